@@ -1,7 +1,7 @@
 """Matching selectors against labels. The reference is the equality written out in Python."""
 
 from bench.timing import compare
-from ostinato.api import fields, labels
+from ostinato.api.selectors import fields, labels
 
 LABELS = {"app": "web", "tier": "front", "pod-template-hash": "7d4b9c6f5"}
 

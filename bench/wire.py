@@ -11,7 +11,7 @@ from bench.samples import pod
 from bench.timing import compare
 from ostinato.api import protobuf
 from ostinato.api.codec import from_json, to_json
-from ostinato.api.header import read_header
+from ostinato.api.serializer.header import read_header
 from ostinato.api.wire import decode_json, encode_json
 from ostinato.kinds.core_v1 import Pod
 

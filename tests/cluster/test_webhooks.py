@@ -16,12 +16,12 @@ import msgspec
 import pytest
 
 from ostinato.api.errors import APIError, InternalError, Invalid
-from ostinato.api.field_errors import FieldError
-from ostinato.api.field_errors import Path as FieldPath
 from ostinato.api.markers import Stored, marked
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.object import CustomResource
 from ostinato.api.struct import Struct
+from ostinato.api.validation.field_errors import FieldError
+from ostinato.api.validation.field_errors import Path as FieldPath
 from ostinato.cache import CachedClient, Informers
 from ostinato.client import Client, Config, HttpTransport, Unstructured, exists
 from ostinato.controllers import Surroundings, controller

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from ostinato.api import fields, labels
 from ostinato.api.errors import APIError
-from ostinato.api.json_path import JsonPath, JsonPathError
 from ostinato.api.quantity import Quantity, QuantityError
+from ostinato.api.selectors import fields, labels
+from ostinato.api.text.json_path import JsonPath, JsonPathError
 from ostinato.api.time import Duration, MicroTime, Time, TimeError
 from ostinato.cel.parse.parser import parse as parse_cel
 from ostinato.http.request import Body, Malformed, parse_head

@@ -1,7 +1,7 @@
 """The codec: typed objects to and from JSON, as bytes and as dicts.
 
-- Reading is tolerant of what servers do (`ostinato.api.lenient`) and strict about the rest: an object of another kind,
-  or a value of another type, is an `ObjectError` that names object, field, and what was expected.
+- Reading is tolerant of what servers do (`serializer.lenient_decoding`) and strict about the rest: an object of another
+  kind, or a value of another type, is an `ObjectError` that names object, field, and what was expected.
 - Writing puts `apiVersion` and `kind` first and leaves out what is at its default.
 - Objects read from bytes remember them, so that `overlay` can later keep what the class does not know.
 """
@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ostinato.api.leaves import decode_leaf, encode_leaf
-from ostinato.api.lenient import Mismatch, fit
 from ostinato.api.meta import ListMeta
 from ostinato.api.object import KindInfo, Object, ObjectList, kind_of
-from ostinato.api.shape import Shape
-from ostinato.api.sparse import sparse
+from ostinato.api.serializer.lenient_decoding import Mismatch, fit
+from ostinato.api.serializer.omit_zero import sparse
+from ostinato.api.serializer.scalars import decode_leaf, encode_leaf
+from ostinato.api.serializer.type_info import Shape
 
 S = TypeVar("S", bound=msgspec.Struct)
 T = TypeVar("T", bound=Object)

@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from ostinato.api.access import describe
+from ostinato.api.accessors import describe
 from ostinato.api.codec import ObjectError, from_dict, to_dict
 from ostinato.api.meta import Condition
 from ostinato.api.object import Object
-from ostinato.api.shape import fields_of
+from ostinato.api.serializer.type_info import fields_of
 from ostinato.api.time import Time
 
 Holder = Object | dict[str, Any] | list[Any]

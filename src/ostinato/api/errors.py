@@ -17,9 +17,7 @@ from typing import Any, ClassVar, Final, Self
 
 import msgspec
 
-from ostinato.api.field_errors import FieldError, joined
 from ostinato.api.gvk import GroupKind, GroupResource
-from ostinato.api.quoting import quote
 from ostinato.api.status import (
     RESOURCE_VERSION_TOO_LARGE,
     UNEXPECTED_SERVER_RESPONSE,
@@ -28,6 +26,8 @@ from ostinato.api.status import (
     StatusDetails,
     causes,
 )
+from ostinato.api.text.go_format import quote
+from ostinato.api.validation.field_errors import FieldError, joined
 
 NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 """The cause of a `Forbidden` that is to be expected: nothing can be made in a namespace that is being deleted."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 
 IntOrString = int | str
 

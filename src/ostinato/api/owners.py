@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ostinato.api import access
-from ostinato.api.access import AnyObject
+from ostinato.api import accessors as access
+from ostinato.api.accessors import AnyObject
 from ostinato.api.codec import from_dict, to_dict
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupVersion, GroupVersionKind
 from ostinato.api.meta import OwnerReference
 from ostinato.api.object import Object
-from ostinato.api.quoting import json_text
+from ostinato.api.text.go_format import json_text
+from ostinato.api.validation.field_errors import FieldError, Path
 
 _BANNED_OWNERS = frozenset({GroupVersionKind("", "v1", "Event")})  # they come and go too often to own anything
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ostinato.api.field_errors import FieldError
+from ostinato.api.validation.field_errors import FieldError
 
 UNEXPECTED_SERVER_RESPONSE: Final = "UnexpectedServerResponse"  # causes that are not about a field
 FIELD_MANAGER_CONFLICT: Final = "FieldManagerConflict"

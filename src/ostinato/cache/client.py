@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Literal, TypeVar, Unpack, overload
 
-from ostinato.api import access
-from ostinato.api.access import AnyObject
+from ostinato.api import accessors as access
+from ostinato.api.accessors import AnyObject
 from ostinato.api.errors import Conflict
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.object import Object

@@ -22,8 +22,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from ostinato.api.gvk import GroupVersionKind
-from ostinato.api.labels import Selector
 from ostinato.api.object import KindInfo
+from ostinato.api.selectors.labels import Selector
 from ostinato.cache.events import Added, Event, Predicate
 from ostinato.cache.listener import Handler, Listener, ListenerOptions
 from ostinato.cache.lister import Lister

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
-from ostinato.api import labels as label_selectors
 from ostinato.api.errors import NotFound
 from ostinato.api.gvk import GroupResource, NamespacedName
 from ostinato.api.object import plural_of
+from ostinato.api.selectors import labels as label_selectors
 from ostinato.cache.readable_store import ReadableStore
 from ostinato.cache.store.entry import Entry
 from ostinato.client.arguments import key_from

@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from ostinato.api.fields import Term
-from ostinato.api.fields import parse as parse_fields
 from ostinato.api.gvk import NamespacedName
-from ostinato.api.labels import Selector
+from ostinato.api.selectors.fields import Term
+from ostinato.api.selectors.fields import parse as parse_fields
+from ostinato.api.selectors.labels import Selector
 from ostinato.cache.informer import Informer
 from ostinato.cache.informers import Informers
 from ostinato.cache.lister import selected, selector_of

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ostinato.api.access import AnyObject, describe
+from ostinato.api.accessors import AnyObject, describe
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.api.object import KindInfo, Object
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
-from ostinato.api.access import AnyObject, describe, uid
+from ostinato.api.accessors import AnyObject, describe, uid
 from ostinato.api.errors import NotFound
 from ostinato.api.scheme import Scheme
 from ostinato.client.arguments import check_object, summarize

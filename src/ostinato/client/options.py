@@ -7,10 +7,10 @@ from typing import Literal, TypedDict
 
 import msgspec
 
-from ostinato.api import fields as field_selectors
-from ostinato.api import labels as label_selectors
 from ostinato.api.codec import to_dict
 from ostinato.api.meta import DeleteOptions, LabelSelector, Preconditions
+from ostinato.api.selectors import fields as field_selectors
+from ostinato.api.selectors import labels as label_selectors
 
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
 Propagation = Literal["Background", "Foreground", "Orphan"]

@@ -18,13 +18,13 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from ostinato.api.access import AnyObject, describe, gvk, resource_version
+from ostinato.api.accessors import AnyObject, describe, gvk, resource_version
 from ostinato.api.codec import to_dict, to_json
 from ostinato.api.object import Object, origin
-from ostinato.api.overlay import overlay
 from ostinato.api.patch import create_merge_patch, create_two_way_strategic
 from ostinato.api.patch.values import same
 from ostinato.api.schema import builtin_schemas
+from ostinato.api.serializer.overlay import overlay
 from ostinato.client.arguments import check_object
 from ostinato.client.views import Json, PartialObjectMetadata
 

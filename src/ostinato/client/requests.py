@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from ostinato.api import access
-from ostinato.api.access import AnyObject
+from ostinato.api import accessors as access
+from ostinato.api.accessors import AnyObject
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import KindInfo, Object
 from ostinato.api.scheme import Scheme

@@ -21,9 +21,9 @@ import msgspec
 
 from ostinato.api.codec import ObjectError, from_json, list_from_json, raw_list_from_json
 from ostinato.api.gvk import GroupVersionKind
-from ostinato.api.leaves import decode_leaf
 from ostinato.api.meta import ListMeta
 from ostinato.api.object import KindInfo, Object, ObjectMetaclass, kind_of, remember
+from ostinato.api.serializer.scalars import decode_leaf
 from ostinato.api.wire import DecodeError, decode_json
 from ostinato.client.arguments import not_a_kind
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from ostinato.api.access import AnyObject
+from ostinato.api.accessors import AnyObject
 from ostinato.api.codec import to_dict
 from ostinato.api.conditions import conditions_of, is_condition_true
 from ostinato.api.errors import Expired, Gone

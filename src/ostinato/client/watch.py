@@ -21,7 +21,7 @@ from typing import Final, Generic, Literal, Self, TypeVar, cast
 
 import msgspec
 
-from ostinato.api.access import AnyObject, resource_version
+from ostinato.api.accessors import AnyObject, resource_version
 from ostinato.api.errors import (
     APIError,
     InternalError,
@@ -30,7 +30,7 @@ from ostinato.api.errors import (
     Timeout,
     TooManyRequests,
 )
-from ostinato.api.header import read_header
+from ostinato.api.serializer.header import read_header
 from ostinato.client.collection import Collection
 from ostinato.client.list_watch import (
     ADDED,

@@ -16,7 +16,7 @@ from contextlib import AbstractAsyncContextManager
 from logging import Logger
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
-from ostinato.api.access import AnyObject
+from ostinato.api.accessors import AnyObject
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.meta import Condition
 from ostinato.api.object import Object

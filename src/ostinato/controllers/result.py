@@ -21,7 +21,7 @@ from math import isfinite
 
 import msgspec
 
-from ostinato.api import access
+from ostinato.api import accessors as access
 from ostinato.api.object import Object
 
 

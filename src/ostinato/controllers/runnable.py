@@ -23,7 +23,7 @@ from inspect import isawaitable
 from logging import Logger, getLogger
 from typing import TYPE_CHECKING, Protocol, TypedDict, Union, Unpack, runtime_checkable
 
-from ostinato.api.access import AnyObject
+from ostinato.api.accessors import AnyObject
 from ostinato.cache.client import CachedClient
 from ostinato.cache.informers import Informers
 from ostinato.controllers.options import ControllerOptions

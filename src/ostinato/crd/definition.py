@@ -16,7 +16,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
-from ostinato.api import names
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.markers import (
     Column,
@@ -31,6 +30,7 @@ from ostinato.api.markers import (
     markers_on,
 )
 from ostinato.api.object import KindInfo, plural_of
+from ostinato.api.validation import names
 from ostinato.api.version_order import by_priority
 from ostinato.crd.schema.models import is_model
 from ostinato.crd.schema.place import Place, SchemaError

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.http.byte_stream import ByteStream
 
 _PIECE: Final = 1 << 16

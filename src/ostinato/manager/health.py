@@ -15,7 +15,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.world import Executor
 
 Check = Callable[[], Awaitable[object] | object]

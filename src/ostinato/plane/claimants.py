@@ -19,9 +19,9 @@ import msgspec
 
 from ostinato.api.codec import to_dict
 from ostinato.api.gvk import GroupKind, GroupVersion, NamespacedName
-from ostinato.api.labels import Selector, SelectorError, from_label_selector, nothing
 from ostinato.api.meta import LabelSelector
 from ostinato.api.object import Object, kind_of
+from ostinato.api.selectors.labels import Selector, SelectorError, from_label_selector, nothing
 from ostinato.cache.events import Deleted, Event, Updated
 from ostinato.cache.readable_store import ReadableStore
 from ostinato.cache.store.entry import Entry

@@ -16,9 +16,9 @@ from typing import Any, Generic, TypeVar
 
 from ostinato.api.codec import to_dict
 from ostinato.api.errors import Invalid, NotFound
-from ostinato.api.labels import Selector
 from ostinato.api.object import Object
 from ostinato.api.owners import controller_of, controller_reference_to
+from ostinato.api.selectors.labels import Selector
 from ostinato.cache import CachedClient, Entry, by
 from ostinato.cache.informers import AnyKind
 from ostinato.cache.lookup import ListQuery

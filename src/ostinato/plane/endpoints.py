@@ -15,8 +15,8 @@ import msgspec
 
 from ostinato.api.errors import NAMESPACE_TERMINATING, Forbidden
 from ostinato.api.gvk import NamespacedName
-from ostinato.api.labels import Selector, from_set
 from ostinato.api.object import Object
+from ostinato.api.selectors.labels import Selector, from_set
 from ostinato.api.struct import Struct
 from ostinato.cache import Entry, Event, Updated
 from ostinato.client.views import View

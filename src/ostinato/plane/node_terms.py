@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from ostinato.api.labels import Operator, Requirement, Selector, SelectorError
+from ostinato.api.selectors.labels import Operator, Requirement, Selector, SelectorError
 from ostinato.kinds.core_v1 import NodeSelectorRequirement, NodeSelectorTerm
 
 Matches = Callable[[Mapping[str, str], str], bool]

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final, Protocol
 
 from ostinato.api.codec import to_dict
-from ostinato.api.labels import from_label_selector
+from ostinato.api.selectors.labels import from_label_selector
 from ostinato.kinds.core_v1 import PersistentVolume, PersistentVolumeClaim
 from ostinato.kinds.storage_v1 import StorageClass
 from ostinato.plane.node_terms import matcher

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ostinato.api.errors import APIError, BadRequest, InternalError, ServiceUnavailable, Timeout
 from ostinato.api.gvk import GroupResource
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.api.time import Duration, TimeError
 from ostinato.server.access.asked import asked_by
 from ostinato.server.access.authentication.assembly import Authentication

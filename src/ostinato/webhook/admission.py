@@ -14,14 +14,14 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from ostinato.api.access import name as name_of
+from ostinato.api.accessors import name as name_of
 from ostinato.api.codec import ObjectError, to_json
 from ostinato.api.errors import APIError
-from ostinato.api.field_errors import FieldError
 from ostinato.api.object import Object
-from ostinato.api.overlay import overlay
 from ostinato.api.patch import create_json_patch
-from ostinato.api.quoting import quote
+from ostinato.api.serializer.overlay import overlay
+from ostinato.api.text.go_format import quote
+from ostinato.api.validation.field_errors import FieldError
 from ostinato.api.wire.json import DecodeError, decode_json, encode_json
 from ostinato.webhook.hooks import AdmissionHook
 from ostinato.webhook.request import OPERATIONS, AdmissionRequest

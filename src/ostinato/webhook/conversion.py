@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from ostinato.api.access import describe, gvk
+from ostinato.api.accessors import describe, gvk
 from ostinato.api.codec import ObjectError, from_dict, to_dict
 from ostinato.api.gvk import GroupKind, GroupVersion, GroupVersionKind
 from ostinato.api.object import Object, kind_of

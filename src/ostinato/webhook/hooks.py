@@ -33,10 +33,10 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypedDict, TypeVar, Unpack, overload
 
-from ostinato.api import names
 from ostinato.api.codec import ObjectError, from_json
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.object import KindInfo, Object, kind_of, plural_of
+from ostinato.api.validation import names
 from ostinato.api.wire.json import decode_json
 from ostinato.webhook.callback import Callback
 from ostinato.webhook.request import OPERATIONS

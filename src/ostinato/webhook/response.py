@@ -13,8 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from ostinato.api.errors import APIError, Invalid
-from ostinato.api.field_errors import FieldError, joined
 from ostinato.api.gvk import GroupKind
+from ostinato.api.validation.field_errors import FieldError, joined
 
 MOST_WARNINGS_LENGTH: Final = 4096  # characters in total; beyond that servers truncate each to LONGEST_WARNING
 LONGEST_WARNING: Final = 256

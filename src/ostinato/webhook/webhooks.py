@@ -12,9 +12,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ostinato.api import names
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import kind_of
+from ostinato.api.validation import names
 from ostinato.controllers.runnable import Surroundings
 from ostinato.webhook.certificates.ca_injector import BundleTarget, CaInjector
 from ostinato.webhook.certificates.certificate import CertificateSource

@@ -19,10 +19,10 @@ from ostinato.api.codec import (
     to_dict,
     to_json,
 )
-from ostinato.api.header import Header, read_header
 from ostinato.api.meta import Condition, DeleteOptions, LabelSelector, ObjectMeta, OwnerReference
 from ostinato.api.object import CustomResource, kind_of, origin
 from ostinato.api.quantity import Quantity
+from ostinato.api.serializer.header import Header, read_header
 from ostinato.api.struct import Struct
 from ostinato.api.time import Duration, MicroTime, Time
 

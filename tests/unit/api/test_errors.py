@@ -12,7 +12,6 @@ import pytest
 
 from ostinato.api import errors
 from ostinato.api.errors import APIError, from_response, from_status, generic
-from ostinato.api.field_errors import ErrorType, FieldError, Path
 from ostinato.api.gvk import GroupKind, GroupResource
 from ostinato.api.status import (
     FIELD_MANAGER_CONFLICT,
@@ -22,6 +21,7 @@ from ostinato.api.status import (
     StatusCause,
     StatusDetails,
 )
+from ostinato.api.validation.field_errors import ErrorType, FieldError, Path
 
 VECTORS = json.loads((File(__file__).parents[2] / "data/errors/status.json").read_text())
 PODS = GroupResource("", "pods")

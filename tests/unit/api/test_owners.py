@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from ostinato.api import owners
-from ostinato.api.access import AnyObject
+from ostinato.api.accessors import AnyObject
 from ostinato.api.codec import from_dict, to_dict
-from ostinato.api.field_errors import Path
 from ostinato.api.meta import ObjectMeta, OwnerReference
 from ostinato.api.object import CustomResource
 from ostinato.api.owners import AlreadyOwned, OwnerError
+from ostinato.api.validation.field_errors import Path
 
 GO = json.loads((FilePath(__file__).parents[2] / "data" / "kinds" / "go_owner_references.json").read_text())
 

@@ -12,9 +12,9 @@ from tests.unit.cache.store.test_store import pod
 from tests.unit.client.stage import Widget, config_map
 
 from ostinato.api.errors import NotFound
-from ostinato.api.labels import nothing
 from ostinato.api.meta import LabelSelector, ObjectMeta
 from ostinato.api.object import kind_of
+from ostinato.api.selectors.labels import nothing
 from ostinato.cache import CachedClient, FeedOptions, Informers, InformerStopped, Lister, Store, SyncError, by_label
 from ostinato.client import MetadataOf, NoSuchKind, Unstructured
 from ostinato.kinds.core_v1 import ConfigMap, Namespace, Pod, Secret, ServiceAccount

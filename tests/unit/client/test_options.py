@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 import ostinato.client
-from ostinato.api import fields, labels
 from ostinato.api.gvk import GroupVersion, GroupVersionKind, NamespacedName
 from ostinato.api.meta import LabelSelector, LabelSelectorRequirement
 from ostinato.api.object import Object, kind_of
+from ostinato.api.selectors import fields, labels
 from ostinato.client.discovery.paths import collection_path, object_path, root_of
 from ostinato.client.options import deletion_body, selection_query
 from ostinato.client.views import MetadataOf, PartialObjectMetadata, Unstructured, view_of

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from tests.unit.on_a_server import Recording, on_a_server
 
-from ostinato.api.access import AnyObject
+from ostinato.api.accessors import AnyObject
 from ostinato.api.markers import ListMap
 from ostinato.api.meta import Condition, ObjectMeta
 from ostinato.api.object import CustomResource

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ostinato.api.codec import from_dict, to_dict
-from ostinato.api.leaves import decode_leaf, encode_leaf
 from ostinato.api.markers import Ge, Le, Len, MultipleOf, Pattern
 from ostinato.api.quantity import Quantity
+from ostinato.api.serializer.scalars import decode_leaf, encode_leaf
 from ostinato.api.struct import Struct
 from ostinato.api.time import Duration, Time
 from ostinato.crd import schema_of

@@ -10,8 +10,8 @@ import pytest
 from ostinato.api.codec import from_dict, from_json, to_dict, to_json
 from ostinato.api.gvk import GroupVersion, GroupVersionKind
 from ostinato.api.object import Object, kind_of
-from ostinato.api.overlay import overlay
-from ostinato.api.shape import Shape, fields_of
+from ostinato.api.serializer.overlay import overlay
+from ostinato.api.serializer.type_info import Shape, fields_of
 from ostinato.api.status import Status
 from ostinato.kinds import core_v1
 from ostinato.kinds.builtin import builtin_scheme

@@ -16,7 +16,7 @@ from ostinato import kinds
 from ostinato.api import meta
 from ostinato.api.object import Object, kind_of
 from ostinato.api.schema import builtin_schemas
-from ostinato.api.shape import Shape, fields_of, merge_rules_of
+from ostinato.api.serializer.type_info import Shape, fields_of, merge_rules_of
 from ostinato.api.struct import Struct, wire_name
 from ostinato.kinds.index import MODULES
 

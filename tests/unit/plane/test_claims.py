@@ -5,7 +5,7 @@ from typing import Any
 from tests.unit.plane.stage import Stage, on_stage
 
 from ostinato.api.codec import from_dict
-from ostinato.api.labels import from_set
+from ostinato.api.selectors.labels import from_set
 from ostinato.cache import CachedClient
 from ostinato.client import MergePatch
 from ostinato.kinds.core_v1 import ConfigMap, Pod

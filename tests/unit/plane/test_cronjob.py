@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ostinato.api.codec import from_dict
-from ostinato.api.cron import ScheduleError, parse_schedule
+from ostinato.api.text.cron import ScheduleError, parse_schedule
 from ostinato.client import MergePatch
 from ostinato.kinds.batch_v1 import CronJob, Job
 from ostinato.manager import Manager

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ostinato.api.codec import from_dict
-from ostinato.api.names import name_is_dns_subdomain
+from ostinato.api.validation.names import name_is_dns_subdomain
 from ostinato.kinds.apps_v1 import Deployment, ReplicaSet
 from ostinato.kinds.core_v1 import PodTemplateSpec
 from ostinato.plane.controllers.deployment.revisions import (

@@ -8,8 +8,8 @@ from typing import Any, cast
 import msgspec
 
 from ostinato.api.gvk import GroupVersion, NamespacedName
-from ostinato.api.header import Header
 from ostinato.api.object import KindInfo
+from ostinato.api.serializer.header import Header
 from ostinato.cache import Entry
 from ostinato.client.discovery.discovery import ApiResource, ApiVersion, Catalogue
 from ostinato.plane.controllers.garbage.graph import Absent, Graph, Reference, references_from

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.plane.stage import Stage, on_stage
 
 from ostinato.api.codec import ObjectError, from_dict
-from ostinato.api.labels import from_set
+from ostinato.api.selectors.labels import from_set
 from ostinato.cache import CachedClient
 from ostinato.client import MergePatch
 from ostinato.controllers import Context, Request

@@ -3,8 +3,8 @@ from __future__ import annotations
 from tests.unit.plane.stage import Stage, on_stage
 
 from ostinato.api.codec import from_dict
-from ostinato.api.labels import from_set
 from ostinato.api.owners import controller_reference_to
+from ostinato.api.selectors.labels import from_set
 from ostinato.cache.store.entry import Entry
 from ostinato.client import MergePatch
 from ostinato.controllers import Context, Request

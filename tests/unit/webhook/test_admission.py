@@ -11,8 +11,8 @@ import pytest
 from tests.unit.webhook.samples import Json, Widget, WidgetSpec, admission_review, asked, widget
 
 from ostinato.api.errors import Conflict
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupResource, GroupVersionKind
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.webhook import AdmissionRequest, Denied, defaulter, validator
 from ostinato.webhook.response import sanitize_warnings
 

@@ -11,15 +11,15 @@
 | `entries`, `conflict`, `lastapplied`, `scale`, `zero`, `unchanged`, `extract` | managedFields and what goes with it |
 """
 
-from ostinato.api.apply.check import TypedError
-from ostinato.api.apply.entries import ManagedFieldsError, decode, encode
-from ostinato.api.apply.extract import extract_applied
 from ostinato.api.apply.field_manager import ApplyError, FieldManager
-from ostinato.api.apply.fieldset import ANY, FieldSet, FieldSetError, field_path, from_paths, only, without
-from ostinato.api.apply.ownership import UnknownVersionError
-from ostinato.api.apply.scale import ScaleOwnership
-from ostinato.api.apply.unchanged import restore_times
-from ostinato.api.apply.zero import zero_object
+from ostinato.api.apply.fieldpath.field_set import ANY, FieldSet, FieldSetError, field_path, from_paths, only, without
+from ostinato.api.apply.managedfields.entries import ManagedFieldsError, decode, encode
+from ostinato.api.apply.managedfields.extract import extract_applied
+from ostinato.api.apply.managedfields.scale import ScaleOwnership
+from ostinato.api.apply.managedfields.unchanged_times import restore_times
+from ostinato.api.apply.managedfields.updater import UnknownVersionError
+from ostinato.api.apply.typed.validate import TypedError
+from ostinato.api.apply.typed.zero_object import zero_object
 
 __all__ = [
     "ANY",

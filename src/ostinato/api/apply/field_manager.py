@@ -15,14 +15,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ostinato.api.apply.check import TypedError, check
-from ostinato.api.apply.conflict import conflict_error
-from ostinato.api.apply.creation import Unusual, created
-from ostinato.api.apply.entries import Managed, ManagedFieldsError, cap, decode, encode, is_reset, written
-from ostinato.api.apply.fieldset import Filter, difference, field_path, from_paths, has, union
-from ostinato.api.apply.lastapplied import KUBECTL, refreshed, vouched_fields
-from ostinato.api.apply.lay import lay
-from ostinato.api.apply.ownership import (
+from ostinato.api.apply.fieldpath.field_set import Filter, difference, field_path, from_paths, has, union
+from ostinato.api.apply.managedfields.conflicts import conflict_error
+from ostinato.api.apply.managedfields.entries import Managed, ManagedFieldsError, cap, decode, encode, is_reset, written
+from ostinato.api.apply.managedfields.last_applied import KUBECTL, refreshed, vouched_fields
+from ostinato.api.apply.managedfields.remembered_updates import SeenUpdates, question
+from ostinato.api.apply.managedfields.updater import (
     ConflictsError,
     Converter,
     Identity,
@@ -32,9 +30,11 @@ from ostinato.api.apply.ownership import (
     UnknownVersionError,
     Versions,
 )
-from ostinato.api.apply.seen import SeenUpdates, question
-from ostinato.api.apply.typed import Comparison
-from ostinato.api.apply.zero import zero_object
+from ostinato.api.apply.typed.compare import Comparison
+from ostinato.api.apply.typed.creation import Unusual, created
+from ostinato.api.apply.typed.merge_unowned import lay
+from ostinato.api.apply.typed.validate import TypedError, check
+from ostinato.api.apply.typed.zero_object import zero_object
 from ostinato.api.errors import BadRequest
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.schema import Schema

@@ -6,9 +6,9 @@ from typing import Any
 
 from ostinato.api.patch.directives import MERGE, PATCH, REPLACE, RETAIN_KEYS
 from ostinato.api.patch.errors import UnmergeablePatch
+from ostinato.api.patch.go_values import go_string, go_value
 from ostinato.api.patch.merge_order import element_type
 from ostinato.api.patch.values import identity, same
-from ostinato.api.patch.wording import go_string, go_value
 from ostinato.api.schema import Schema
 
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from ostinato.api.patch.errors import InapplicablePatch, MalformedPatch, PatchTooLarge, TestFailed
+from ostinato.api.patch.go_values import json_name
 from ostinato.api.patch.json_pointer import (
     BadIndexError,
     MissingError,
@@ -28,7 +29,6 @@ from ostinato.api.patch.json_pointer import (
     unescaped,
 )
 from ostinato.api.patch.values import same
-from ostinato.api.patch.wording import json_name
 
 MAX_OPERATIONS: Final = 10_000
 MAX_COPIED_BYTES: Final = 3 * 1024 * 1024

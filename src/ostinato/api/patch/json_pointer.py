@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from ostinato.api.patch.errors import InapplicablePatch
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 
 _INDEX = re.compile(r"[+-]?[0-9]+")
 _INDEX_LIMIT = 1 << 63

@@ -14,8 +14,8 @@ from typing import Any
 
 from ostinato.api.patch.directives import DELETE, PATCH, SET_ELEMENT_ORDER
 from ostinato.api.patch.errors import InapplicablePatch, UnmergeablePatch
+from ostinato.api.patch.go_values import go_type, go_value
 from ostinato.api.patch.values import identity
-from ostinato.api.patch.wording import go_type, go_value
 
 _INSERTION_SORTED = 20  # lists up to this length are sorted by insertion, which shows where items are in no order
 

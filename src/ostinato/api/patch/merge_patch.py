@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ostinato.api.patch.errors import MalformedPatch
-from ostinato.api.patch.wording import json_name
+from ostinato.api.patch.go_values import json_name
 
 
 def merge_patch(original: dict[str, Any], patch: Any) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from ostinato.api.patch.directives import (
     SET_ELEMENT_ORDER,
 )
 from ostinato.api.patch.errors import MalformedPatch, PatchError, UnmergeablePatch
+from ostinato.api.patch.go_values import go_string, go_value, json_name
 from ostinato.api.patch.merge_order import (
     check_element_order,
     element_type,
@@ -39,7 +40,6 @@ from ostinato.api.patch.merge_order import (
     wrong_type,
 )
 from ostinato.api.patch.values import identity
-from ostinato.api.patch.wording import go_string, go_value, json_name
 from ostinato.api.schema import Schema
 
 

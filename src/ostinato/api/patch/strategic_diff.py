@@ -22,6 +22,7 @@ from ostinato.api.patch.directives import (
     SET_ELEMENT_ORDER,
 )
 from ostinato.api.patch.errors import UnmergeablePatch
+from ostinato.api.patch.go_values import go_value
 from ostinato.api.patch.merge_order import (
     element_type,
     in_order,
@@ -29,7 +30,6 @@ from ostinato.api.patch.merge_order import (
     merge_value,
 )
 from ostinato.api.patch.values import same
-from ostinato.api.patch.wording import go_value
 from ostinato.api.schema import Schema
 
 

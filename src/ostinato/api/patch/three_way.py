@@ -15,10 +15,10 @@ import msgspec
 
 from ostinato.api.patch.conflicts import has_conflicts
 from ostinato.api.patch.errors import PatchConflict, PreconditionFailed
+from ostinato.api.patch.go_values import go_value, shown
 from ostinato.api.patch.merge_patch import create_merge_patch, merge_patch
 from ostinato.api.patch.strategic import merged_patches
 from ostinato.api.patch.strategic_diff import Wanted, difference
-from ostinato.api.patch.wording import go_value, shown
 from ostinato.api.schema import Schema
 
 Precondition = Callable[[dict[str, Any]], bool]

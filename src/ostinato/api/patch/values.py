@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from ostinato.api.patch.errors import MalformedPatch
-from ostinato.api.patch.wording import go_type
+from ostinato.api.patch.go_values import go_type
 
 
 def same(left: Any, right: Any) -> bool:

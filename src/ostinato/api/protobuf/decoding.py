@@ -12,7 +12,7 @@ from functools import cache, partial
 from struct import unpack_from
 from typing import Any, Final
 
-from ostinato.api.protobuf import odd
+from ostinato.api.protobuf import custom_json as odd
 from ostinato.api.protobuf.tables import MAGIC, TYPE_META, Field, fields_of, is_wrapper, message_of
 from ostinato.api.protobuf.varint import BYTES, FIXED64, VARINT, read_varint, signed, skip, truncated
 from ostinato.api.wire.json import MAX_DEPTH, DecodeError, decode_json

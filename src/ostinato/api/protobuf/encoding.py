@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
 
-from ostinato.api.protobuf import odd
+from ostinato.api.protobuf import custom_json as odd
 from ostinato.api.protobuf.tables import Field, fields_of, is_wrapper
 from ostinato.api.protobuf.varint import BYTES, FIXED64, VARINT, delimited, varint, write_varint
 from ostinato.api.wire.json import encode_json

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ostinato.api.wire import syntax
+from ostinato.api.wire import json_errors as syntax
 
 MAX_DEPTH: Final = 250  # a walk may use three frames a level and be called from 200 deep
 

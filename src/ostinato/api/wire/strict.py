@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Any, Final
 from weakref import WeakKeyDictionary, ref
 
-from ostinato.api.quoting import quote
 from ostinato.api.schema import Schema
+from ostinato.api.text.go_format import quote
 from ostinato.api.wire.json import narrowed_integer, whole_characters
 
 _MOST_ERRORS: Final = 100

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import yaml
 
-from ostinato.api.quoting import json_text, plain, quote
+from ostinato.api.text.go_format import json_text, plain, quote
 from ostinato.api.wire.json import MAX_DEPTH, DecodeError, decode_json
 from ostinato.api.wire.yaml_scalars import ScalarError, resolve
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import yaml
 
-from ostinato.api.quoting import json_text, plain
+from ostinato.api.text.go_format import json_text, plain
 from ostinato.api.wire.yaml_scalars import reads_as_text
 
 _WIDTH: Final = 80

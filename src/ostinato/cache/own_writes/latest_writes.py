@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from ostinato.api import access
-from ostinato.api.access import AnyObject
+from ostinato.api import accessors as access
+from ostinato.api.accessors import AnyObject
 from ostinato.api.codec import to_dict
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
-from ostinato.api.leaves import encode_leaf
 from ostinato.api.object import Object, origin
+from ostinato.api.serializer.scalars import encode_leaf
 from ostinato.cache.store.resource_versions import reached
 
 _Identity = tuple[GroupVersionKind, NamespacedName, str]  # the last is the uid; "" for an object that was not read

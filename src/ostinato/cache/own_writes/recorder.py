@@ -21,8 +21,8 @@ from typing import Final
 
 import msgspec
 
-from ostinato.api import access
-from ostinato.api.access import AnyObject
+from ostinato.api import accessors as access
+from ostinato.api.accessors import AnyObject
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.cache.own_writes.expectations import Expectation, wait_for
 from ostinato.world import Clock

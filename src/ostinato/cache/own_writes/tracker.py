@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from asyncio import CancelledError
 
-from ostinato.api import access
-from ostinato.api.access import AnyObject
+from ostinato.api import accessors as access
+from ostinato.api.accessors import AnyObject
 from ostinato.api.errors import APIError
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.api.object import Object

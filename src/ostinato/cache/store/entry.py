@@ -19,9 +19,9 @@ import msgspec
 
 from ostinato.api.codec import ObjectError, WrongKind, from_json
 from ostinato.api.gvk import NamespacedName
-from ostinato.api.header import Header, read_header
 from ostinato.api.meta import OwnerReference
 from ostinato.api.object import KindInfo
+from ostinato.api.serializer.header import Header, read_header
 from ostinato.api.struct import Struct
 from ostinato.client.views import Kind, MetadataOf, PartialObjectMetadata, Unstructured, view_of
 

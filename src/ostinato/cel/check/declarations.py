@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from ostinato.cel.identifiers import KEYWORDS, escape
-from ostinato.cel.libraries.moments import duration, timestamp
+from ostinato.cel.libraries.timestamps import duration, timestamp
 from ostinato.cel.types import (
     BOOL,
     BYTES,

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from ostinato.cel.issues import Issues
 from ostinato.cel.libraries.formatting import clause_fault, clauses
-from ostinato.cel.libraries.moments import duration, of_seconds, timestamp
-from ostinato.cel.libraries.texts import expression
+from ostinato.cel.libraries.strings import expression
+from ostinato.cel.libraries.timestamps import duration, of_seconds, timestamp
 from ostinato.cel.tree import Call, ListNode, Literal, MapNode, Node, children
 from ostinato.cel.types import STRING, Type, unwrap_optional
 from ostinato.cel.values import CelError

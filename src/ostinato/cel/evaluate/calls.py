@@ -11,7 +11,7 @@ from ostinato.cel.cost.runtime import Cost, by_result, call_cost, equality_cost
 from ostinato.cel.evaluate.code import LIMIT, SPENT, WORK, Code, Frame, Run
 from ostinato.cel.libraries import IMPLEMENTATIONS
 from ostinato.cel.libraries.lists import holds
-from ostinato.cel.libraries.texts import expression
+from ostinato.cel.libraries.strings import expression
 from ostinato.cel.tree import Call, ListNode
 from ostinato.cel.types import Type
 from ostinato.cel.values import CelError, CostExceededError, equal, no_overload, type_name

@@ -6,24 +6,24 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ostinato.cel.libraries import (
-    amounts,
     arithmetic,
     authorizer,
     lists,
-    moments,
     named_formats,
     network,
-    texts,
+    quantities,
+    strings,
+    timestamps,
     urls,
 )
 
 IMPLEMENTATIONS: Final[Mapping[str, Callable[..., Any]]] = {
     **arithmetic.FUNCTIONS,
-    **moments.FUNCTIONS,
-    **texts.FUNCTIONS,
+    **timestamps.FUNCTIONS,
+    **strings.FUNCTIONS,
     **lists.FUNCTIONS,
     **network.FUNCTIONS,
-    **amounts.FUNCTIONS,
+    **quantities.FUNCTIONS,
     **urls.FUNCTIONS,
     **named_formats.FUNCTIONS,
     **authorizer.FUNCTIONS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 
 _FIRST: Final = re.compile(r"[.:%]")
 _HEXADECIMAL: Final = "0123456789abcdefABCDEF"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ostinato.cel.libraries.number_text import shortest
+from ostinato.cel.libraries.float_format import shortest
 from ostinato.cel.values import CelError, CostExceededError, TypeValue, Uint, type_name
 
 _LEAST, _MOST, _MOST_UNSIGNED = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from ostinato.api import names
+from ostinato.api.validation import names
 from ostinato.cel.values import CelError, Library
 
 

@@ -7,8 +7,8 @@ import re
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any, Final
 
-from ostinato.api.quoting import quote
-from ostinato.cel.libraries.number_text import shortest
+from ostinato.api.text.go_format import quote
+from ostinato.cel.libraries.float_format import shortest
 from ostinato.cel.values import CelError, Duration, Timestamp, TypeValue, Uint, type_name
 
 _CLAUSE: Final = re.compile(r"%(?:%|(\.[^A-Za-z]*)?([\s\S])?)")
@@ -102,7 +102,7 @@ def _clause(letter: str, precision: int | None, value: Any) -> str:
 
 def text_of(value: Any) -> str:
     """A value as %s shows it."""
-    from ostinato.cel.libraries.moments import duration_text, timestamp_text  # noqa: PLC0415 - a cycle
+    from ostinato.cel.libraries.timestamps import duration_text, timestamp_text  # noqa: PLC0415 - a cycle
 
     match value:
         case bool():

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ostinato.api import names
-from ostinato.api.formats import text_check
+from ostinato.api.validation import names
+from ostinato.api.validation.formats import text_check
 from ostinato.cel.libraries.urls import problem
 from ostinato.cel.values import NONE, Library, Optional
 

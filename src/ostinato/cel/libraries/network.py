@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Final
 
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.cel.libraries.address_faults import address_fault
 from ostinato.cel.values import CelError, Library, no_overload
 

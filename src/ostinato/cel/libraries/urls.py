@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import unquote_plus
 
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.cel.values import CelError, Library
 
 _PREFIX: Final = "URL parse error during conversion from string: "

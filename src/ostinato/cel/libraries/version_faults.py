@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 
 _NUMBER: Final = re.compile(r"[0-9]*")
 _WORD: Final = re.compile(r"[0-9A-Za-z-]*")

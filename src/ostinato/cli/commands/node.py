@@ -8,7 +8,7 @@ import re
 import socket
 from pathlib import Path
 
-from ostinato.api import names
+from ostinato.api.validation import names
 from ostinato.cli.commands.serve import run
 from ostinato.cli.error import Failure
 from ostinato.cli.options.server.settings import address, default_state

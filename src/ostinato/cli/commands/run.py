@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from ostinato.api import names
+from ostinato.api.validation import names
 from ostinato.cli.error import Failure
 from ostinato.cli.program.loading import find, load
 from ostinato.cli.program.preflight import install_webhooks, prepare

@@ -8,7 +8,7 @@ import unicodedata
 from dataclasses import replace
 from typing import Any, Final, cast
 
-from ostinato.api.names import is_dns1123_label
+from ostinato.api.validation.names import is_dns1123_label
 from ostinato.client.config.config import (
     EXEC_API_VERSIONS,
     Config,

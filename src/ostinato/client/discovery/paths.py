@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 from ostinato.api.gvk import GroupVersion, NamespacedName
-from ostinato.api.names import name_is_path_segment
 from ostinato.api.object import KindInfo
+from ostinato.api.validation.names import name_is_path_segment
 from ostinato.client.transport.protocol import path_of
 
 _PLAIN: Final = re.compile(r"[a-z0-9][-a-z0-9]*")  # names that need no escaping: nearly all

@@ -16,8 +16,8 @@ import msgspec
 from ostinato.api.errors import APIError, NotFound, Unknown, from_response
 from ostinato.api.gvk import GroupResource, GroupVersionKind
 from ostinato.api.object import KindInfo
-from ostinato.api.quoting import quote
 from ostinato.api.status import UNEXPECTED_SERVER_RESPONSE, Status, StatusDetails
+from ostinato.api.text.go_format import quote
 from ostinato.client.transport.protocol import Request, Response, Transport
 from ostinato.client.transport.retry_policy import retry_after
 from ostinato.client.views import JSON

@@ -25,8 +25,8 @@ from typing import Final
 
 import msgspec
 
-from ostinato.api import access
-from ostinato.api.access import AnyObject
+from ostinato.api import accessors as access
+from ostinato.api.accessors import AnyObject
 from ostinato.api.codec import to_dict
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.api.object import Object, origin

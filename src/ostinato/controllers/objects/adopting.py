@@ -9,8 +9,8 @@ from __future__ import annotations
 import copy
 from typing import TypeVar
 
-from ostinato.api import access
-from ostinato.api.access import AnyObject
+from ostinato.api import accessors as access
+from ostinato.api.accessors import AnyObject
 from ostinato.api.codec import to_dict
 from ostinato.api.owners import (
     OwnerError,

@@ -20,8 +20,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from ostinato.api import access
-from ostinato.api.access import AnyObject
+from ostinato.api import accessors as access
+from ostinato.api.accessors import AnyObject
 from ostinato.api.codec import to_dict, to_json
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.api.meta import OwnerReference

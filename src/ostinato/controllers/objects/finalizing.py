@@ -16,10 +16,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from ostinato.api import access, names
-from ostinato.api.access import AnyObject
+from ostinato.api import accessors as access
+from ostinato.api.accessors import AnyObject
 from ostinato.api.errors import NotFound
 from ostinato.api.object import Object, origin, remember
+from ostinato.api.validation import names
 from ostinato.cache.client import CachedClient
 from ostinato.cache.own_writes.latest_writes import LatestWrites
 from ostinato.client.patching import MergePatch

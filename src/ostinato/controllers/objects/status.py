@@ -15,15 +15,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ostinato.api import access
-from ostinato.api.access import AnyObject
+from ostinato.api import accessors as access
+from ostinato.api.accessors import AnyObject
 from ostinato.api.conditions import set_condition
-from ostinato.api.leaves import encode_leaf
 from ostinato.api.meta import Condition
 from ostinato.api.object import Object
 from ostinato.api.patch import create_merge_patch
-from ostinato.api.shape import fields_of
-from ostinato.api.sparse import sparse
+from ostinato.api.serializer.omit_zero import sparse
+from ostinato.api.serializer.scalars import encode_leaf
+from ostinato.api.serializer.type_info import fields_of
 from ostinato.api.struct import wire_name
 from ostinato.api.time import Time
 from ostinato.cache.client import CachedClient

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from inspect import iscoroutinefunction
 
-from ostinato.api.cron import Schedule, parse_schedule
+from ostinato.api.text.cron import Schedule, parse_schedule
 from ostinato.controllers.reasons import SCHEDULE, STARTUP
 from ostinato.controllers.sources.handlers import keys_of
 from ostinato.controllers.sources.sources import Sink

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from ostinato.api.leaves import encode_leaf
-from ostinato.api.sparse import sparse
+from ostinato.api.serializer.omit_zero import sparse
+from ostinato.api.serializer.scalars import encode_leaf
 from ostinato.crd.schema.models import MISSING, ModelField, is_pydantic
 from ostinato.crd.schema.patterns import matches
 from ostinato.crd.schema.place import Place

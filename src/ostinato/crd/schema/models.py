@@ -3,7 +3,7 @@
 - msgspec structs, `ostinato.api.struct.Struct` first: the wire names of the class.
 - Dataclasses: the attribute names are the wire names, as msgspec decodes them.
 - pydantic models: the aliases are the wire names. pydantic is not imported here.
-- Generic models have the fields with their type arguments (`ostinato.api.generics`).
+- Generic models have the fields with their type arguments (`ostinato.api.serializer.generics`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ostinato.api.generics import class_of, hints_of
 from ostinato.api.markers import Example, Title
+from ostinato.api.serializer.generics import class_of, hints_of
 from ostinato.crd.schema.docstrings import field_docs
 from ostinato.crd.schema.place import Place, SchemaError
 

@@ -17,7 +17,6 @@ from typing import Any, Final, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
-from ostinato.api.generics import class_of
 from ostinato.api.markers import (
     ClientDefault,
     Column,
@@ -41,13 +40,12 @@ from ostinato.api.markers import (
 )
 from ostinato.api.markers.constraints import MembersMarker
 from ostinato.api.object import Object
-from ostinato.crd.schema.builtin import builtin_schema
+from ostinato.api.serializer.generics import class_of
+from ostinato.crd.schema.annotations import Reading, alternatives, name_of, read
 from ostinato.crd.schema.cel_names import name_in_rules
 from ostinato.crd.schema.defaults import check_server_default, mismatch, server_default
 from ostinato.crd.schema.docstrings import class_doc
-from ostinato.crd.schema.lists import check_list
-from ostinato.crd.schema.maps import map_keys
-from ostinato.crd.schema.misuse import check_keywords, check_marker, check_members
+from ostinato.crd.schema.marker_checks import check_keywords, check_marker, check_members
 from ostinato.crd.schema.models import (
     MISSING,
     ModelField,
@@ -58,9 +56,11 @@ from ostinato.crd.schema.models import (
     root_of,
 )
 from ostinato.crd.schema.place import Place
-from ostinato.crd.schema.reading import Reading, alternatives, name_of, read
-from ostinato.crd.schema.scalars import choices, scalar
-from ostinato.crd.schema.unions import union_schema
+from ostinato.crd.schema.types.builtin import builtin_schema
+from ostinato.crd.schema.types.lists import check_list
+from ostinato.crd.schema.types.maps import map_keys
+from ostinato.crd.schema.types.scalars import choices, scalar
+from ostinato.crd.schema.types.unions import union_schema
 
 Json = dict[str, Any]
 

@@ -35,7 +35,7 @@ from ostinato.api.markers import (
     Rule,
     Title,
 )
-from ostinato.crd.schema.scalars import DURATION_PATTERN, QUANTITY_PATTERN, int_or_string
+from ostinato.crd.schema.types.scalars import DURATION_PATTERN, QUANTITY_PATTERN, int_or_string
 from ostinato.crd.source.text import call
 
 Json = dict[str, Any]

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from ostinato.api import names
+from ostinato.api.validation import names
 from ostinato.world import Ids
 
 JITTER: Final = 1.2  # as in client-go: fraction of the retry period that is added at random

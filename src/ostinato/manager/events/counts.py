@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from ostinato.api import access
+from ostinato.api import accessors as access
 from ostinato.api.errors import NotFound
 from ostinato.client.client import Client
 from ostinato.client.patching import StrategicMergePatch

@@ -7,11 +7,12 @@ import socket
 from collections.abc import Callable
 from typing import Final, Protocol, Unpack
 
-from ostinato.api import access, names
-from ostinato.api.access import AnyObject
+from ostinato.api import accessors as access
+from ostinato.api.accessors import AnyObject
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.object import Object, kind_of
 from ostinato.api.time import MicroTime, Time
+from ostinato.api.validation import names
 from ostinato.client.arguments import summarize
 from ostinato.controllers.runnable import EventOptions, Subject
 from ostinato.kinds import core_v1, events_v1

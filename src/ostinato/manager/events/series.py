@@ -14,7 +14,7 @@ from collections.abc import Hashable
 from datetime import timedelta
 from typing import Final, NamedTuple
 
-from ostinato.api import access
+from ostinato.api import accessors as access
 from ostinato.api.errors import NotFound
 from ostinato.api.time import MicroTime
 from ostinato.client.client import Client

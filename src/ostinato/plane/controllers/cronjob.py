@@ -18,12 +18,12 @@ from datetime import UTC, datetime
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from ostinato.api.cron import Schedule, ScheduleError, parse_schedule
 from ostinato.api.errors import NAMESPACE_TERMINATING, AlreadyExists, APIError
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.object import kind_of
 from ostinato.api.owners import controller_reference_to, is_controlled_by
-from ostinato.api.quoting import quote
+from ostinato.api.text.cron import Schedule, ScheduleError, parse_schedule
+from ostinato.api.text.go_format import quote
 from ostinato.api.time import Time
 from ostinato.controllers import Context, Request, Result
 from ostinato.kinds.batch_v1 import CronJob, Job

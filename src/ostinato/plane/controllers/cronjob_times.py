@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from ostinato.api.cron import Schedule, ScheduleError
+from ostinato.api.text.cron import Schedule, ScheduleError
 from ostinato.kinds.batch_v1 import CronJob
 
 MANY: Final = 100  # runs that were missed, after which something must be wrong

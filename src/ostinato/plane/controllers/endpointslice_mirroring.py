@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ostinato.api.apply.lastapplied import LAST_APPLIED
+from ostinato.api.apply.managedfields.last_applied import LAST_APPLIED
 from ostinato.api.codec import to_dict
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.owners import controller_reference_to

@@ -20,9 +20,9 @@ import msgspec
 
 from ostinato.api.codec import ObjectError, from_dict, to_dict
 from ostinato.api.errors import AlreadyExists
-from ostinato.api.labels import Selector
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.owners import controller_of, controller_reference_to
+from ostinato.api.selectors.labels import Selector
 from ostinato.cache import CachedClient
 from ostinato.client.patching import MergePatch
 from ostinato.kinds.apps_v1 import ControllerRevision, DaemonSet, StatefulSet

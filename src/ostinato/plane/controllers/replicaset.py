@@ -19,8 +19,8 @@ import msgspec
 
 from ostinato.api.errors import NAMESPACE_TERMINATING, APIError
 from ostinato.api.gvk import NamespacedName
-from ostinato.api.labels import Selector
 from ostinato.api.owners import controller_of
+from ostinato.api.selectors.labels import Selector
 from ostinato.api.time import Time
 from ostinato.cache import CachedClient, Entry
 from ostinato.client.transport.protocol import TransportError

@@ -12,8 +12,8 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from ostinato.api.labels import Selector
 from ostinato.api.object import Object
+from ostinato.api.selectors.labels import Selector
 from ostinato.api.time import Time
 from ostinato.cache import Deleted, Entry, Event, Updated
 from ostinato.controllers.sources.handlers import Keys

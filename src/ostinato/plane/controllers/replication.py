@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ostinato.api.labels import Selector, from_set
+from ostinato.api.selectors.labels import Selector, from_set
 from ostinato.kinds.core_v1 import ReplicationController, ReplicationControllerCondition, ReplicationControllerStatus
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options

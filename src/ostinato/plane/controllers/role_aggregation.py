@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ostinato.api.codec import to_dict
 from ostinato.api.gvk import NamespacedName
-from ostinato.api.labels import SelectorError
+from ostinato.api.selectors.labels import SelectorError
 from ostinato.cache import Event, Informer
 from ostinato.client.patching import MergePatch
 from ostinato.controllers import Context, ForEvent, Request

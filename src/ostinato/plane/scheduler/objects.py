@@ -11,8 +11,8 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 
 from ostinato.api.gvk import NamespacedName
-from ostinato.api.labels import Selector, nothing
 from ostinato.api.object import Object
+from ostinato.api.selectors.labels import Selector, nothing
 from ostinato.cache.informers import Informers
 from ostinato.cache.store.entry import Entry
 from ostinato.kinds.apps_v1 import ReplicaSet, StatefulSet

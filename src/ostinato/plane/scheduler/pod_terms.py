@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ostinato.api.labels import Operator, Requirement, Selector, SelectorError, from_label_selector, nothing
+from ostinato.api.selectors.labels import Operator, Requirement, Selector, SelectorError, from_label_selector, nothing
 from ostinato.api.struct import Struct
 
 NO_LABELS: Final[Mapping[str, str]] = {}

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from ostinato.api.codec import to_dict
-from ostinato.api.labels import Selector
+from ostinato.api.selectors.labels import Selector
 from ostinato.kinds.policy_v1 import PodDisruptionBudget
 from ostinato.plane.pods import PodState, condition
 from ostinato.plane.scheduler.framework import NoFit

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from ostinato.api import fields, labels, names
 from ostinato.api.errors import Forbidden
 from ostinato.api.gvk import GroupResource
-from ostinato.api.quoting import quote
+from ostinato.api.selectors import fields, labels
+from ostinato.api.text.go_format import quote
+from ostinato.api.validation import names
 from ostinato.server.request import Request, User
 from ostinato.server.request.route import Route
 

@@ -18,11 +18,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from ostinato.api import names
 from ostinato.api.errors import BadRequest, Forbidden, InternalError
-from ostinato.api.field_errors import Path
-from ostinato.api.field_values import validate_domain_prefixed_path
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import Path
+from ostinato.api.validation.field_values import validate_domain_prefixed_path
 from ostinato.server.access.asked import Asked
 from ostinato.server.access.authentication.identity import ANONYMOUS, AUTHENTICATED
 from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer

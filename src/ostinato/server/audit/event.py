@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.server.audit.masking import MASK, masked, masked_status
 from ostinato.server.audit.policy import LEVELS
 from ostinato.server.audit.record import AuditRecord

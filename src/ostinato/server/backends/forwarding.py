@@ -20,7 +20,7 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from ostinato.api.errors import InternalError, ServiceUnavailable, Unknown
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.http.byte_stream import ByteStream, PlainStream
 from ostinato.http.exchange import Head, MalformedAnswer, body_of, read_head
 from ostinato.http.tls_stream import TlsStream

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from ostinato.api.gvk import GroupResource
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json

@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final, NamedTuple
 
 from ostinato.api.errors import Unknown
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.http.exchange import Head, body_of, read_head
 from ostinato.http.tls_stream import TlsStream
 from ostinato.server.backends.addresses import AddressError, AddressGuard

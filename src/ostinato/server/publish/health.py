@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.server.request import Request, Response, text_response
 
 Check = Callable[[], str | None]  # what is wrong; None: nothing

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from ostinato.api.errors import BadRequest, Invalid
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupKind, GroupVersion, GroupVersionKind
-from ostinato.api.quoting import quote
 from ostinato.api.schema import builtin_schemas
+from ostinato.api.text.go_format import quote
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.api.wire import DecodeError, strict_errors
-from ostinato.api.wire.repeated import decode_repeated, repeats_keys
+from ostinato.api.wire.duplicate_keys import decode_repeated, repeats_keys
 from ostinato.server.request import Request
 from ostinato.server.request.negotiate import Media
 from ostinato.server.request.options import WriteOptions

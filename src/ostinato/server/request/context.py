@@ -7,9 +7,9 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from ostinato.api import names
 from ostinato.api.errors import BadRequest, NotFound
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
+from ostinato.api.validation import names
 from ostinato.server.flow.heavy import HeavyLane
 from ostinato.server.flow.patience import TooLongError, in_a_hurry
 from ostinato.server.request import Request

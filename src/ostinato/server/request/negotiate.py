@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from ostinato.api.errors import BadRequest, NotAcceptable, UnsupportedMediaType
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.status import Status, StatusDetails
+from ostinato.api.validation.field_errors import FieldError, Path
 
 if TYPE_CHECKING:
     from ostinato.server.request import Request

@@ -13,11 +13,12 @@ from typing import Any
 
 import msgspec
 
-from ostinato.api import fields, labels, names
 from ostinato.api.errors import BadRequest, Invalid
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupKind
-from ostinato.api.quoting import quote
+from ostinato.api.selectors import fields, labels
+from ostinato.api.text.go_format import quote
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.request import SHORT_QUERY, Request, parameters
 
 _GROUP = "meta.k8s.io"

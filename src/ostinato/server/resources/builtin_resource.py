@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ostinato.api.apply import FieldManager
-from ostinato.api.apply.ownership import Converter, UnknownVersionError
+from ostinato.api.apply.managedfields.updater import Converter, UnknownVersionError
 from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
 from ostinato.api.schema import Schema, builtin_schemas
 from ostinato.server.resources import tables

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from ostinato.api import names
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupResource
 from ostinato.api.meta import OwnerReference
 from ostinato.api.owners import validate_owner_references
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json, NameRule
 

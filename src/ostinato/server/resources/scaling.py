@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from ostinato.api.labels import from_label_selector, from_set
+from ostinato.api.selectors.labels import from_label_selector, from_set
 from ostinato.server.resources.strategy import Json
 
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ostinato.api import names
 from ostinato.api.apply import field_path, from_paths, without
-from ostinato.api.field_errors import FieldError
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError
 
 if TYPE_CHECKING:
-    from ostinato.api.apply.fieldset import Filter
+    from ostinato.api.apply.fieldpath.field_set import Filter
     from ostinato.server.store.index import Index
     from ostinato.world import World
 

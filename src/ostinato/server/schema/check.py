@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from ostinato.api.formats import known_format, text_check
-from ostinato.api.patterns import pattern
+from ostinato.api.text.patterns import pattern
+from ostinato.api.validation.formats import known_format, text_check
 from ostinato.server.schema.equality import in_enum
 from ostinato.server.schema.numbers import cut, fits, is_integral, number_faults
 

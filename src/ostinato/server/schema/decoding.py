@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.api.wire import DecodeError, decode_json
 from ostinato.server.schema.builtin import json_type
 

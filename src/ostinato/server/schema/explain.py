@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ostinato.api.field_errors import FieldError, Path
-from ostinato.api.formats import known_format, text_check
-from ostinato.api.patterns import pattern
-from ostinato.api.quoting import json_text, quote
+from ostinato.api.text.go_format import json_text, quote
+from ostinato.api.text.patterns import pattern
+from ostinato.api.validation.field_errors import FieldError, Path
+from ostinato.api.validation.formats import known_format, text_check
 from ostinato.server.schema.check import type_fault, types_of
 from ostinato.server.schema.equality import equal, in_enum
 from ostinato.server.schema.numbers import Fault, number_faults

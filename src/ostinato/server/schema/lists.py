@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ostinato.api.field_errors import FieldError, Path
-from ostinato.api.quoting import json_text
+from ostinato.api.text.go_format import json_text
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.schema.structural import Structural
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from ostinato.api.quoting import plain
+from ostinato.api.text.go_format import plain
 
 _MOST_EXACT: Final = float((1 << 53) - 1)
 _CLOSE: Final = 1e-9

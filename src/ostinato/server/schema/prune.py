@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ostinato.api.quoting import json_text
+from ostinato.api.text.go_format import json_text
 from ostinato.server.schema.builtin import BadValue, TypeMismatch
 from ostinato.server.schema.builtin import read as read_builtin
 from ostinato.server.schema.structural import TYPE_FIELDS, Structural

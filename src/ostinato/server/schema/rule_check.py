@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ostinato.api.field_errors import OMIT, FieldError, Path
+from ostinato.api.validation.field_errors import OMIT, FieldError, Path
 from ostinato.cel.check.declarations import Declaration, declared
 from ostinato.cel.identifiers import escape
 from ostinato.cel.values import NONE, CelError, CostExceededError, Optional

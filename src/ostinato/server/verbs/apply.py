@@ -13,7 +13,7 @@ import msgspec
 from ostinato.api.apply import ApplyError, FieldManager
 from ostinato.api.errors import AlreadyExists, BadRequest, Conflict, NotFound, Unknown
 from ostinato.api.wire import DecodeError
-from ostinato.api.wire.repeated import repeats_keys
+from ostinato.api.wire.duplicate_keys import repeats_keys
 from ostinato.server.flow.heavy import is_heavy
 from ostinato.server.request import Response, body
 from ostinato.server.request.context import Context

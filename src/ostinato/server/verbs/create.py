@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ostinato.api import names
 from ostinato.api.errors import AlreadyExists, APIError, Unknown
+from ostinato.api.validation import names
 from ostinato.server.flow.heavy import is_heavy
 from ostinato.server.request import Response, body
 from ostinato.server.request.context import Context

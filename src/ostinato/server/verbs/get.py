@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ostinato.api.errors import BadRequest, NotFound, Timeout, Unknown
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.server.flow.heavy import is_heavy
 from ostinato.server.request import Response
 from ostinato.server.request.context import Context

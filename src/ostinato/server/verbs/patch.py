@@ -19,15 +19,15 @@ from ostinato.api.errors import (
     Unknown,
     UnsupportedMediaType,
 )
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupKind, GroupVersionKind
 from ostinato.api.patch import InapplicablePatch, PatchError, check_operations, json_patch, merge_patch, strategic_merge
-from ostinato.api.patch.wording import go_value
-from ostinato.api.quoting import quote
+from ostinato.api.patch.go_values import go_value
 from ostinato.api.schema import builtin_schemas
 from ostinato.api.status import Status, StatusDetails
+from ostinato.api.text.go_format import quote
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.api.wire import DecodeError, decode_json, strict_errors
-from ostinato.api.wire.repeated import repeats_keys
+from ostinato.api.wire.duplicate_keys import repeats_keys
 from ostinato.api.wire.strict import repetitions, with_repeated_keys
 from ostinato.server.flow.heavy import is_heavy
 from ostinato.server.request import Response, body

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ostinato.api.errors import Invalid
-from ostinato.api.field_errors import FieldError
+from ostinato.api.validation.field_errors import FieldError
 from ostinato.server.request.context import Context
 from ostinato.server.resources.strategy import Json
 

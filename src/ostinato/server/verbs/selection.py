@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ostinato.api import fields, labels
 from ostinato.api.errors import BadRequest
+from ostinato.api.selectors import fields, labels
 from ostinato.server.request.context import Context
 from ostinato.server.request.options import ListOptions
 from ostinato.server.resources.resource import Resource

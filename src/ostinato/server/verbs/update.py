@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 
 from ostinato.api.errors import APIError, Conflict, Invalid, NotFound, Unknown
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupKind
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.flow.heavy import is_heavy
 from ostinato.server.request import Response, body
 from ostinato.server.request.context import Context

@@ -14,7 +14,7 @@ import ssl
 from typing import Final, NamedTuple
 
 from ostinato.api.errors import from_response
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.http.exchange import Head, body_of, read_head
 from ostinato.http.tls_stream import TlsStream
 from ostinato.server.webhooks.target import CallError, Identify, Json, Locate, Target, target_of

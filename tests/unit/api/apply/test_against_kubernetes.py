@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 
 from ostinato.api.apply import ApplyError, FieldManager, ScaleOwnership, field_manager, from_paths, zero_object
-from ostinato.api.apply.check import TypedError, check
-from ostinato.api.apply.fieldset import (
+from ostinato.api.apply.fieldpath.field_set import (
     FieldSetError,
     difference,
     difference_recursive,
@@ -32,9 +31,10 @@ from ostinato.api.apply.fieldset import (
     union,
     without,
 )
-from ostinato.api.apply.merge import extract, remove
-from ostinato.api.apply.rules import rules_of
-from ostinato.api.apply.typed import fields_of
+from ostinato.api.apply.typed.compare import fields_of
+from ostinato.api.apply.typed.merge import extract, remove
+from ostinato.api.apply.typed.merge_rules import rules_of
+from ostinato.api.apply.typed.validate import TypedError, check
 from ostinato.api.errors import APIError
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.schema import Schema, builtin_schemas

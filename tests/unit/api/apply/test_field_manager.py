@@ -20,7 +20,7 @@ from ostinato.api.apply import (
     restore_times,
     without,
 )
-from ostinato.api.apply.lastapplied import LAST_APPLIED
+from ostinato.api.apply.managedfields.last_applied import LAST_APPLIED
 from ostinato.api.errors import BadRequest, Conflict
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.schema import Schema, builtin_schemas

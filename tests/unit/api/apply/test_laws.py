@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ostinato.api.apply import FieldManager
-from ostinato.api.apply.elements import SELF
-from ostinato.api.apply.fieldset import (
+from ostinato.api.apply.fieldpath.elements import SELF
+from ostinato.api.apply.fieldpath.field_set import (
     FieldSet,
     FieldSetError,
     difference,
@@ -23,8 +23,8 @@ from ostinato.api.apply.fieldset import (
     paths,
     union,
 )
-from ostinato.api.apply.rules import rules_of
-from ostinato.api.apply.typed import compare, everything, fields_of
+from ostinato.api.apply.typed.compare import compare, everything, fields_of
+from ostinato.api.apply.typed.merge_rules import rules_of
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.schema import Schema
 

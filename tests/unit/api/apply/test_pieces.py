@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from ostinato.api.apply.adapt import adapted, with_structs
-from ostinato.api.apply.check import TypedError, check
-from ostinato.api.apply.elements import ElementError, canonical, order, text
-from ostinato.api.apply.entries import ManagedFieldsError, decode, encode, identity_text
-from ostinato.api.apply.fieldset import FieldSetError, field_path, from_paths, has, only, ordered, parse
-from ostinato.api.apply.merge import extract, merge, remove
-from ostinato.api.apply.ownership import Identity
-from ostinato.api.apply.rules import DEDUCED, ItemError, rules_of
-from ostinato.api.apply.scale import ScaleOwnership
-from ostinato.api.apply.typed import compare, everything, fields_of
-from ostinato.api.apply.values import same, shallow
+from ostinato.api.apply.fieldpath.elements import ElementError, canonical, order, text
+from ostinato.api.apply.fieldpath.field_set import FieldSetError, field_path, from_paths, has, only, ordered, parse
+from ostinato.api.apply.managedfields.entries import ManagedFieldsError, decode, encode, identity_text
+from ostinato.api.apply.managedfields.scale import ScaleOwnership
+from ostinato.api.apply.managedfields.updater import Identity
+from ostinato.api.apply.typed.compare import compare, everything, fields_of
+from ostinato.api.apply.typed.merge import extract, merge, remove
+from ostinato.api.apply.typed.merge_rules import DEDUCED, ItemError, rules_of
+from ostinato.api.apply.typed.reconcile_schema import adapted, with_structs
+from ostinato.api.apply.typed.validate import TypedError, check
+from ostinato.api.apply.typed.values import same, shallow
 from ostinato.api.schema import Schema
 
 _KEYED = {

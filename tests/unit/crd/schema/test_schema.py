@@ -53,10 +53,10 @@ from ostinato.api.struct import Struct
 from ostinato.api.time import Duration, MicroTime, Time
 from ostinato.cel.identifiers import escape
 from ostinato.crd import schema_of
+from ostinato.crd.schema.annotations import read
 from ostinato.crd.schema.place import Place
-from ostinato.crd.schema.reading import read
-from ostinato.crd.schema.scalars import DURATION_PATTERN, QUANTITY_PATTERN
 from ostinato.crd.schema.schema import SchemaBuilder
+from ostinato.crd.schema.types.scalars import DURATION_PATTERN, QUANTITY_PATTERN
 from ostinato.kinds.core_v1 import ContainerPort, PodTemplateSpec
 
 OPEN = {"x-kubernetes-preserve-unknown-fields": True}

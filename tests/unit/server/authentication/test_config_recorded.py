@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.unit.server.authentication.config_cases import CASES, text
 
-from ostinato.api.field_errors import joined
+from ostinato.api.validation.field_errors import joined
 from ostinato.server.access.authentication.structured.configuration import ConfigurationError, read
 from ostinato.server.access.authentication.structured.validation import validate
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.server.resources.custom.samples import DATA
 
-from ostinato.api.formats import known_format, text_check
-from ostinato.api.patterns import pattern, pattern_problem
+from ostinato.api.text.patterns import pattern, pattern_problem
+from ostinato.api.validation.formats import known_format, text_check
 from ostinato.server.schema import builtin
 from ostinato.server.schema.builtin import BadValue, TypeMismatch
 from ostinato.server.schema.check import compiled, fits_table

@@ -13,7 +13,7 @@ import msgspec
 
 from ostinato.api.errors import APIError, Conflict
 from ostinato.api.gvk import GroupKind, GroupVersion, NamespacedName
-from ostinato.api.labels import Selector, SelectorError, parse
+from ostinato.api.selectors.labels import Selector, SelectorError, parse
 from ostinato.client.discovery.mapping import NoSuchResource
 from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import Unstructured

@@ -21,8 +21,8 @@ import msgspec
 from ostinato.api.codec import ObjectError, from_json
 from ostinato.api.errors import APIError, NotFound
 from ostinato.api.gvk import GroupKind, GroupVersion
-from ostinato.api.labels import Selector
 from ostinato.api.quantity import Quantity
+from ostinato.api.selectors.labels import Selector
 from ostinato.api.struct import Struct
 from ostinato.api.time import Duration, Time, TimeError
 from ostinato.client.client import Client

@@ -10,9 +10,9 @@ from datetime import datetime
 
 import msgspec
 
-from ostinato.api.labels import Selector, SelectorError, everything
 from ostinato.api.meta import LabelSelector
 from ostinato.api.quantity import Format, Quantity
+from ostinato.api.selectors.labels import Selector, SelectorError, everything
 from ostinato.cache import CachedClient
 from ostinato.kinds.autoscaling_v2 import (
     ContainerResourceMetricStatus,

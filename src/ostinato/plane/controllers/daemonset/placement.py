@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
-from ostinato.api.labels import from_set
 from ostinato.api.object import Object
+from ostinato.api.selectors.labels import from_set
 from ostinato.api.struct import Struct
 from ostinato.cache.events import Deleted, Event, Updated
 from ostinato.cache.readable_store import ReadableStore

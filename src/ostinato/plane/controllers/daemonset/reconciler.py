@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from ostinato.api.errors import NAMESPACE_TERMINATING, APIError, Forbidden
-from ostinato.api.labels import Selector, SelectorError
+from ostinato.api.selectors.labels import Selector, SelectorError
 from ostinato.cache.lookup import ListQuery
 from ostinato.client.views import view_of
 from ostinato.controllers import Context, Request, Result

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ostinato.api.gvk import NamespacedName
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.cache.events import Deleted, Event, Updated
 from ostinato.cache.store.entry import Entry
 from ostinato.client.views import View

@@ -17,8 +17,8 @@ from ostinato.api.conditions import set_condition
 from ostinato.api.errors import APIError, Conflict
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.intstr import IntOrStringError, scaled_value
-from ostinato.api.labels import SelectorError
 from ostinato.api.meta import Condition, OwnerReference
+from ostinato.api.selectors.labels import SelectorError
 from ostinato.api.time import Time
 from ostinato.cache.lookup import ListQuery
 from ostinato.cache.store.entry import Entry

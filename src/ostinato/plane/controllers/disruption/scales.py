@@ -17,8 +17,8 @@ from ostinato.api.gvk import GroupVersion, NamespacedName
 from ostinato.api.meta import OwnerReference
 from ostinato.api.object import Object
 from ostinato.api.owners import controller_of
-from ostinato.api.quoting import quote
 from ostinato.api.struct import Struct
+from ostinato.api.text.go_format import quote
 from ostinato.cache import CachedClient
 from ostinato.client.views import MetadataOf, Unstructured
 

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Final, TypeVar
 
 from ostinato.api.errors import NAMESPACE_TERMINATING, AlreadyExists, APIError, Forbidden
-from ostinato.api.labels import SelectorError
+from ostinato.api.selectors.labels import SelectorError
 from ostinato.cache.store.entry import Entry
 from ostinato.client.patching import StrategicMergePatch
 from ostinato.controllers import Context, Request, Result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ostinato.api.codec import to_dict
-from ostinato.api.labels import Selector, from_set
+from ostinato.api.selectors.labels import Selector, from_set
 from ostinato.kinds.apps_v1 import ReplicaSet, StatefulSet
 from ostinato.kinds.core_v1 import ReplicationController, Service
 from ostinato.plane.scheduler.plugin import Cycle

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from ostinato.api.labels import Operator, Selector
+from ostinato.api.selectors.labels import Operator, Selector
 from ostinato.plane.scheduler.events import NODE, POD, Action, ClusterEvent, Hint
 from ostinato.plane.scheduler.nodes import HOSTNAME, ZONE, NodeFacts, NodeInfo
 from ostinato.plane.scheduler.plugin import Cycle, Filter, Plugin, Scorer

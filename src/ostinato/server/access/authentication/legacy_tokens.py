@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.server.access.authentication.identity import RefusedToken, authenticated
 from ostinato.server.request import Peer, Request, User
 

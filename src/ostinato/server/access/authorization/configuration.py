@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import msgspec
 
-from ostinato.api import names
-from ostinato.api.field_errors import FieldError, Path
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.api.time import Duration, TimeError
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.access.authorization.rbac import aggregated
 
 Json = dict[str, Any]

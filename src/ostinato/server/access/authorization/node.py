@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.server.access.asked import Asked
 from ostinato.server.access.authorization.decision import ALLOWED, NO_OPINION, Decision, Granted
 from ostinato.server.access.authorization.node_graph import NodeGraph

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.server.access.asked import Asked
 from ostinato.server.access.authorization.decision import NO_OPINION, Decision, Granted
 from ostinato.server.access.authorization.roles import GROUP, Held, RoleName, Roles

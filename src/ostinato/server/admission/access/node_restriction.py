@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ostinato.api.errors import APIError, NotFound
 from ostinato.api.gvk import GroupResource
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.server.access.authorization.node import LEASES, PREFIX, node_of
 from ostinato.server.admission.access.node_tokens import TokenAudiences
 from ostinato.server.admission.access.pod_references import PodReferenceError, referenced

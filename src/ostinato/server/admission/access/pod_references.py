@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.server.access.authorization.references import secrets_and_maps
 from ostinato.server.resources.strategy import Json
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ostinato.api.errors import BadRequest, Forbidden, NotFound, Unknown
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.server.access.asked import Asked
 from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
 from ostinato.server.access.authorization.rbac import aggregated

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ostinato.api import names
 from ostinato.api.errors import Invalid, NotFound
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupResource
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.admission.chain import Plugin
 from ostinato.server.admission.objects import forbidden
 from ostinato.server.request import body

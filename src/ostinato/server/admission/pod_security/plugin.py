@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ostinato.api.errors import Invalid
-from ostinato.api.field_errors import FieldError, Path, joined
 from ostinato.api.gvk import GroupResource
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
+from ostinato.api.validation.field_errors import FieldError, Path, joined
 from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import forbidden
 from ostinato.server.admission.pod_security.configuration import PodSecurityConfiguration

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ostinato.api.errors import Unknown
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import forbidden, is_of
 from ostinato.server.resources.core.pods.spec.defaults import containers_of

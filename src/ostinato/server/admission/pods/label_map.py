@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ostinato.api import names
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
+from ostinato.api.validation import names
 
 
 def label_map(selector: str) -> dict[str, str]:

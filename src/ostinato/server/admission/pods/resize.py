@@ -13,8 +13,8 @@ import msgspec
 
 from ostinato.api.errors import Forbidden
 from ostinato.api.quantity import Quantity
-from ostinato.api.quoting import quote
 from ostinato.api.status import StatusCause
+from ostinato.api.text.go_format import quote
 from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import forbidden
 from ostinato.server.resources.core.pods.spec.resources import pod_total

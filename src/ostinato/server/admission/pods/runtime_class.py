@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ostinato.api.errors import Unknown
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import forbidden, is_of
 from ostinato.server.admission.pods.tolerations import merged

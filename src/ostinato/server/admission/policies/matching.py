@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
-from ostinato.api.labels import from_label_selector
+from ostinato.api.selectors.labels import from_label_selector
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ostinato.api.errors import Invalid
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupVersion
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.access.asked import Asked
 from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
 from ostinato.server.admission.chain import Plugin, resources

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 import msgspec
 
 from ostinato.api.gvk import GroupVersion, GroupVersionResource
-from ostinato.api.labels import from_label_selector
+from ostinato.api.selectors.labels import from_label_selector
 from ostinato.cel.expression import Expression
 from ostinato.cel.libraries.authorizer import Answer, Authorizer, Question
 from ostinato.cel.values import CelError

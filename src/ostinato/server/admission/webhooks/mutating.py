@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from ostinato.api.apply.entries import ManagedFieldsError, decode
+from ostinato.api.apply.managedfields.entries import ManagedFieldsError, decode
 from ostinato.api.errors import InternalError, Invalid
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupKind
 from ostinato.api.patch import PatchError, json_patch
-from ostinato.api.quoting import quote
 from ostinato.api.schema import builtin_schemas
+from ostinato.api.text.go_format import quote
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.api.wire import DecodeError, decode_json
 from ostinato.server.admission.chain import Plugin
 from ostinato.server.admission.policies.matching import Attributes

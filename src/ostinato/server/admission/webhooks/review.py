@@ -10,8 +10,8 @@ import msgspec
 
 from ostinato.api.errors import APIError, BadRequest, InternalError, from_status
 from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
-from ostinato.api.quoting import quote
 from ostinato.api.status import Status
+from ostinato.api.text.go_format import quote
 from ostinato.server.admission.policies.matching import Attributes
 from ostinato.server.admission.webhooks.matching import Match, Webhook
 from ostinato.server.request.options import DeleteOptions, WriteOptions

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from ostinato.api import names
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.cel.expression import Expression
 from ostinato.cel.identifiers import is_identifier
 from ostinato.server.resources.admissionregistration.policy_expressions import Compiler, ExpressionError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from ostinato.api.field_errors import FieldError
+from ostinato.api.validation.field_errors import FieldError
 from ostinato.server.resources.admissionregistration import validation
 from ostinato.server.resources.strategy import Json, Strategy
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ostinato.api import labels, names
-from ostinato.api.field_errors import FieldError, Path
-from ostinato.api.field_values import validate_fully_qualified_name
 from ostinato.api.gvk import GroupVersion
+from ostinato.api.selectors import labels
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError, Path
+from ostinato.api.validation.field_values import validate_fully_qualified_name
 from ostinato.server.resources.admissionregistration import policy_validation
 from ostinato.server.resources.admissionregistration.policy_expressions import Compiler
 from ostinato.server.resources.strategy import Json

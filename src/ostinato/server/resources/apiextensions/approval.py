@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from ostinato.api.field_errors import FieldError, Path
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.apiextensions.conditions import condition
 from ostinato.server.resources.strategy import Json
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation.webhook_client import client_faults, review_faults
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.schema.builtin import BadValue
 from ostinato.server.schema.embedded import embedded_faults
 from ostinato.server.schema.explain import explain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ostinato.api.quoting import json_text
+from ostinato.api.text.go_format import json_text
 
 _NAMES = {"JSONPath": "jsonPath", "ID": "id", "Schema": "$schema", "Ref": "$ref", "URL": "url"}
 _EXTENSIONS = {

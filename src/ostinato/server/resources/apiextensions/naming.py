@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.server.resources.apiextensions.conditions import condition, find, with_condition
 from ostinato.server.resources.strategy import Json
 

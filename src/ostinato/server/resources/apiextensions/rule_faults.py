@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.cel.check.declarations import Declaration, declared
 from ostinato.cel.cost.ranges import MOST
 from ostinato.cel.identifiers import escape

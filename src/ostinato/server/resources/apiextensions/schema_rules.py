@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.apiextensions.default_rules import default_faults
 from ostinato.server.resources.apiextensions.internal_form import shown_schema
 from ostinato.server.resources.apiextensions.rule_faults import expression_faults, text_faults

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ostinato.api import names
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.apiextensions.conversion_rules import conversion_faults
 from ostinato.server.resources.apiextensions.internal_form import shown_version
 from ostinato.server.resources.apiextensions.schema_rules import schema_faults

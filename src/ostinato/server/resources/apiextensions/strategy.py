@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from ostinato.api.field_errors import FieldError, Path
-from ostinato.api.formats import known_format
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.api.time import Time
+from ostinato.api.validation.field_errors import FieldError, Path
+from ostinato.api.validation.formats import known_format
 from ostinato.server.resources.apiextensions import conditions
 from ostinato.server.resources.apiextensions.approval import approval_faults
 from ostinato.server.resources.apiextensions.spec_rules import name_faults, names_faults, spec_faults, update_faults

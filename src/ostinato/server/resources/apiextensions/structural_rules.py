@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ostinato.api.field_errors import FieldError, Path
-from ostinato.api.patterns import pattern_problem
+from ostinato.api.text.patterns import pattern_problem
+from ostinato.api.validation.field_errors import FieldError, Path
 
 Schema = Mapping[str, Any]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ostinato.api import names
 from ostinato.api.apply import field_path, from_paths, without
-from ostinato.api.apply.fieldset import Filter
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.apply.fieldpath.field_set import Filter
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.apps import validation
 from ostinato.server.resources.core.pods.spec.defaults import default_claim_spec, default_pod_template
 from ostinato.server.resources.core.pods.spec.warnings import workload_warnings

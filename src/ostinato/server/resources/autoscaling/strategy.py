@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import ClassVar
 
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.autoscaling.conversion import CPU_UTILIZATION, from_v2, to_v2
 from ostinato.server.resources.autoscaling.validation import (
     validate_api_version,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ostinato.api import names
-from ostinato.api.field_errors import OMIT, FieldError, Path
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import OMIT, FieldError, Path
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation.checks import checked, not_negative
 from ostinato.server.resources.validation.shown import as_shown

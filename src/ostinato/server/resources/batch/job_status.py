@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ostinato.api.field_errors import OMIT, FieldError, Path
 from ostinato.api.time import Time
+from ostinato.api.validation.field_errors import OMIT, FieldError, Path
 from ostinato.server.resources.batch.job_policies import count_indexes
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation.workloads import STATUS, counts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ostinato.api.field_errors import FieldError
+from ostinato.api.validation.field_errors import FieldError
 from ostinato.server.resources.batch import validation
 from ostinato.server.resources.batch.job_status import job_status_errors
 from ostinato.server.resources.core.pods.spec.defaults import default_pod_template

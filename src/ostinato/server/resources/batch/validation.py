@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ostinato.api import field_values, labels, names
-from ostinato.api.cron import ScheduleError, parse_schedule
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.selectors import labels
+from ostinato.api.text.cron import ScheduleError, parse_schedule
+from ostinato.api.validation import field_values, names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.batch.job_policies import validate_failure_policy, validate_success_policy
 from ostinato.server.resources.core.pods.spec.validation import validate_pod_template
 from ostinato.server.resources.strategy import Json

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ostinato.api import names
 from ostinato.api.apply import field_path, from_paths, without
-from ostinato.api.apply.fieldset import Filter
-from ostinato.api.field_errors import FieldError
+from ostinato.api.apply.fieldpath.field_set import Filter
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError
 from ostinato.server.resources.certificates.validation import conditions_of, validate, validate_update
 from ostinato.server.resources.strategy import Json, NameRule, Strategy
 from ostinato.world import Clock, World

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ostinato.api.field_errors import FieldError
+from ostinato.api.validation.field_errors import FieldError
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation.workloads import SPEC, counts
 

@@ -6,9 +6,9 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
-from ostinato.api import field_values
-from ostinato.api.field_errors import FieldError, Path
-from ostinato.api.names import byte_length
+from ostinato.api.validation import field_values
+from ostinato.api.validation.field_errors import FieldError, Path
+from ostinato.api.validation.names import byte_length
 from ostinato.api.wire import DecodeError, decode_json
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation.checks import unchanged

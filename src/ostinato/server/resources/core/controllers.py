@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.core.pods.spec.defaults import default_pod_template
 from ostinato.server.resources.core.pods.spec.validation import validate_pod_template
 from ostinato.server.resources.core.pods.spec.warnings import pod_name_warning, template_warnings

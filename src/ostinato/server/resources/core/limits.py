@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ostinato.api import names
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.quantity import Quantity
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.core.pods.spec.defaults import round_up
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation import quantities as amounts

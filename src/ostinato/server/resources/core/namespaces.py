@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, ClassVar
 
-from ostinato.api import names
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.time import Time
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json, NameRule, Strategy
 
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ostinato.api import names
-from ostinato.api.addresses import cidr_warnings, parse_cidr
-from ostinato.api.field_errors import FieldError, Path
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
+from ostinato.api.validation import names
+from ostinato.api.validation.addresses import cidr_warnings, parse_cidr
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.core.pods.spec.defaults import round_up
 from ostinato.server.resources.core.pods.spec.scheduling import TAINT_EFFECTS
 from ostinato.server.resources.strategy import Json, Strategy

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from ostinato.api.json_path import JsonPath, JsonPathError
-from ostinato.api.quoting import json_text, plain
+from ostinato.api.text.go_format import json_text, plain
+from ostinato.api.text.json_path import JsonPath, JsonPathError
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.tables.cells import since
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from ostinato.api import names
 from ostinato.api.errors import Unknown
-from ostinato.api.field_errors import Path, joined
 from ostinato.api.gvk import GroupVersionKind
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import Path, joined
 from ostinato.server.resources.custom.definition import Definition
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.builtin import json_type

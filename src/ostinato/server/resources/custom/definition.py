@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from ostinato.api.json_path import JsonPath, JsonPathError
-from ostinato.api.quoting import plain
+from ostinato.api.text.go_format import plain
+from ostinato.api.text.json_path import JsonPath, JsonPathError
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.check import compiled
 from ostinato.server.schema.default import apply_defaults

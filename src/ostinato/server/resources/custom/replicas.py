@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ostinato.api.field_errors import FieldError, Path
-from ostinato.api.quoting import plain
+from ostinato.api.text.go_format import plain
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json
 
 

@@ -11,7 +11,7 @@ from functools import partial
 import msgspec
 
 from ostinato.api.apply import FieldManager, field_path, from_paths, without
-from ostinato.api.apply.fieldset import Filter
+from ostinato.api.apply.fieldpath.field_set import Filter
 from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
 from ostinato.api.version_order import by_priority
 from ostinato.server.resources.custom.apply_schema import apply_schema

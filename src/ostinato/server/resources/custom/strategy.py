@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from ostinato.api import names
-from ostinato.api.field_errors import ErrorType, FieldError, Path
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import ErrorType, FieldError, Path
 from ostinato.server.resources.custom.definition import Definition, Version
 from ostinato.server.resources.custom.replicas import scale_faults, scale_status_faults
 from ostinato.server.resources.strategy import Json, Strategy

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ostinato.api import addresses, names
-from ostinato.api.field_errors import FieldError, Path
-from ostinato.api.field_values import validate_fully_qualified_domain_name
+from ostinato.api.validation import addresses, names
+from ostinato.api.validation.field_errors import FieldError, Path
+from ostinato.api.validation.field_values import validate_fully_qualified_domain_name
 from ostinato.server.resources.core.services.endpoints import validate_endpoint_ip
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation.checks import checked, listed, one_of, unchanged

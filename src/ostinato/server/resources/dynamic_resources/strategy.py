@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation.checks import unchanged
 from ostinato.world import Clock, World

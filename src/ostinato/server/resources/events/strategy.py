@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ostinato.api import names
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json, NameRule, Strategy
 from ostinato.server.resources.validation.checks import checked, unchanged
 from ostinato.server.resources.validation.shown import as_shown

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ostinato.api.field_errors import FieldError
+from ostinato.api.validation.field_errors import FieldError
 from ostinato.server.resources.flowcontrol.validation import (
     validate_condition_types,
     validate_flow_schema,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from ostinato.api import names
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation.checks import checked, one_of
 from ostinato.server.resources.validation.shown import as_shown

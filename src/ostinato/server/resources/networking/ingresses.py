@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar, Final
 
-from ostinato.api import addresses, field_values, names
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation import addresses, field_values, names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation.checks import checked, legacy_ip, listed, named, unchanged
 

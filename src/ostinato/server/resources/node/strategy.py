@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ostinato.api.field_errors import FieldError, Path
-from ostinato.api.names import is_dns1123_label, validate_labels
+from ostinato.api.validation.field_errors import FieldError, Path
+from ostinato.api.validation.names import is_dns1123_label, validate_labels
 from ostinato.server.resources.core.pods.spec.containers import validate_resources
 from ostinato.server.resources.core.pods.spec.scheduling import validate_tolerations
 from ostinato.server.resources.strategy import Json, Strategy

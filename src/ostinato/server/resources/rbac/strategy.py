@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ostinato.api import labels, names
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.selectors import labels
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json, NameRule, Strategy
 from ostinato.server.resources.validation.checks import checked
 from ostinato.server.resources.validation.shown import as_shown

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar, Final
 
-from ostinato.api.field_errors import FieldError, Path
-from ostinato.api.labels import validate_label_selector
-from ostinato.api.names import byte_length, is_dns1123_subdomain, is_qualified_name, name_is_dns_subdomain
+from ostinato.api.selectors.labels import validate_label_selector
+from ostinato.api.validation.field_errors import FieldError, Path
+from ostinato.api.validation.names import byte_length, is_dns1123_subdomain, is_qualified_name, name_is_dns_subdomain
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation.checks import (
     checked,

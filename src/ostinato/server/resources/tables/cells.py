@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from ostinato.api import labels
+from ostinato.api.selectors import labels
 from ostinato.api.time import Time
 from ostinato.server.resources.strategy import Json
 

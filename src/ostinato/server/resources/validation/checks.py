@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from ostinato.api import addresses, field_values, names
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.quantity import Quantity
+from ostinato.api.validation import addresses, field_values, names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.validation.shown import as_shown
 
 _NOT_NEGATIVE = "must be greater than or equal to 0"

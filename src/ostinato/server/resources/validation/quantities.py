@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ostinato.api import names
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.quantity import Quantity
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.validation.checks import checked, not_negative_quantity
 
 _HUGE_PAGES: Final = "hugepages-"

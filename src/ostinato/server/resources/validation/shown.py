@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ostinato.api.quoting import GoStruct
+from ostinato.api.text.go_format import GoStruct
 from ostinato.server.resources.strategy import Json
 
 _OF_THE_HOST = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from ostinato.api import names
-from ostinato.api.field_errors import FieldError, Path
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json
 
 REVIEWS = ("v1", "v1beta1")  # the versions of reviews that this server can send

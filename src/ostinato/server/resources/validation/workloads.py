@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ostinato.api import field_values, intstr, labels, names
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api import intstr
+from ostinato.api.selectors import labels
+from ostinato.api.validation import field_values, names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation.checks import not_negative
 from ostinato.server.resources.validation.shown import as_shown

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from ostinato.api.errors import BadRequest, Conflict, NotFound, Unknown
-from ostinato.api.field_errors import FieldError, Path, joined
 from ostinato.api.gvk import GroupResource
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
+from ostinato.api.validation.field_errors import FieldError, Path, joined
 from ostinato.server.request import Response, body
 from ostinato.server.request.context import Context
 from ostinato.server.request.negotiate import body_media, form_of

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from ostinato.api import labels
 from ostinato.api.errors import BadRequest, Conflict, Forbidden, Invalid, NotFound, TooManyRequests, Unknown
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupResource, GroupVersionKind
+from ostinato.api.selectors import labels
 from ostinato.api.status import StatusCause
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.request import Response, body
 from ostinato.server.request.context import AdmitAll, Context
 from ostinato.server.request.negotiate import body_media, form_of

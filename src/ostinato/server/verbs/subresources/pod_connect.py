@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable
 from urllib.parse import urlencode
 
 from ostinato.api.errors import APIError, BadRequest, Forbidden, InternalError, Invalid, NotFound, generic
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupKind
 from ostinato.api.status import Status
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.access.asked import Asked
 from ostinato.server.access.authorization.authorizer import Authorizer
 from ostinato.server.node_agents.endpoint import Nodes

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 import msgspec
 
 from ostinato.api.errors import BadRequest, NotFound, ServiceUnavailable, Unknown
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.server.access.authorization.authorizer import Authorizer
 from ostinato.server.backends.addresses import AddressError, AddressGuard
 from ostinato.server.backends.forwarding import Backend, forward, unverified

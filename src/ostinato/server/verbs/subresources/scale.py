@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 
 from ostinato.api.apply import FieldManager, ScaleOwnership
-from ostinato.api.apply.fieldset import Path as FieldPath
-from ostinato.api.apply.fieldset import field_path
+from ostinato.api.apply.fieldpath.field_set import Path as FieldPath
+from ostinato.api.apply.fieldpath.field_set import field_path
 from ostinato.api.errors import BadRequest, Conflict, InternalError, Invalid, NotFound, Unknown
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupResource, GroupVersionKind, GroupVersionResource
-from ostinato.api.quoting import quote
 from ostinato.api.schema import builtin_schemas
+from ostinato.api.text.go_format import quote
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.request import Response, body
 from ostinato.server.request.context import Admission, Context
 from ostinato.server.request.negotiate import body_media, form_of

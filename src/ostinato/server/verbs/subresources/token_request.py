@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from ostinato.api.errors import BadRequest, Conflict, Invalid, NotFound
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupResource, GroupVersion, GroupVersionKind
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.access.authentication.assembly import Authentication
 from ostinato.server.request import Response, body
 from ostinato.server.request.context import Context, Handlers

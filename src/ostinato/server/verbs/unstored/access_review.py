@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ostinato.api.errors import BadRequest, Invalid
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupKind
-from ostinato.api.quoting import GoStruct
+from ostinato.api.text.go_format import GoStruct
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.access.asked import Asked
 from ostinato.server.access.authorization.authorizer import Authorizer
 from ostinato.server.request import User

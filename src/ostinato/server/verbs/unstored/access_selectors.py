@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ostinato.api import fields, labels, names
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.selectors import fields, labels
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.access import asked
 from ostinato.server.resources.strategy import Json
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 from tests.unit.plane.node.server.streaming import Stage, stage
 
-from ostinato.api.labels import parse
+from ostinato.api.selectors.labels import parse
 from ostinato.kinds.core_v1 import Pod
 from ostinato.plane.controllers.autoscaler.samples import Metrics, MetricsError
 from ostinato.plane.node.runtimes import Runtime, Usage

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ostinato.api.field_errors import Path
 from ostinato.api.gvk import GroupResource
 from ostinato.api.quantity import Quantity
+from ostinato.api.validation.field_errors import Path
 from ostinato.server.admission.quota.limit_ranger import _problems
 from ostinato.server.admission.quota.scopes import in_scope
 from ostinato.server.admission.quota.usage import usage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.apiextensions.schema_rules import schema_faults
 from ostinato.server.schema.explain import Before
 from ostinato.server.schema.rule_check import Findings, check_rules, rule_tree

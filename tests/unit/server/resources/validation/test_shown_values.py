@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ostinato.api.quoting import json_text
+from ostinato.api.text.go_format import json_text
 from ostinato.server.resources.validation.checks import difference
 from ostinato.server.resources.validation.shown import as_shown
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Any
 
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.server.access.authentication import jwt
 from ostinato.server.access.authentication.identity import RefusedToken, authenticated
 from ostinato.server.access.authentication.structured.configuration import JWTAuthenticator

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
 from ostinato.server.access.authentication import jwt
 from ostinato.server.access.authentication.keys import PublicKey, UnusableKey
 from ostinato.server.webhooks.target import CallError, Target

@@ -13,8 +13,8 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from ostinato.api.field_errors import FieldError, joined
-from ostinato.api.field_errors import Path as FieldPath
+from ostinato.api.validation.field_errors import FieldError, joined
+from ostinato.api.validation.field_errors import Path as FieldPath
 from ostinato.server.access.authentication.settings import AuthenticationSettingsError
 from ostinato.server.access.authentication.structured.configuration import (
     AuthenticationConfiguration,

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ostinato.api import names
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.cel.expression import Expression
 from ostinato.server.access.authentication.structured.configuration import (
     AuthenticationConfiguration,

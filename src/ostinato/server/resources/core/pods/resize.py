@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.core.pods.rules import keep_metadata, take, validate_pod
 from ostinato.server.resources.core.pods.spec.resources import quality_of_service
 from ostinato.server.resources.strategy import Json, Strategy

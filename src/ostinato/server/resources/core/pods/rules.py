@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.core.pods.spec.containers import validate_image_text
 from ostinato.server.resources.core.pods.spec.validation import validate_pod_annotations, validate_pod_spec
 from ostinato.server.resources.core.pods.update import validate_annotation_change

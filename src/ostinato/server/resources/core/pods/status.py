@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ostinato.api import field_values, names
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation import field_values, names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation.checks import checked, listed
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ostinato.api.apply import field_path, from_paths, without
-from ostinato.api.apply.fieldset import Filter
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.apply.fieldpath.field_set import Filter
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.core.pods.resize import Resize
 from ostinato.server.resources.core.pods.rules import (
     keep_metadata,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ostinato.api import names
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.core.pods import status as pod_status
 from ostinato.server.resources.core.pods.spec.containers import validate_image_text
 from ostinato.server.resources.core.pods.spec.scheduling import validate_tolerations

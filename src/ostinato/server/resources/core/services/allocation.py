@@ -11,11 +11,11 @@ from collections.abc import Callable
 from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING, Final
 
-from ostinato.api.addresses import Address, parse_ip
 from ostinato.api.errors import InternalError, Invalid, Unknown
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.gvk import GroupKind
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
+from ostinato.api.validation.addresses import Address, parse_ip
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.core.services import validation as service_validation
 from ostinato.server.resources.core.services.addresses import RANGE, named_addresses, ranges
 from ostinato.server.resources.core.services.shape import needs_health_check_port, port_numbers

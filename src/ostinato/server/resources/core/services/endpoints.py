@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ostinato.api import field_values, names
-from ostinato.api.addresses import ip_warning, parse_ip
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation import field_values, names
+from ostinato.api.validation.addresses import ip_warning, parse_ip
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation.checks import checked, legacy_ip, one_of
 

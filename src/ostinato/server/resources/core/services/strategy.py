@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from ostinato.api import names
-from ostinato.api.addresses import cidr_warnings, ip_warning
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation import names
+from ostinato.api.validation.addresses import cidr_warnings, ip_warning
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.core.services import validation as service_validation
 from ostinato.server.resources.core.services.addresses import follow
 from ostinato.server.resources.core.services.allocation import NODE_PORTS, Allocation

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ostinato.api import addresses, field_values, names
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation import addresses, field_values, names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.core.services.endpoints import validate_endpoint_ip
 from ostinato.server.resources.core.services.shape import (
     is_externally_accessible,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ostinato.api import labels, names
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.selectors import labels
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation.checks import checked, positive_quantity
 from ostinato.server.resources.validation.quantities import validate_amount

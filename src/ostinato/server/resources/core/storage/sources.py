@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from ostinato.api import names
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.storage.strategy import validate_driver_name
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation.checks import checked, descending_path, listed, no_backsteps

@@ -5,9 +5,9 @@ from __future__ import annotations
 from posixpath import normpath
 from typing import TYPE_CHECKING, Any
 
-from ostinato.api import names
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.quantity import Quantity
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.core.pods.spec.defaults import default_claim_spec, default_volume_source, round_up
 from ostinato.server.resources.core.pods.spec.scheduling import validate_node_selector
 from ostinato.server.resources.core.pods.spec.volumes import validate_host_path, validate_nfs

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ostinato.api.field_errors import FieldError, Path
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.core.pods.spec.security import validate_app_armor
 from ostinato.server.resources.strategy import Json
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from ostinato.api import field_values, names
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.quantity import Quantity
+from ostinato.api.validation import field_values, names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.core.pods.spec.environment import validate_env, validate_env_from
 from ostinato.server.resources.core.pods.spec.security import validate_security_context
 from ostinato.server.resources.core.pods.spec.volumes import validate_devices, validate_mounts

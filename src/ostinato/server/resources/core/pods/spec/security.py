@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ostinato.api import field_values, names
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation import field_values, names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.core.pods.spec.windows import validate_windows_options
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation.checks import checked, descending_path, listed, one_of

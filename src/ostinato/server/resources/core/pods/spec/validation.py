@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ostinato.api import names
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.quantity import Quantity
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.core.pods.spec.app_armor import (
     validate_app_armor_annotations,
     validate_app_armor_matches,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ostinato.api import names
-from ostinato.api.field_errors import FieldError, Path
 from ostinato.api.quantity import Quantity
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.core.pods.spec.environment import (
     ENV_FIELDS,
     validate_field_reference,

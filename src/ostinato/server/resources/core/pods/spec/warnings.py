@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ostinato.api import names
-from ostinato.api.addresses import ip_warning
-from ostinato.api.field_errors import Path
 from ostinato.api.quantity import Quantity
-from ostinato.api.quoting import quote
+from ostinato.api.text.go_format import quote
+from ostinato.api.validation import names
+from ostinato.api.validation.addresses import ip_warning
+from ostinato.api.validation.field_errors import Path
 from ostinato.server.resources.core.pods.spec.app_armor import app_armor_warnings
 from ostinato.server.resources.core.pods.spec.path_warnings import path_warnings
 from ostinato.server.resources.strategy import Json

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ostinato.api import names
-from ostinato.api.field_errors import FieldError, Path
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json
 
 _LARGEST_CREDENTIALS = 64 * 1024

@@ -1,0 +1,1 @@
+"""Field paths: path elements and field sets, in the JSON form of `fieldsV1`."""

@@ -1,0 +1,1 @@
+"""metadata.managedFields: the entries of field managers, and how writes update them."""

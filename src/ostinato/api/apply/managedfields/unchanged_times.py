@@ -1,0 +1,30 @@
+"""Writes that change nothing but a time: they are undone, so that nothing is stored and nobody is woken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ostinato.api.apply.typed.values import same
+
+
+def restore_times(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """The new object; with the old times in managedFields if these times are all that differs."""
+    old_entries, new_entries = (_entries(value) for value in (old, new))
+    if not new_entries or len(old_entries) != len(new_entries):
+        return new
+    if all(before.get("time") == after.get("time") for before, after in zip(old_entries, new_entries, strict=True)):
+        return new
+    if not same([_timeless(entry) for entry in old_entries], [_timeless(entry) for entry in new_entries]):
+        return new
+    restored = {**new, "metadata": {**new["metadata"], "managedFields": old["metadata"]["managedFields"]}}
+    return restored if same(old, restored) else new
+
+
+def _entries(value: dict[str, Any]) -> list[dict[str, Any]]:
+    metadata = value.get("metadata")
+    entries = metadata.get("managedFields") if isinstance(metadata, dict) else None
+    return entries if isinstance(entries, list) else []
+
+
+def _timeless(entry: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in entry.items() if name != "time"}

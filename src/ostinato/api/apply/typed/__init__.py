@@ -1,0 +1,1 @@
+"""Typed values: a value beside the merge rules of its schema. Validate, compare, merge, reconcile."""

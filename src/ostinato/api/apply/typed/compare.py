@@ -1,0 +1,194 @@
+"""Values by their merge rules: which fields they state, and what changes from one to another.
+
+Both take what `check` lets through; where a value is not of the form that its rules want, it is taken as a leaf rather
+than refused again. Recursion is one frame a level, so that deeply nested values are safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from ostinato.api.apply.fieldpath.elements import SELF
+from ostinato.api.apply.fieldpath.field_set import LEAF, FieldSet, Filter
+from ostinato.api.apply.typed.merge_rules import ItemError, ListRules, MapRules, Rules
+from ostinato.api.apply.typed.validate import TypedError
+from ostinato.api.apply.typed.values import ABSENT, NESTED, same
+
+
+def fields_of(value: Any, rules: Rules) -> FieldSet:
+    """The fields that a configuration states: its leaves, the items of its lists and the entries of its maps."""
+    found = _fields(value, rules)
+    return found if found is not None else {}
+
+
+def _fields(value: Any, rules: Rules) -> FieldSet | None:
+    """What is stated at and below a place; None if nothing is. The "." of the place itself is the caller's."""
+    form = rules.form(value)
+    if form == "map":
+        assert rules.map is not None
+        if rules.map.atomic:
+            return LEAF
+        if not isinstance(value, dict):
+            return None
+        found: FieldSet = {}
+        for name, inner in value.items():
+            if inner is not None and not isinstance(inner, NESTED):
+                found["f:" + name] = LEAF
+                continue
+            field = rules.map.field(name)
+            below = _fields(inner, field) if field is not None else LEAF
+            if inner is None or inner == {} or not rules.map.declares(name):
+                below = {SELF: LEAF, **below} if below else LEAF
+            if below is not None:
+                found["f:" + name] = below
+        return found or None
+    if form == "list":
+        assert rules.list is not None
+        if rules.list.atomic:
+            return LEAF
+        if not isinstance(value, list):
+            return None
+        found = {}
+        for element, item in _by_element(value, rules.list).items():
+            below = LEAF if isinstance(item, tuple) else _fields(item, rules.list.items)
+            found[element] = {SELF: LEAF, **below} if below else LEAF
+        return found or None
+    return LEAF
+
+
+def element_of(item: Any, rules: ListRules) -> str:
+    """The path element of an item; raises TypedError for what such a list cannot hold."""
+    try:
+        return rules.element(item)
+    except ItemError as error:
+        raise TypedError([str(error)]) from None
+
+
+def everything(value: Any, rules: Rules | None) -> FieldSet:
+    """A place and all that is below it: what appears or goes with a value. It is the child of a set, never a set."""
+    if rules is None:
+        return LEAF
+    if isinstance(value, dict):
+        if not value or rules.map is None or rules.map.atomic:
+            return LEAF
+        found: FieldSet = {SELF: LEAF}
+        for name, inner in value.items():
+            found["f:" + name] = everything(inner, rules.map.field(name)) if isinstance(inner, NESTED) else LEAF
+        return found
+    if isinstance(value, list):
+        if not value or rules.list is None or rules.list.atomic:
+            return LEAF
+        found = {SELF: LEAF}
+        for element, item in _by_element(value, rules.list).items():
+            found[element] = everything(item, rules.list.items)
+        return found
+    return LEAF
+
+
+class Comparison(NamedTuple):
+    """Which fields went, changed and came. No field is in two of the sets."""
+
+    removed: FieldSet
+    modified: FieldSet
+    added: FieldSet
+
+    def filtered(self, allowed: Filter | None) -> Comparison:
+        return self if allowed is None else Comparison(*[allowed(fields) for fields in self])
+
+
+def compare(old: Any, new: Any, rules: Rules) -> Comparison:
+    """What changes from an old value to a new one."""
+    found = Comparison({}, {}, {})
+    if not same(old, new):
+        _compare(old, new, rules, found)
+    return found
+
+
+def _compare(old: Any, new: Any, rules: Rules, found: Comparison) -> bool:
+    """Put what differs below a place into `found`; true if the place itself differs. The two are known to differ."""
+    leaf = False
+    for form in {rules.form(old), rules.form(new)}:  # two where a value changed from one form to another
+        if form == "map":
+            assert rules.map is not None
+            one, other = (value if isinstance(value, dict) else {} for value in (old, new))
+            leaf_here = rules.map.atomic or not (one or other)
+            pairs = _pairs_of_maps(one, other, rules.map)
+        elif form == "list":
+            assert rules.list is not None
+            items, others = (value if isinstance(value, list) else [] for value in (old, new))
+            leaf_here = rules.list.atomic or not (items or others)
+            pairs = _pairs_of_lists(items, others, rules.list)
+        else:
+            leaf_here, pairs = True, iter(())
+        if leaf_here:  # also if both are empty or null: these two differ, too
+            leaf = True
+            continue
+        for element, before, after, inner in pairs:
+            if before is ABSENT:
+                found.added[element] = everything(after, inner)
+            elif after is ABSENT:
+                found.removed[element] = everything(before, inner)
+            elif isinstance(before, tuple) or isinstance(after, tuple):
+                _compare_duplicates(element, before, after, inner, found)
+            elif not same(before, after):
+                below = Comparison({}, {}, {})
+                changed = inner is None or _compare(before, after, inner, below)
+                if changed:
+                    found.modified[element] = {SELF: LEAF, **below.modified} if below.modified else LEAF
+                elif below.modified:
+                    found.modified[element] = below.modified
+                if below.removed:
+                    found.removed[element] = below.removed
+                if below.added:
+                    found.added[element] = below.added
+    return leaf
+
+
+_Pair = tuple[str, Any, Any, Rules | None]  # path element, before, after, rules; items of one key as a tuple
+
+
+def _pairs_of_maps(old: dict[str, Any], new: dict[str, Any], rules: MapRules) -> Iterator[_Pair]:
+    for name, value in old.items():
+        after = new.get(name, ABSENT)
+        if after is not value:
+            yield "f:" + name, value, after, rules.field(name)
+    for name, value in new.items():
+        if name not in old:
+            yield "f:" + name, ABSENT, value, rules.field(name)
+
+
+def _pairs_of_lists(old: list[Any], new: list[Any], rules: ListRules) -> Iterator[_Pair]:
+    before, after = _by_element(old, rules), _by_element(new, rules)
+    for element, item in before.items():
+        yield element, item, after.get(element, ABSENT), rules.items
+    for element, item in after.items():
+        if element not in before:
+            yield element, ABSENT, item, rules.items
+
+
+def _by_element(items: list[Any], rules: ListRules) -> dict[str, Any]:
+    """The items by element; a tuple of them where several share one."""
+    found: dict[str, Any] = {}
+    for item in items:
+        element = element_of(item, rules)
+        if element not in found:
+            found[element] = item
+        elif isinstance(found[element], tuple):
+            found[element] += (item,)
+        else:
+            found[element] = (found[element], item)
+    return found
+
+
+def _compare_duplicates(element: str, before: Any, after: Any, rules: Rules | None, found: Comparison) -> None:
+    """Items that share their key are owned together, as one leaf."""
+    if isinstance(before, tuple) and isinstance(after, tuple):
+        if not same(list(before), list(after)):
+            found.modified[element] = LEAF
+    elif isinstance(before, tuple):
+        found.added[element] = everything(after, rules)
+        found.removed[element] = LEAF
+    else:
+        found.removed[element] = everything(before, rules)
+        found.added[element] = LEAF

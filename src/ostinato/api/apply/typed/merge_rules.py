@@ -1,0 +1,245 @@
+"""Merge rules: a schema as server-side apply reads it.
+
+A place of an object may hold a scalar, a list, a map, or one of several of these. Lists and maps are *atomic* (owned
+and replaced as a whole) or not: maps then go field by field, lists item by item, found by their keys or their values.
+Where a schema says nothing, the rules are deduced from the value: maps are granular and lists atomic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Literal
+
+import msgspec
+
+from ostinato.api.apply.fieldpath.elements import key_element, name_element, value_element
+from ostinato.api.apply.typed.values import NESTED, shallow
+from ostinato.api.schema import Schema, builtin_schemas
+
+Scalar = Literal["numeric", "string", "boolean", "untyped"]
+
+
+_EMPTY: dict[str | None, Any] = {"string": "", "integer": 0, "boolean": False}
+
+
+class ItemError(ValueError):
+    """An item that a list of its kind cannot hold."""
+
+
+class Rules:
+    """What may stand at one place, and how it merges."""
+
+    __slots__ = ("fits", "list", "map", "scalar", "walk")
+
+    def __init__(self, scalar: Scalar | None, list_rules: ListRules | None, map_rules: MapRules | None) -> None:
+        self.scalar = scalar
+        self.list = list_rules
+        self.map = map_rules
+        self.fits: Callable[[Any], bool] | None = None  # see `fits`
+        self.walk: Callable[[Any], dict[str, Any]] | None = None  # over new values: see `creation`
+
+    def form(self, value: Any) -> Literal["map", "scalar", "list"]:
+        """How to read a value: as what it is if the rules know that, else as what they would rather have."""
+        if isinstance(value, dict):
+            if self.map is not None:
+                return "map"
+        elif isinstance(value, list):
+            if self.list is not None:
+                return "list"
+        elif value is not None and self.scalar is not None:
+            return "scalar"
+        if self.map is not None:
+            return "map"
+        return "scalar" if self.scalar is not None else "list"
+
+
+class MapRules:
+    """How a map or a struct merges."""
+
+    def __init__(self, schema: Schema | None, *, atomic: bool, preserve: bool) -> None:
+        self.atomic = atomic
+        self._schema = schema  # None for deduced maps
+        self._preserve = preserve  # whether fields that the schema does not name are kept, here and below
+        self._declared: dict[str, Any] = dict(schema.raw.get("properties", {})) if schema is not None else {}
+        self._fields: dict[str, Rules] = {}  # of the named fields, as they were asked for
+
+    @property
+    def struct(self) -> bool:
+        """Whether the schema names any field."""
+        return bool(self._declared)
+
+    def declares(self, name: str) -> bool:
+        """Whether the schema names this field."""
+        return name in self._declared
+
+    def field(self, name: str) -> Rules | None:
+        """The rules of a field or entry; None if the schema knows nothing of it."""
+        found = self._fields.get(name)
+        if found is not None:
+            return found
+        if name not in self._declared:
+            return self.values
+        assert self._schema is not None
+        schema = self._schema.field(name)
+        assert schema is not None
+        found = self._fields[name] = rules_of(schema, preserve=self._preserve and "$ref" not in self._declared[name])
+        return found
+
+    @cached_property
+    def values(self) -> Rules | None:
+        """The rules of the entries that the schema does not name."""
+        if self._schema is None:
+            return UNTYPED_ATOMIC if self.atomic else DEDUCED
+        additional = self._schema.raw.get("additionalProperties")
+        if additional is None:
+            return DEDUCED if self._preserve or not self._declared else None
+        if isinstance(additional, dict):
+            values = self._schema.values
+            assert values is not None
+            return rules_of(values, preserve=self._preserve and "$ref" not in additional)
+        return DEDUCED if additional else None
+
+    @property
+    def deduced(self) -> bool:
+        """Whether the schema says nothing of what is in the map."""
+        if self._declared or self.values is None:
+            return False
+        if self.values is DEDUCED:
+            return True
+        additional = self._schema.raw.get("additionalProperties") if self._schema is not None else None
+        return isinstance(additional, dict) and "$ref" not in additional and self.values.scalar == "untyped"
+
+
+class ListRules:
+    """How a list merges: as a whole, or item by item, found by `keys`, or by value where there are none."""
+
+    def __init__(self, schema: Schema | None, *, atomic: bool, keys: tuple[str, ...], preserve: bool) -> None:
+        self.atomic = atomic
+        self.keys = keys
+        self._sorted_keys = tuple(sorted(keys))
+        self._schema = schema  # None for deduced lists
+        self._preserve = preserve
+
+    @cached_property
+    def items(self) -> Rules:
+        if self._schema is None or self._schema.items is None:
+            return UNTYPED_ATOMIC
+        return rules_of(self._schema.items, preserve=self._preserve and "$ref" not in self._schema.raw["items"])
+
+    @cached_property
+    def _defaults(self) -> dict[str, Any]:
+        """What keys are where an item leaves them out.
+
+        Keys that a Go struct must have are never absent from it: they are empty.
+        """
+        items = self._schema.items if self._schema is not None else None
+        if self._schema is None or items is None:
+            return {}
+        found: dict[str, Any] = {}
+        for key in self.keys:
+            field = items.field(key)
+            if field is None:
+                continue
+            if field.default is not msgspec.UNSET and field.default is not None:
+                found[key] = field.default
+            elif "$ref" in self._schema.raw["items"] and key in items.required and field.type in _EMPTY:
+                found[key] = _EMPTY[field.type]
+        return found
+
+    def element(self, item: Any) -> str:
+        """The path element of an item; raises ItemError for what such a list cannot hold."""
+        if not self.keys:
+            if isinstance(item, dict):
+                raise ItemError("associative list without keys has an element that's a map type")
+            if isinstance(item, list):
+                raise ItemError("not supported: associative list with lists as elements")
+            if item is None:
+                raise ItemError("associative list without keys has an element that's an explicit null")
+            return value_element(item)
+        if not isinstance(item, dict):
+            kind = "a null element" if item is None else "non-map elements"
+            raise ItemError(f"associative list with keys may not have {kind}")
+        if len(self.keys) == 1 and isinstance(name := item.get(self.keys[0]), str):
+            return name_element(self.keys[0], name)
+        found = []
+        for key in self._sorted_keys:
+            if key in item:
+                value = item[key]
+                if isinstance(value, NESTED) and not shallow(value):
+                    raise ItemError("associative list with keys has an element with nested keys")
+                found.append((key, value))
+            elif self.items.map is None:
+                why = "associative list may not have non-map types"
+                raise ItemError(f"couldn't find default value for {key}: {why}")
+            elif key in self._defaults:
+                found.append((key, self._defaults[key]))
+        if not found:
+            names = " ".join(f'"{key}"' for key in self.keys)
+            raise ItemError(
+                f"associative list with keys has an element that omits all key fields [{names}]"
+                " (and doesn't have default values for any key fields)"
+            )
+        return key_element(found)
+
+
+UNTYPED_ATOMIC = Rules(
+    "untyped",
+    ListRules(None, atomic=True, keys=(), preserve=False),
+    MapRules(None, atomic=True, preserve=False),
+)
+DEDUCED = Rules(
+    "untyped",
+    ListRules(None, atomic=True, keys=(), preserve=False),
+    MapRules(None, atomic=False, preserve=False),
+)
+_ANY_SCALAR = Rules("untyped", None, None)
+
+
+def rules_of(schema: Schema | None, *, preserve: bool = False) -> Rules:
+    """The rules of a schema; without one, everything is deduced. `preserve` keeps fields that it does not name."""
+    if schema is None:
+        return DEDUCED
+    preserve = preserve or schema.preserve_unknown
+    found: Rules | None = schema.derived.get("apply.preserve" if preserve else "apply")
+    if found is None:
+        found = schema.derived["apply.preserve" if preserve else "apply"] = _read(schema, preserve=preserve)
+    return found
+
+
+def _read(schema: Schema, *, preserve: bool) -> Rules:
+    raw = schema.raw
+    builtin = builtin_schemas()
+    if raw is builtin.by_name("io.k8s.apimachinery.pkg.api.resource.Quantity").raw:
+        return _ANY_SCALAR  # "1" and 1 are both quantities
+    if raw is builtin.by_name("io.k8s.apimachinery.pkg.runtime.RawExtension").raw:
+        return UNTYPED_ATOMIC
+    match raw.get("type"):
+        case "object":
+            return Rules(None, None, _map_rules(schema, preserve=preserve))
+        case "array":
+            return Rules(None, _list_rules(schema, preserve=preserve), None)
+        case "integer" | "number":
+            return Rules("numeric", None, None)
+        case "boolean":
+            return Rules("boolean", None, None)
+        case "string":
+            return Rules("string" if raw.get("format", "") in ("", "byte") else "untyped", None, None)
+    return Rules("untyped", _list_rules(schema, preserve=preserve), _map_rules(schema, preserve=preserve))
+
+
+def _map_rules(schema: Schema, *, preserve: bool) -> MapRules:
+    return MapRules(schema, atomic=schema.map_type == "atomic", preserve=preserve)
+
+
+def _list_rules(schema: Schema, *, preserve: bool) -> ListRules:
+    atomic = True
+    keys: tuple[str, ...] = ()
+    match schema.raw.get("x-kubernetes-list-type"):
+        case "set":
+            atomic = False
+        case "map":
+            atomic, keys = False, schema.list_map_keys
+        case None if "merge" in schema.patch_strategies:
+            atomic, keys = False, () if schema.patch_merge_key is None else (schema.patch_merge_key,)
+    return ListRules(schema, atomic=atomic, keys=keys, preserve=preserve)

@@ -1,0 +1,79 @@
+"""Leaving out structs in which nothing is set, so that they are not written as `{}`.
+
+A `status` that defaults to an empty struct is convenient to read; written, `"status":{}` would claim a field that
+nobody set. msgspec leaves out plain defaults by itself; these it does not.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from ostinato.api.serializer.type_info import Field, Shape, fields_of
+
+
+def sparse(struct: msgspec.Struct) -> msgspec.Struct:
+    """The struct itself, or a copy in which empty structs are unset. Parts that need no change are shared with it."""
+    changes: dict[str, Any] | None = None
+    for attribute, empty, shape in _steps(type(struct)):
+        value = getattr(struct, attribute)
+        if value is None:
+            continue
+        if empty is not None and value == empty:
+            kept: Any = msgspec.UNSET
+        else:
+            kept = value if shape is None else _sparse_value(value, shape)
+        if kept is not value:
+            changes = changes or {}
+            changes[attribute] = kept
+    return struct if changes is None else msgspec.structs.replace(struct, **changes)
+
+
+def _sparse_value(value: Any, shape: Shape) -> Any:
+    if isinstance(value, msgspec.Struct):
+        return sparse(value)
+    inner = shape.inner
+    if isinstance(value, list) and inner is not None:
+        kept = [_sparse_value(item, inner) for item in value]
+        return value if all(new is old for new, old in zip(kept, value, strict=True)) else kept
+    if isinstance(value, dict) and inner is not None:
+        entries = {key: _sparse_value(item, inner) for key, item in value.items()}
+        return value if all(entries[key] is value[key] for key in value) else entries
+    return value
+
+
+@cache
+def _steps(cls: type[msgspec.Struct]) -> tuple[tuple[str, msgspec.Struct | None, Shape | None], ...]:
+    """The fields to look at: those that may be an empty struct, and, with their shape, those that may contain one."""
+    steps = []
+    for field in fields_of(cls):
+        below = field.shape if any(map(_holds_empties, _structs_in(field.shape))) else None
+        if field.empty_struct is not None or below is not None:
+            steps.append((field.attribute, field.empty_struct, below))
+    return tuple(steps)
+
+
+@cache
+def _holds_empties(cls: type[msgspec.Struct]) -> bool:
+    """Whether an empty struct may stand anywhere within."""
+    seen: set[type[msgspec.Struct]] = set()
+    waiting = [cls]
+    while waiting:
+        each = waiting.pop()
+        if each not in seen:
+            seen.add(each)
+            fields: tuple[Field, ...] = fields_of(each)
+            if any(field.empty_struct is not None for field in fields):
+                return True
+            for field in fields:
+                waiting.extend(_structs_in(field.shape))
+    return False
+
+
+def _structs_in(shape: Shape) -> list[type[msgspec.Struct]]:
+    if shape.form == "struct":
+        return [shape.type]
+    inner = [] if shape.inner is None else [shape.inner]
+    return [cls for part in (*inner, *shape.variants) for cls in _structs_in(part)]

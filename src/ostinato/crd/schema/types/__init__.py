@@ -1,0 +1,1 @@
+"""Structural schemas of particular types: scalars, lists, maps, unions, built-in structs."""
