@@ -17,7 +17,7 @@ from ostinato.api.time import Duration, MicroTime, Time, TimeError
 from ostinato.cel.parse.parser import parse as parse_cel
 from ostinato.http.request import Body, Malformed, parse_head
 from ostinato.http.websocket import BadFrame, FrameReader
-from ostinato.server.access.asked import asked_by
+from ostinato.server.access.attributes import asked_by
 from ostinato.server.request import Request, parameters
 from ostinato.server.request.negotiate import status_form
 from ostinato.server.request.options import list_options, write_options

@@ -15,14 +15,14 @@ from ostinato.api.errors import APIError, BadRequest, InternalError, ServiceUnav
 from ostinato.api.gvk import GroupResource
 from ostinato.api.text.go_format import quote
 from ostinato.api.time import Duration, TimeError
-from ostinato.server.access.asked import asked_by
+from ostinato.server.access.attributes import asked_by
 from ostinato.server.access.authentication.assembly import Authentication
 from ostinato.server.access.authentication.settings import AuthenticationSettings
 from ostinato.server.access.authorization.authorizer import MASTERS, AuthorizationFailed, refuse
 from ostinato.server.access.authorization.modes import Authorization, AuthorizationSettings
-from ostinato.server.access.impersonate import Impersonation, impersonates
+from ostinato.server.access.impersonation import Impersonation, impersonates
 from ostinato.server.admission import AdmissionChain
-from ostinato.server.admission.materials import Materials
+from ostinato.server.admission.dependencies import Materials
 from ostinato.server.admission.plugins import plugins
 from ostinato.server.admission.settings import AdmissionSettings
 from ostinato.server.audit.settings import AuditSettings

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from ostinato.server.access.authentication.published import publish
+from ostinato.server.access.authentication.certificates.cluster_authentication_trust import publish
 from ostinato.server.access.authentication.settings import AuthenticationSettings, AuthenticationSettingsError
 from ostinato.server.access.authority import Authority
 from ostinato.server.access.authorization.modes import AuthorizationSettings

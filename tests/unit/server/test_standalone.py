@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from ostinato.client.config.tls import ResumingContext
-from ostinato.server.access.authentication.keys import make_private_key
+from ostinato.server.access.authentication.tokens.keys import make_private_key
 from ostinato.server.access.authority import Authority
 from ostinato.server.standalone import Settings, Standalone
 from ostinato.server.state import StateDirectory, StateError

@@ -9,7 +9,7 @@ from ostinato.server.admission.cluster.always_deny import AlwaysDeny
 from ostinato.server.admission.cluster.event_rate_limit import EventRateLimit
 from ostinato.server.admission.cluster.external_ips import DenyServiceExternalIPs
 from ostinato.server.admission.cluster.namespace_exists import NamespaceAutoProvision, NamespaceExists
-from ostinato.server.admission.materials import Make, Materials
+from ostinato.server.admission.dependencies import Make, Materials
 from ostinato.server.admission.pods.always_pull_images import AlwaysPullImages
 from ostinato.server.admission.pods.anti_affinity import AntiAffinityTopology
 from ostinato.server.admission.pods.extended_resource_toleration import ExtendedResourceToleration

@@ -10,11 +10,11 @@ from __future__ import annotations
 from functools import partial
 
 from ostinato.server.admission import catalogue
+from ostinato.server.admission.access.certificate_signers import CertificateApproval, CertificateSigning
 from ostinato.server.admission.access.certificate_subject import CertificateSubject
 from ostinato.server.admission.access.create_by_update import CreateByUpdate
 from ostinato.server.admission.access.node_restriction import NodeRestriction
 from ostinato.server.admission.access.role_escalation import RoleEscalation
-from ostinato.server.admission.access.signer_rights import CertificateApproval, CertificateSigning
 from ostinato.server.admission.access.signing_request_user import SigningRequestUser
 from ostinato.server.admission.chain import Plugin
 from ostinato.server.admission.cluster.default_ingress_class import DefaultIngressClass
@@ -22,7 +22,7 @@ from ostinato.server.admission.cluster.namespace_lifecycle import NamespaceLifec
 from ostinato.server.admission.cluster.storage import DefaultStorageClass, ProtectStorage, ResizeClaims
 from ostinato.server.admission.cluster.taint_nodes import TaintNodes
 from ostinato.server.admission.cluster.terminating_definition import TerminatingDefinition
-from ostinato.server.admission.materials import Make, Materials
+from ostinato.server.admission.dependencies import Make, Materials
 from ostinato.server.admission.pod_security.plugin import PodSecurity
 from ostinato.server.admission.pods.default_tolerations import DefaultTolerations
 from ostinato.server.admission.pods.priority import Priority

@@ -26,7 +26,7 @@ from ostinato.streams.upgrade import Socket, Upgrade
 from ostinato.world import World
 
 if TYPE_CHECKING:
-    from ostinato.server.access.asked import Asked
+    from ostinato.server.access.attributes import Asked
     from ostinato.server.request.route import Route
 
 _LONG_RUNNING: Final = frozenset({"attach", "exec", "log", "portforward", "proxy"})

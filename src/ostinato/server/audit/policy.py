@@ -18,7 +18,7 @@ from ostinato.api.wire import DecodeError
 from ostinato.api.wire.yaml import decode_yaml
 
 if TYPE_CHECKING:
-    from ostinato.server.access.asked import Asked
+    from ostinato.server.access.attributes import Asked
     from ostinato.server.request import User
 
 LEVELS: Final = ("None", "Metadata", "Request", "RequestResponse")

@@ -19,7 +19,7 @@ import msgspec
 from ostinato.api.gvk import GroupVersion
 from ostinato.server.access.authorization import roles
 from ostinato.server.access.authorization.rules import Rule
-from ostinato.server.access.reconcile import reconciled
+from ostinato.server.access.bootstrap_roles import reconciled
 from ostinato.server.controllers import flow_schemas
 from ostinato.server.request import body
 from ostinato.server.resources.apiregistration.strategy import local_services

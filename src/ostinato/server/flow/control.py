@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ostinato.server.access.asked import Asked, asked_by
+from ostinato.server.access.attributes import Asked, asked_by
 from ostinato.server.flow.estimate import ONE, estimate
 from ostinato.server.flow.flow import Flow
 from ostinato.server.flow.levels import PERIOD, Level, Levels

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ostinato.server.access.asked import Asked
+from ostinato.server.access.attributes import Asked
 from ostinato.server.request import User
 
 Json = dict[str, Any]

@@ -28,7 +28,7 @@ from ostinato.cli.app import run
 from ostinato.cli.commands import serve as serving
 from ostinato.cli.error import Failure
 from ostinato.cli.options.server import settings as server_options
-from ostinato.server.access.authentication.keys import make_private_key
+from ostinato.server.access.authentication.tokens.keys import make_private_key
 from ostinato.server.standalone import Settings
 
 SOURCE = Path(__file__).parents[4] / "src"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ostinato.server.access.asked import Asked
+from ostinato.server.access.attributes import Asked
 from ostinato.server.audit.policy import LEVELS, PolicyError, load, parse
 from ostinato.server.request import User
 

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.server import asking
-from tests.unit.server.admission.test_webhooks import MAPS, config_map, configure, hook
+from tests.unit.server.admission.webhooks.test_webhooks import MAPS, config_map, configure, hook
 from tests.unit.server.resources.custom.test_conversion_webhook import SECOND, Hook, play, second
 
 Json = dict[str, Any]

@@ -22,8 +22,8 @@ from ostinato.controllers import Context, Request, Surroundings
 from ostinato.kinds.core_v1 import Secret, ServiceAccount
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
-from ostinato.server.access.authentication.keys import AccountKeys
-from ostinato.server.access.authentication.legacy_tokens import LEGACY_ISSUER
+from ostinato.server.access.authentication.service_accounts.legacy_tokens import LEGACY_ISSUER
+from ostinato.server.access.authentication.tokens.keys import AccountKeys
 from ostinato.world import World
 
 NAME: Final = "serviceaccount-token-controller"

@@ -18,7 +18,7 @@ from ostinato.kinds.core_v1 import ConfigMap, Pod, Secret, ServiceAccount
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
 from ostinato.plane.controllers.tokens.account_secrets import ACCOUNT, ACCOUNT_UID, SECRETS, TYPE
-from ostinato.server.access.authentication.legacy_tokens import INVALID_SINCE, LAST_USED
+from ostinato.server.access.authentication.service_accounts.legacy_tokens import INVALID_SINCE, LAST_USED
 
 NAME: Final = "legacy-serviceaccount-token-cleaner-controller"
 _PERIOD: Final = timedelta(days=365)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ostinato.server.access.authentication.account_tokens import AccountTokens
 from ostinato.server.access.authentication.anonymous import Anonymous
 from ostinato.server.access.authentication.authenticator import Authenticator, Remote
-from ostinato.server.access.authentication.bootstrap_tokens import BootstrapTokens
 from ostinato.server.access.authentication.identity import LocalTokens, RemoteTokens
-from ostinato.server.access.authentication.keys import ALGORITHMS, AccountKeys
-from ostinato.server.access.authentication.legacy_tokens import LegacyTokens
+from ostinato.server.access.authentication.service_accounts.legacy_tokens import LegacyTokens
+from ostinato.server.access.authentication.service_accounts.tokens import AccountTokens
 from ostinato.server.access.authentication.settings import (
     AuthenticationSettings,
     AuthenticationSettingsError,
     OidcSettings,
     WebhookSettings,
 )
+from ostinato.server.access.authentication.tokens.bootstrap import BootstrapTokens
+from ostinato.server.access.authentication.tokens.keys import ALGORITHMS, AccountKeys
 from ostinato.server.request import Answer, Request
 from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.registry import Registry
@@ -25,8 +25,8 @@ from ostinato.server.webhooks import Webhooks
 from ostinato.world import World
 
 if TYPE_CHECKING:
-    from ostinato.server.access.authentication.structured.issuers import Issuers
-    from ostinato.server.access.authentication.structured.reload import ConfigurationFile
+    from ostinato.server.access.authentication.oidc.issuers import Issuers
+    from ostinato.server.access.authentication.oidc.reload import ConfigurationFile
 
 _BOUND = {"ServiceAccount": "serviceaccounts", "Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
@@ -100,7 +100,7 @@ class Authentication:
             remote.append(self._webhook(settings.webhook))
         front_proxy = None
         if settings.front_proxy is not None:
-            from ostinato.server.access.authentication.front_proxy import FrontProxy  # noqa: PLC0415 - see above
+            from ostinato.server.access.authentication.certificates.request_header import FrontProxy  # noqa: PLC0415 - see above
 
             front_proxy = FrontProxy(settings.front_proxy)
         authenticator = Authenticator(
@@ -115,7 +115,7 @@ class Authentication:
         return authenticator
 
     def _configuration_file(self) -> ConfigurationFile:
-        from ostinato.server.access.authentication.structured.reload import ConfigurationFile  # noqa: PLC0415
+        from ostinato.server.access.authentication.oidc.reload import ConfigurationFile  # noqa: PLC0415
 
         assert self.settings.config is not None
         file = ConfigurationFile(self._world, self.settings.config, self.settings.accounts.issuers)
@@ -142,14 +142,14 @@ class Authentication:
         return Anonymous(enabled=found.enabled, paths=paths or None)
 
     def _issuers_of(self, algorithms: tuple[str, ...]) -> Issuers:
-        from ostinato.server.access.authentication.structured.issuers import Issuers  # noqa: PLC0415
+        from ostinato.server.access.authentication.oidc.issuers import Issuers  # noqa: PLC0415
 
         self._issuers = Issuers(self._world.clock, self._webhooks.fetch, algorithms, self.settings.own_audiences)
         return self._issuers
 
     def _oidc(self, settings: OidcSettings) -> Issuers:
-        from ostinato.server.access.authentication.structured.flags import configuration_of  # noqa: PLC0415
-        from ostinato.server.access.authentication.structured.reload import check  # noqa: PLC0415
+        from ostinato.server.access.authentication.oidc.flags import configuration_of  # noqa: PLC0415
+        from ostinato.server.access.authentication.oidc.reload import check  # noqa: PLC0415
 
         for algorithm in settings.algorithms:
             if algorithm not in ALGORITHMS:
@@ -162,7 +162,7 @@ class Authentication:
 
     def _webhook(self, settings: WebhookSettings) -> RemoteTokens:
         from ostinato.client.config.error import ConfigError  # noqa: PLC0415
-        from ostinato.server.access.authentication.webhook_tokens import WebhookTokens  # noqa: PLC0415
+        from ostinato.server.access.authentication.tokens.webhook import WebhookTokens  # noqa: PLC0415
         from ostinato.server.webhooks.identity import backend_of  # noqa: PLC0415
 
         if settings.version not in ("v1", "v1beta1"):

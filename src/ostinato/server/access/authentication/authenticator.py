@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ostinato.api.errors import Unauthorized
 from ostinato.server.access.authentication.anonymous import Anonymous
-from ostinato.server.access.authentication.client_certificates import certified
+from ostinato.server.access.authentication.certificates.client import certified
 from ostinato.server.access.authentication.identity import (
     DEFAULT_ISSUER,
     Identity,
@@ -25,12 +25,12 @@ from ostinato.server.access.authentication.identity import (
     aggregate,
     digest_of,
 )
-from ostinato.server.access.authentication.static_tokens import StaticTokens
-from ostinato.server.access.authentication.websocket_token import websocket_token
+from ostinato.server.access.authentication.tokens.static import StaticTokens
+from ostinato.server.access.authentication.tokens.websocket import websocket_token
 from ostinato.server.request import Request, User
 
 if TYPE_CHECKING:
-    from ostinato.server.access.authentication.front_proxy import FrontProxy
+    from ostinato.server.access.authentication.certificates.request_header import FrontProxy
     from ostinato.world import Clock
 
 REMEMBERED = 4096  # tokens that someone else was asked about

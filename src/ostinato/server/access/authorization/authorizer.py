@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ostinato.server.access.asked import Asked
+from ostinato.server.access.attributes import Asked
 from ostinato.server.access.authorization.decision import ALLOWED, NO_OPINION, Decision, Granted, Mode
 from ostinato.server.access.authorization.rbac import Rbac, aggregated
 from ostinato.server.access.authorization.roles import Roles

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ostinato.server.access.asked import Asked
+from ostinato.server.access.attributes import Asked
 from ostinato.server.access.authorization.decision import ALLOWED, Decision, Granted
 from ostinato.server.access.authorization.rules import Rule
 from ostinato.server.request import User

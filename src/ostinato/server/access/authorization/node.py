@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ostinato.api.text.go_format import quote
-from ostinato.server.access.asked import Asked
+from ostinato.server.access.attributes import Asked
 from ostinato.server.access.authorization.decision import ALLOWED, NO_OPINION, Decision, Granted
 from ostinato.server.access.authorization.node_graph import NodeGraph
 from ostinato.server.access.authorization.rules import Rule

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ostinato.api.text.go_format import quote
-from ostinato.server.access.asked import Asked
+from ostinato.server.access.attributes import Asked
 from ostinato.server.access.authorization.decision import NO_OPINION, Decision, Granted
 from ostinato.server.access.authorization.roles import GROUP, Held, RoleName, Roles
 from ostinato.server.access.authorization.rules import Rule

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from ostinato.api.text.go_format import quote
-from ostinato.server.access.asked import Asked
+from ostinato.server.access.attributes import Asked
 from ostinato.server.access.authorization.decision import Decision
 from ostinato.server.access.authorization.rules import Rule
 from ostinato.server.request import User

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ostinato.api.text.go_format import quote
-from ostinato.server.access.asked import Asked
+from ostinato.server.access.attributes import Asked
 
 MOST_PARTS = 10_000  # of rules that are compared with others
 _TOLD = (  # how a message calls the fields of a rule, in this order, before the verbs

@@ -20,7 +20,7 @@ from ostinato.api.errors import from_response
 from ostinato.client.config import in_cluster
 from ostinato.client.config.config import Config
 from ostinato.client.transport.protocol import Request, Transport, TransportError
-from ostinato.server.access.asked import Asked
+from ostinato.server.access.attributes import Asked
 from ostinato.server.access.authorization.configuration import ConfigurationError, Configured
 from ostinato.server.access.authorization.decision import NO_OPINION, Decision, Granted
 from ostinato.server.request import User

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ostinato.server.access.asked import Asked
+from ostinato.server.access.attributes import Asked
 from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
 from ostinato.server.admission.chain import Plugin
 from ostinato.server.resources.strategy import Json

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ostinato.api.errors import NotFound
 from ostinato.api.gvk import GroupResource
 from ostinato.api.text.go_format import quote
-from ostinato.server.access.asked import Asked
+from ostinato.server.access.attributes import Asked
 from ostinato.server.access.authorization.rbac import aggregated
 from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.strategy import Json

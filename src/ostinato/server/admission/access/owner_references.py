@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ostinato.api.gvk import GroupResource, GroupVersion
 from ostinato.api.text.go_format import quote
-from ostinato.server.access.asked import Asked
+from ostinato.server.access.attributes import Asked
 from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
 from ostinato.server.admission.chain import Plugin
 from ostinato.server.admission.objects import forbidden

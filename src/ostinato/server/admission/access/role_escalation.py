@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ostinato.api.errors import BadRequest, Forbidden, NotFound, Unknown
 from ostinato.api.text.go_format import quote
-from ostinato.server.access.asked import Asked
+from ostinato.server.access.attributes import Asked
 from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
 from ostinato.server.access.authorization.rbac import aggregated
 from ostinato.server.access.authorization.roles import GROUP

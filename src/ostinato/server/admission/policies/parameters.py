@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ostinato.api.errors import Invalid
 from ostinato.api.gvk import GroupVersion
 from ostinato.api.validation.field_errors import FieldError, Path
-from ostinato.server.access.asked import Asked
+from ostinato.server.access.attributes import Asked
 from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
 from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.request import User

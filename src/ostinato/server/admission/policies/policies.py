@@ -16,7 +16,7 @@ from ostinato.api.selectors.labels import from_label_selector
 from ostinato.cel.expression import Expression
 from ostinato.cel.libraries.authorizer import Answer, Authorizer, Question
 from ostinato.cel.values import CelError
-from ostinato.server.access.asked import Asked, field_terms, label_requirements
+from ostinato.server.access.attributes import Asked, field_terms, label_requirements
 from ostinato.server.access.authorization.decision import Decision
 from ostinato.server.admission.policies.matching import Attributes, Matcher
 from ostinato.server.request import User

@@ -13,7 +13,7 @@ from ostinato.api.errors import APIError, BadRequest, Forbidden, InternalError, 
 from ostinato.api.gvk import GroupKind
 from ostinato.api.status import Status
 from ostinato.api.validation.field_errors import FieldError, Path
-from ostinato.server.access.asked import Asked
+from ostinato.server.access.attributes import Asked
 from ostinato.server.access.authorization.authorizer import Authorizer
 from ostinato.server.node_agents.endpoint import Nodes
 from ostinato.server.request import Answer, Request, Response

@@ -6,7 +6,7 @@ from ostinato.api.errors import BadRequest, Invalid
 from ostinato.api.gvk import GroupKind
 from ostinato.api.text.go_format import GoStruct
 from ostinato.api.validation.field_errors import FieldError, Path
-from ostinato.server.access.asked import Asked
+from ostinato.server.access.attributes import Asked
 from ostinato.server.access.authorization.authorizer import Authorizer
 from ostinato.server.request import User
 from ostinato.server.request.context import Context

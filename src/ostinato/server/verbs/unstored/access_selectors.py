@@ -10,7 +10,7 @@ from typing import Any, Final
 from ostinato.api.selectors import fields, labels
 from ostinato.api.validation import names
 from ostinato.api.validation.field_errors import FieldError, Path
-from ostinato.server.access import asked
+from ostinato.server.access import attributes as asked
 from ostinato.server.resources.strategy import Json
 
 _OF_VALUES: Final = ("In", "NotIn")

@@ -20,8 +20,8 @@ from ostinato.kinds.core_v1 import (
 )
 from ostinato.plane.node.volumes.contents import ContentError
 from ostinato.plane.node.volumes.tokens import PodTokens
-from ostinato.server.access.authentication import jwt
 from ostinato.server.access.authentication.identity import Identity, RefusedToken
+from ostinato.server.access.authentication.tokens import jwt
 from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog

@@ -1,0 +1,1 @@
+"""Service account token authenticator: signing, bound objects, legacy tokens."""

@@ -1,0 +1,241 @@
+"""Impersonation: somebody asks as somebody else, where they may.
+
+The headers `Impersonate-User`, `-Uid`, `-Group` and `-Extra-KEY` say as whom. There are several ways to be allowed to:
+
+- The old one asks for the verb `impersonate` on all that the headers name: users, groups, serviceaccounts, uids and
+  userextras.
+- The others are for a sort of user each (the node of the service account that asks, nodes, service accounts, and who is
+  none of these) and ask for two verbs: `impersonate-on:SORT:VERB` on what the request itself asks, and
+  `impersonate:SORT` on all that the headers name.
+
+A user's way of last time is tried first, then the others. A refusal is that of the first one tried.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from ostinato.api.errors import BadRequest, Forbidden, InternalError
+from ostinato.api.text.go_format import quote
+from ostinato.api.validation import names
+from ostinato.api.validation.field_errors import Path
+from ostinato.api.validation.field_values import validate_domain_prefixed_path
+from ostinato.server.access.attributes import Asked
+from ostinato.server.access.authentication.identity import ANONYMOUS, AUTHENTICATED
+from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
+from ostinato.server.access.authorization.rbac import aggregated
+from ostinato.server.request import Request, User
+
+MOST_REMEMBERED = 10_000  # users whose way of last time is known
+MANY = 4  # groups or extra values: from here on, a right to all of them is looked for first
+
+_AUTHENTICATION = "authentication.k8s.io"
+_EXTRA = "impersonate-extra-"
+_UNAUTHENTICATED = ANONYMOUS.groups[0]
+_NODES = "system:nodes"
+_NODE_OF = "authentication.kubernetes.io/node-name"  # in the extra of a service account: where its Pod is
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+
+def impersonates(headers: Mapping[str, str]) -> bool:
+    """Whether a request asks to be somebody else's. Every request is asked this."""
+    return "impersonate-" in " ".join(headers)
+
+
+class _Way(NamedTuple):
+    sort: str  # "": the old one
+    fits: Callable[[User, User], bool]  # whether it is for a wanted user, and a user who asks
+
+    @property
+    def verb(self) -> str:
+        return f"impersonate:{self.sort}" if self.sort else "impersonate"
+
+
+class Impersonation:
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+        self._last: dict[str, _Way] = {}  # by the name of the user who asks
+
+    async def user(self, request: Request, user: User, asked: Asked) -> User:
+        """As whom a user asks; BadRequest or Forbidden if that cannot be."""
+        wanted = _wanted(request)
+        if wanted is None:
+            return user
+        last = self._last.get(user.name)
+        refusal: Exception | None = None
+        for way in _WAYS if last is None else (last, *(way for way in _WAYS if way is not last)):
+            if not way.fits(wanted, user):
+                continue
+            try:
+                found = await self._by(way, wanted, user, asked)
+            except Forbidden as error:
+                refusal = refusal or error
+                continue
+            self._remember(user.name, way)
+            if request.audit is not None:
+                request.audit.impersonated = found
+                request.audit.constraint = way.verb if way.sort else ""
+            return found
+        raise refusal or InternalError.of("all impersonation modes failed")
+
+    def _remember(self, name: str, way: _Way) -> None:
+        if len(self._last) >= MOST_REMEMBERED and name not in self._last:
+            self._last.clear()
+        self._last[name] = way
+
+    async def _by(self, way: _Way, wanted: User, user: User, asked: Asked) -> User:
+        if way.sort:
+            await self._authorizer.check(user, asked._replace(verb=f"impersonate-on:{way.sort}:{asked.verb}"))
+        groups = await self._check_name(way, wanted, user)
+        if wanted.uid:
+            await self._authorizer.check(user, Asked(way.verb, _AUTHENTICATION, "uids", name=wanted.uid))
+        if wanted.groups:
+            await self._check_groups(way, wanted.groups, user)
+        if wanted.extra:
+            await self._check_extra(way, wanted.extra, user)
+        if wanted.name == ANONYMOUS.name:
+            groups = _with(groups, _UNAUTHENTICATED)
+        elif _UNAUTHENTICATED not in groups:
+            groups = _with(groups, AUTHENTICATED)
+        return User(wanted.name, wanted.uid, groups, wanted.extra)
+
+    async def _check_name(self, way: _Way, wanted: User, user: User) -> tuple[str, ...]:
+        """Check the name, and give back the groups that go with it."""
+        group, groups = _AUTHENTICATION if way.sort else "", wanted.groups
+        asked = Asked(way.verb, group, "users", name=wanted.name)
+        node, account = _node(wanted.name), _account(wanted.name)
+        if way.sort and node:
+            asked = Asked(way.verb, group, "nodes", name="*" if way is _ASSOCIATED_NODE else node)
+            groups = (_NODES,)
+        elif account is not None:
+            asked = Asked(way.verb, group, "serviceaccounts", namespace=account[0], name=account[1])
+            groups = groups or ("system:serviceaccounts", f"system:serviceaccounts:{account[0]}")
+        await self._authorizer.check(user, asked)
+        return groups
+
+    async def _check_groups(self, way: _Way, groups: tuple[str, ...], user: User) -> None:
+        asked = Asked(way.verb, _AUTHENTICATION if way.sort else "", "groups")
+        if way.sort:
+            if "" in groups:
+                raise asked.refusal(user, "impersonating the empty string group is not allowed")
+            if MASTERS in groups:
+                reason = f"impersonating the {MASTERS} group is not allowed"
+                raise asked._replace(name=MASTERS).refusal(user, reason)
+            if len(groups) >= MANY and (await self._authorizer.decide(user, asked._replace(name="*"))).allowed:
+                return
+        for group in groups:
+            await self._authorizer.check(user, asked._replace(name=group))
+
+    async def _check_extra(self, way: _Way, extra: Mapping[str, Sequence[str]], user: User) -> None:
+        asked = Asked(way.verb, _AUTHENTICATION, "userextras")
+        if way.sort:
+            fault = _extra_fault(extra)
+            if fault:
+                raise asked.refusal(user, fault)
+            many = len(extra) >= MANY or sum(map(len, extra.values())) >= MANY
+            if many and (await self._authorizer.decide(user, asked._replace(subresource="*", name="*"))).allowed:
+                return
+        for key, values in extra.items():
+            for value in values:
+                await self._authorizer.check(user, asked._replace(subresource=key, name=value))
+
+
+def _wanted(request: Request) -> User | None:
+    """The user that the headers describe, as they do; None if they describe none."""
+    headers, repeated = request.headers, request.repeated
+
+    def values(name: str) -> tuple[str, ...]:
+        return tuple(repeated.get(name) or ((headers[name],) if name in headers else ()))
+
+    extra: dict[str, tuple[str, ...]] = {}
+    for name in headers:
+        if name.startswith(_EXTRA):
+            key = _unescaped(name.removeprefix(_EXTRA))
+            extra[key] = extra.get(key, ()) + values(name)
+    user, uid = headers.get("impersonate-user", ""), headers.get("impersonate-uid", "")
+    wanted = User(user, uid, values("impersonate-group"), extra)
+    if wanted.name:
+        return wanted
+    if wanted.uid or wanted.groups or wanted.extra:
+        raise BadRequest.of(f"requested {_go(wanted)} without impersonating a user name")
+    return None
+
+
+def _unescaped(key: str) -> str:
+    return key if _BAD_ESCAPE.search(key) else unquote(key)
+
+
+def _go(user: User) -> str:
+    """A user as Go's `%#v` prints it."""
+
+    def strings(values: Sequence[str]) -> str:
+        return f"[]string{{{', '.join(map(quote, values))}}}" if values else "[]string(nil)"
+
+    extra = ", ".join(f"{quote(key)}:{strings(user.extra[key])}" for key in sorted(user.extra))
+    shown = f"map[string][]string{{{extra}}}" if extra else "map[string][]string(nil)"
+    about = f"Name:{quote(user.name)}, UID:{quote(user.uid)}, Groups:{strings(user.groups)}, Extra:{shown}"
+    return f"&user.DefaultInfo{{{about}}}"
+
+
+def _with(groups: tuple[str, ...], group: str) -> tuple[str, ...]:
+    return groups if group in groups else (*groups, group)
+
+
+def _extra_fault(extra: Mapping[str, Sequence[str]]) -> str:
+    """What the newer ways do not allow in extra values, "" if nothing."""
+    for key, values in extra.items():
+        if not key:
+            return "impersonating the empty string key in extra is not allowed"
+        faults = validate_domain_prefixed_path(key, Path("extra", "key"))
+        if faults:
+            return f"impersonating an invalid key in extra is not allowed: {aggregated(list(map(str, faults)))}"
+        if key != key.lower():
+            return f"impersonating a non-lowercase key in extra is not allowed: {quote(key)}"
+        if "" in values:
+            return "impersonating the empty string value in extra is not allowed"
+    return ""
+
+
+# The sorts of users.
+
+
+def _node(name: str) -> str:
+    """The node that a user's name says, "" if it says none."""
+    node = name.removeprefix("system:node:")
+    return "" if node == name or names.name_is_dns_subdomain(node) else node
+
+
+def _account(name: str) -> tuple[str, str] | None:
+    """Namespace and name of the service account that a user's name says."""
+    rest = name.removeprefix("system:serviceaccount:")
+    namespace, _, account = rest.partition(":")
+    if rest == name or names.name_is_dns_label(namespace) or names.name_is_dns_subdomain(account):
+        return None
+    return namespace, account
+
+
+def _name_alone(wanted: User) -> bool:
+    return not (wanted.uid or wanted.groups or wanted.extra)
+
+
+def _is_own_node(wanted: User, user: User) -> bool:
+    node = _node(wanted.name)
+    return (
+        bool(node)
+        and _name_alone(wanted)
+        and _account(user.name) is not None
+        and tuple(user.extra.get(_NODE_OF, ())) == (node,)
+    )
+
+
+_ASSOCIATED_NODE = _Way("associated-node", _is_own_node)
+_WAYS = (
+    _ASSOCIATED_NODE,
+    _Way("arbitrary-node", lambda wanted, _: _name_alone(wanted) and bool(_node(wanted.name))),
+    _Way("serviceaccount", lambda wanted, _: _name_alone(wanted) and _account(wanted.name) is not None),
+    _Way("user-info", lambda wanted, _: not _node(wanted.name) and _account(wanted.name) is None),
+    _Way("", lambda _wanted, _user: True),
+)
