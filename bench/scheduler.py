@@ -26,7 +26,7 @@ from ostinato.client.views import MetadataOf
 from ostinato.kinds.core_v1 import Event, Node, ServiceAccount
 from ostinato.manager import Manager
 from ostinato.plane import scheduler
-from ostinato.plane.scheduler.writes import Writes
+from ostinato.plane.scheduler.api_writes import Writes
 from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog

@@ -34,10 +34,10 @@ from ostinato.kinds.core_v1 import (
     ServiceSpec,
 )
 from ostinato.kinds.discovery_v1 import Endpoint, EndpointPort, EndpointSlice
-from ostinato.plane.services.annex import Annex
-from ostinato.plane.services.namespaces import new_namespace, within
-from ostinato.plane.services.netlink import Netlink
-from ostinato.plane.services.network import Taken
+from ostinato.plane.network.namespaces import new_namespace, within
+from ostinato.plane.network.netlink import Netlink
+from ostinato.plane.network.services.addresses import Taken
+from ostinato.plane.network.services.netns import Annex
 from tests.cluster.planes import PlaneProcess
 
 T = TypeVar("T")

@@ -22,8 +22,11 @@ import msgspec
 from ostinato.client.client import Client
 from ostinato.client.transport.protocol import Transport
 from ostinato.manager import ClientOptions, Manager, Purpose, ReportingOptions
-from ostinato.plane import identities, joining, roles, scheduler, services
+from ostinato.plane import scheduler
+from ostinato.plane.access import cluster_info as joining
+from ostinato.plane.access import identities, roles
 from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers, unheard
+from ostinato.plane.network import services
 from ostinato.plane.node import fleet
 from ostinato.plane.node.runtimes import ProcessOptions, hiding
 from ostinato.server.in_process.transport import ADMINISTRATOR, InProcessTransport

@@ -24,7 +24,7 @@ from ostinato.client import Client, MergePatch
 from ostinato.kinds.core_v1 import ServiceAccount
 from ostinato.manager import ClientOptions, Manager, ReportingOptions
 from ostinato.manager.connecting import Connect, Purpose
-from ostinato.plane import identities, roles
+from ostinato.plane.access import identities, roles
 from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers
 from ostinato.server.core import Server
 from ostinato.server.in_process.transport import ADMINISTRATOR, InProcessTransport

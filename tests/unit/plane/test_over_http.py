@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from tests.unit.plane import (
-    test_autoscaler,
-    test_cronjob,
-    test_daemonset,
-    test_deployment,
-    test_disruption,
-    test_endpoints,
-    test_garbage,
-    test_job,
-    test_namespace,
-    test_node_lifecycle,
-    test_quota,
-    test_statefulset,
-    test_volumes,
-)
+from tests.unit.plane.controllers import test_quota
+from tests.unit.plane.controllers.autoscaling import test_autoscaler
+from tests.unit.plane.controllers.disruption import test_disruption
+from tests.unit.plane.controllers.garbage import test_garbage
+from tests.unit.plane.controllers.namespaces import test_deletion as test_namespace
+from tests.unit.plane.controllers.nodes import test_lifecycle as test_node_lifecycle
+from tests.unit.plane.controllers.services import test_endpoints
+from tests.unit.plane.controllers.storage import test_volumes
+from tests.unit.plane.controllers.workloads.cronjob import test_cronjob
+from tests.unit.plane.controllers.workloads.daemonset import test_daemonset
+from tests.unit.plane.controllers.workloads.deployment import test_deployment
+from tests.unit.plane.controllers.workloads.job import test_job
+from tests.unit.plane.controllers.workloads.statefulset import test_statefulset
 from tests.unit.plane.node.runtimes import test_simulated
 from tests.unit.plane.scheduler import test_scheduler
 from tests.unit.plane.stage import Stage, on_stage

@@ -15,11 +15,11 @@ from ostinato.cli.options.server.settings import address, default_state
 from ostinato.client.config.config import Config
 from ostinato.client.config.error import ConfigError
 from ostinato.manager import configure_logging
+from ostinato.plane.network.services import SERVICES
 from ostinato.plane.node.credentials.certificates import CertificateError
 from ostinato.plane.node.credentials.cluster_discovery import DiscoveryError
 from ostinato.plane.node.joined_node import JoinedNode, Joining, JoinSettings
 from ostinato.plane.node.runtimes import ProcessOptions, UnusableRuntime
-from ostinato.plane.services import SERVICES
 
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")
 

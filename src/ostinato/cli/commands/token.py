@@ -18,7 +18,7 @@ from ostinato.client.config.error import ConfigError
 from ostinato.client.http.transport import HttpTransport
 from ostinato.client.transport.protocol import TransportError
 from ostinato.kinds.core_v1 import Secret
-from ostinato.plane.joining import BOOTSTRAPPERS, authority_hash
+from ostinato.plane.access.cluster_info import BOOTSTRAPPERS, authority_hash
 from ostinato.world import World
 
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz0123456789"

@@ -34,7 +34,7 @@ from ostinato.kinds.core_v1 import (
 )
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
-from ostinato.plane.pods import PodState, is_finished
+from ostinato.plane.objects.pod_state import PodState, is_finished
 from ostinato.server.admission.quota.scopes import in_scope
 from ostinato.server.admission.quota.usage import usage
 

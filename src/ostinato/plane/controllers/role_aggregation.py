@@ -16,8 +16,8 @@ from ostinato.client.patching import MergePatch
 from ostinato.controllers import Context, ForEvent, Request
 from ostinato.kinds.rbac_v1 import ClusterRole, PolicyRule
 from ostinato.manager import Manager
-from ostinato.plane.claimants import selector_of
 from ostinato.plane.controllers import Options
+from ostinato.plane.ownership.event_handler import selector_of
 
 _NAME: Final = "clusterrole-aggregation-controller"
 

@@ -10,8 +10,8 @@ import msgspec
 from ostinato.api.codec import to_dict
 from ostinato.api.quantity import Quantity
 from ostinato.kinds.core_v1 import Pod
-from ostinato.plane.node_terms import matcher
-from ostinato.plane.resources import Asking, Resources, requests_of
+from ostinato.plane.placement.node_selectors import matcher
+from ostinato.plane.placement.resources import Asking, Resources, requests_of
 
 _ANY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104 - what is asked for, not what is listened on
 

@@ -13,8 +13,7 @@ from ostinato.api.quantity import Quantity
 from ostinato.controllers import ChannelSource, ForEvent
 from ostinato.kinds.core_v1 import Pod
 from ostinato.manager import Manager
-from ostinato.plane.identities import of_node
-from ostinato.plane.indexes import NODE_NAME, keep
+from ostinato.plane.access.identities import of_node
 from ostinato.plane.node.admission import Room
 from ostinato.plane.node.agent import ClientOf, Host, PodAgent
 from ostinato.plane.node.environment.container_environment import Larder
@@ -29,7 +28,8 @@ from ostinato.plane.node.server.endpoint import NodeEndpoint
 from ostinato.plane.node.server.pod_streams import PodStreams
 from ostinato.plane.node.server.stats import NodeStats
 from ostinato.plane.node.static_pods import StaticPods, as_run
-from ostinato.plane.pods import PodState
+from ostinato.plane.objects.indexes import NODE_NAME, keep
+from ostinato.plane.objects.pod_state import PodState
 from ostinato.server.node_agents.endpoint import Endpoint
 from ostinato.world import World
 

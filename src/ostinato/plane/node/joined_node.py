@@ -22,7 +22,7 @@ from ostinato.client.config.config import Config, Tls
 from ostinato.client.transport.protocol import TransportError
 from ostinato.kinds.core_v1 import Pod
 from ostinato.manager import CacheOptions, ClientOptions, Manager, ReportingOptions
-from ostinato.plane import services
+from ostinato.plane.network import services
 from ostinato.plane.node import fleet
 from ostinato.plane.node.credentials import certificates
 from ostinato.plane.node.credentials.cluster_discovery import discovered

@@ -12,14 +12,14 @@ from __future__ import annotations
 from typing import Final
 
 from ostinato.manager import Manager
-from ostinato.plane.scheduler.framework import Profile
-from ostinato.plane.scheduler.nodes import NodeInfo
-from ostinato.plane.scheduler.plugin import Cycle, Filter, Plugin, Scorer, filter_by, score_by
+from ostinato.plane.scheduler.cache.node_info import NodeInfo
+from ostinato.plane.scheduler.cache.pod_info import PodInfo
+from ostinato.plane.scheduler.framework.interface import Cycle, Filter, Plugin, Scorer, filter_by, score_by
+from ostinato.plane.scheduler.framework.local_results import Weighted
+from ostinato.plane.scheduler.framework.runtime import Profile
+from ostinato.plane.scheduler.framework.status import Status, unresolvable, unschedulable
 from ostinato.plane.scheduler.plugins import default_plugins
-from ostinato.plane.scheduler.pods import PodInfo
 from ostinato.plane.scheduler.scheduler import Scheduler
-from ostinato.plane.scheduler.status import Status, unresolvable, unschedulable
-from ostinato.plane.scheduler.verdicts import Weighted
 
 __all__ = [
     "DEFAULT",

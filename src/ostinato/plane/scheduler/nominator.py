@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ostinato.plane.scheduler.pods import PodInfo
+from ostinato.plane.scheduler.cache.pod_info import PodInfo
 
 
 class Nominator:

@@ -20,17 +20,17 @@ import msgspec
 from ostinato.api.codec import to_dict
 from ostinato.api.selectors.labels import Selector
 from ostinato.kinds.policy_v1 import PodDisruptionBudget
-from ostinato.plane.pods import PodState, condition
-from ostinato.plane.scheduler.framework import NoFit
-from ostinato.plane.scheduler.nodes import NodeInfo
+from ostinato.plane.objects.pod_state import PodState, condition
+from ostinato.plane.scheduler.cache.affinity_terms import selector_of
+from ostinato.plane.scheduler.cache.listers import Objects
+from ostinato.plane.scheduler.cache.node_info import NodeInfo
+from ostinato.plane.scheduler.cache.pod_info import PodInfo
+from ostinato.plane.scheduler.cache.snapshot import Snapshot
+from ostinato.plane.scheduler.framework.interface import Filter
+from ostinato.plane.scheduler.framework.runtime import NoFit
+from ostinato.plane.scheduler.framework.search import refuses_with
+from ostinato.plane.scheduler.framework.status import Diagnosis, Status, unresolvable
 from ostinato.plane.scheduler.nominator import Nominator
-from ostinato.plane.scheduler.objects import Objects
-from ostinato.plane.scheduler.plugin import Filter
-from ostinato.plane.scheduler.pod_terms import selector_of
-from ostinato.plane.scheduler.pods import PodInfo
-from ostinato.plane.scheduler.search import refuses_with
-from ostinato.plane.scheduler.snapshot import Snapshot
-from ostinato.plane.scheduler.status import Diagnosis, Status, unresolvable
 from ostinato.world.rng import Rng
 
 NAME: Final = "DefaultPreemption"

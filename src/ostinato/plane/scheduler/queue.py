@@ -17,8 +17,8 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Final
 
-from ostinato.plane.scheduler.events import Action, ClusterEvent, Hint, pod_changes
-from ostinato.plane.scheduler.pods import PodInfo
+from ostinato.plane.scheduler.cache.pod_info import PodInfo
+from ostinato.plane.scheduler.framework.events import Action, ClusterEvent, Hint, pod_changes
 from ostinato.queue.getters import Getters
 from ostinato.queue.order import PriorityOrder
 from ostinato.world import Clock, Timer

@@ -19,19 +19,19 @@ from ostinato.client.transport.protocol import TransportError
 from ostinato.controllers.runnable import Recorder, Surroundings
 from ostinato.kinds.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Service
 from ostinato.kinds.storage_v1 import StorageClass
-from ostinato.plane.pods import PodState
-from ostinato.plane.scheduler.events import CLAIM, CLASS, POD, VOLUME, Action, ClusterEvent
-from ostinato.plane.scheduler.framework import Found, Framework, NoFit, Profile
-from ostinato.plane.scheduler.handlers import Handlers
+from ostinato.plane.objects.pod_state import PodState
+from ostinato.plane.scheduler.api_writes import ERROR, UNSCHEDULABLE, Writes
+from ostinato.plane.scheduler.cache.listers import KINDS, Objects
+from ostinato.plane.scheduler.cache.pod_info import PodInfo
+from ostinato.plane.scheduler.cache.snapshot import Snapshot
+from ostinato.plane.scheduler.event_handlers import Handlers
+from ostinato.plane.scheduler.framework.events import CLAIM, CLASS, POD, VOLUME, Action, ClusterEvent
+from ostinato.plane.scheduler.framework.interface import Plugin
+from ostinato.plane.scheduler.framework.runtime import Found, Framework, NoFit, Profile
 from ostinato.plane.scheduler.nominator import Nominator
-from ostinato.plane.scheduler.objects import KINDS, Objects
-from ostinato.plane.scheduler.plugin import Plugin
-from ostinato.plane.scheduler.pods import PodInfo
 from ostinato.plane.scheduler.preempt import NAME as PREEMPTION
 from ostinato.plane.scheduler.preempt import Preemption, Victims
 from ostinato.plane.scheduler.queue import QueuedPod, SchedulingQueue
-from ostinato.plane.scheduler.snapshot import Snapshot
-from ostinato.plane.scheduler.writes import ERROR, UNSCHEDULABLE, Writes
 
 _TURN: Final = 8  # Pods after which others get their turn
 _MOST_WRITES: Final = 100  # that are under way

@@ -20,7 +20,7 @@ from ostinato.kinds.certificates_v1 import CertificateSigningRequest, Certificat
 from ostinato.kinds.core_v1 import Node, NodeAddress, Secret
 from ostinato.kinds.core_v1 import Secret as CoreSecret
 from ostinato.manager.connecting import Purpose
-from ostinato.plane.joining import BOOTSTRAPPERS, authority_hash
+from ostinato.plane.access.cluster_info import BOOTSTRAPPERS, authority_hash
 from ostinato.plane.node.credentials.certificates import SERVING, Pair, _made, own_config
 from ostinato.plane.node.credentials.cluster_discovery import DiscoveryError, discovered
 from ostinato.plane.plane import Plane, PlaneSettings

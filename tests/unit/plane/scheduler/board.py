@@ -19,16 +19,16 @@ from ostinato.cache.store.entry import CollectionInfo, Entry
 from ostinato.cache.store.entry_decoder import EntryDecoder
 from ostinato.kinds.core_v1 import Node, Pod
 from ostinato.plane.scheduler import default_plugins
-from ostinato.plane.scheduler.framework import Found, Framework, NoFit, Profile
-from ostinato.plane.scheduler.nodes import read_node
+from ostinato.plane.scheduler.cache.listers import Objects
+from ostinato.plane.scheduler.cache.node_info import read_node
+from ostinato.plane.scheduler.cache.pod_info import PodInfo, PodReader
+from ostinato.plane.scheduler.cache.snapshot import Snapshot
+from ostinato.plane.scheduler.framework.interface import Cycle
+from ostinato.plane.scheduler.framework.local_results import Weighted
+from ostinato.plane.scheduler.framework.runtime import Found, Framework, NoFit, Profile
+from ostinato.plane.scheduler.framework.search import refuses
 from ostinato.plane.scheduler.nominator import Nominator
-from ostinato.plane.scheduler.objects import Objects
-from ostinato.plane.scheduler.plugin import Cycle
-from ostinato.plane.scheduler.pods import PodInfo, PodReader
 from ostinato.plane.scheduler.preempt import Outcome, Preemption
-from ostinato.plane.scheduler.search import refuses
-from ostinato.plane.scheduler.snapshot import Snapshot
-from ostinato.plane.scheduler.verdicts import Weighted
 from ostinato.world.rng import Rng
 
 Json = dict[str, Any]

@@ -12,7 +12,7 @@ from ostinato.api.codec import from_dict
 from ostinato.api.errors import ServiceUnavailable
 from ostinato.kinds.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from ostinato.kinds.storage_v1 import StorageClass
-from ostinato.plane.scheduler.writes import Writes
+from ostinato.plane.scheduler.api_writes import Writes
 
 
 def test_a_binding_that_fails_is_tried_again_and_takes_no_room_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import pytest
 from tests.unit.plane.scheduler.board import Board, Json, node, pod
 
 from ostinato.kinds.policy_v1 import PodDisruptionBudget
-from ostinato.plane.scheduler.framework import NoFit
+from ostinato.plane.scheduler.framework.runtime import NoFit
 
 
 def victims(board: Board, given: Json) -> tuple[str, list[str]]:

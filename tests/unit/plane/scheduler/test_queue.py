@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from tests.unit.plane.scheduler.board import entry, node, pod
 
 from ostinato.kinds.core_v1 import Node, Pod
-from ostinato.plane.scheduler.events import NODE, POD, Action, ClusterEvent, Hint
-from ostinato.plane.scheduler.nodes import read_node
-from ostinato.plane.scheduler.pods import PodInfo, PodReader
+from ostinato.plane.scheduler.cache.node_info import read_node
+from ostinato.plane.scheduler.cache.pod_info import PodInfo, PodReader
+from ostinato.plane.scheduler.framework.events import NODE, POD, Action, ClusterEvent, Hint
 from ostinato.plane.scheduler.queue import SchedulingQueue
 from ostinato.world import Simulation
 

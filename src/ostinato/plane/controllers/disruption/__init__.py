@@ -18,11 +18,11 @@ from ostinato.controllers.runnable import Recorder, Surroundings
 from ostinato.controllers.sources.handlers import Handler, Keys
 from ostinato.kinds.policy_v1 import PodDisruptionBudget
 from ostinato.manager import Manager
-from ostinato.plane.claimants import Selectors
 from ostinato.plane.controllers import Options
 from ostinato.plane.controllers.disruption.budget import BudgetReconciler
-from ostinato.plane.controllers.disruption.stale import StaleTargetReconciler, may_be_target
-from ostinato.plane.pods import PodState
+from ostinato.plane.controllers.disruption.stale_pods import StaleTargetReconciler, may_be_target
+from ostinato.plane.objects.pod_state import PodState
+from ostinato.plane.ownership.event_handler import Selectors
 
 __all__ = ["BudgetReconciler", "StaleTargetReconciler", "add_to"]
 

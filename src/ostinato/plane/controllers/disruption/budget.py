@@ -26,10 +26,10 @@ from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import view_of
 from ostinato.controllers import Context, Request, Result
 from ostinato.kinds.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetStatus
-from ostinato.plane.claimants import selector_of, selector_text
-from ostinato.plane.controllers.disruption.scales import ScaleError, expected_pods
-from ostinato.plane.pods import PodState, is_ready
-from ostinato.plane.readings import Readings
+from ostinato.plane.controllers.disruption.expected_pods import ScaleError, expected_pods
+from ostinato.plane.objects.decoded import Readings
+from ostinato.plane.objects.pod_state import PodState, is_ready
+from ostinato.plane.ownership.event_handler import selector_of, selector_text
 
 DELETION_TIMEOUT: Final = timedelta(minutes=2)  # in which a Pod that may be evicted should begin to go
 

@@ -20,7 +20,7 @@ from ostinato.client.config.secret import Secret
 from ostinato.client.http.transport import HttpTransport
 from ostinato.client.transport.protocol import TransportError
 from ostinato.kinds.core_v1 import ConfigMap
-from ostinato.plane.joining import CLUSTER_INFO, PUBLIC, authority_hash
+from ostinato.plane.access.cluster_info import CLUSTER_INFO, PUBLIC, authority_hash
 from ostinato.world import World
 
 _TIMEOUT: Final = 30.0

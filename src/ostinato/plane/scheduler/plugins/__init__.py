@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from ostinato.plane.scheduler.plugins.balanced_allocation import BalancedAllocation
+from ostinato.plane.scheduler.framework.local_results import Weighted
 from ostinato.plane.scheduler.plugins.image_locality import ImageLocality
 from ostinato.plane.scheduler.plugins.node_affinity import NodeAffinity
 from ostinato.plane.scheduler.plugins.node_name import NodeName
 from ostinato.plane.scheduler.plugins.node_ports import NodePorts
 from ostinato.plane.scheduler.plugins.node_unschedulable import NodeUnschedulable
-from ostinato.plane.scheduler.plugins.pod_affinity import InterPodAffinity
-from ostinato.plane.scheduler.plugins.resources_fit import ResourcesFit
+from ostinato.plane.scheduler.plugins.pod_affinity.plugin import InterPodAffinity
+from ostinato.plane.scheduler.plugins.resources.balanced_allocation import BalancedAllocation
+from ostinato.plane.scheduler.plugins.resources.fit import ResourcesFit
 from ostinato.plane.scheduler.plugins.scheduling_gates import SchedulingGates
 from ostinato.plane.scheduler.plugins.taint_toleration import TaintToleration
-from ostinato.plane.scheduler.plugins.topology_spread import TopologySpread
-from ostinato.plane.scheduler.plugins.volume_binding import VolumeBinding
-from ostinato.plane.scheduler.plugins.volume_restrictions import VolumeRestrictions
-from ostinato.plane.scheduler.plugins.volume_zone import VolumeZone
-from ostinato.plane.scheduler.verdicts import Weighted
+from ostinato.plane.scheduler.plugins.topology_spread.plugin import TopologySpread
+from ostinato.plane.scheduler.plugins.volumes.binding import VolumeBinding
+from ostinato.plane.scheduler.plugins.volumes.restrictions import VolumeRestrictions
+from ostinato.plane.scheduler.plugins.volumes.zone import VolumeZone
 
 
 def default_plugins() -> tuple[Weighted, ...]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ostinato.plane.scheduler.nodes import NodeInfo
-from ostinato.plane.scheduler.plugin import MOST, Cycle, Plugin, Scorer
-from ostinato.plane.scheduler.pods import PodSpec
-from ostinato.plane.scheduler.snapshot import Snapshot
+from ostinato.plane.scheduler.cache.node_info import NodeInfo
+from ostinato.plane.scheduler.cache.pod_info import PodSpec
+from ostinato.plane.scheduler.cache.snapshot import Snapshot
+from ostinato.plane.scheduler.framework.interface import MOST, Cycle, Plugin, Scorer
 
 _SMALL: Final = 23 * 1024 * 1024  # bytes that make no difference
 _LARGE: Final = 1000 * 1024 * 1024  # bytes of a container beyond which more make none

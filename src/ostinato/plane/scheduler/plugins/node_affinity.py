@@ -7,13 +7,13 @@ from typing import Final
 
 import msgspec
 
-from ostinato.plane import node_terms
-from ostinato.plane.node_terms import Matches
-from ostinato.plane.scheduler.events import NODE, Action, ClusterEvent, Hint
-from ostinato.plane.scheduler.nodes import NodeInfo
-from ostinato.plane.scheduler.plugin import Cycle, Filter, Plugin, Scorer, normalised
-from ostinato.plane.scheduler.pods import PodInfo, Shape
-from ostinato.plane.scheduler.status import Status, unresolvable
+from ostinato.plane.placement import node_selectors as node_terms
+from ostinato.plane.placement.node_selectors import Matches
+from ostinato.plane.scheduler.cache.node_info import NodeInfo
+from ostinato.plane.scheduler.cache.pod_info import PodInfo, Shape
+from ostinato.plane.scheduler.framework.events import NODE, Action, ClusterEvent, Hint
+from ostinato.plane.scheduler.framework.interface import Cycle, Filter, Plugin, Scorer, normalised
+from ostinato.plane.scheduler.framework.status import Status, unresolvable
 
 _NAME: Final = "NodeAffinity"
 _MISMATCH: Final = unresolvable(_NAME, "node(s) didn't match Pod's node affinity/selector")

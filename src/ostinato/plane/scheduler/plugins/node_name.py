@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from ostinato.plane.scheduler.events import NODE, Action, Hint
-from ostinato.plane.scheduler.plugin import Plugin
-from ostinato.plane.scheduler.pods import Shape
+from ostinato.plane.scheduler.cache.pod_info import Shape
+from ostinato.plane.scheduler.framework.events import NODE, Action, Hint
+from ostinato.plane.scheduler.framework.interface import Plugin
 
 
 class NodeName(Plugin):

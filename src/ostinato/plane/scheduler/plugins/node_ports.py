@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Final
 
-from ostinato.plane.scheduler.events import NODE, POD, Action, ClusterEvent, Hint
-from ostinato.plane.scheduler.nodes import NodeInfo, ports_conflict
-from ostinato.plane.scheduler.plugin import Cycle, Filter, Plugin
-from ostinato.plane.scheduler.pods import PodInfo, Shape
-from ostinato.plane.scheduler.status import Status, unschedulable
+from ostinato.plane.scheduler.cache.node_info import NodeInfo, ports_conflict
+from ostinato.plane.scheduler.cache.pod_info import PodInfo, Shape
+from ostinato.plane.scheduler.framework.events import NODE, POD, Action, ClusterEvent, Hint
+from ostinato.plane.scheduler.framework.interface import Cycle, Filter, Plugin
+from ostinato.plane.scheduler.framework.status import Status, unschedulable
 
 _NAME: Final = "NodePorts"
 _TAKEN: Final = unschedulable(_NAME, "node(s) didn't have free ports for the requested pod ports")

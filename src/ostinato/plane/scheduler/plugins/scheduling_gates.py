@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-from ostinato.plane.scheduler.events import POD, Action, ClusterEvent, Hint
-from ostinato.plane.scheduler.plugin import Plugin
-from ostinato.plane.scheduler.pods import PodInfo, Shape
+from ostinato.plane.scheduler.cache.pod_info import PodInfo, Shape
+from ostinato.plane.scheduler.framework.events import POD, Action, ClusterEvent, Hint
+from ostinato.plane.scheduler.framework.interface import Plugin
 
 
 class SchedulingGates(Plugin):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Final
 
-from ostinato.plane.scheduler.events import NODE, POD, Action, ClusterEvent, Hint
-from ostinato.plane.scheduler.nodes import NodeInfo
-from ostinato.plane.scheduler.plugin import Cycle, Filter, Plugin, Scorer, normalised
-from ostinato.plane.scheduler.pods import PodInfo, Shape
-from ostinato.plane.scheduler.status import Status, unresolvable
-from ostinato.plane.taints import Taint, Toleration, avoided, keeps_away
+from ostinato.plane.placement.taints import Taint, Toleration, avoided, keeps_away
+from ostinato.plane.scheduler.cache.node_info import NodeInfo
+from ostinato.plane.scheduler.cache.pod_info import PodInfo, Shape
+from ostinato.plane.scheduler.framework.events import NODE, POD, Action, ClusterEvent, Hint
+from ostinato.plane.scheduler.framework.interface import Cycle, Filter, Plugin, Scorer, normalised
+from ostinato.plane.scheduler.framework.status import Status, unresolvable
 
 _NAME: Final = "TaintToleration"
 _UNTOLERATED: Final = unresolvable(_NAME, "node(s) had untolerated taint(s)")

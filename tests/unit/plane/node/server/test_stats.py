@@ -11,7 +11,7 @@ from tests.unit.plane.node.server.streaming import Stage, stage
 
 from ostinato.api.selectors.labels import parse
 from ostinato.kinds.core_v1 import Pod
-from ostinato.plane.controllers.autoscaler.samples import Metrics, MetricsError
+from ostinato.plane.controllers.autoscaling.metrics_client import Metrics, MetricsError
 from ostinato.plane.node.runtimes import Runtime, Usage
 from ostinato.plane.node.server.endpoint import NodeEndpoint
 from ostinato.plane.node.server.stats import NodeStats, machine_usage

@@ -1,0 +1,20 @@
+"""ServiceAccounts: every namespace has one that is called `default`, and gets it back when it is deleted."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ostinato.api.meta import ObjectMeta
+from ostinato.kinds.core_v1 import ServiceAccount
+from ostinato.manager import Manager
+from ostinato.plane.controllers import Options
+from ostinato.plane.objects.per_namespace import EveryNamespace
+
+NAME: Final = "serviceaccount-controller"
+
+
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
+    EveryNamespace(
+        lambda: ServiceAccount(metadata=ObjectMeta(name="default")),
+        lambda _: False,  # whatever people make of it is right
+    ).add_to(manager, NAME)

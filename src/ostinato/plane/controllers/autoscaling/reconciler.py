@@ -1,0 +1,270 @@
+"""An autoscaler's step, every fifteen seconds: ask the metrics, and scale what it is for.
+
+Nothing that happens in between makes it any earlier: metrics are no newer for it. What fails is told by a condition and
+an event, and tried again with the next step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NoReturn
+
+import msgspec
+
+from ostinato.api.errors import APIError, Conflict
+from ostinato.api.gvk import GroupKind, GroupVersion, NamespacedName
+from ostinato.api.selectors.labels import Selector, SelectorError, parse
+from ostinato.client.discovery.mapping import NoSuchResource
+from ostinato.client.transport.protocol import TransportError
+from ostinato.client.views import Unstructured
+from ostinato.controllers import Context, Request, Result
+from ostinato.kinds.autoscaling_v1 import Scale
+from ostinato.kinds.autoscaling_v2 import (
+    HorizontalPodAutoscaler,
+    HorizontalPodAutoscalerStatus,
+    HPAScalingRules,
+    MetricStatus,
+)
+from ostinato.plane.controllers.autoscaling.behavior import Bounds, Record
+from ostinato.plane.controllers.autoscaling.conditions import Conditions
+from ostinato.plane.controllers.autoscaling.metric_sources import Found, SourceError, Sources, Target
+from ostinato.plane.controllers.autoscaling.metrics_client import Metrics
+from ostinato.plane.controllers.autoscaling.replica_calculator import Tolerance
+from ostinato.plane.objects.pod_state import PodState
+from ostinato.plane.objects.status import write_status
+
+PERIOD: Final = 15.0  # seconds from one step to the next
+_TRIES: Final = 5  # of a write that others overtake
+
+
+class _NothingToSay(Exception):  # noqa: N818 - what is the matter
+    """No number can be had from metrics."""
+
+    def __init__(self, why: str, statuses: Sequence[MetricStatus] = ()) -> None:
+        super().__init__(why)
+        self.statuses = list(statuses)  # of the metrics, as far as they say anything
+
+
+class AutoscalerReconciler:
+    def __init__(self) -> None:
+        self._due: dict[Request, float] = {}  # when the next step of each is to be made
+        self._records: dict[Request, Record] = {}
+        self._selectors: dict[Request, Selector] = {}  # which Pods each of them scales
+
+    async def reconcile(self, request: Request, ctx: Context) -> Result | None:
+        autoscaler = await ctx.client.get(HorizontalPodAutoscaler, request, missing=None)
+        if autoscaler is None:
+            self._due.pop(request, None)
+            self._records.pop(request, None)
+            self._selectors.pop(request, None)
+            return None
+        now = ctx.world.clock.monotonic()
+        due = self._due.setdefault(request, now + PERIOD)
+        if due > now:
+            return Result(requeue_after=due - now)
+        self._due[request] = now + PERIOD
+        step = _Step(ctx, autoscaler, self._records, self._selectors)
+        try:
+            await step.take()
+        except (APIError, TransportError) as error:
+            ctx.event(autoscaler, "FailedUpdateStatus", str(error), kind="Warning")
+        return Result(requeue_after=PERIOD)
+
+
+class _Step:
+    """One look at one autoscaler."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        autoscaler: HorizontalPodAutoscaler,
+        records: dict[Request, Record],
+        selectors: dict[Request, Selector],
+    ) -> None:
+        self._ctx = ctx
+        self._autoscaler = autoscaler
+        self._records = records
+        self._selectors = selectors
+        self._conditions = Conditions(autoscaler.status.conditions, ctx.now())
+        self._seconds = ctx.world.clock.monotonic()
+
+    async def take(self) -> None:
+        autoscaler = self._autoscaler
+        try:
+            view, scale = await self._get_scale()
+        except (APIError, NoSuchResource, TransportError, ValueError) as error:
+            self._tell("FailedGetScale", str(error))
+            why = f"the HPA controller was unable to get the target's current scale: {error}"
+            self._conditions.able("FailedGetScale", why, status=False)
+            await self._write(msgspec.structs.replace(autoscaler.status, conditions=self._conditions.all))
+            return
+        said = "the HPA controller was able to get the target's current scale"
+        self._conditions.able("SucceededGetScale", said)
+        current = scale.spec.replicas or 0
+        record = self._records.setdefault(self._ctx.request, Record(current, self._seconds))
+        least = 1 if autoscaler.spec.min_replicas is None else autoscaler.spec.min_replicas
+        bounds = Bounds(least, autoscaler.spec.max_replicas, autoscaler.spec.behavior)
+        try:
+            desired, reason, statuses = await self._desired(scale, bounds, record)
+        except _NothingToSay as error:
+            await self._say(current, autoscaler.status.desired_replicas, error.statuses)
+            self._tell("FailedComputeMetricsReplicas", str(error))
+            return
+        rescaled = desired != current and await self._rescale(view, scale, desired, reason)
+        if rescaled:
+            record.done(current, desired, bounds, self._seconds)
+        elif desired != current:
+            desired = autoscaler.status.desired_replicas
+        await self._say(current, desired, statuses, rescaled=rescaled)
+
+    async def _get_scale(self) -> tuple[Unstructured, Scale]:
+        target = self._autoscaler.spec.scale_target_ref
+        group = GroupVersion.parse(target.api_version or "").group
+        client = self._ctx.client.live
+        view = Unstructured((await client.mapper.preferred(GroupKind(group, target.kind))).gvk)
+        return view, await client.scale.get(view, target.name, namespace=self._autoscaler.metadata.namespace)
+
+    async def _desired(self, scale: Scale, bounds: Bounds, record: Record) -> tuple[int, str, list[MetricStatus]]:
+        """How many there should be, why, and what was measured."""
+        current = scale.spec.replicas or 0
+        if current == 0:
+            why = "scaling is disabled since the replica count of the target is zero"
+            self._conditions.active("ScalingDisabled", why, status=False)
+            self._conditions.remove("ScaledToZero")
+            return 0, "", []
+        if current > bounds.most:
+            return bounds.most, "Current number of replicas above Spec.MaxReplicas", []
+        if current < bounds.least:
+            return bounds.least, "Current number of replicas below Spec.MinReplicas", []
+        proposed, name, statuses = await self._ask(scale)
+        reason = ""
+        if proposed > current:
+            reason = f"{name} above target"
+        elif proposed < current:
+            reason = "All metrics below target"
+        decision = record.decide(current, proposed, bounds, self._seconds)
+        self._conditions.able(*decision.stabilized)
+        self._conditions.limited(*decision.limited, status=decision.is_limited)
+        return decision.replicas, reason, statuses
+
+    async def _ask(self, scale: Scale) -> tuple[int, str, list[MetricStatus]]:
+        """The highest number that a metric proposes, its name, and what all of them say."""
+        autoscaler = self._autoscaler
+        current = scale.spec.replicas or 0
+        selector = await self._selector(scale.status.selector or "")
+        behavior = autoscaler.spec.behavior
+        target = Target(
+            namespace=autoscaler.metadata.namespace,
+            wanted=current,
+            present=scale.status.replicas or 0,
+            selector=selector,
+            tolerance=Tolerance(
+                down=_tolerance(None if behavior is None else behavior.scale_down),
+                up=_tolerance(None if behavior is None else behavior.scale_up),
+            ),
+        )
+        sources = Sources(self._ctx.client, Metrics(self._ctx.client.live), target, self._ctx.now())
+        statuses: list[MetricStatus] = []
+        best: Found | None = None
+        errors: list[SourceError] = []
+        for spec in autoscaler.spec.metrics:
+            try:
+                found = await sources.ask(spec)
+            except SourceError as error:
+                self._tell(error.reason, str(error))
+                errors.append(error)
+                statuses.append(MetricStatus())
+                continue
+            statuses.append(found.status)
+            if best is None or found.replicas > best.replicas:
+                best = found
+        if errors and (best is None or best.replicas < current):
+            first = errors[0]
+            why = f"the HPA was unable to compute the replica count: {first}"
+            self._conditions.active(first.reason, why, status=False)
+            count = f"{len(errors)} invalid out of {len(statuses)}"
+            raise _NothingToSay(f"invalid metrics ({count}), first error is: {first.summary}", statuses)
+        if best is None:
+            raise _NothingToSay("invalid metrics (0 invalid out of 0), first error is: there are none", statuses)
+        said = f"the HPA was able to successfully calculate a replica count from {best.name}"
+        self._conditions.active("ValidMetricFound", said, status=True)
+        return best.replicas, best.name, statuses
+
+    async def _selector(self, text: str) -> Selector:
+        """Which Pods are scaled; they must be no other autoscaler's."""
+        if not text:
+            self._tell("SelectorRequired", "selector is required")
+            why = "the HPA target's scale is missing a selector"
+            self._conditions.active("InvalidSelector", why, status=False)
+            raise _NothingToSay("selector is required")
+        try:
+            selector = parse(text)
+        except SelectorError as error:
+            why = f"couldn't convert selector into a corresponding internal selector object: {error}"
+            self._fail_selection("InvalidSelector", why)
+        self._selectors[self._ctx.request] = selector
+        others = await self._selecting_the_same(selector)
+        if len(others) > 1:
+            names = " ".join(str(each) for each in others)
+            self._fail_selection(
+                "AmbiguousSelector", f"pods by selector {text} are controlled by multiple HPAs: [{names}]"
+            )
+        return selector
+
+    def _fail_selection(self, reason: str, why: str) -> NoReturn:
+        self._tell(reason, why)
+        self._conditions.active(reason, why, status=False)
+        raise _NothingToSay(why)
+
+    async def _selecting_the_same(self, selector: Selector) -> list[NamespacedName]:
+        """The autoscalers that scale one of the Pods, this one among them."""
+        namespace = self._autoscaler.metadata.namespace
+        rivals = {key: each for key, each in self._selectors.items() if key.namespace == namespace}
+        if len(rivals) < 2:
+            return []
+        pods = await self._ctx.client.list(PodState, namespace=namespace, labels=selector, fresh=False)
+        labels = [pod.metadata.labels for pod in pods]
+        return sorted(key for key, each in rivals.items() if any(each.matches(found) for found in labels))
+
+    async def _rescale(self, view: Unstructured, scale: Scale, desired: int, reason: str) -> bool:
+        autoscaler, client = self._autoscaler, self._ctx.client.live
+        name, namespace = autoscaler.spec.scale_target_ref.name, autoscaler.metadata.namespace
+        version = scale.metadata.resource_version
+        for attempt in range(_TRIES):
+            try:
+                await client.scale.set(view, name, desired, namespace=namespace, resource_version=version)
+                break
+            except (APIError, TransportError) as error:
+                if isinstance(error, Conflict) and attempt + 1 < _TRIES:
+                    version = (await client.scale.get(view, name, namespace=namespace)).metadata.resource_version
+                    continue
+                self._tell("FailedRescale", f"New size: {desired}; reason: {reason}; error: {error}")
+                why = f"the HPA controller was unable to update the target scale: {error}"
+                self._conditions.able("FailedUpdateScale", why, status=False)
+                return False
+        said = f"the HPA controller was able to update the target scale to {desired}"
+        self._conditions.able("SucceededRescale", said)
+        self._conditions.remove("ScaledToZero")
+        self._ctx.event(autoscaler, "SuccessfulRescale", f"New size: {desired}; reason: {reason}")
+        return True
+
+    async def _say(self, current: int, desired: int, statuses: list[MetricStatus], *, rescaled: bool = False) -> None:
+        before = self._autoscaler.status
+        after = HorizontalPodAutoscalerStatus(
+            conditions=self._conditions.all,
+            current_metrics=statuses,
+            current_replicas=current,
+            desired_replicas=desired,
+            last_scale_time=self._ctx.now() if rescaled else before.last_scale_time,
+        )
+        await self._write(after)
+
+    async def _write(self, status: HorizontalPodAutoscalerStatus) -> None:
+        await write_status(self._ctx.client, self._autoscaler, self._autoscaler.status, status)
+
+    def _tell(self, reason: str, note: str) -> None:
+        self._ctx.event(self._autoscaler, reason, note, kind="Warning")
+
+
+def _tolerance(rules: HPAScalingRules | None) -> float:
+    return 0.1 if rules is None or rules.tolerance is None else float(rules.tolerance)

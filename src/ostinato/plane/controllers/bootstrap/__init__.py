@@ -1,0 +1,1 @@
+"""Controllers of bootstrap tokens, with which nodes join a cluster."""

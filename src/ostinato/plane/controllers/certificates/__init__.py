@@ -1,0 +1,1 @@
+"""Controllers of CertificateSigningRequests and of the published root CA certificate."""

@@ -1,0 +1,126 @@
+"""Pod garbage: Pods that nobody will ever end, or look at again.
+
+| every 20 seconds these go | for |
+|---|---|
+| Pods on a node that has been gone for 40 s | nobody runs them; they count as disrupted |
+| Pods that are being deleted and have no node | nobody else will remove them |
+| Pods that are being deleted on a node that is out of service | its agent does not answer |
+| the oldest of more than 12,500 Pods that have ended | they only take space; evicted ones go first |
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, Final
+
+from ostinato.api.conditions import is_condition_true
+from ostinato.api.errors import NotFound
+from ostinato.api.gvk import NamespacedName
+from ostinato.cache import Entry, Informers
+from ostinato.client.patching import StrategicMergePatch
+from ostinato.client.views import MetadataOf
+from ostinato.controllers import Context, ForEvent, Result, StartupSource
+from ostinato.kinds.core_v1 import Node
+from ostinato.manager import Manager
+from ostinato.plane.controllers import Options
+from ostinato.plane.objects.indexes import NODE_NAME, keep
+from ostinato.plane.objects.pod_state import PodState, is_finished
+
+NAME: Final = "pod-garbage-collector-controller"
+PERIOD: Final = 20.0  # seconds
+QUARANTINE: Final = 40.0  # seconds that a node may be gone
+MOST_ENDED: Final = 12_500
+_OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
+_NODE_GONE: Final = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "DeletionByPodGC",
+    "message": "PodGC: node no longer exists",
+}
+
+
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
+    collect(manager)
+
+
+def collect(manager: Manager, *, most_ended: int = MOST_ENDED) -> None:
+    """Have a manager do it. `most_ended`: Pods that have ended and may stay."""
+    keep(manager.informers.of(PodState), NODE_NAME)
+    nothing = ForEvent(lambda _: ())  # it goes by the clock
+    (
+        manager.build(NAME)
+        .watches(PodState, handler=nothing)
+        .watches(Node, handler=nothing)
+        .watches_source(StartupSource(["all Pods"]))
+        .complete(PodGarbage(manager.informers, most_ended))
+    )
+
+
+class PodGarbage:
+    def __init__(self, informers: Informers, most_ended: int) -> None:
+        self._pods = informers.of(PodState)
+        self._nodes = informers.of(Node)
+        self._most_ended = most_ended
+        self._missing: dict[str, float] = {}  # nodes that Pods are bound to and that are not there, and since when
+
+    async def reconcile(self, request: str, ctx: Context) -> Result:  # noqa: ARG002 - there is just one
+        store = self._pods.store
+        if len(store) > self._most_ended:
+            await self._thin_out(ctx)
+        for node in await self._gone(ctx):
+            for entry in store.by_index(NODE_NAME.name, node):
+                await self._remove(entry, ctx, _NODE_GONE)
+        for entry in store.entries():
+            if entry.is_being_deleted and await self._is_abandoned(entry, ctx):
+                await self._remove(entry, ctx)
+        return Result(requeue_after=PERIOD)
+
+    async def _thin_out(self, ctx: Context) -> None:
+        pods = [entry.read(PodState) for entry in self._pods.store.entries()]
+        ended = sorted((each for each in pods if is_finished(each)), key=_expendable)
+        for pod in ended[: max(0, len(ended) - self._most_ended)]:
+            with suppress(NotFound):
+                await ctx.client.delete(pod, grace_period=0)
+
+    async def _gone(self, ctx: Context) -> list[str]:
+        """Nodes that are gone for good."""
+        now, store = ctx.world.clock.monotonic(), self._nodes.store
+        missing = {
+            name for name in self._pods.store.index_values(NODE_NAME.name) if NamespacedName("", name) not in store
+        }
+        self._missing = {name: self._missing.get(name, now) for name in missing}
+        gone = []
+        for name, since in self._missing.items():
+            if now - since >= QUARANTINE and await _is_gone(name, ctx):
+                gone.append(name)
+        return gone
+
+    async def _is_abandoned(self, entry: Entry, ctx: Context) -> bool:
+        bound = self._pods.store.values_of(NODE_NAME.name, entry.key)
+        if not bound or not bound[0]:
+            return True
+        node = await ctx.client.get(Node, NamespacedName("", bound[0]), missing=None)
+        if node is None or all(each.key != _OUT_OF_SERVICE for each in node.spec.taints):
+            return False
+        return not is_condition_true(node, "Ready")
+
+    async def _remove(self, entry: Entry, ctx: Context, condition: dict[str, str] | None = None) -> None:
+        """Remove a Pod at once; whoever counts Pods sees before that it has failed."""
+        pod = entry.read(PodState)
+        with suppress(NotFound):
+            if not is_finished(pod):
+                status: dict[str, Any] = {"phase": "Failed", "observedGeneration": pod.metadata.generation}
+                if condition is not None:
+                    told = {**condition, "observedGeneration": pod.metadata.generation}
+                    status["conditions"] = [{**told, "lastTransitionTime": str(ctx.now())}]
+                change = StrategicMergePatch({"metadata": {"uid": pod.metadata.uid}, "status": status})
+                await ctx.client.patch(PodState, pod.metadata, change, subresource="status")
+            await ctx.client.delete(pod, grace_period=0)
+
+
+async def _is_gone(node: str, ctx: Context) -> bool:
+    return await ctx.client.live.get(MetadataOf(Node), NamespacedName("", node), missing=None) is None
+
+
+def _expendable(pod: PodState) -> tuple[bool, str, str]:
+    return pod.status.reason != "Evicted", str(pod.metadata.creation_timestamp), pod.metadata.name

@@ -1,0 +1,1 @@
+"""The namespace controller: deletes the content of terminating namespaces."""

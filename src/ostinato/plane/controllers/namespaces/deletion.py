@@ -1,0 +1,190 @@
+"""Namespace deletion: a namespace that ends goes when everything in it has gone.
+
+- It begins five seconds after the deletion, so that all API servers know that nothing is created there any more.
+- Pods go first: as long as there are any, what they may need stays.
+- Every kind counts that has namespaces and can be deleted, kinds that others define too.
+- What remains is said in conditions: what, how much of it, which finalizers hold it, what could not be deleted.
+- Content that takes its time is waited for, longer and longer, but not longer than it says it needs; errors are tried
+  again within a minute.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from ostinato.api.errors import APIError, MethodNotAllowed, NotFound
+from ostinato.api.gvk import GroupResource, GroupVersionKind
+from ostinato.api.object import Object
+from ostinato.api.struct import Struct
+from ostinato.cache import CachedClient, Event, Updated
+from ostinato.client.discovery.discovery import ApiResource, Catalogue
+from ostinato.client.transport.protocol import TransportError
+from ostinato.client.views import MetadataOf, PartialObjectMetadata, Unstructured
+from ostinato.controllers import Context, Request, Result
+from ostinato.kinds.core_v1 import Namespace
+from ostinato.manager import Manager
+from ostinato.plane.controllers import Options
+from ostinato.plane.controllers.namespaces.conditions import Findings, update_conditions
+from ostinato.queue import ExponentialBackoff
+
+NAME: Final = "namespace-controller"
+FINALIZER: Final = "kubernetes"
+_GRACE: Final = 5.0  # seconds after the deletion in which nothing is done
+_FINALIZER_WAIT: Final = 15.0  # seconds that finalizers are thought to take
+_WORKERS: Final = 10
+_PODS: Final = GroupVersionKind("", "v1", "Pod")
+
+
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
+    (
+        manager.build(NAME)
+        .watch_for(Namespace, predicates=[_ends])
+        .with_options(max_concurrent=_WORKERS, limiter=lambda: ExponentialBackoff(0.005, 60.0))
+        .complete(NamespaceReconciler())
+    )
+
+
+def _ends(event: Event) -> bool:
+    """Whether it has just been deleted; from then on its own clock tells when to look."""
+    begun = isinstance(event, Updated) and event.old is not event.new and event.old.is_being_deleted
+    return event.object.is_being_deleted and not begun
+
+
+class NamespaceReconciler:
+    async def reconcile(self, request: Request, ctx: Context) -> Result | None:
+        client = ctx.client
+        namespace = await client.live.get(Namespace, request, missing=None)
+        if namespace is None or namespace.metadata.deletion_timestamp is None or not namespace.spec.finalizers:
+            return None
+        age = (ctx.world.clock.now() - namespace.metadata.deletion_timestamp).total_seconds()
+        if age < _GRACE:
+            return Result(requeue_after=_GRACE - age)
+        findings, wait = await _delete_content(client, namespace, ctx.world.clock.now())
+        namespace.status.phase = "Terminating"
+        if update_conditions(namespace.status, findings, ctx.now()):
+            namespace = await client.update(namespace, subresource="status")
+        for error in (*findings.errors, *findings.undiscovered.values()):
+            raise error  # of several, the conditions tell
+        if wait > 0:
+            return Result(requeue_after=min(wait / 2 + 1, age))
+        namespace.spec.finalizers = [each for each in namespace.spec.finalizers if each != FINALIZER]
+        await client.update(namespace, subresource="finalize")
+        return None
+
+
+async def _delete_content(client: CachedClient, namespace: Namespace, now: datetime) -> tuple[Findings, float]:
+    """Delete what is there: what was found, and how many seconds it may take until it is gone; 0 is now."""
+    findings = Findings()
+    await client.live.mapper.refresh()
+    catalogue = await client.live.mapper.catalogue()
+    findings.undiscovered = dict(catalogue.failed)
+    resources = deletable(catalogue)
+    wait = 0.0
+    pods = resources.pop(_PODS, None)
+    if pods is not None:
+        wait = await _Sweep(client, namespace, pods, findings).run(await _grace_of_pods(client, namespace, now))
+        if findings.remaining:
+            findings.pods_remain = True
+            return findings, wait
+    for resource in resources.values():
+        wait = max(wait, await _Sweep(client, namespace, resource, findings).run(0.0))
+    return findings, wait
+
+
+def deletable(catalogue: Catalogue) -> dict[GroupVersionKind, ApiResource]:
+    """The kinds that are in namespaces and can be deleted, each in its preferred version."""
+    preferred: dict[GroupResource, ApiResource] = {}
+    for version in catalogue.versions:
+        for resource in version.resources:
+            if resource.info.namespaced and "delete" in resource.verbs:
+                preferred.setdefault(resource.info.gvr.group_resource, resource)
+    return {each.info.gvk: each for each in preferred.values()}
+
+
+class _Sweep:
+    """One kind in one namespace."""
+
+    def __init__(self, client: CachedClient, namespace: Namespace, resource: ApiResource, findings: Findings) -> None:
+        self._client = client
+        self._namespace = namespace.metadata.name
+        self._resource = resource
+        self._view = MetadataOf(Unstructured(resource.info.gvk, resource.info))
+        self._findings = findings
+
+    async def run(self, expected: float) -> float:
+        """Delete all of it; how many seconds the rest may take. `expected`: what the objects themselves say."""
+        try:
+            left = await self._listed()
+            if left:
+                await self._delete(left)
+                left = await self._listed()
+        except (APIError, TransportError) as error:
+            self._findings.errors.append(error)
+            return expected
+        if not left:
+            return 0.0
+        finalizers = self._findings.count(self._resource.info.gvr, [each.metadata.finalizers for each in left])
+        if expected:
+            return expected
+        if finalizers:
+            return _FINALIZER_WAIT
+        gvr = self._resource.info.gvr
+        self._findings.errors.append(
+            ContentRemains(f"unexpected items still remain in namespace: {self._namespace} for gvr: {gvr}")
+        )
+        return 0.0
+
+    async def _listed(self) -> list[PartialObjectMetadata]:
+        if "list" not in self._resource.verbs:
+            return []
+        try:
+            return await self._client.live.list(self._view, namespace=self._namespace)
+        except (NotFound, MethodNotAllowed):  # its definition has gone meanwhile
+            return []
+
+    async def _delete(self, found: list[PartialObjectMetadata]) -> None:
+        """Always in the background: who owns whom does not matter where everything goes."""
+        if "deletecollection" in self._resource.verbs:
+            try:
+                await self._client.delete_all_of(self._view, namespace=self._namespace, propagation="Background")
+            except (NotFound, MethodNotAllowed):
+                return
+            return
+        for each in found:
+            await self._client.delete(each, propagation="Background", missing_ok=True)
+
+
+class ContentRemains(Exception):  # noqa: N818 - what is the matter
+    """What was deleted is still there, though nothing holds it."""
+
+
+class _GraceSpec(Struct):
+    termination_grace_period_seconds: int | None = None
+
+
+class _GraceStatus(Struct):
+    phase: str = ""
+
+
+class _PodGrace(Object, version="v1", kind="Pod", plural="pods"):
+    spec: _GraceSpec = msgspec.field(default_factory=_GraceSpec)
+    status: _GraceStatus = msgspec.field(default_factory=_GraceStatus)
+
+
+async def _grace_of_pods(client: CachedClient, namespace: Namespace, now: datetime) -> float:
+    """Seconds that the Pods may take to end, as long as the namespace has not been ending for as long."""
+    pods = await client.live.list(_PodGrace, namespace=namespace.metadata.name)
+    longest = max(
+        (
+            each.spec.termination_grace_period_seconds or 0
+            for each in pods
+            if each.status.phase not in ("Succeeded", "Failed")
+        ),
+        default=0,
+    )
+    deleted = namespace.metadata.deletion_timestamp
+    assert deleted is not None, "a namespace that ends"
+    return float(longest) if (now - deleted).total_seconds() < longest else 0.0

@@ -1,0 +1,1 @@
+"""Controllers of nodes: health, condition taints, and taint-based eviction of Pods."""

@@ -1,0 +1,257 @@
+"""Node lifecycle: notices nodes that have fallen silent, and taints nodes by how they are.
+
+- A node lives as long as it renews its lease or its status. One that has not for 50 s is Unknown; one that never said
+  anything, after 60 s. Its Pods are then not ready.
+- Conditions become taints that keep new Pods away (NoSchedule): not ready, unreachable, under pressure, cordoned.
+- A node that is not ready or unreachable also gets the taint that drives Pods off it (NoExecute), one node in ten
+  seconds at most in each zone, and none where many nodes of a zone are silent. Where all nodes of the cluster are, it
+  is rather the network: then nobody is driven off.
+- Nodes that live again lose these taints at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from ostinato.api.codec import to_dict
+from ostinato.api.conditions import is_condition_true
+from ostinato.api.errors import NotFound
+from ostinato.api.gvk import NamespacedName
+from ostinato.api.time import Time
+from ostinato.cache import Deleted, Event, InformerSettings
+from ostinato.client.patching import MergePatch, StrategicMergePatch
+from ostinato.controllers import Context, ForEvent, Request, Result
+from ostinato.kinds.coordination_v1 import Lease
+from ostinato.kinds.core_v1 import Node, NodeCondition, Pod, Taint
+from ostinato.manager import Manager
+from ostinato.plane.controllers import Options
+from ostinato.plane.objects.indexes import NODE_NAME, keep
+from ostinato.plane.objects.pod_state import PodState, condition, is_ready
+from ostinato.world import Clock
+
+GRACE: Final = 50.0
+STARTUP_GRACE: Final = 60.0
+NOT_READY: Final = "node.kubernetes.io/not-ready"
+UNREACHABLE: Final = "node.kubernetes.io/unreachable"
+_UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+_TAINT_OF: Final = {
+    ("Ready", "False"): NOT_READY,
+    ("Ready", "Unknown"): UNREACHABLE,
+    ("MemoryPressure", "True"): "node.kubernetes.io/memory-pressure",
+    ("DiskPressure", "True"): "node.kubernetes.io/disk-pressure",
+    ("NetworkUnavailable", "True"): "node.kubernetes.io/network-unavailable",
+    ("PIDPressure", "True"): "node.kubernetes.io/pid-pressure",
+}
+_OWN_TAINTS: Final = frozenset({*_TAINT_OF.values(), _UNSCHEDULABLE})
+_HEARTBEATS: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+_LEASES: Final = InformerSettings(namespaces=("kube-node-lease",))
+_ZONE: Final = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
+
+_PAUSE: Final = 10.0  # seconds between two nodes of a zone that get the taint which drives Pods off
+_LARGE: Final = 50  # nodes
+_SLOW_PAUSE: Final = 100.0  # the same in a large cluster where many are silent
+_MANY: Final = 0.55  # share of silent nodes
+_LOOK_AGAIN: Final = 5.0
+
+
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
+    keep(manager.informers.of(PodState), NODE_NAME)
+    reconciler = NodeLifecycle(manager.world.clock)
+    (
+        manager.build("node-controller")
+        .watches(Node, handler=ForEvent(reconciler.changed))
+        .watches(Lease, handler=ForEvent(reconciler.renewed), settings=_LEASES)
+        .with_options(max_concurrent=8)
+        .complete(reconciler)
+    )
+
+
+class _Health(msgspec.Struct, eq=False):
+    """What is known of a node's heartbeat."""
+
+    seen: float  # when the clock was last told that it lives
+    uid: str = ""
+    heartbeat: Time | None = None  # of its Ready condition, as it was last seen
+
+
+class NodeLifecycle:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._health: dict[str, _Health] = {}
+        self._zones: dict[str, dict[str, bool]] = {}  # whether each node of each zone is ready
+        self._tainted_at: dict[str, float] = {}  # when a node of a zone last got the taint that drives Pods off
+
+    def changed(self, event: Event) -> Iterable[NamespacedName]:
+        name = event.key.name
+        for zone in self._zones.values():
+            zone.pop(name, None)
+        if isinstance(event, Deleted):
+            self._health.pop(name, None)
+            return ()
+        node = event.object.read(Node)
+        self._zones.setdefault(_zone(node), {})[name] = is_condition_true(node, "Ready")
+        return (event.key,)
+
+    def renewed(self, event: Event) -> Iterable[NamespacedName]:
+        """A lease tells that its node lives, and is no reason to look at it."""
+        health = self._health.get(event.key.name)
+        if health is not None and not isinstance(event, Deleted):
+            health.seen = self._clock.monotonic()
+        return ()
+
+    async def reconcile(self, request: Request, ctx: Context) -> Result | None:
+        node = await ctx.client.get(Node, request, missing=None)
+        if node is None:
+            return None
+        health = self._health_of(node, ctx)
+        silent = self._clock.monotonic() - health.seen
+        ready = _condition(node, "Ready")
+        grace = STARTUP_GRACE if ready is None else GRACE
+        if silent >= grace:
+            node = await self._silence(node, ready, ctx)
+            ready = _condition(node, "Ready")
+        again = await self._taint(node, ready, ctx)
+        left = _LOOK_AGAIN if silent >= grace else grace - silent
+        return Result(requeue_after=min(left, again))
+
+    def _health_of(self, node: Node, ctx: Context) -> _Health:
+        name, ready = node.metadata.name, _condition(node, "Ready")
+        heartbeat = None if ready is None else ready.last_heartbeat_time
+        health = self._health.get(name)
+        if health is None or health.uid != node.metadata.uid:
+            health = self._health[name] = _Health(self._clock.monotonic(), node.metadata.uid, heartbeat)
+            ctx.event(node, "RegisteredNode", f"Registered Node {name} in Controller")
+        elif heartbeat != health.heartbeat:
+            health.heartbeat, health.seen = heartbeat, self._clock.monotonic()
+        return health
+
+    # Silence
+
+    async def _silence(self, node: Node, ready: NodeCondition | None, ctx: Context) -> Node:
+        """Say that nothing is known of the node any more."""
+        now = Time.of(self._clock.now())
+        changed = []
+        for name in _HEARTBEATS:
+            known = _condition(node, name)
+            if known is None:
+                new = NodeCondition(
+                    type=name,
+                    status="Unknown",
+                    reason="NodeStatusNeverUpdated",
+                    message="Kubelet never posted node status.",
+                    last_heartbeat_time=node.metadata.creation_timestamp,
+                    last_transition_time=now,
+                )
+            elif known.status != "Unknown":
+                new = msgspec.structs.replace(
+                    known,
+                    status="Unknown",
+                    reason="NodeStatusUnknown",
+                    message="Kubelet stopped posting node status.",
+                    last_transition_time=now,
+                )
+            else:
+                continue
+            changed.append(to_dict(new))
+        if not changed:
+            return node
+        change = StrategicMergePatch({"metadata": {"uid": node.metadata.uid}, "status": {"conditions": changed}})
+        written = await ctx.client.patch(Node, node.metadata, change, subresource="status")
+        if ready is not None and ready.status == "True":
+            ctx.event(node, "NodeNotReady", f"Node {node.metadata.name} status is now: NodeNotReady")
+            await self._mark_pods(node, ctx)
+        return written
+
+    async def _mark_pods(self, node: Node, ctx: Context) -> None:
+        """The Pods of a silent node are not ready, as far as anybody can tell."""
+        for pod in await ctx.client.list(PodState, index=(NODE_NAME.name, node.metadata.name)):
+            if condition(pod, "Ready") is None or not is_ready(pod):
+                continue
+            new = {"type": "Ready", "status": "False", "lastTransitionTime": str(Time.of(self._clock.now()))}
+            change = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [new]}}
+            try:
+                await ctx.client.patch(Pod, pod.metadata, StrategicMergePatch(change), subresource="status")
+            except NotFound:
+                continue
+            ctx.event(pod, "NodeNotReady", "Node is not ready", kind="Warning")
+
+    # Taints
+
+    async def _taint(self, node: Node, ready: NodeCondition | None, ctx: Context) -> float:
+        """Give the node the taints that its conditions ask for; the seconds after which to look again."""
+        wanted = [
+            Taint(key=key, effect="NoSchedule")
+            for each in node.status.conditions
+            if (key := _TAINT_OF.get((each.type, each.status))) is not None
+        ]
+        if node.spec.unschedulable:
+            wanted.append(Taint(key=_UNSCHEDULABLE, effect="NoSchedule"))
+        again = float("inf")
+        drives_off = _drives_off(ready)
+        if drives_off is not None:
+            has_one = any(each.effect == "NoExecute" and _is_own(each) for each in node.spec.taints)
+            wait = self._wait_for_turn(node, has_one=has_one)
+            if wait <= 0:
+                wanted.append(drives_off)
+            else:
+                again = wait
+        await self._write_taints(node, wanted, ctx)
+        return again
+
+    async def _write_taints(self, node: Node, wanted: list[Taint], ctx: Context) -> None:
+        known = {(each.key, each.effect): each for each in node.spec.taints}
+        keys = {(each.key, each.effect) for each in wanted}
+        kept = [each for each in node.spec.taints if not _is_own(each) or (each.key, each.effect) in keys]
+        added = [each for each in wanted if (each.key, each.effect) not in known]
+        if len(kept) == len(node.spec.taints) and not added:
+            return
+        for each in added:
+            each.time_added = Time.of(self._clock.now())
+        change: dict[str, Any] = {
+            "metadata": {"resourceVersion": node.metadata.resource_version},
+            "spec": {"taints": [to_dict(each) for each in (*kept, *added)] or None},
+        }
+        await ctx.client.patch(Node, node.metadata, MergePatch(change))
+
+    def _wait_for_turn(self, node: Node, *, has_one: bool) -> float:
+        """The seconds until Pods may be driven off this node; it is its turn if there are none."""
+        if not any(ready for states in self._zones.values() for ready in states.values()):
+            return _LOOK_AGAIN
+        if has_one:
+            return 0.0
+        zone, pause = _zone(node), _PAUSE
+        states = self._zones.get(zone, {})
+        silent = sum(not ready for ready in states.values())
+        if len(states) > silent > 2 and silent >= _MANY * len(states):
+            if len(states) <= _LARGE:
+                return _LOOK_AGAIN
+            pause = _SLOW_PAUSE
+        now = self._clock.monotonic()
+        last = self._tainted_at.get(zone)
+        if last is not None and now - last < pause:
+            return last + pause - now
+        self._tainted_at[zone] = now
+        return 0.0
+
+
+def _condition(node: Node, name: str) -> NodeCondition | None:
+    return next((each for each in node.status.conditions if each.type == name), None)
+
+
+def _drives_off(ready: NodeCondition | None) -> Taint | None:
+    if ready is None or ready.status == "True":
+        return None
+    return Taint(key=NOT_READY if ready.status == "False" else UNREACHABLE, effect="NoExecute")
+
+
+def _is_own(taint: Taint) -> bool:
+    if taint.effect == "NoExecute":
+        return taint.key in (NOT_READY, UNREACHABLE)
+    return taint.effect == "NoSchedule" and taint.key in _OWN_TAINTS
+
+
+def _zone(node: Node) -> str:
+    return "/".join(node.metadata.labels.get(label, "") for label in _ZONE)

@@ -1,0 +1,1 @@
+"""Controllers of Services: EndpointSlices, Endpoints and mirrored EndpointSlices."""

@@ -1,0 +1,249 @@
+"""EndpointSlices: the Pods that a Service selects, in slices of up to a hundred.
+
+- Pods with the same ports share slices. An endpoint stays in the slice that it is in; new ones go where there is room,
+  into the fullest slice first; a slice that would be empty is used for something else, or deleted.
+- A Pod that is being deleted stays, as one that serves but is not ready, until it has ended.
+- A Service that selects nobody has one empty slice: it is known, and has no endpoints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from ostinato.api.codec import to_dict
+from ostinato.api.meta import ObjectMeta
+from ostinato.api.owners import controller_reference_to
+from ostinato.client.patching import MergePatch
+from ostinato.controllers import Context, ForEvent, Request
+from ostinato.kinds.core_v1 import Node, Service
+from ostinato.kinds.discovery_v1 import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
+from ostinato.manager import Manager
+from ostinato.plane.controllers import Options
+from ostinato.plane.endpoints.pods import (
+    HEADLESS_LABEL,
+    TRIGGER_ANNOTATION,
+    ForServices,
+    ServedPod,
+    Triggers,
+    addresses,
+    create,
+    families_of,
+    hostname_of,
+    is_headless,
+    selector_of_service,
+    serves,
+    target_port,
+)
+from ostinato.plane.endpoints.slices import MANAGED_BY, OF_SERVICE, SERVICE_NAME, OwnSlices
+from ostinato.plane.objects.indexes import keep
+
+_OWN: Final = OwnSlices("endpointslice-controller.k8s.io")
+_RESERVED: Final = frozenset({SERVICE_NAME, MANAGED_BY, HEADLESS_LABEL})
+_MOST: Final = 100  # endpoints of a slice
+_ZONE: Final = "topology.kubernetes.io/zone"
+
+
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
+    keep(manager.informers.of(EndpointSlice), OF_SERVICE)
+    (
+        manager.build("endpoint-slice-controller")
+        .watch_for(Service)
+        .watches(ServedPod, handler=ForServices())
+        .watches(EndpointSlice, handler=ForEvent(_OWN.services))
+        .with_options(max_concurrent=5)
+        .complete(EndpointSlices())
+    )
+
+
+class EndpointSlices:
+    def __init__(self) -> None:
+        self._triggers = Triggers()
+
+    async def reconcile(self, request: Request, ctx: Context) -> None:
+        service = await ctx.client.get(Service, request, missing=None)
+        if service is None or service.metadata.deletion_timestamp is not None:
+            self._triggers.forget(request)
+            return  # its slices go with it, for it owns them
+        if service.spec.type == "ExternalName" or not service.spec.selector:
+            return
+        pods = await ctx.client.list(ServedPod, namespace=request.namespace, labels=selector_of_service(service))
+        existing = [each for each in await _OWN.of(request, ctx.client) if each.metadata.deletion_timestamp is None]
+        trigger = self._triggers.look(service, pods)
+        zones = await _zones(pods, ctx)
+        plan = _Plan(service, trigger)
+        families = families_of(service)
+        for family in families:
+            wanted = _wanted(service, pods, family, zones)
+            plan.fit(family, wanted, [each for each in existing if each.address_type == family])
+        plan.deleted += [each for each in existing if each.address_type not in families]
+        await plan.carry_out(ctx)
+
+
+_Group = tuple[list[EndpointPort], list[Endpoint]]
+
+
+async def _zones(pods: Iterable[ServedPod], ctx: Context) -> dict[str, str]:
+    """The zones of the nodes that the Pods are on."""
+    zones = {}
+    for name in {pod.spec.node_name for pod in pods if pod.spec.node_name}:
+        node = await ctx.client.get(Node, name, missing=None)
+        if node is not None and (zone := node.metadata.labels.get(_ZONE)):
+            zones[name] = zone
+    return zones
+
+
+def _wanted(
+    service: Service, pods: Iterable[ServedPod], family: str, zones: Mapping[str, str]
+) -> dict[Hashable, _Group]:
+    """The endpoints of a family, by the ports that they have."""
+    groups: dict[Hashable, _Group] = {}
+    for pod in pods:
+        if not serves(pod, terminating=True) or not (found := addresses(pod, family)):
+            continue
+        ports = [
+            EndpointPort(name=each.name or "", port=number, protocol=each.protocol, app_protocol=each.app_protocol)
+            for each in service.spec.ports
+            if (number := target_port(pod, each)) is not None
+        ]
+        groups.setdefault(_ports_key(ports), (ports, []))[1].append(_endpoint(pod, service, found, zones))
+    return groups
+
+
+def _ports_key(ports: Iterable[EndpointPort]) -> Hashable:
+    return frozenset((each.name or "", each.port, each.protocol, each.app_protocol) for each in ports)
+
+
+def _endpoint(pod: ServedPod, service: Service, found: list[str], zones: Mapping[str, str]) -> Endpoint:
+    serving, terminating = pod.is_ready, pod.is_terminating
+    ready = bool(service.spec.publish_not_ready_addresses) or (serving and not terminating)
+    return Endpoint(
+        addresses=found,
+        conditions=EndpointConditions(ready=ready, serving=serving, terminating=terminating),
+        hostname=hostname_of(pod, service),
+        node_name=pod.spec.node_name or None,
+        target_ref=pod.reference,
+        zone=zones.get(pod.spec.node_name),
+    )
+
+
+class _Plan:
+    """What is to be written for one Service."""
+
+    def __init__(self, service: Service, trigger: datetime | None) -> None:
+        self._service = service
+        self._trigger = trigger
+        self._labels = _labels(service)
+        self.created: list[EndpointSlice] = []
+        self.updated: list[tuple[EndpointSlice, EndpointSlice]] = []  # before and after
+        self.deleted: list[EndpointSlice] = []
+
+    def fit(self, family: str, wanted: Mapping[Hashable, _Group], existing: list[EndpointSlice]) -> None:
+        """Put the endpoints of a family into slices: first those that are there, then new ones."""
+        by_ports: dict[Hashable, list[EndpointSlice]] = {}
+        for each in existing:
+            by_ports.setdefault(_ports_key(each.ports), []).append(each)
+        spare: list[EndpointSlice] = []
+        new: list[_Group] = []
+        for key, (ports, endpoints) in wanted.items():
+            rest = self._refill(ports, endpoints, by_ports.pop(key, []), spare)
+            new += [(ports, rest[start : start + _MOST]) for start in range(0, len(rest), _MOST)]
+        spare += [each for slices in by_ports.values() for each in slices]
+        if not wanted:
+            new.append(([], []))
+        for ports, endpoints in new:
+            if spare:
+                self._update(spare.pop(0), ports, endpoints)
+            else:
+                self.created.append(self._made(family, ports, endpoints))
+        self.deleted += spare
+
+    def _refill(
+        self,
+        ports: list[EndpointPort],
+        endpoints: list[Endpoint],
+        slices: list[EndpointSlice],
+        spare: list[EndpointSlice],
+    ) -> list[Endpoint]:
+        """Have every endpoint stay where it is, and others come where there is room; those that are left."""
+        waiting = {_identity(each): each for each in endpoints}
+        staying = [
+            (each, [waiting.pop(known) for one in each.endpoints if (known := _identity(one)) in waiting])
+            for each in slices
+        ]
+        left = list(waiting.values())
+        for each, stay in sorted(staying, key=lambda pair: -len(pair[1])):
+            room = _MOST - len(stay)
+            full, left = [*stay, *left[:room]], left[room:]
+            if full:
+                self._update(each, ports, full)
+            else:
+                spare.append(each)
+        return left
+
+    def _update(self, current: EndpointSlice, ports: list[EndpointPort], endpoints: list[Endpoint]) -> None:
+        same = _ports_key(current.ports) == _ports_key(ports) and _same(current.endpoints, endpoints)
+        if same and current.metadata.labels == self._labels:
+            return
+        new = msgspec.structs.replace(current, ports=ports, endpoints=endpoints)
+        new.metadata = msgspec.structs.replace(
+            current.metadata, labels=self._labels, annotations=self._annotations(current.metadata.annotations)
+        )
+        self.updated.append((current, new))
+
+    def _made(self, family: str, ports: list[EndpointPort], endpoints: list[Endpoint]) -> EndpointSlice:
+        service = self._service
+        metadata = ObjectMeta(
+            generate_name=f"{service.metadata.name}-",
+            namespace=service.metadata.namespace,
+            labels=self._labels,
+            annotations=self._annotations({}),
+            owner_references=[controller_reference_to(service)],
+        )
+        return EndpointSlice(metadata=metadata, address_type=family, ports=ports, endpoints=endpoints)
+
+    def _annotations(self, before: Mapping[str, str]) -> dict[str, str]:
+        annotations = {name: value for name, value in before.items() if name != TRIGGER_ANNOTATION}
+        if self._trigger is not None:
+            annotations[TRIGGER_ANNOTATION] = str(self._trigger)
+        return annotations
+
+    async def carry_out(self, ctx: Context) -> None:
+        for each in self.created:
+            await create(each, ctx)
+        for before, after in self.updated:
+            change = {
+                "metadata": {
+                    "resourceVersion": before.metadata.resource_version,
+                    "labels": dict.fromkeys(before.metadata.labels) | after.metadata.labels,
+                    "annotations": dict.fromkeys(before.metadata.annotations) | after.metadata.annotations,
+                },
+                "endpoints": [to_dict(each) for each in after.endpoints] or None,
+                "ports": [to_dict(each) for each in after.ports] or None,
+            }
+            await ctx.client.patch(EndpointSlice, before.metadata, MergePatch(change))
+        for each in self.deleted:
+            await ctx.client.delete(each, missing_ok=True)
+
+
+def _labels(service: Service) -> dict[str, str]:
+    labels = {name: value for name, value in service.metadata.labels.items() if name not in _RESERVED}
+    if is_headless(service):
+        labels[HEADLESS_LABEL] = ""
+    return labels | _OWN.labels(service.metadata.name)
+
+
+def _identity(endpoint: Endpoint) -> Hashable:
+    uid = "" if endpoint.target_ref is None else endpoint.target_ref.uid
+    return (uid, *endpoint.addresses)
+
+
+def _same(one: list[Endpoint], other: list[Endpoint]) -> bool:
+    """Whether they are the same, in whatever order."""
+    if len(one) != len(other):
+        return False
+    known = {_identity(each): each for each in one}
+    return all(known.get(_identity(each)) == each for each in other)

@@ -1,0 +1,1 @@
+"""Controllers of PersistentVolumes and PersistentVolumeClaims."""

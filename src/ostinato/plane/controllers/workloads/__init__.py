@@ -1,0 +1,1 @@
+"""Controllers of workloads: Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob."""

@@ -1,0 +1,287 @@
+"""CronJobs: a Job at every time of a schedule.
+
+- Each run has a name of its time, so that no run happens twice. Of several that were missed, the newest is made up for,
+  if its starting deadline is not over.
+- A run that comes while another is active runs beside it (`Allow`), is left out (`Forbid`) or takes its place
+  (`Replace`).
+- Jobs that have ended are kept as history, up to a limit; the oldest go.
+- A new schedule counts from its next time on: it makes up for nothing.
+- A schedule or a time zone that makes no sense is told by an event; nothing is done until it changes.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from ostinato.api.errors import NAMESPACE_TERMINATING, AlreadyExists, APIError
+from ostinato.api.meta import ObjectMeta
+from ostinato.api.object import kind_of
+from ostinato.api.owners import controller_reference_to, is_controlled_by
+from ostinato.api.text.cron import Schedule, ScheduleError, parse_schedule
+from ostinato.api.text.go_format import quote
+from ostinato.api.time import Time
+from ostinato.controllers import Context, Request, Result
+from ostinato.kinds.batch_v1 import CronJob, Job
+from ostinato.kinds.core_v1 import ObjectReference
+from ostinato.manager import Manager
+from ostinato.plane.controllers import Options
+from ostinato.plane.controllers.workloads.cronjob.schedule import MANY, due, until_next
+from ostinato.plane.ownership.controller_refs import CONTROLLED, index_controllers
+
+NAME: Final = "cronjob-controller"
+_SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+_WORKERS: Final = 5
+_DOCUMENTATION: Final = "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/"
+
+
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
+    index_controllers(manager, Job)
+    (
+        manager.build(NAME)
+        .watch_for(CronJob)
+        .owns(Job)
+        .with_options(max_concurrent=_WORKERS)
+        .complete(CronJobReconciler())
+    )
+
+
+class CronJobReconciler:
+    def __init__(self) -> None:
+        self._schedules: dict[Request, tuple[str, str, str]] = {}  # the uid and the schedule when it was last looked at
+
+    async def reconcile(self, request: Request, ctx: Context) -> Result | None:
+        cron = await ctx.client.get(CronJob, request, missing=None)
+        if cron is None:
+            self._schedules.pop(request, None)
+            return None
+        jobs = await ctx.client.list(Job, index=(CONTROLLED.name, cron.metadata.uid))
+        run = _Run(cron, jobs, ctx)
+        seconds = await run.all(rescheduled=self._is_rescheduled(request, cron))
+        return None if seconds is None else Result(requeue_after=seconds)
+
+    def _is_rescheduled(self, request: Request, cron: CronJob) -> bool:
+        before = self._schedules.get(request)
+        now = (cron.metadata.uid, cron.spec.schedule, cron.spec.time_zone or "")
+        self._schedules[request] = now
+        return before is not None and before != now and before[0] == now[0]
+
+
+class _Run:
+    """One look at one CronJob."""
+
+    def __init__(self, cron: CronJob, jobs: Iterable[Job], ctx: Context) -> None:
+        self._cron = cron
+        self._jobs = list(jobs)
+        self._ctx = ctx
+        self._client = ctx.client
+        self._now = ctx.world.clock.now()
+
+    async def all(self, *, rescheduled: bool) -> float | None:
+        """Do everything; seconds until the next look, None if only a change can lead to one."""
+        before = copy.deepcopy(self._cron.status)
+        error: APIError | None = None
+        seconds = None
+        try:
+            await self._clean_up()
+            await self._follow_jobs()
+            seconds = await self._start_if_due(rescheduled=rescheduled)
+        except APIError as failed:
+            error = failed
+        if self._cron.status != before:
+            self._cron = await self._client.update(self._cron, subresource="status")
+        if error is not None and not error.has_cause(NAMESPACE_TERMINATING):
+            raise error
+        return seconds
+
+    # Jobs that there are
+
+    async def _clean_up(self) -> None:
+        spec = self._cron.spec
+        for kind, limit in (
+            ("Complete", spec.successful_jobs_history_limit),
+            ("Failed", spec.failed_jobs_history_limit),
+        ):
+            if limit is not None:
+                ended = sorted((each for each in self._jobs if _end_of(each) == kind), key=_age)
+                for job in ended[: max(0, len(ended) - limit)]:
+                    with suppress(APIError):  # it is told, and tried again at the next look
+                        await self._delete(job)
+
+    async def _follow_jobs(self) -> None:
+        """Keep the list of active Jobs."""
+        for job in self._jobs:
+            active, end = self._is_active(job.metadata.uid), _end_of(job)
+            if end:
+                if active:
+                    self._forget(job.metadata.uid)
+                    self._tell("SawCompletedJob", f"Saw completed job: {job.metadata.name}, condition: {end}")
+                if end == "Complete" and job.status.completion_time is not None:
+                    last = self._cron.status.last_successful_time
+                    if last is None or job.status.completion_time > last:
+                        self._cron.status.last_successful_time = job.status.completion_time
+            elif not active:
+                said = f"Saw a job that the controller did not create or forgot: {job.metadata.name}"
+                self._tell("UnexpectedJob", said, "Warning")
+        present = {each.metadata.uid for each in self._jobs}
+        for reference in list(self._cron.status.active):
+            if reference.uid in present:
+                continue
+            name, namespace = reference.name or "", reference.namespace or self._cron.metadata.namespace
+            if await self._client.live.get(Job, name, namespace=namespace, missing=None) is None:
+                self._tell("MissingJob", f"Active job went missing: {name}")
+                self._forget(reference.uid or "")
+
+    async def _delete(self, job: Job) -> None:
+        try:
+            await self._client.delete(job, propagation="Background")
+        except APIError as error:
+            self._tell("FailedDelete", f"Deleted job: {error}", "Warning")
+            raise
+        self._forget(job.metadata.uid)
+        self._tell("SuccessfulDelete", f"Deleted job {job.metadata.name}")
+
+    def _is_active(self, uid: str) -> bool:
+        return any(each.uid == uid for each in self._cron.status.active)
+
+    def _forget(self, uid: str) -> None:
+        self._cron.status.active = [each for each in self._cron.status.active if each.uid != uid]
+
+    # The next one
+
+    async def _start_if_due(self, *, rescheduled: bool) -> float | None:
+        cron = self._cron
+        if cron.metadata.deletion_timestamp is not None or cron.spec.suspend:
+            return None
+        schedule = self._schedule()
+        if schedule is None:
+            return None
+        if not rescheduled:
+            try:
+                found = due(cron, schedule, self._now)
+            except ScheduleError as error:
+                self._tell("InvalidSchedule", f"invalid schedule: {cron.spec.schedule} : {error}", "Warning")
+                return None
+            if found.newest is not None:
+                if found.missed > MANY:
+                    said = (
+                        "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
+                    )
+                    self._tell("TooManyMissedTimes", said, "Warning")
+                if self._may_start(found.newest):
+                    await self._start(found.newest)
+        return until_next(cron, schedule, self._now)
+
+    def _schedule(self) -> Schedule | None:
+        spec = self._cron.spec
+        if spec.time_zone is not None:
+            try:
+                parse_schedule("@hourly", spec.time_zone)
+            except ScheduleError as error:
+                self._tell("UnknownTimeZone", f"invalid timeZone: {quote(spec.time_zone)}: {error}", "Warning")
+                return None
+        if "TZ" in spec.schedule:
+            said = f"CRON_TZ or TZ used in schedule {quote(spec.schedule)} is not officially supported"
+            self._tell("UnsupportedSchedule", f"{said}, see {_DOCUMENTATION} for more details", "Warning")
+        try:
+            return parse_schedule(spec.schedule, spec.time_zone or "UTC")
+        except ScheduleError as error:
+            said = f"unparseable schedule: {quote(spec.schedule)} : {error}"
+            self._tell("UnparseableSchedule", said, "Warning")
+            return None
+
+    def _may_start(self, moment: datetime) -> bool:
+        cron, active = self._cron, self._cron.status.active
+        deadline = cron.spec.starting_deadline_seconds
+        if deadline is not None and (self._now - moment).total_seconds() > deadline:
+            when = moment.astimezone(UTC).strftime("%a, %d %b %Y %H:%M:%S +0000")
+            self._tell("MissSchedule", f"Missed scheduled time to start a job: {when}", "Warning")
+            return False
+        name = _name_of(cron, moment)
+        if cron.status.last_schedule_time == moment or any(each.name == name for each in active):
+            return False
+        if cron.spec.concurrency_policy == "Forbid" and active:
+            said = "Not starting job because prior execution is running and concurrency policy is Forbid"
+            self._tell("JobAlreadyActive", said)
+            return False
+        return True
+
+    async def _start(self, moment: datetime) -> None:
+        cron = self._cron
+        if cron.spec.concurrency_policy == "Replace":
+            for reference in list(cron.status.active):
+                await self._replace(reference)
+        wanted = _job_of(cron, moment)
+        try:
+            job = await self._client.create(wanted)
+            self._tell("SuccessfulCreate", f"Created job {job.metadata.name}")
+        except AlreadyExists:
+            job = await self._client.live.get(Job, wanted.metadata)
+            if not is_controlled_by(job, cron) or self._is_active(job.metadata.uid):
+                return
+        except APIError as error:
+            if not error.has_cause(NAMESPACE_TERMINATING):
+                self._tell("FailedCreate", f"Error creating job: {error}", "Warning")
+            raise
+        cron.status.active = [*cron.status.active, _reference_to(job)]
+        cron.status.last_schedule_time = Time.of(moment)
+
+    async def _replace(self, reference: ObjectReference) -> None:
+        namespace = reference.namespace or self._cron.metadata.namespace
+        try:
+            job = await self._client.live.get(Job, reference.name or "", namespace=namespace)
+        except APIError as error:
+            self._tell("FailedGet", f"Get job: {error}", "Warning")
+            raise
+        await self._delete(job)
+
+    def _tell(self, reason: str, note: str, kind: str = "Normal") -> None:
+        self._ctx.event(self._cron, reason, note, kind=kind)
+
+
+def _job_of(cron: CronJob, moment: datetime) -> Job:
+    template = cron.spec.job_template
+    local = moment.astimezone(ZoneInfo(cron.spec.time_zone) if cron.spec.time_zone else UTC)
+    written = local.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return Job(
+        metadata=ObjectMeta(
+            name=_name_of(cron, moment),
+            namespace=cron.metadata.namespace,
+            labels=dict(template.metadata.labels),
+            annotations={**template.metadata.annotations, _SCHEDULED: written},
+            owner_references=[controller_reference_to(cron)],
+        ),
+        spec=copy.deepcopy(template.spec),
+    )
+
+
+def _name_of(cron: CronJob, moment: datetime) -> str:
+    return f"{cron.metadata.name}-{int(moment.timestamp()) // 60}"
+
+
+def _reference_to(job: Job) -> ObjectReference:
+    gvk, metadata = kind_of(job).gvk, job.metadata
+    return ObjectReference(
+        api_version=gvk.api_version,
+        kind=gvk.kind,
+        name=metadata.name,
+        namespace=metadata.namespace,
+        resource_version=metadata.resource_version,
+        uid=metadata.uid,
+    )
+
+
+def _end_of(job: Job) -> str:
+    """The condition that says that it has ended; "" if it has not."""
+    ends = (each.type for each in job.status.conditions if each.status == "True")
+    return next((each for each in ends if each in ("Complete", "Failed")), "")
+
+
+def _age(job: Job) -> tuple[bool, datetime, str]:
+    """By which the oldest comes first; one that never began comes last."""
+    began = job.status.start_time
+    return began is None, began or datetime.max.replace(tzinfo=UTC), job.metadata.name

@@ -1,0 +1,158 @@
+"""Placement: on which nodes the Pods of a DaemonSet belong.
+
+A node is fit if the template's node name, node selector and required affinity mean it, and the Pods tolerate its
+taints, with those tolerations that every daemon has: a daemon is not put off by a node that is cordoned, or in trouble.
+A Pod that is on a node already stays as long as no taint drives it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from ostinato.api.object import Object
+from ostinato.api.selectors.labels import from_set
+from ostinato.api.struct import Struct
+from ostinato.cache.events import Deleted, Event, Updated
+from ostinato.cache.readable_store import ReadableStore
+from ostinato.cache.store.entry import Entry
+from ostinato.client.views import View
+from ostinato.controllers.runnable import Surroundings
+from ostinato.controllers.sources.handlers import Handler, Keys
+from ostinato.kinds.apps_v1 import DaemonSet
+from ostinato.kinds.core_v1 import NodeSelectorTerm, PodSpec, Toleration
+from ostinato.plane.placement.node_selectors import matcher
+from ostinato.plane.placement.taints import NO_EXECUTE, Taint, keeps_away
+
+_MOST_PLACEMENTS: Final = 10_000  # that are kept
+
+_TOLERATED: Final = (
+    ("not-ready", "NoExecute"),
+    ("unreachable", "NoExecute"),
+    ("disk-pressure", "NoSchedule"),
+    ("memory-pressure", "NoSchedule"),
+    ("pid-pressure", "NoSchedule"),
+    ("unschedulable", "NoSchedule"),
+)
+_TOLERATED_ON_HOST_NETWORK: Final = (("network-unavailable", "NoSchedule"),)
+
+
+class NodeSpec(Struct):
+    taints: list[Taint] = []
+
+
+class NodeState(Object, version="v1", kind="Node", plural="nodes", namespaced=False):
+    """A node, as far as it matters here."""
+
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+
+
+class Fit(Enum):
+    RUN = "a Pod belongs there"
+    STAY = "a Pod that is there may stay"
+    LEAVE = "no Pod may be there"
+
+
+class Placement:
+    """Where the Pods of one state of a DaemonSet belong."""
+
+    def __init__(self, owner: DaemonSet) -> None:
+        spec = owner.spec.template.spec
+        self._node = spec.node_name or ""
+        self._selector = from_set(spec.node_selector)
+        self._affinity = matcher(terms) if (terms := _required_terms(spec)) is not None else None
+        self._tolerations = tolerations(spec)
+
+    def fit(self, name: str, labels: Mapping[str, str], taints: Sequence[Taint]) -> Fit:
+        """Of a node."""
+        if self._node and self._node != name:
+            return Fit.LEAVE
+        if not self._selector.matches(labels):
+            return Fit.LEAVE
+        if self._affinity is not None and not self._affinity(labels, name):
+            return Fit.LEAVE
+        if not keeps_away(taints, self._tolerations):
+            return Fit.RUN
+        drives_out = keeps_away([each for each in taints if each.effect == NO_EXECUTE], self._tolerations)
+        return Fit.LEAVE if drives_out else Fit.STAY
+
+
+def tolerations(spec: PodSpec) -> list[Toleration]:
+    """Those of the template, and those that every daemon has."""
+    added = (*_TOLERATED, *_TOLERATED_ON_HOST_NETWORK) if spec.host_network else _TOLERATED
+    wanted = [Toleration(key=f"node.kubernetes.io/{name}", operator="Exists", effect=effect) for name, effect in added]
+    same = {(each.key, each.operator, each.effect) for each in wanted}
+    return [*(each for each in spec.tolerations if (each.key, each.operator, each.effect) not in same), *wanted]
+
+
+def _required_terms(spec: PodSpec) -> list[NodeSelectorTerm] | None:
+    affinity = None if spec.affinity is None else spec.affinity.node_affinity
+    required = None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
+    return None if required is None else required.node_selector_terms
+
+
+class ForPlacement(Handler):
+    """The DaemonSets for which there is something to do because a node has changed: to make a Pod, or to delete it.
+
+    A node on which Pods may stay, but no new one is put, is nothing to act on; that its Pod is misplaced is counted by
+    the next step.
+    """
+
+    def __init__(self) -> None:
+        self._sets: ReadableStore | None = None
+        self._known: dict[tuple[str, int], Placement] = {}  # by uid and generation
+
+    async def prepare(self, watched: View[object], surroundings: Surroundings) -> None:  # noqa: ARG002
+        self._sets = surroundings.informers.of(DaemonSet).store
+
+    def keys(self, event: Event) -> Keys:
+        assert self._sets is not None, "a handler is prepared before the first event"
+        after = None if isinstance(event, Deleted) else NodeFacts(event.object)
+        before = NodeFacts(event.old) if isinstance(event, Updated) else None
+        if before is not None and before == after:
+            return ()
+        return [entry.key for entry in self._sets.entries() if self._concerns(self._placement(entry), before, after)]
+
+    def _concerns(self, placement: Placement, before: NodeFacts | None, after: NodeFacts | None) -> bool:
+        if after is None:
+            return True
+        fit = after.fit(placement)
+        if before is None:
+            return fit is Fit.RUN
+        return fit is not Fit.STAY and fit is not before.fit(placement)
+
+    def _placement(self, entry: Entry) -> Placement:
+        version = (entry.uid, entry.generation)
+        found = self._known.get(version)
+        if found is None:
+            if len(self._known) >= _MOST_PLACEMENTS:
+                self._known.clear()
+            found = self._known[version] = Placement(entry.read(DaemonSet))
+        return found
+
+
+class _TaintsOf(Struct):
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+
+
+_read_taints = msgspec.json.Decoder(_TaintsOf).decode
+
+
+class NodeFacts:
+    """What of a node decides."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.name = entry.key.name
+        self.labels = entry.labels
+        self.taints = _read_taints(entry.data).spec.taints
+
+    def fit(self, placement: Placement) -> Fit:
+        return placement.fit(self.name, self.labels, self.taints)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NodeFacts) and self.labels == other.labels and self.taints == other.taints
+
+    __hash__ = None  # type: ignore[assignment]  # it is compared, never looked up

@@ -1,0 +1,157 @@
+"""Daemons: the Pods of a DaemonSet, each of which is meant for a node from the beginning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from ostinato.api.gvk import NamespacedName
+from ostinato.api.struct import Struct
+from ostinato.api.time import Time
+from ostinato.cache.store.entry import Entry
+from ostinato.kinds.apps_v1 import DaemonSet
+from ostinato.kinds.core_v1 import Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod
+from ostinato.plane.controllers.workloads.daemonset.placement import tolerations
+from ostinato.plane.controllers.workloads.pod_template import pod_from_template
+from ostinato.plane.placement.node_selectors import NAME
+
+HASH_LABEL: Final = "controller-revision-hash"
+GENERATION_LABEL: Final = "pod-template-generation"
+GENERATION_ANNOTATION: Final = "deprecated.daemonset.template.generation"
+
+
+class Daemon(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a Pod decides."""
+
+    key: NamespacedName
+    uid: str
+    labels: Mapping[str, str]
+    created: str
+    node: str  # that it is on, or meant for; "" if nobody knows
+    is_bound: bool
+    is_going: bool
+    phase: str
+    ready_since: datetime | None  # None if it is not ready
+    is_ready: bool
+
+    @classmethod
+    def of(cls, entry: Entry) -> Daemon:
+        pod = _read(entry.data)
+        ready = next((each for each in pod.status.conditions if each.type == "Ready" and each.status == "True"), None)
+        return cls(
+            key=entry.key,
+            uid=entry.uid,
+            labels=entry.labels,
+            created=pod.metadata.creation_timestamp or "",
+            node=pod.spec.node_name or _meant_for(pod.spec.affinity),
+            is_bound=bool(pod.spec.node_name),
+            is_going=entry.is_being_deleted,
+            phase=pod.status.phase,
+            ready_since=Time.parse(ready.last_transition_time) if ready and ready.last_transition_time else None,
+            is_ready=ready is not None,
+        )
+
+    @property
+    def is_finished(self) -> bool:
+        return self.phase in ("Failed", "Succeeded")
+
+    @property
+    def age(self) -> tuple[bool, str, str]:
+        """By which they are sorted: those on a node first, then the oldest."""
+        return not self.is_bound, self.created, self.key.name
+
+    def is_available(self, seconds: int, now: datetime) -> bool:
+        """Whether it has been ready for so long."""
+        if not self.is_ready:
+            return False
+        since = self.ready_since
+        return seconds == 0 or (since is not None and (now - since).total_seconds() >= seconds)
+
+
+def template_generation(owner: DaemonSet) -> str:
+    """The number of the template, by an older way to count; "" if there is none."""
+    text = owner.metadata.annotations.get(GENERATION_ANNOTATION, "")
+    return text if text.isascii() and text.isdecimal() else ""
+
+
+def is_updated(pod: Daemon, revision: str, generation: str) -> bool:
+    """Whether it was made from the template as it is now."""
+    labels = pod.labels
+    return labels.get(HASH_LABEL) == revision or (bool(generation) and labels.get(GENERATION_LABEL) == generation)
+
+
+class Mould:
+    """What all new Pods of a DaemonSet have in common."""
+
+    def __init__(self, owner: DaemonSet, revision: str) -> None:
+        self._pod = pod_from_template(owner.spec.template, owner)
+        self._pod.metadata.labels[HASH_LABEL] = revision
+        if generation := template_generation(owner):
+            self._pod.metadata.labels[GENERATION_LABEL] = generation
+        self._pod.spec.tolerations = tolerations(self._pod.spec)
+
+    def cast(self, node: str) -> Pod:
+        """A Pod for a node. It shares all but its affinity with the others, and is to be created, not changed."""
+        spec = msgspec.structs.replace(self._pod.spec, affinity=_only(self._pod.spec.affinity, node))
+        return Pod(metadata=self._pod.metadata, spec=spec)
+
+
+def _only(affinity: Affinity | None, node: str) -> Affinity:
+    """The same, but for this node alone. What was required before has been seen to: the node is fit."""
+    field = NodeSelectorRequirement(key=NAME, operator="In", values=[node])
+    required = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[field])])
+    before = affinity or Affinity()
+    node_affinity = msgspec.structs.replace(
+        before.node_affinity or NodeAffinity(), required_during_scheduling_ignored_during_execution=required
+    )
+    return msgspec.structs.replace(before, node_affinity=node_affinity)
+
+
+class _Metadata(Struct):
+    creation_timestamp: str | None = None
+
+
+class _NodeAffinity(Struct):
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+
+
+class _Affinity(Struct):
+    node_affinity: _NodeAffinity | None = None
+
+
+class _Spec(Struct):
+    node_name: str = ""
+    affinity: _Affinity | None = None
+
+
+class _Condition(Struct):
+    type: str = ""
+    status: str = ""
+    last_transition_time: str | None = None
+
+
+class _Status(Struct):
+    phase: str = ""
+    conditions: list[_Condition] = []
+
+
+class _Pod(Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+_read = msgspec.json.Decoder(_Pod).decode
+
+
+def _meant_for(affinity: _Affinity | None) -> str:
+    node = None if affinity is None else affinity.node_affinity
+    required = None if node is None else node.required_during_scheduling_ignored_during_execution
+    for term in [] if required is None else required.node_selector_terms:
+        for field in term.match_fields:
+            if field.key == NAME and field.operator == "In":
+                return field.values[0] if len(field.values) == 1 else ""
+    return ""

@@ -1,0 +1,159 @@
+"""Rollout: which Pods of a DaemonSet are to be made and deleted. Arithmetic alone.
+
+First every node gets right: a Pod where one belongs, none where none may be, and not two. Then, if that is so, Pods of
+an older template are replaced:
+
+- Without surge, old Pods are deleted, as long as no more than `max_unavailable` nodes are without an available one. A
+  Pod that is not available anyway is always replaced.
+- With surge, new Pods are made beside old ones, `max_surge` at a time, and an old one goes when the new one beside it
+  is available.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from ostinato.api.intstr import scaled_value
+from ostinato.kinds.apps_v1 import DaemonSet
+from ostinato.plane.controllers.workloads.daemonset.placement import Fit
+from ostinato.plane.controllers.workloads.daemonset.pods import Daemon
+
+Test = Callable[[Daemon], bool]
+
+
+class Work(msgspec.Struct):
+    """What is to be done: nodes that get a Pod, and Pods that go."""
+
+    nodes: list[str] = []
+    pods: list[Daemon] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.nodes or self.pods)
+
+
+class Judge(msgspec.Struct, frozen=True):
+    """How Pods are judged."""
+
+    is_updated: Test
+    is_available: Test
+
+
+def surge(owner: DaemonSet, nodes: int) -> int:
+    """How many nodes may have two Pods, of so many that have any."""
+    strategy = owner.spec.update_strategy
+    rolling = None if strategy is None or strategy.type != "RollingUpdate" else strategy.rolling_update
+    return 0 if rolling is None or rolling.max_surge is None else scaled_value(rolling.max_surge, nodes, round_up=True)
+
+
+def unavailable(owner: DaemonSet, nodes: int) -> int:
+    """How many nodes may be without an available Pod, of so many that should have one."""
+    strategy = owner.spec.update_strategy
+    rolling = None if strategy is None or strategy.type != "RollingUpdate" else strategy.rolling_update
+    if rolling is None or rolling.max_unavailable is None:
+        return 0
+    return scaled_value(rolling.max_unavailable, nodes, round_up=True)
+
+
+def on_node(node: str, fit: Fit, pods: Sequence[Daemon] | None, judge: Judge, *, surging: bool) -> Work:
+    """What is to be done on a node. Pods that have ended are somebody else's matter; None: it has no Pods at all."""
+    if fit is Fit.RUN and pods is None:
+        return Work(nodes=[node])
+    staying = [pod for pod in pods or () if not pod.is_going]
+    staying.sort(key=lambda pod: pod.age)
+    if fit is Fit.LEAVE:
+        return Work(pods=staying)
+    if not surging:
+        return Work(pods=staying[1:])
+    if not staying:
+        return Work(nodes=[node] if fit is Fit.RUN else [])
+    new = [pod for pod in staying if judge.is_updated(pod)]
+    old = [pod for pod in staying if not judge.is_updated(pod)]
+    surplus = [*new[1:], *old[1:]]
+    if new and old and (not old[0].is_ready or judge.is_available(new[0])):
+        surplus.append(old[0])
+    return Work(pods=surplus)
+
+
+def replacements(on: Mapping[str, Sequence[Daemon]], judge: Judge, allowed: int) -> Work:
+    """Old Pods that are to go now. `on`: the Pods of each node that has or should have any."""
+    missing = 0
+    broken: list[Daemon] = []
+    candidates: list[Daemon] = []
+    for pods in on.values():
+        pair = _pair(pods, judge)
+        if pair is None or (pair.new is None) == (pair.old is None):
+            missing += 1
+        elif pair.old is None:
+            missing += not judge.is_available(_sure(pair.new))
+        elif not judge.is_available(pair.old):
+            broken.append(pair.old)
+            missing += 1
+        else:
+            candidates.append(pair.old)
+    return Work(pods=[*broken, *candidates[: max(allowed - missing, 0)]])
+
+
+def additions(
+    on: Mapping[str, Sequence[Daemon]], fits: Mapping[str, Fit], judge: Judge, allowed: int, desired: int
+) -> Work:
+    """New Pods that are to be made beside old ones now, and old ones that are to go."""
+    work = Work()
+    surging = available = 0
+    candidates: list[str] = []
+    misplaced: list[Daemon] = []
+    for node, pods in on.items():
+        pair = _pair(pods, judge)
+        if pair is None:
+            surging += 1
+            continue
+        shown = pair.old or pair.new
+        available += shown is not None and judge.is_available(shown)
+        if pair.old is None:
+            continue
+        belongs = fits.get(node) is Fit.RUN
+        if pair.new is not None:
+            if judge.is_available(pair.new):
+                work.pods.append(pair.old)
+            else:
+                surging += 1
+        elif judge.is_available(pair.old):
+            if belongs:
+                candidates.append(node)
+            else:
+                misplaced.append(pair.old)
+        elif belongs:
+            work.nodes.append(node)
+        else:
+            work.pods.append(pair.old)
+    work.pods += misplaced[: max(available - desired, 0)]
+    work.nodes += candidates[: max(allowed - surging, 0)]
+    return work
+
+
+class _Pair(msgspec.Struct):
+    new: Daemon | None = None
+    old: Daemon | None = None
+
+
+def _pair(pods: Sequence[Daemon], judge: Judge) -> _Pair | None:
+    """The new and the old Pod of a node, of those that stay; None if there are two of a sort."""
+    pair = _Pair()
+    for pod in pods:
+        if pod.is_going:
+            continue
+        if judge.is_updated(pod):
+            if pair.new is not None:
+                return None
+            pair.new = pod
+        else:
+            if pair.old is not None:
+                return None
+            pair.old = pod
+    return pair
+
+
+def _sure(pod: Daemon | None) -> Daemon:
+    assert pod is not None, "one of the two is there"
+    return pod

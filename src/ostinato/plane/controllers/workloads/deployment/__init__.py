@@ -1,0 +1,64 @@
+"""Deployments: Pods of a template, replaced step by step when the template changes.
+
+A Deployment has a ReplicaSet for each template that it had; this controller sets their sizes and nothing else. It takes
+one step each time: what it does next follows from what the ReplicaSets say of themselves, so that it may be interrupted
+at any time, and goes on where it was.
+
+| module | is |
+|---|---|
+| `rollout` | the steps: create, scale, clean up |
+| `revisions` | which ReplicaSet is the new one, and the history |
+| `scaling` | how large each should be next |
+| `progress` | the status and the conditions |
+"""
+
+from __future__ import annotations
+
+from ostinato.api.errors import NAMESPACE_TERMINATING, APIError
+from ostinato.api.gvk import NamespacedName
+from ostinato.controllers import Context, Result
+from ostinato.kinds.apps_v1 import Deployment, ReplicaSet
+from ostinato.manager import Manager
+from ostinato.plane.controllers import Options
+from ostinato.plane.controllers.workloads.deployment.rollout import HashCollision, Rollout
+from ostinato.plane.ownership.controller_refs import Claims, index_controllers, managed_by, orphans_in
+from ostinato.plane.ownership.event_handler import ForClaimants, selector_in_spec
+
+
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
+    index_controllers(manager, ReplicaSet)
+    (
+        manager.build("deployment-controller")
+        .watch_for(Deployment)
+        .watches(ReplicaSet, handler=ForClaimants(Deployment))
+        .with_options(max_concurrent=5)
+        .complete(DeploymentReconciler())
+    )
+
+
+class DeploymentReconciler:
+    async def reconcile(self, request: NamespacedName, ctx: Context) -> Result | None:
+        deployment = await ctx.client.get(Deployment, request, missing=None)
+        if deployment is None:
+            return None
+        rollout = Rollout(ctx, deployment, await _replica_sets(ctx, deployment))
+        try:
+            await rollout.take_step()
+        except HashCollision:
+            await rollout.write_status()
+            return Result(retry=True)
+        except APIError as error:
+            if error.has_cause(NAMESPACE_TERMINATING):
+                return None  # the Deployment will be gone soon as well
+            await rollout.write_status()
+            raise
+        await rollout.write_status()
+        left = rollout.time_left()
+        return None if left is None else Result(requeue_after=left)
+
+
+async def _replica_sets(ctx: Context, deployment: Deployment) -> list[ReplicaSet]:
+    own = await managed_by(ctx.client, ReplicaSet, deployment.metadata.uid)
+    orphans = await managed_by(ctx.client, ReplicaSet, orphans_in(deployment.metadata.namespace))
+    claims = Claims(ctx.client, deployment, selector_in_spec(deployment), ReplicaSet)
+    return await claims.among([entry.read(ReplicaSet) for entry in (*own, *orphans)])

@@ -1,0 +1,270 @@
+"""A rollout: one step towards what a Deployment asks for.
+
+- Paused: scale what is there, begin nothing.
+- Asked to roll back (`rollback`): take an old template.
+- Scaled since its ReplicaSets were told: share the difference among them.
+- RollingUpdate: grow the new set, or else shrink old ones, within surge and availability.
+- Recreate: shrink old ones to nothing, wait until their Pods are gone, then grow the new one.
+
+When the rollout is complete, old sets beyond `revisionHistoryLimit` go. What a step finds is kept in `status`, which is
+written at its end; that it was paused, or goes on, is said at once.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Final
+
+from ostinato.api.errors import NAMESPACE_TERMINATING, AlreadyExists, APIError
+from ostinato.api.owners import is_controlled_by
+from ostinato.client.patching import MergePatch
+from ostinato.controllers import Context
+from ostinato.kinds.apps_v1 import Deployment, DeploymentStatus, ReplicaSet
+from ostinato.plane.controllers.workloads.deployment import progress, revisions, rollback, scaling
+from ostinato.plane.controllers.workloads.deployment.scaling import active, by_age, max_surge, size, strategy, wanted
+from ostinato.plane.objects.status import write_status
+
+_UNLIMITED: Final = 2**31 - 1
+
+
+class HashCollision(Exception):  # noqa: N818 - what happened
+    """Another ReplicaSet has the name that the new one would have. It gets another the next time."""
+
+
+class Rollout:
+    def __init__(self, ctx: Context, deployment: Deployment, sets: list[ReplicaSet]) -> None:
+        self._ctx = ctx
+        self._client = ctx.client
+        self._deployment = deployment
+        ordered = by_age(sets)
+        template = deployment.spec.template
+        self._new = next((each for each in ordered if revisions.same_template(each.spec.template, template)), None)
+        self._old = [each for each in ordered if each is not self._new]
+        self._now = ctx.now()
+        self.status: DeploymentStatus = copy.deepcopy(deployment.status)
+        self._written: DeploymentStatus = deployment.status
+        self._revision = self._written_revision = deployment.metadata.annotations.get(revisions.REVISION, "")
+
+    async def take_step(self) -> None:
+        if self._deployment.metadata.deletion_timestamp is not None:
+            self._count()
+            return
+        await self._note_pause()
+        await self._follow()
+        if self._deployment.spec.paused:
+            await self._scale()
+            await self._clean_up()
+            self._count()
+        elif (revision := rollback.asked_for(self._deployment)) is not None:
+            await self._roll_back(revision)
+        elif self._was_scaled():
+            await self._scale()
+            self._count()
+        elif strategy(self._deployment) == scaling.RECREATE:
+            await self._recreate()
+        else:
+            await self._roll()
+
+    async def write_status(self) -> None:
+        """Write what is new in it since it was read, or last written."""
+        revision = {revisions.REVISION: self._revision} if self._revision != self._written_revision else None
+        await write_status(self._client, self._deployment, self._written, self.status, annotations=revision)
+        self._written, self._written_revision = copy.deepcopy(self.status), self._revision
+
+    def time_left(self) -> float | None:
+        """Seconds after which to look again, if nothing happens before."""
+        if self._deployment.metadata.deletion_timestamp is not None or self._deployment.spec.paused:
+            return None
+        return progress.time_left(self._deployment, self.status, self._now)
+
+    # Strategies
+
+    async def _roll(self) -> None:
+        new = await self._new_set()
+        total = size(new) + sum(map(size, self._old))
+        target = wanted(self._deployment)
+        if size(new) < target:
+            target = scaling.next_size_of_new(self._deployment, size(new), total)
+        if not await self._resize(new, target):
+            steps = scaling.next_sizes_of_old(self._deployment, new, self._old)
+            for replica_set, to in steps:
+                await self._resize(replica_set, to)
+        await self._progress()
+
+    async def _recreate(self) -> None:
+        shrunk = False
+        for replica_set in active(self._old):
+            shrunk |= await self._resize(replica_set, 0)
+        if not shrunk and not any(map(_has_pods, self._old)):
+            await self._resize(await self._new_set(), wanted(self._deployment))
+        await self._progress()
+
+    async def _roll_back(self, revision: int) -> None:
+        await self._new_set()
+        reason, note, kind = await rollback.roll_back(self._client, self._deployment, self._sets, revision)
+        self._ctx.event(self._deployment, reason, note, kind=kind)
+
+    async def _progress(self) -> None:
+        self.status = progress.progressed(self._deployment, self.status, self._new, self._old, self._now)
+        if progress.is_complete(self._deployment, self.status):
+            await self._clean_up()
+
+    def _count(self) -> None:
+        self.status = progress.counted(self._deployment, self.status, self._new, self._old, self._now)
+
+    # The new set
+
+    async def _follow(self) -> None:
+        """Have the new set, if there is one, know the Deployment's annotations and revision."""
+        new, deployment = self._new, self._deployment
+        if new is None:
+            return
+        known = new.metadata.annotations
+        annotations = revisions.new_annotations(deployment, known, revisions.next_revision(self._old))
+        changes: dict[str, Any] = {}
+        least = deployment.spec.min_ready_seconds or 0
+        if (new.spec.min_ready_seconds or 0) != least:
+            changes["spec"] = {"minReadySeconds": least}
+        if annotations != known:
+            changed = {name: value for name, value in annotations.items() if known.get(name) != value}
+            changes["metadata"] = {"annotations": changed}
+        if changes:
+            self._new = await self._change(new, changes)
+        self._revision = annotations.get(revisions.REVISION, "") or self._revision
+        if progress.find(self.status, progress.PROGRESSING) is None:
+            self._say("True", progress.FOUND, f'Found new replica set "{new.metadata.name}"')
+        await self.write_status()
+
+    async def _new_set(self) -> ReplicaSet:
+        """The new set, made if there is none."""
+        if self._new is None:
+            self._new = await self._create()
+        return self._new
+
+    async def _create(self) -> ReplicaSet:
+        deployment = self._deployment
+        made = revisions.new_replica_set(deployment, self.status.collision_count or 0)
+        name = made.metadata.name
+        replicas = scaling.next_size_of_new(deployment, 0, sum(map(size, self._old)))
+        made.spec.replicas = replicas
+        made.metadata.annotations = {
+            **revisions.new_annotations(deployment, {}, revisions.next_revision(self._old)),
+            **self._scale_annotations(),
+        }
+        try:
+            created = await self._client.create(made)
+        except AlreadyExists:
+            created = await self._existing(name)
+        except APIError as error:
+            if not error.has_cause(NAMESPACE_TERMINATING):
+                note = f'Failed to create new replica set "{name}": {error}'
+                self._say("False", progress.CREATE_FAILED, note)
+                self._ctx.event(deployment, progress.CREATE_FAILED, note, kind="Warning")
+            raise
+        else:
+            if replicas > 0:
+                self._tell(f"Scaled up replica set {name} from 0 to {replicas}")
+            self._say("True", progress.CREATED, f'Created new replica set "{name}"')
+        self._revision = made.metadata.annotations[revisions.REVISION]
+        return created
+
+    async def _existing(self, name: str) -> ReplicaSet:
+        """The set that has this name, if it is the one that was to be made: a former attempt may have made it."""
+        deployment = self._deployment
+        found = await self._client.live.get(ReplicaSet, name, namespace=deployment.metadata.namespace, missing=None)
+        if (
+            found is not None
+            and is_controlled_by(found, deployment)
+            and revisions.same_template(found.spec.template, deployment.spec.template)
+        ):
+            return found
+        self.status.collision_count = (self.status.collision_count or 0) + 1
+        raise HashCollision
+
+    # Sizes
+
+    def _was_scaled(self) -> bool:
+        """Whether a set was last told of another number of replicas than the Deployment has."""
+        told = [revisions.number_in(each, revisions.DESIRED) for each in active(self._sets)]
+        return any(each is not None and each != wanted(self._deployment) for each in told)
+
+    async def _scale(self) -> None:
+        sets = active(self._sets)
+        if len(sets) <= 1:
+            only = sets[0] if sets else self._new or (self._old[-1] if self._old else None)
+            if only is not None:
+                await self._resize(only, wanted(self._deployment))
+        elif self._new is not None and scaling.is_saturated(self._deployment, self._new):
+            for replica_set in active(self._old):
+                await self._resize(replica_set, 0)
+        elif strategy(self._deployment) == scaling.ROLLING:
+            for replica_set, to in scaling.shares(self._deployment, sets):
+                await self._resize(replica_set, to, remind=True)
+
+    async def _resize(self, replica_set: ReplicaSet, to: int, *, remind: bool = False) -> bool:
+        """Give a set another size, and tell it of the Deployment's; whether the size is another.
+
+        `remind`: tell it even if it keeps its size.
+        """
+        now = size(replica_set)
+        annotations = self._scale_annotations()
+        if now == to and (not remind or annotations.items() <= replica_set.metadata.annotations.items()):
+            return False
+        await self._change(replica_set, {"metadata": {"annotations": annotations}, "spec": {"replicas": to}})
+        replica_set.spec.replicas = to
+        replica_set.metadata.annotations |= annotations
+        if now != to:
+            which = "up" if now < to else "down"
+            self._tell(f"Scaled {which} replica set {replica_set.metadata.name} from {now} to {to}")
+        return now != to
+
+    async def _clean_up(self) -> None:
+        """Delete what is beyond the limit of old sets that have nothing left, the oldest revisions first."""
+        limit = self._deployment.spec.revision_history_limit
+        if limit is None or limit == _UNLIMITED:
+            return
+        living = [each for each in self._old if each.metadata.deletion_timestamp is None]
+        living.sort(key=lambda each: revisions.revision_of(each) or 0)
+        for each in living[: max(len(living) - limit, 0)]:
+            observed = each.status.observed_generation or 0
+            if each.status.replicas == 0 and size(each) == 0 and each.metadata.generation <= observed:
+                await self._client.delete(each, missing_ok=True)
+
+    # Words
+
+    async def _note_pause(self) -> None:
+        """Say that a rollout is paused or goes on, unless it has missed its deadline, which is worth more."""
+        current = progress.find(self.status, progress.PROGRESSING)
+        reason = None if current is None else current.reason
+        if progress.deadline(self._deployment) is None or reason == progress.TIMED_OUT:
+            return
+        if self._deployment.spec.paused and reason != progress.PAUSED:
+            self._say("Unknown", progress.PAUSED, "Deployment is paused")
+        elif not self._deployment.spec.paused and reason == progress.PAUSED:
+            self._say("Unknown", progress.RESUMED, "Deployment is resumed")
+        await self.write_status()
+
+    def _say(self, value: str, reason: str, message: str) -> None:
+        if progress.deadline(self._deployment) is not None:
+            progress.put(self.status, progress.condition(progress.PROGRESSING, value, reason, message, self._now))
+
+    def _tell(self, note: str) -> None:
+        self._ctx.event(self._deployment, "ScalingReplicaSet", note)
+
+    @property
+    def _sets(self) -> list[ReplicaSet]:
+        return self._old if self._new is None else [*self._old, self._new]
+
+    def _scale_annotations(self) -> dict[str, str]:
+        total = wanted(self._deployment)
+        return revisions.scale_annotations(total, total + max_surge(self._deployment))
+
+    async def _change(self, replica_set: ReplicaSet, changes: dict[str, Any]) -> ReplicaSet:
+        """Patch just this set: one made anew under its name is another."""
+        metadata = {**changes.get("metadata", {}), "uid": replica_set.metadata.uid}
+        return await self._client.patch(ReplicaSet, replica_set.metadata, MergePatch({**changes, "metadata": metadata}))
+
+
+def _has_pods(replica_set: ReplicaSet) -> bool:
+    """Whether Pods of it run, or are about to go."""
+    return replica_set.status.replicas > 0 or (replica_set.status.terminating_replicas or 0) > 0

@@ -1,0 +1,148 @@
+"""Jobs: Pods that are to end, as many as are wanted to succeed.
+
+- A Pod that fails is replaced, after a while that doubles each time, until the backoff limit ends the Job; what a
+  failure means can be said by a policy. An indexed Job has a Pod for each number, and may have a limit for each.
+- A Job that is suspended has no Pods; one whose deadline is over loses them.
+- Every Pod bears a finalizer until it is counted, so none is lost or counted twice.
+- Pods that come, change or go lead to one turn a second at most; what people change counts at once.
+- A Job that another controller manages (`spec.managedBy`) is left alone.
+
+`count` says how a Job stands, `finish` whether it ends, `turn` does what follows.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+
+from ostinato.api.errors import NotFound
+from ostinato.api.gvk import NamespacedName
+from ostinato.api.owners import controller_of
+from ostinato.cache import Deleted, Entry, Event, by
+from ostinato.controllers import Context, Request, Result
+from ostinato.controllers.sources.handlers import Keys
+from ostinato.kinds.batch_v1 import Job
+from ostinato.manager import Manager
+from ostinato.plane.controllers import Options
+from ostinato.plane.controllers.workloads.job.backoff import Failures
+from ostinato.plane.controllers.workloads.job.completion import is_finished
+from ostinato.plane.controllers.workloads.job.pods import TRACKING, JobPod
+from ostinato.plane.controllers.workloads.job.sync import SHORTEST, UNTRACKED, Turn
+from ostinato.plane.controllers.workloads.slow_start import slow_start
+from ostinato.plane.ownership.controller_refs import Claims, index_controllers
+from ostinato.plane.ownership.event_handler import ForClaimants, selector_of
+from ostinato.queue import ExponentialBackoff
+
+NAME: Final = "job-controller"
+_MANAGED_HERE: Final = (None, "kubernetes.io/job-controller")
+_WORKERS: Final = 5
+
+
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
+    index_controllers(manager, JobPod)
+    with suppress(ValueError):  # it is there already
+        manager.informers.of(JobPod).add_index(TRACKED)
+    (
+        manager.build(NAME)
+        .watch_for(Job)
+        .watches(JobPod, handler=_ForJobs())
+        .with_options(max_concurrent=_WORKERS, limiter=lambda: ExponentialBackoff(1.0, 60.0))
+        .complete(JobReconciler())
+    )
+
+
+def _tracked_for(entry: Entry) -> str | None:
+    """The key of the Job that a Pod with the finalizer is for; without a name if nobody manages it."""
+    if entry.owner_uids and b'"Job"' not in entry.owners_json:
+        return None
+    header = entry.header
+    if TRACKING not in (header.finalizers or ()):
+        return None
+    manager = header.controller
+    if manager is None:
+        return str(NamespacedName(entry.key.namespace, ""))
+    return str(NamespacedName(entry.key.namespace, manager.name)) if manager.kind == "Job" else None
+
+
+TRACKED: Final = by("job tracking", _tracked_for)
+"""An index of Pods that bear the finalizer, by the key of their Job."""
+
+
+class _ForJobs(ForClaimants[Job]):
+    """Whoever claims a Pod; for one that nobody manages and that still bears the finalizer, a key without a name."""
+
+    def __init__(self) -> None:
+        super().__init__(Job)
+
+    def keys(self, event: Event) -> Keys:
+        keys = super().keys(event)
+        entry = event.object
+        if not entry.owner_uids and not isinstance(event, Deleted) and _tracked_for(entry) is not None:
+            return [*keys, NamespacedName(entry.key.namespace, "")]
+        return keys
+
+
+class _Memory(msgspec.Struct):
+    """What is known of a Job between two turns."""
+
+    uid: str
+    generation: int
+    last_turn: float
+    failures: Failures = Failures()
+
+
+class JobReconciler:
+    def __init__(self) -> None:
+        self._memories: dict[Request, _Memory] = {}
+
+    async def reconcile(self, request: Request, ctx: Context) -> Result | None:
+        job = await ctx.client.get(Job, request, missing=None) if request.name else None
+        if job is not None and not is_finished(job) and job.spec.managed_by in _MANAGED_HERE:
+            if wait := self._too_soon(request, job, ctx):
+                return Result(requeue_after=wait)
+            await self._release(request, job, ctx)
+            again = await self._turn(request, job, ctx)
+            return None if again is None else Result(requeue_after=again)
+        self._memories.pop(request, None)
+        await self._release(request, job, ctx)
+        return None
+
+    def _too_soon(self, request: Request, job: Job, ctx: Context) -> float:
+        """Seconds to wait: many Pods change at the same time. What people change is not waited for."""
+        memory, now = self._memories.get(request), ctx.world.clock.monotonic()
+        if memory is None or memory.uid != job.metadata.uid:
+            self._memories[request] = _Memory(job.metadata.uid, job.metadata.generation, now)
+            return 0.0
+        if memory.generation == job.metadata.generation and now < memory.last_turn + SHORTEST:
+            return memory.last_turn + SHORTEST - now
+        memory.generation, memory.last_turn = job.metadata.generation, now
+        return 0.0
+
+    async def _turn(self, request: Request, job: Job, ctx: Context) -> float | None:
+        claims = Claims(ctx.client, job, selector_of(job.spec.selector), JobPod, finalizers=(TRACKING,))
+        memory = self._memories[request]
+        turn = Turn(job, await claims.claim(), memory.failures, ctx)
+        try:
+            return await turn.run()
+        finally:
+            memory.failures = turn.failures
+
+    async def _release(self, request: Request, job: Job | None, ctx: Context) -> None:
+        """Pods of a Job that is over, or gone, or another one, are counted by nobody."""
+        found = await ctx.client.list(JobPod, index=(TRACKED.name, str(request)))
+        if job is not None:
+            living = not is_finished(job) or job.spec.managed_by not in _MANAGED_HERE
+            found[:] = [each for each in found if not (living and _is_of(each, job))]
+
+        async def release(pod: JobPod) -> None:
+            with suppress(NotFound):
+                await ctx.client.patch(JobPod, pod.metadata, UNTRACKED)
+
+        await slow_start(found, release)
+
+
+def _is_of(pod: JobPod, job: Job) -> bool:
+    manager = controller_of(pod)
+    return manager is not None and manager.uid == job.metadata.uid

@@ -1,0 +1,45 @@
+"""Backoff: how long a Job waits after a failure before it tries again: 10 s, doubled each time, ten minutes at most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from ostinato.plane.controllers.workloads.job.pods import JobPod, failures_of, finished_at, ignored_failures_of
+
+FIRST: Final = 10.0
+LONGEST: Final = 600.0
+
+
+class Failures(msgspec.Struct, frozen=True):
+    """How often in a row, and when last."""
+
+    count: int = 0
+    last: datetime | None = None
+
+    def after(self, succeeded: Iterable[JobPod], failed: Iterable[JobPod]) -> Failures:
+        """The same, when these Pods have ended since."""
+        ends = sorted(map(finished_at, failed))
+        successes = [finished_at(pod) for pod in succeeded]
+        if successes:
+            last_success = max(successes)
+            ends = [each for each in ends if each > last_success]
+            return Failures(len(ends), ends[-1] if ends else None)
+        return Failures(self.count + len(ends), ends[-1]) if ends else self
+
+    def wait(self, now: datetime) -> float:
+        """Seconds until it may be tried again."""
+        if not self.count or self.last is None:
+            return 0.0
+        pause = min(FIRST * 2.0 ** min(self.count - 1, 16), LONGEST)
+        return max(0.0, pause - (now - self.last).total_seconds())
+
+
+def of_index(last_failed: JobPod | None) -> Failures:
+    """Those of an index, by the last of its Pods that failed."""
+    if last_failed is None:
+        return Failures()
+    return Failures(failures_of(last_failed) + ignored_failures_of(last_failed) + 1, finished_at(last_failed))

@@ -1,0 +1,110 @@
+"""Finishing: whether a Job has come to its end, and what it says of that.
+
+A Job says first that it is going to end (`SuccessCriteriaMet`, `FailureTarget`), so that whatever happens it is not
+decided a second time, and then, when all of its Pods have gone or ended and are counted, that it has (`Complete`,
+`Failed`).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+from ostinato.api.time import Time
+from ostinato.kinds.batch_v1 import Job, JobCondition
+from ostinato.plane.controllers.workloads.job.pods import restarts
+from ostinato.plane.controllers.workloads.job.policies import reason_to_fail, success_by_policy
+from ostinato.plane.controllers.workloads.job.tracking import Count
+
+_DEFAULT_LIMIT: Final = 6
+
+
+class Finish(msgspec.Struct, frozen=True):
+    """How a Job ends."""
+
+    succeeds: bool
+    reason: str
+    message: str
+
+    @property
+    def announcement(self) -> str:
+        return "SuccessCriteriaMet" if self.succeeds else "FailureTarget"
+
+    @property
+    def condition(self) -> str:
+        return "Complete" if self.succeeds else "Failed"
+
+
+COMPLETED: Final = Finish(True, "CompletionsReached", "Reached expected number of succeeded pods")  # noqa: FBT003
+
+
+def verdict(count: Count, now: datetime) -> Finish | None:
+    """Whether the Job is to end, whatever its Pods are doing."""
+    job = count.job
+    for succeeds in (True, False):
+        announced = find(job, Finish(succeeds, "", "").announcement)
+        if announced is not None and announced.status == "True":
+            return Finish(succeeds, announced.reason or "", announced.message or "")
+    if said := reason_to_fail(job, count.pods):
+        return _failed("PodFailurePolicy", said)
+    limit = _DEFAULT_LIMIT if job.spec.backoff_limit is None else job.spec.backoff_limit
+    if count.failed > limit or _is_restarted_too_often(count, limit):
+        return _failed("BackoffLimitExceeded", "Job has reached the specified backoff limit")
+    left = time_left(job, now)
+    if left is not None and left <= 0:
+        return _failed("DeadlineExceeded", "Job was active longer than specified deadline")
+    if count.failed_indexes is not None:
+        most, failed = job.spec.max_failed_indexes, len(count.failed_indexes)
+        if most is not None and failed > most:
+            said = "Job has exceeded the specified maximal number of failed indexes"
+            return _failed("MaxFailedIndexesExceeded", said)
+        if failed and failed + len(count.succeeded_indexes) >= (job.spec.completions or 0):
+            return _failed("FailedIndexes", "Job has failed indexes")
+    if said := success_by_policy(job, count.succeeded_indexes):
+        return Finish(True, "SuccessPolicy", said)  # noqa: FBT003
+    return None
+
+
+def _failed(reason: str, message: str) -> Finish:
+    return Finish(False, reason, message)  # noqa: FBT003
+
+
+def _is_restarted_too_often(count: Count, limit: int) -> bool:
+    """Where containers start anew by themselves, that counts instead of Pods that fail."""
+    if count.job.spec.template.spec.restart_policy != "OnFailure":
+        return False
+    return restarts(count.pods) >= max(limit, 1)
+
+
+def time_left(job: Job, now: datetime) -> float | None:
+    """Seconds until the deadline; None if there is none, or it does not count now."""
+    if job.spec.active_deadline_seconds is None or job.status.start_time is None or job.spec.suspend:
+        return None
+    return job.spec.active_deadline_seconds - (now - job.status.start_time).total_seconds()
+
+
+def is_finished(job: Job) -> bool:
+    return any(each.type in ("Complete", "Failed") and each.status == "True" for each in job.status.conditions)
+
+
+def find(job: Job, kind: str) -> JobCondition | None:
+    return next((each for each in job.status.conditions if each.type == kind), None)
+
+
+def set_condition(job: Job, wanted: JobCondition, now: Time) -> bool:
+    """Whether that is new. What was never true is not said to be false."""
+    known = find(job, wanted.type)
+    if known is None and wanted.status == "False":
+        return False
+    if known is not None and (known.status, known.reason, known.message) == (
+        wanted.status,
+        wanted.reason,
+        wanted.message,
+    ):
+        return False
+    wanted.last_probe_time = wanted.last_transition_time = now
+    others = [each for each in job.status.conditions if each is not known]
+    job.status.conditions = [*others, wanted]
+    return True

@@ -1,0 +1,61 @@
+"""The Pods that a Job makes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ostinato.kinds.batch_v1 import Job
+from ostinato.kinds.core_v1 import Container, EnvVar, EnvVarSource, ObjectFieldSelector, Pod
+from ostinato.plane.controllers.workloads.job.pods import (
+    FAILURES,
+    IGNORED_FAILURES,
+    INDEX,
+    TRACKING,
+    JobPod,
+    failures_of,
+    ignored_failures_of,
+)
+from ostinato.plane.controllers.workloads.job.policies import judge
+from ostinato.plane.controllers.workloads.pod_template import pod_from_template
+
+_VARIABLE: Final = "JOB_COMPLETION_INDEX"
+_LONGEST_PREFIX: Final = 58  # of a name to which five characters are added
+
+
+def pod_of(job: Job, index: int | None, replaced: JobPod | None = None) -> Pod:
+    """A Pod for an index, or for none. `replaced`: the one of that index that failed last, if that matters."""
+    pod = pod_from_template(job.spec.template, job)
+    if TRACKING not in pod.metadata.finalizers:
+        pod.metadata.finalizers.append(TRACKING)
+    if index is None:
+        return pod
+    pod.metadata.annotations[INDEX] = pod.metadata.labels[INDEX] = str(index)
+    pod.metadata.generate_name = _prefix(job.metadata.name, f"-{index}-")
+    if pod.spec is not None:
+        pod.spec.hostname = f"{job.metadata.name}-{index}"
+        for container in (*pod.spec.init_containers, *pod.spec.containers):
+            _tell_index(container)
+    if job.spec.backoff_limit_per_index is not None:
+        failures, ignored = _failures(job, replaced)
+        pod.metadata.annotations[FAILURES] = str(failures)
+        if ignored:
+            pod.metadata.annotations[IGNORED_FAILURES] = str(ignored)
+    return pod
+
+
+def _prefix(name: str, suffix: str) -> str:
+    whole = name + suffix
+    return whole if len(whole) <= _LONGEST_PREFIX else whole[: _LONGEST_PREFIX - len(suffix)] + suffix
+
+
+def _tell_index(container: Container) -> None:
+    if all(each.name != _VARIABLE for each in container.env):
+        field = ObjectFieldSelector(field_path=f"metadata.labels['{INDEX}']")
+        container.env = [*container.env, EnvVar(name=_VARIABLE, value_from=EnvVarSource(field_ref=field))]
+
+
+def _failures(job: Job, replaced: JobPod | None) -> tuple[int, int]:
+    if replaced is None:
+        return 0, 0
+    counts = judge(job, replaced).counts
+    return failures_of(replaced) + counts, ignored_failures_of(replaced) + (not counts)

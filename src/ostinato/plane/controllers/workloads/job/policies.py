@@ -1,0 +1,92 @@
+"""Policies: what a Pod's failure means for its Job, and when enough indexes have succeeded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from ostinato.kinds.batch_v1 import (
+    Job,
+    PodFailurePolicyOnExitCodesRequirement,
+    PodFailurePolicyOnPodConditionsPattern,
+    PodFailurePolicyRule,
+    SuccessPolicyRule,
+)
+from ostinato.plane.controllers.workloads.job.indexes import Indexes
+from ostinato.plane.controllers.workloads.job.pods import ContainerStatus, JobPod, has_failed
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """What is to follow from a failure: the action, whether it counts, and what to say if it ends the Job."""
+
+    action: str = "Count"
+    counts: bool = True
+    message: str = ""
+
+
+_COUNTS = Judgement()
+
+
+def judge(job: Job, pod: JobPod) -> Judgement:
+    """By the first rule that fits a Pod that has failed. Without one, the failure counts."""
+    policy = job.spec.pod_failure_policy
+    for number, rule in enumerate(policy.rules if policy is not None else ()):
+        what = _matched(rule, pod)
+        if what:
+            said = f"{what} matching {rule.action} rule at index {number}"
+            return Judgement(rule.action, rule.action != "Ignore", said if rule.action == "FailJob" else "")
+    return _COUNTS
+
+
+def reason_to_fail(job: Job, pods: Iterable[JobPod]) -> str:
+    """What to say if a failed Pod ends the Job at once; "" if none does."""
+    if job.spec.pod_failure_policy is None:
+        return ""
+    return next((said for pod in pods if has_failed(pod, job) and (said := judge(job, pod).message)), "")
+
+
+def _matched(rule: PodFailurePolicyRule, pod: JobPod) -> str:
+    name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+    if rule.on_exit_codes is not None:
+        statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+        found = next((each for each in statuses if _has_code(each, rule.on_exit_codes)), None)
+        if found is None or found.state.terminated is None:
+            return ""
+        return f"Container {found.name} for pod {name} failed with exit code {found.state.terminated.exit_code}"
+    for condition in pod.status.conditions:
+        if any(_is_meant(each, condition.type, condition.status) for each in rule.on_pod_conditions):
+            return f"Pod {name} has condition {condition.type}"
+    return ""
+
+
+def _is_meant(pattern: PodFailurePolicyOnPodConditionsPattern, kind: str, status: str) -> bool:
+    return pattern.type == kind and (pattern.status or "True") == status
+
+
+def _has_code(status: ContainerStatus, wanted: PodFailurePolicyOnExitCodesRequirement) -> bool:
+    ended = status.state.terminated
+    if ended is None or ended.exit_code == 0 or (wanted.container_name or status.name) != status.name:
+        return False
+    return (ended.exit_code in wanted.values) == (wanted.operator == "In")
+
+
+def success_by_policy(job: Job, succeeded: Indexes) -> str:
+    """What to say if so many successes are enough by the success policy; "" if they are not, or there is none."""
+    policy = job.spec.success_policy
+    if policy is None or not succeeded:
+        return ""
+    for number, rule in enumerate(policy.rules):
+        if _is_enough(rule, succeeded, job.spec.completions or 0):
+            return f"Matched rules at index {number}"
+    return ""
+
+
+def _is_enough(rule: SuccessPolicyRule, succeeded: Indexes, completions: int) -> bool:
+    if rule.succeeded_indexes is None:
+        return rule.succeeded_count is not None and len(succeeded) >= rule.succeeded_count
+    wanted = Indexes.parse(rule.succeeded_indexes, completions)
+    found = len(wanted & succeeded)
+    return bool(wanted) and (
+        found == len(wanted) or (rule.succeeded_count is not None and found >= rule.succeeded_count)
+    )

@@ -1,0 +1,286 @@
+"""A turn: one look at one Job, and all that follows from it.
+
+1. Count, and decide whether the Job is to end.
+2. Delete Pods, or create some: whichever is due, never both in one turn.
+3. Write the status, with the uids of Pods that have ended; remove their finalizers; write what they add up to.
+"""
+
+from __future__ import annotations
+
+import copy
+from contextlib import suppress
+from typing import Final
+
+from ostinato.api.errors import NAMESPACE_TERMINATING, APIError, NotFound
+from ostinato.client.patching import StrategicMergePatch
+from ostinato.client.transport.protocol import TransportError
+from ostinato.controllers import Context
+from ostinato.kinds.batch_v1 import Job, JobCondition
+from ostinato.plane.controllers.workloads.job.backoff import Failures, of_index
+from ostinato.plane.controllers.workloads.job.completion import COMPLETED, Finish, set_condition, time_left, verdict
+from ostinato.plane.controllers.workloads.job.new_pod import pod_of
+from ostinato.plane.controllers.workloads.job.pods import (
+    TRACKING,
+    JobPod,
+    expendable_first,
+    has_failed,
+    is_indexed,
+    is_tracked,
+    split_by_index,
+    valid_index,
+    waits_for_the_end,
+)
+from ostinato.plane.controllers.workloads.job.policies import judge
+from ostinato.plane.controllers.workloads.job.tracking import Count, settle, uncounted_of
+from ostinato.plane.controllers.workloads.pod_control import create_pod
+from ostinato.plane.controllers.workloads.slow_start import slow_start
+from ostinato.plane.objects.pod_state import is_ready
+
+MOST: Final = 500  # Pods that are created, deleted or counted in one turn
+SHORTEST: Final = 1.0  # seconds between two turns that nobody waits for
+
+UNTRACKED: Final = StrategicMergePatch({"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING]}})
+
+
+class Turn:
+    def __init__(self, job: Job, pods: list[JobPod], failures: Failures, ctx: Context) -> None:
+        self.failures = failures  # as they are when the status has been written
+        self._job = job
+        self._written = copy.deepcopy(job.status)
+        self._ctx = ctx
+        self._client = ctx.client
+        self._now = ctx.world.clock.now()
+        self._count = Count(job, pods)
+        self._active = len(self._count.active)
+        self._ready = self._count.ready
+        self._terminating = self._count.terminating
+        self._again: list[float] = []  # seconds after which something is due
+        self._events: list[tuple[str, str]] = []  # to be told when the status is written
+
+    async def run(self) -> float | None:
+        """Seconds after which there should be another turn; None if that is not known."""
+        job, error = self._job, None  # what fails here does not keep what has ended from being counted
+        if job.status.start_time is None and not job.spec.suspend:
+            job.status.start_time = self._ctx.now()
+        finish = verdict(self._count, self._now)
+        try:
+            if finish is not None:
+                await self._delete(self._count.active, counted=True)
+            elif job.metadata.deletion_timestamp is None:
+                await self._manage()
+        except (APIError, TransportError) as failed:
+            error, finish = failed, None
+        if finish is None and error is None:
+            finish = self._completed()
+            if finish is None and job.metadata.deletion_timestamp is None:
+                self._note_suspension()
+        left = time_left(job, self._now)
+        if left is not None and finish is None:
+            self._again.append(left)
+        await self._track(finish)
+        if error is not None:
+            raise error
+        return min(self._again, default=None)
+
+    def _completed(self) -> Finish | None:
+        wanted, succeeded = self._job.spec.completions, self._count.succeeded
+        enough = succeeded > 0 if wanted is None else succeeded >= wanted
+        return COMPLETED if enough and self._active == 0 else None
+
+    def _note_suspension(self) -> None:
+        job, now = self._job, self._ctx.now()
+        if job.spec.suspend:
+            suspended = JobCondition(type="Suspended", status="True", reason="JobSuspended", message="Job suspended")
+            if set_condition(job, suspended, now):
+                self._events.append(("Suspended", "Job suspended"))
+                job.status.start_time = None
+        else:
+            resumed = JobCondition(type="Suspended", status="False", reason="JobResumed", message="Job resumed")
+            if set_condition(job, resumed, now):
+                self._events.append(("Resumed", "Job resumed"))
+                job.status.start_time = now  # the deadline counts from here
+
+    # Pods: too many, or too few
+
+    async def _manage(self) -> None:
+        job, count = self._job, self._count
+        if job.spec.suspend:
+            await self._delete(count.active, counted=False)
+            return
+        parallelism = 1 if job.spec.parallelism is None else job.spec.parallelism
+        if job.spec.completions is not None:
+            wanted = max(0, min(job.spec.completions - count.succeeded, parallelism))
+        else:
+            wanted = self._active if count.succeeded else parallelism
+        extra = self._extra(max(0, self._active - wanted))
+        if extra:
+            await self._delete(extra[:MOST], counted=False)
+            return
+        dying = self._terminating if waits_for_the_end(job) else 0
+        missing = min(wanted - dying - self._active, MOST)
+        if missing > 0:
+            await self._create(missing)
+
+    def _extra(self, at_least: int) -> list[JobPod]:
+        extra, left = (
+            split_by_index(self._count.active, self._job) if is_indexed(self._job) else ([], self._count.active)
+        )
+        return extra + expendable_first(left)[: max(0, at_least - len(extra))]
+
+    async def _create(self, missing: int) -> None:
+        if not is_indexed(self._job):
+            if self._may_try(self._next_failures()):
+                await slow_start([None] * missing, self._create_one)
+            return
+        each_by_itself = self._count.failed_indexes is not None
+        if not each_by_itself and not self._may_try(self._next_failures()):
+            return
+        pending = self._pending_indexes(missing)
+        if each_by_itself:
+            waits = {index: of_index(self._count.to_replace.get(index)).wait(self._now) for index in pending}
+            ready = [index for index in pending if not waits[index]]
+            if not ready and waits:
+                self._again.append(max(min(waits.values()), SHORTEST))
+            pending = ready
+        await slow_start(pending, self._create_one)
+
+    def _next_failures(self) -> Failures:
+        return self.failures.after(self._count.new_succeeded, self._count.new_failed)
+
+    def _may_try(self, failures: Failures) -> bool:
+        wait = failures.wait(self._now)
+        if wait > 0:
+            self._again.append(max(wait, SHORTEST))
+        return wait <= 0
+
+    def _pending_indexes(self, most: int) -> list[int]:
+        count = self._count
+        taken = count.succeeded_indexes | count.active_indexes
+        if waits_for_the_end(self._job):
+            taken |= count.terminating_indexes
+        if count.failed_indexes is not None:
+            taken |= count.failed_indexes
+        missing = taken.missing(self._job.spec.completions or 0)
+        return [index for index, _ in zip(missing, range(most), strict=False)]
+
+    async def _create_one(self, index: int | None) -> None:
+        replaced = None if index is None else self._count.to_replace.get(index)
+        try:
+            await create_pod(self._ctx, self._job, pod_of(self._job, index, replaced))
+        except APIError as error:
+            if not error.has_cause(NAMESPACE_TERMINATING):
+                raise
+            return
+        self._active += 1
+
+    async def _delete(self, pods: list[JobPod], *, counted: bool) -> None:
+        """`counted`: they count as failed; else they are as if they had never been."""
+
+        async def delete(pod: JobPod) -> None:
+            try:
+                if not counted and is_tracked(pod):
+                    await self._client.patch(JobPod, pod.metadata, UNTRACKED)
+                    pod.metadata.finalizers = [each for each in pod.metadata.finalizers if each != TRACKING]
+                await self._client.delete(pod)
+            except NotFound:
+                pass
+            except (APIError, TransportError) as error:
+                self._ctx.event(self._job, "FailedDelete", f"Error deleting: {error}", kind="Warning")
+                raise
+            else:
+                self._ctx.event(self._job, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
+            self._active -= 1
+            self._terminating += 1
+            self._ready -= is_ready(pod)
+
+        await slow_start(pods, delete)
+
+    # The status
+
+    async def _track(self, finish: Finish | None) -> None:
+        job, count = self._job, self._count
+        status = job.status
+        status.active, status.ready, status.terminating = self._active or None, self._ready, self._terminating
+        tracked = {pod.metadata.uid for pod in count.pods if is_tracked(pod)}
+        settle(status, tracked)
+        ended = self._note_ended(finish)
+        if is_indexed(job):
+            status.succeeded = len(count.succeeded_indexes) or None
+            status.completed_indexes = str(count.succeeded_indexes) or None
+            status.failed_indexes = None if count.failed_indexes is None else str(count.failed_indexes)
+        if finish is not None:
+            self._say(finish.announcement, finish)
+        await self._flush()
+        self.failures = self._next_failures()
+        try:
+            await slow_start(ended, lambda pod: self._untrack(pod, tracked))
+        finally:
+            settle(self._job.status, tracked)
+            finished = finish is not None and len(ended) < MOST and self._has_ended()
+            if finish is not None and finished:
+                self._say(finish.condition, finish)
+            await self._flush()
+        if finish is not None and finished:
+            self._tell_end(finish)
+
+    def _note_ended(self, finish: Finish | None) -> list[JobPod]:
+        """Write down the Pods that have ended; these, and others whose finalizer is no longer needed."""
+        job, count = self._job, self._count
+        indexed, uncounted = is_indexed(job), uncounted_of(job.status)
+        ended: list[JobPod] = []
+        for pod in count.pods:
+            if not is_tracked(pod) or not self._may_go(pod, finish):
+                continue
+            ended.append(pod)
+            uid = pod.metadata.uid
+            if pod.status.phase == "Succeeded" and uid not in count.uncounted_failed:
+                if not indexed and uid not in count.uncounted_succeeded:
+                    uncounted.succeeded.append(uid)
+            elif has_failed(pod, job) or (finish is not None and not finish.succeeds):
+                counts = not indexed or valid_index(pod, job) is not None
+                if counts and uid not in count.uncounted_failed and judge(job, pod).counts:
+                    uncounted.failed.append(uid)
+            if len(ended) >= MOST:
+                break
+        return ended
+
+    def _may_go(self, pod: JobPod, finish: Finish | None) -> bool:
+        job = self._job
+        if job.metadata.deletion_timestamp is not None or finish is not None or pod.status.phase == "Succeeded":
+            return True
+        return has_failed(pod, job) and pod not in self._count.to_replace.values()
+
+    async def _untrack(self, pod: JobPod, tracked: set[str]) -> None:
+        with suppress(NotFound):
+            await self._client.patch(JobPod, pod.metadata, UNTRACKED)
+        tracked.discard(pod.metadata.uid)
+
+    def _has_ended(self) -> bool:
+        uncounted = uncounted_of(self._job.status)
+        return not uncounted.succeeded and not uncounted.failed and self._terminating == 0
+
+    def _say(self, kind: str, finish: Finish) -> None:
+        now = self._ctx.now()
+        said = JobCondition(type=kind, status="True", reason=finish.reason, message=finish.message)
+        set_condition(self._job, said, now)
+        if kind == "Complete":
+            self._job.status.completion_time = now
+
+    def _tell_end(self, finish: Finish) -> None:
+        job = self._job
+        if not finish.succeeds:
+            self._ctx.event(job, finish.reason, finish.message, kind="Warning")
+            return
+        if job.spec.completions is not None and (job.status.succeeded or 0) > job.spec.completions:
+            said = "Too many succeeded pods running after completion count reached"
+            self._ctx.event(job, "TooManySucceededPods", said, kind="Warning")
+        self._ctx.event(job, "Completed", "Job completed")
+
+    async def _flush(self) -> None:
+        """Write the status, if it says something new."""
+        if self._job.status != self._written:
+            self._job = await self._client.update(self._job, subresource="status")
+            uncounted_of(self._job.status)
+            self._written = copy.deepcopy(self._job.status)
+        while self._events:
+            self._ctx.event(self._job, *self._events.pop(0))

@@ -1,0 +1,34 @@
+"""Pod control: Pods are made and deleted for their owner, whose events say what came of it."""
+
+from __future__ import annotations
+
+from ostinato.api.errors import NAMESPACE_TERMINATING, APIError, Conflict, NotFound
+from ostinato.api.gvk import NamespacedName
+from ostinato.api.object import Object
+from ostinato.client.transport.protocol import TransportError
+from ostinato.controllers import Context
+from ostinato.kinds.core_v1 import Pod
+from ostinato.plane.objects.pod_state import PodState
+
+
+async def create_pod(ctx: Context, owner: Object, pod: Pod) -> None:
+    """Nothing is said of a namespace that is being deleted: the owner will be gone soon as well."""
+    try:
+        made = await ctx.client.create(pod)
+    except (APIError, TransportError) as error:
+        if not (isinstance(error, APIError) and error.has_cause(NAMESPACE_TERMINATING)):
+            ctx.event(owner, "FailedCreate", f"Error creating: {error}", kind="Warning")
+        raise
+    ctx.event(owner, "SuccessfulCreate", f"Created pod: {made.metadata.name}")
+
+
+async def delete_pod(ctx: Context, owner: Object, key: NamespacedName, uid: str) -> None:
+    """Nothing is done if it is gone, or another one by now."""
+    try:
+        await ctx.client.delete(PodState, key, uid=uid)
+    except (NotFound, Conflict):
+        return
+    except (APIError, TransportError) as error:
+        ctx.event(owner, "FailedDelete", f"Error deleting: {error}", kind="Warning")
+        raise
+    ctx.event(owner, "SuccessfulDelete", f"Deleted pod: {key.name}")

@@ -1,0 +1,105 @@
+"""Pods as those who keep a number of them see them: whether each counts, and since when it is ready.
+
+A Pod changes several times on its way to being ready, and most changes make no difference to a count. `Glances` reads
+the little that does out of each state of a Pod, once, when it comes; whoever counts then decodes nothing, however many
+Pods there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import msgspec
+
+from ostinato.api.object import Object
+from ostinato.api.selectors.labels import Selector
+from ostinato.api.time import Time
+from ostinato.cache import Deleted, Entry, Event, Updated
+from ostinato.controllers.sources.handlers import Keys
+from ostinato.plane.ownership.event_handler import ForClaimants
+
+O = TypeVar("O", bound=Object)  # noqa: E741
+
+_FINISHED: Final = ("Succeeded", "Failed")
+
+
+class Glance(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    finished: bool
+    ready: bool
+    ready_since: str | None = None  # as on the wire; None if it is not ready, or nobody says when
+
+    def ready_at(self) -> Time | None:
+        return None if self.ready_since is None else Time.parse(self.ready_since)
+
+
+class _Condition(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    type: str = ""
+    status: str = ""
+    last_transition_time: str | None = None
+
+
+class _Status(msgspec.Struct, frozen=True, gc=False):
+    phase: str = ""
+    conditions: list[_Condition] | None = None
+
+
+class _Pod(msgspec.Struct, frozen=True, gc=False):
+    status: _Status = _Status()
+
+
+_read = msgspec.json.Decoder(_Pod).decode
+
+
+def glance(entry: Entry) -> Glance:
+    status = _read(entry.data).status
+    finished = status.phase in _FINISHED
+    for condition in status.conditions or ():
+        if condition.type == "Ready" and condition.status == "True":
+            return Glance(finished=finished, ready=True, ready_since=condition.last_transition_time)
+    return Glance(finished=finished, ready=False)
+
+
+class Glances:
+    """The latest glance at each Pod."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[str, Glance]] = {}  # by uid: the version that was looked at, and what was seen
+
+    def at(self, entry: Entry) -> Glance:
+        seen = self._seen.get(entry.uid)
+        if seen is not None and seen[0] == entry.resource_version:
+            return seen[1]
+        found = glance(entry)
+        self._seen[entry.uid] = (entry.resource_version, found)
+        return found
+
+    def forget(self, entry: Entry) -> None:
+        self._seen.pop(entry.uid, None)
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+
+class ForReplicas(ForClaimants[O]):
+    """Whoever keeps a Pod, when it changes in a way that counts; see `ForClaimants`."""
+
+    def __init__(self, kind: type[O], select: Callable[[O], Selector], glances: Glances) -> None:
+        super().__init__(kind, select)
+        self._glances = glances
+
+    def keys(self, event: Event) -> Keys:
+        found = super().keys(event)
+        if isinstance(event, Deleted):
+            self._glances.forget(event.last_known)
+        elif isinstance(event, Updated) and found and not self._counts(event.old, event.new):
+            return ()
+        return found
+
+    def _counts(self, old: Entry, new: Entry) -> bool:
+        if old.deletion_timestamp != new.deletion_timestamp:
+            return True
+        if old.labels_json != new.labels_json or old.owners_json != new.owners_json:
+            return True
+        before = self._glances.at(old)
+        return self._glances.at(new) != before

@@ -1,0 +1,251 @@
+"""ReplicaSets: a number of equal Pods, whatever happens to them. ReplicationControllers are the same (`replication`).
+
+- Its Pods are those that it manages and selects; orphans that it selects are adopted (`claims`). Those that have
+  finished, or are being deleted, do not count, and are replaced.
+- Too few are made up for, one at first, then two at once, then four (`batches`); of too many those go that can best be
+  done without (`replicaset_ranking`); no more than 500 at a time.
+- What the server refuses is said by an event and the condition ReplicaFailure, and tried again with growing pauses.
+- The status tells how many Pods count, are ready, have been ready for `minReadySeconds`, and are about to go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from ostinato.api.errors import NAMESPACE_TERMINATING, APIError
+from ostinato.api.gvk import NamespacedName
+from ostinato.api.owners import controller_of
+from ostinato.api.selectors.labels import Selector
+from ostinato.api.time import Time
+from ostinato.cache import CachedClient, Entry
+from ostinato.client.transport.protocol import TransportError
+from ostinato.controllers import Context, Result
+from ostinato.kinds.apps_v1 import ReplicaSet, ReplicaSetCondition, ReplicaSetStatus
+from ostinato.kinds.core_v1 import ReplicationController, ReplicationControllerStatus
+from ostinato.manager import Manager
+from ostinato.plane.controllers import Options
+from ostinato.plane.controllers.workloads.pod_control import create_pod, delete_pod
+from ostinato.plane.controllers.workloads.pod_template import pod_from_template
+from ostinato.plane.controllers.workloads.replicaset.pods import ForReplicas, Glances
+from ostinato.plane.controllers.workloads.replicaset.ranking import Candidate, ranked
+from ostinato.plane.controllers.workloads.slow_start import slow_start
+from ostinato.plane.objects.pod_state import PodState, is_active
+from ostinato.plane.objects.status import write_status
+from ostinato.plane.ownership.controller_refs import Claims, index_controllers, managed_by, orphans_in
+from ostinato.plane.ownership.event_handler import selector_in_spec
+
+Owner = ReplicaSet | ReplicationController
+_Status = ReplicaSetStatus | ReplicationControllerStatus
+
+_MOST_AT_ONCE: Final = 500
+_FAILURE: Final = "ReplicaFailure"
+
+
+class Family(msgspec.Struct, frozen=True, kw_only=True):
+    """What is different from one kind to the other.
+
+    `select` says what an object of the kind selects. Defaults to `spec.selector`.
+    """
+
+    name: str
+    kind: type[Any]
+    status: type[Any]
+    condition: type[Any]
+    select: Callable[[Any], Selector] = selector_in_spec
+
+
+REPLICA_SETS: Final = Family(
+    name="replicaset-controller", kind=ReplicaSet, status=ReplicaSetStatus, condition=ReplicaSetCondition
+)
+
+
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
+    add_family(manager, REPLICA_SETS)
+
+
+def add_family(manager: Manager, family: Family) -> None:
+    index_controllers(manager, PodState)
+    index_controllers(manager, family.kind)  # for the siblings of a ReplicaSet
+    glances = Glances()
+    (
+        manager.build(family.name)
+        .watch_for(family.kind)
+        .watches(PodState, handler=ForReplicas(family.kind, family.select, glances))
+        .with_options(max_concurrent=5)
+        .complete(ReplicaReconciler(family, glances))
+    )
+
+
+class _Pods(msgspec.Struct):
+    """The Pods of one owner."""
+
+    active: list[Entry]  # that count
+    terminating: int = 0  # that are being deleted, and have not finished
+
+
+class _Failure(msgspec.Struct, frozen=True):
+    """What kept an owner from having the Pods that it wants."""
+
+    reason: str
+    message: str
+    error: Exception
+
+
+class ReplicaReconciler:
+    def __init__(self, family: Family, glances: Glances) -> None:
+        self._family = family
+        self._glances = glances
+
+    async def reconcile(self, request: NamespacedName, ctx: Context) -> Result | None:
+        owner: Owner | None = await ctx.client.get(self._family.kind, request, missing=None)
+        if owner is None:
+            return None
+        pods = await self._pods(ctx.client, owner)
+        failure = None if owner.metadata.deletion_timestamp is not None else await self._adjust(owner, pods.active, ctx)
+        now = ctx.now()
+        status = self._status(owner, pods, failure, now)
+        await write_status(ctx.client, owner, owner.status, status)
+        if failure is not None:
+            raise failure.error
+        if (status.ready_replicas or 0) == (status.available_replicas or 0):
+            return None
+        return Result(requeue_after=self._next_available(owner, pods.active, now))
+
+    async def _pods(self, client: CachedClient, owner: Owner) -> _Pods:
+        selector = self._family.select(owner)
+        selects: dict[bytes, bool] = {}  # by labels, which most Pods of one owner have in common
+
+        def selected(entry: Entry) -> bool:
+            known = selects.get(entry.labels_json)
+            if known is None:
+                known = selects[entry.labels_json] = selector.matches(entry.labels)
+            return known
+
+        pods = _Pods([])
+        to_claim: list[Entry] = []
+        for entry in await managed_by(client, PodState, owner.metadata.uid):
+            if self._glances.at(entry).finished:
+                continue
+            if entry.is_being_deleted:
+                pods.terminating += selected(entry)
+            else:
+                (pods.active if selected(entry) else to_claim).append(entry)
+        to_claim += [
+            entry
+            for entry in await managed_by(client, PodState, orphans_in(owner.metadata.namespace))
+            if selected(entry) and not entry.is_being_deleted and not self._glances.at(entry).finished
+        ]
+        if to_claim:
+            claims = Claims(client, owner, selector, PodState)
+            claimed = {pod.metadata.uid for pod in await claims.among([entry.read(PodState) for entry in to_claim])}
+            pods.active += [entry for entry in to_claim if entry.uid in claimed]
+        return pods
+
+    async def _adjust(self, owner: Owner, active: list[Entry], ctx: Context) -> _Failure | None:
+        missing = (owner.spec.replicas or 0) - len(active)
+        try:
+            if missing > 0:
+                await self._create(owner, min(missing, _MOST_AT_ONCE), ctx)
+            elif missing < 0:
+                await self._delete(owner, active, min(-missing, _MOST_AT_ONCE), ctx)
+        except (APIError, TransportError) as error:
+            if missing > 0:
+                return _Failure("FailedCreate", str(error), error)
+            return _Failure("FailedDelete", f"unable to delete pods: {error}", error)
+        return None
+
+    async def _create(self, owner: Owner, count: int, ctx: Context) -> None:
+        assert owner.spec.template is not None, "the server stores none without"
+        pod = pod_from_template(owner.spec.template, owner)
+        namespace_ends = False  # then nothing can be made, and this owner will be gone soon as well
+
+        async def create(_: int) -> None:
+            nonlocal namespace_ends
+            if namespace_ends:
+                return
+            try:
+                await create_pod(ctx, owner, pod)
+            except APIError as error:
+                if not error.has_cause(NAMESPACE_TERMINATING):
+                    raise
+                namespace_ends = True
+
+        await slow_start(range(count), create)
+
+    async def _delete(self, owner: Owner, active: list[Entry], count: int, ctx: Context) -> None:
+        chosen = active
+        if count < len(active):
+            neighbours = await self._neighbours(ctx.client, owner)
+            order = ranked([entry.read(Candidate) for entry in active], neighbours, ctx.world.clock.now())
+            uids = {pod.metadata.uid for pod in order[:count]}
+            chosen = [entry for entry in active if entry.uid in uids]
+
+        deletions = [delete_pod(ctx, owner, entry.key, entry.uid) for entry in chosen]
+        for answer in await asyncio.gather(*deletions, return_exceptions=True):
+            if isinstance(answer, BaseException):
+                raise answer
+
+    async def _neighbours(self, client: CachedClient, owner: Owner) -> Counter[str]:
+        """How many Pods of the family are on each node: its own and its siblings', if it has any."""
+        counts: Counter[str] = Counter()
+        manager = controller_of(owner)
+        if manager is None:
+            return counts
+        for sibling in await managed_by(client, self._family.kind, manager.uid):
+            pods = [entry.read(PodState) for entry in await managed_by(client, PodState, sibling.uid)]
+            counts.update(pod.spec.node_name for pod in pods if is_active(pod))
+        return counts
+
+    def _status(self, owner: Owner, pods: _Pods, failure: _Failure | None, now: Time) -> _Status:
+        wanted = owner.spec.template.metadata.labels if owner.spec.template is not None else {}
+        labelled: dict[bytes, bool] = {}
+        fully = ready = available = 0
+        for entry in pods.active:
+            labels = entry.labels_json
+            if labels not in labelled:
+                labelled[labels] = wanted.items() <= entry.labels.items()
+            fully += labelled[labels]
+            if self._glances.at(entry).ready:
+                ready += 1
+                available += self._left(owner, entry, now) <= 0
+        status: _Status = self._family.status(
+            replicas=len(pods.active),
+            fully_labeled_replicas=fully or None,
+            ready_replicas=ready or None,
+            available_replicas=available or None,
+            observed_generation=owner.metadata.generation or None,
+            conditions=self._conditions(owner, failure, now),
+        )
+        if isinstance(status, ReplicaSetStatus):
+            status.terminating_replicas = pods.terminating
+        return status
+
+    def _conditions(self, owner: Owner, failure: _Failure | None, now: Time) -> list[Any]:
+        """As they were, but for that of failure: set when it begins, taken away when it is over."""
+        known: list[Any] = list(owner.status.conditions)
+        others = [each for each in known if each.type != _FAILURE]
+        if failure is None:
+            return others
+        if len(others) < len(known):
+            return known
+        condition = self._family.condition(
+            type=_FAILURE, status="True", reason=failure.reason, message=failure.message, last_transition_time=now
+        )
+        return [*known, condition]
+
+    def _left(self, owner: Owner, entry: Entry, now: Time) -> float:
+        """Seconds until a Pod that is ready is available; none or less if it is."""
+        least = owner.spec.min_ready_seconds or 0
+        if least == 0:
+            return 0.0
+        since = self._glances.at(entry).ready_at()
+        return float(least) if since is None else least - (now - since).total_seconds()
+
+    def _next_available(self, owner: Owner, active: list[Entry], now: Time) -> float:
+        left = [self._left(owner, entry, now) for entry in active if self._glances.at(entry).ready]
+        return min((seconds for seconds in left if seconds > 0), default=float(owner.spec.min_ready_seconds or 0))

@@ -1,0 +1,127 @@
+"""Storage: the claims of a StatefulSet's Pods, made from its templates before the Pods are.
+
+A claim stays when its Pod goes, and the next Pod of the same number finds what the last one left; unless the retention
+policy has somebody own it (`retention`), with whom it goes.
+"""
+
+from __future__ import annotations
+
+import copy
+
+from ostinato.api.errors import AlreadyExists, APIError
+from ostinato.api.meta import ObjectMeta
+from ostinato.api.object import Object
+from ostinato.api.owners import controller_reference_to
+from ostinato.controllers import Context
+from ostinato.kinds.apps_v1 import StatefulSet
+from ostinato.kinds.core_v1 import PersistentVolumeClaim
+from ostinato.plane.controllers.workloads.statefulset import retention
+from ostinato.plane.controllers.workloads.statefulset.pods import claim_names, member_name, ordinals, split
+from ostinato.plane.objects.pod_state import PodState
+
+
+class StorageError(Exception):
+    """A Pod cannot have its claims now."""
+
+
+class Storage:
+    """The claims of one set, for one reconcile."""
+
+    def __init__(self, ctx: Context, owner: StatefulSet) -> None:
+        self._ctx = ctx
+        self._client = ctx.client
+        self._owner = owner
+        self._made: set[str] = set()  # names of claims, which have their owners from the beginning
+
+    async def belongs_to_former(self, ordinal: int) -> bool:
+        """Whether a claim goes with an earlier Pod of that number: a new one has to wait until it is gone."""
+        policy = self._owner.spec.persistent_volume_claim_retention_policy
+        if policy is None or policy.when_scaled != "Delete":
+            return False
+        to_come = PodState(metadata=ObjectMeta(name=member_name(self._owner, ordinal)))
+        for claim in await self._claims(ordinal):
+            if retention.is_former(claim.metadata.owner_references, to_come):
+                return True
+        return False
+
+    async def provide(self, ordinal: int) -> None:
+        """Make the claims that are missing. A `StorageError` if one cannot be made, or is going."""
+        problems: list[str] = []
+        for template in self._owner.spec.volume_claim_templates:
+            claim = self._new(template, ordinal)
+            name = claim.metadata.name
+            there = await self._client.get(PersistentVolumeClaim, claim.metadata, missing=None)
+            if there is None:
+                problems += await self._create(claim, member_name(self._owner, ordinal))
+            elif there.metadata.deletion_timestamp is not None:
+                problems.append(f"pvc {name} is being deleted")
+        if problems:
+            raise StorageError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+
+    async def is_settled(self, pod: Object) -> bool:
+        """Whether the claims of a Pod have the owners that they should have."""
+        ordinal = split(pod.metadata.name)[1]
+        condemned = ordinal not in ordinals(self._owner)
+        return all(
+            retention.is_right(claim.metadata.owner_references, self._owner, pod, is_condemned=condemned)
+            for claim in await self._claims(ordinal)
+        )
+
+    async def settle(self, pod: Object) -> None:
+        """Give the claims of a Pod the owners that they should have."""
+        owner, ordinal = self._owner, split(pod.metadata.name)[1]
+        condemned = ordinal not in ordinals(owner)
+        for claim in await self._claims(ordinal):
+            references = claim.metadata.owner_references
+            if retention.is_taken(references, owner, pod):
+                self._ctx.event(
+                    owner,
+                    "ConflictingController",
+                    f"PersistentVolumeClaim {claim.metadata.name} has a conflicting OwnerReference that acts as a "
+                    "manging controller, the retention policy is ignored for this claim",
+                    kind="Warning",
+                )
+            if not retention.is_right(references, owner, pod, is_condemned=condemned):
+                claim.metadata.owner_references = retention.made_right(references, owner, pod, is_condemned=condemned)
+                await self._client.update(claim)
+
+    async def _claims(self, ordinal: int) -> list[PersistentVolumeClaim]:
+        """Those of a Pod that are there, and were not made right now."""
+        names = [name for name in claim_names(self._owner, ordinal).values() if name not in self._made]
+        namespace = self._owner.metadata.namespace
+        found = [
+            await self._client.get(PersistentVolumeClaim, name, namespace=namespace, missing=None) for name in names
+        ]
+        return [claim for claim in found if claim is not None]
+
+    def _new(self, template: PersistentVolumeClaim, ordinal: int) -> PersistentVolumeClaim:
+        owner = self._owner
+        claim = copy.deepcopy(template)
+        metadata = template.metadata
+        wanted = retention.owner_wanted(owner, is_condemned=False)
+        return PersistentVolumeClaim(
+            metadata=ObjectMeta(
+                name=f"{metadata.name}-{member_name(owner, ordinal)}",
+                namespace=owner.metadata.namespace,
+                labels={**metadata.labels, **owner.spec.selector.match_labels},
+                annotations=dict(metadata.annotations),
+                finalizers=list(metadata.finalizers),
+                owner_references=[] if wanted is None else [controller_reference_to(owner)],
+            ),
+            spec=claim.spec,
+        )
+
+    async def _create(self, claim: PersistentVolumeClaim, pod: str) -> list[str]:
+        """What went wrong."""
+        owner, name = self._owner, claim.metadata.name
+        try:
+            await self._client.create(claim)
+        except APIError as error:
+            if not isinstance(error, AlreadyExists):
+                note = f"Create Claim {name} for Pod {pod} in StatefulSet {owner.metadata.name} failed error: {error}"
+                self._ctx.event(owner, "FailedCreate", note, kind="Warning")
+            return [f"failed to create PVC {name}: {error}"]
+        self._made.add(name)
+        note = f"Create Claim {name} Pod {pod} in StatefulSet {owner.metadata.name} success"
+        self._ctx.event(owner, "SuccessfulCreate", note)
+        return []

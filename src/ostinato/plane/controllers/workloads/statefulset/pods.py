@@ -1,0 +1,120 @@
+"""Members: the Pods of a StatefulSet, each of which has a number, and by it a name, storage and a place in the line."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from ostinato.api.struct import Struct
+from ostinato.kinds.apps_v1 import StatefulSet
+from ostinato.kinds.core_v1 import PersistentVolumeClaimVolumeSource, Pod, PodTemplateSpec, Volume
+from ostinato.plane.controllers.workloads.pod_template import pod_from_template
+from ostinato.plane.objects.pod_state import PodState, PodStateSpec
+
+NAME_LABEL: Final = "statefulset.kubernetes.io/pod-name"
+INDEX_LABEL: Final = "apps.kubernetes.io/pod-index"
+REVISION_LABEL: Final = "controller-revision-hash"
+
+_NUMBERED: Final = re.compile(r"(.*)-([0-9]+)", re.DOTALL)
+_LARGEST: Final = 2**31 - 1
+
+
+class ClaimSource(Struct):
+    claim_name: str = ""
+
+
+class MemberVolume(Struct):
+    name: str = ""
+    persistent_volume_claim: ClaimSource | None = None
+
+
+class MemberSpec(PodStateSpec):
+    volumes: list[MemberVolume] = []
+
+
+class Member(PodState, version="v1", kind="Pod", plural="pods"):
+    """A Pod, and which volumes it has."""
+
+    spec: MemberSpec = msgspec.field(default_factory=MemberSpec)
+
+    @property
+    def ordinal(self) -> int:
+        """Its number; -1 if its name has none that counts."""
+        return split(self.metadata.name)[1]
+
+    @property
+    def revision(self) -> str:
+        """The name of the revision that it was made from."""
+        return self.metadata.labels.get(REVISION_LABEL, "")
+
+
+def split(name: str) -> tuple[str, int]:
+    """The name of the set, and the number, of which the name of a Pod consists; "" and -1 if it does not."""
+    found = _NUMBERED.fullmatch(name)
+    if found is None:
+        return "", -1
+    number = int(found[2]) if len(found[2]) <= len(str(_LARGEST)) else _LARGEST + 1
+    return found[1], number if number <= _LARGEST else -1
+
+
+def first_ordinal(owner: StatefulSet) -> int:
+    return owner.spec.ordinals.start or 0 if owner.spec.ordinals is not None else 0
+
+
+def ordinals(owner: StatefulSet) -> range:
+    """The numbers that are wanted."""
+    first = first_ordinal(owner)
+    return range(first, first + replicas(owner))
+
+
+def replicas(owner: StatefulSet) -> int:
+    return 1 if owner.spec.replicas is None else owner.spec.replicas
+
+
+def member_name(owner: StatefulSet, ordinal: int) -> str:
+    return f"{owner.metadata.name}-{ordinal}"
+
+
+def new_member(owner: StatefulSet, template: PodTemplateSpec, revision: str, ordinal: int) -> Pod:
+    """The Pod of a number, made from the template of a revision."""
+    pod = pod_from_template(template, owner)
+    name = pod.metadata.name = member_name(owner, ordinal)
+    pod.metadata.labels |= {**identity(name), REVISION_LABEL: revision}
+    pod.spec.hostname = name
+    pod.spec.subdomain = owner.spec.service_name or None
+    claims = claim_names(owner, ordinal)
+    own = [
+        Volume(name=volume, persistent_volume_claim=PersistentVolumeClaimVolumeSource(claim_name=claim))
+        for volume, claim in claims.items()
+    ]
+    pod.spec.volumes = [*own, *(each for each in pod.spec.volumes if each.name not in claims)]
+    return pod
+
+
+def identity(name: str) -> dict[str, str]:
+    """The labels that say which of the Pods it is."""
+    return {NAME_LABEL: name, INDEX_LABEL: str(split(name)[1])}
+
+
+def claim_names(owner: StatefulSet, ordinal: int) -> dict[str, str]:
+    """The claims of a Pod, by the volumes that they are for."""
+    return {
+        template.metadata.name: f"{template.metadata.name}-{member_name(owner, ordinal)}"
+        for template in owner.spec.volume_claim_templates
+    }
+
+
+def has_identity(member: Member) -> bool:
+    return member.metadata.labels.get(NAME_LABEL) == member.metadata.name
+
+
+def has_storage(owner: StatefulSet, member: Member) -> bool:
+    """Whether its volumes are the claims that it should have."""
+    claimed = {
+        volume.name: volume.persistent_volume_claim.claim_name
+        for volume in member.spec.volumes
+        if volume.persistent_volume_claim is not None
+    }
+    return all(claimed.get(volume) == claim for volume, claim in claim_names(owner, member.ordinal).items())

@@ -1,0 +1,193 @@
+"""Pods as the endpoints of a Service: which of them count, at which address, with which ports.
+
+What a Service asks for is the same whether it is told in EndpointSlices or in Endpoints. `ServedPod` reads the little
+of a Pod that this takes.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from ostinato.api.errors import NAMESPACE_TERMINATING, Forbidden
+from ostinato.api.gvk import NamespacedName
+from ostinato.api.object import Object
+from ostinato.api.selectors.labels import Selector, from_set
+from ostinato.api.struct import Struct
+from ostinato.cache import Entry, Event, Updated
+from ostinato.client.views import View
+from ostinato.controllers.context import Context
+from ostinato.controllers.runnable import Surroundings
+from ostinato.controllers.sources.handlers import Handler, Keys
+from ostinato.kinds.core_v1 import Endpoints, ObjectReference, Service, ServicePort
+from ostinato.kinds.discovery_v1 import EndpointSlice
+from ostinato.plane.objects.pod_state import PodCondition
+from ostinato.plane.ownership.event_handler import Selectors
+
+HEADLESS_LABEL: Final = "service.kubernetes.io/headless"
+TRIGGER_ANNOTATION: Final = "endpoints.kubernetes.io/last-change-trigger-time"
+
+
+class _Port(Struct):
+    name: str = ""
+    container_port: int = 0
+    protocol: str = "TCP"
+
+
+class _Container(Struct):
+    ports: list[_Port] = []
+    restart_policy: str = ""
+
+
+class _Spec(Struct):
+    node_name: str = ""
+    hostname: str = ""
+    subdomain: str = ""
+    containers: list[_Container] = []
+    init_containers: list[_Container] = []
+
+
+class _Address(Struct):
+    ip: str = ""
+
+
+class _Status(Struct):
+    phase: str = ""
+    pod_ip: str = msgspec.field(name="podIP", default="")
+    pod_ips: list[_Address] = msgspec.field(name="podIPs", default_factory=list)
+    conditions: list[PodCondition] = []
+
+
+class ServedPod(Object, version="v1", kind="Pod", plural="pods"):
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+    @property
+    def is_ready(self) -> bool:
+        return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions)
+
+    @property
+    def is_terminating(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def ready_changed(self) -> datetime | None:
+        """When it got ready, or stopped being so."""
+        found = next((each for each in self.status.conditions if each.type == "Ready"), None)
+        return None if found is None else found.last_transition_time
+
+    @property
+    def reference(self) -> ObjectReference:
+        metadata = self.metadata
+        return ObjectReference(kind="Pod", namespace=metadata.namespace, name=metadata.name, uid=metadata.uid)
+
+
+def serves(pod: ServedPod, *, terminating: bool) -> bool:
+    """Whether it is an endpoint at all; `terminating`: those that are being deleted count, too."""
+    if pod.status.phase in ("Succeeded", "Failed") or not (pod.status.pod_ip or pod.status.pod_ips):
+        return False
+    return terminating or not pod.is_terminating
+
+
+def addresses(pod: ServedPod, family: str) -> list[str]:
+    """Its addresses of a family, "IPv4" or "IPv6"."""
+    found = [each.ip for each in pod.status.pod_ips] or [pod.status.pod_ip]
+    return [each for each in found if family_of(each) == family]
+
+
+def family_of(address: str) -> str:
+    """ "IPv4", "IPv6", or "" for what is no address."""
+    try:
+        return f"IPv{ipaddress.ip_address(address).version}"
+    except ValueError:
+        return ""
+
+
+def families_of(service: Service) -> list[str]:
+    """Those that the Service has addresses of."""
+    return [each for each in service.spec.ip_families if each] or [family_of(service.spec.cluster_ip or "") or "IPv4"]
+
+
+def is_headless(service: Service) -> bool:
+    return service.spec.cluster_ip in (None, "", "None")
+
+
+def hostname_of(pod: ServedPod, service: Service) -> str | None:
+    """The name by which the Pod is known within the Service, if it has one."""
+    return pod.spec.hostname if pod.spec.hostname and pod.spec.subdomain == service.metadata.name else None
+
+
+def target_port(pod: ServedPod, port: ServicePort) -> int | None:
+    """The port of a Pod that a port of a Service leads to; None if the Pod has none of that name."""
+    wanted = port.target_port
+    if isinstance(wanted, int):
+        return wanted
+    if not wanted:
+        return port.port
+    sidecars = [each for each in pod.spec.init_containers if each.restart_policy == "Always"]
+    for container in (*pod.spec.containers, *sidecars):
+        for each in container.ports:
+            if each.name == wanted and each.protocol == (port.protocol or "TCP"):
+                return each.container_port
+    return None
+
+
+def selector_of_service(service: Service) -> Selector:
+    return from_set(service.spec.selector)
+
+
+class ForServices(Handler):
+    """The Services that select a Pod, by its labels before and after a change."""
+
+    def __init__(self) -> None:
+        self._selectors = Selectors(Service, selector_of_service, version=_version)
+
+    async def prepare(self, watched: View[Any], surroundings: Surroundings) -> None:  # noqa: ARG002
+        self._selectors.among(surroundings)
+
+    def keys(self, event: Event) -> Keys:
+        entry = event.object
+        found = self._selectors.matching(entry)
+        if not isinstance(event, Updated):
+            return found
+        old = event.old
+        return {*found, *self._selectors.matching(old)} if old.labels_json != entry.labels_json else found
+
+
+def _version(entry: Entry) -> str:
+    return entry.resource_version  # a Service has no generation
+
+
+async def create(instance: Endpoints | EndpointSlice, ctx: Context) -> None:
+    """A namespace that is being deleted takes no more of them, and needs none."""
+    try:
+        await ctx.client.create(instance)
+    except Forbidden as error:
+        if not error.has_cause(NAMESPACE_TERMINATING):
+            raise
+
+
+class Triggers:
+    """Since when a change has been due that is told now: the times of what has changed since the last look."""
+
+    def __init__(self) -> None:
+        self._known: dict[NamespacedName, dict[str, datetime]] = {}
+
+    def look(self, service: Service, pods: Iterable[ServedPod]) -> datetime | None:
+        """The earliest of the times that are new; of a Service that is seen first, its own."""
+        key = NamespacedName(service.metadata.namespace, service.metadata.name)
+        before = self._known.get(key)
+        times = {pod.metadata.name: changed for pod in pods if (changed := pod.ready_changed) is not None}
+        created = service.metadata.creation_timestamp
+        self._known[key] = times
+        if before is None:
+            return created
+        new = [time for name, time in times.items() if name not in before or time > before[name]]
+        return min(new, default=None)
+
+    def forget(self, key: NamespacedName) -> None:
+        self._known.pop(key, None)

@@ -1,0 +1,1 @@
+"""Networking of this machine: network namespaces, netlink, and the service proxy."""

@@ -1,0 +1,70 @@
+"""Services on this machine: whoever connects to one's address reaches one of its endpoints.
+
+A proxy of this process listens at the addresses of all Services, and relays to the endpoints that their EndpointSlices
+tell of: TCP and UDP. It is for nodes whose Pods really run; elsewhere there is nobody to be reached.
+
+| module | is |
+|---|---|
+| `table` | where a Service is to answer, and who answers |
+| `proxy` | has that come true |
+| `network`, `annex`, `namespaces`, `netlink` | the addresses of Services, apart from those that Pods listen on |
+| `tcp`, `udp`, `balancer` | the relays, and the choice of an endpoint |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from ostinato.api.gvk import NamespacedName
+from ostinato.cache import Event, Updated
+from ostinato.controllers import Context, ForEvent, Request
+from ostinato.kinds.core_v1 import Service
+from ostinato.kinds.discovery_v1 import EndpointSlice
+from ostinato.manager import Manager
+from ostinato.plane.endpoints.slices import OF_SERVICE, service_of
+from ostinato.plane.network.services.addresses import Network
+from ostinato.plane.network.services.netns import Annex
+from ostinato.plane.network.services.proxy import Proxy
+from ostinato.plane.network.services.table import table_of
+from ostinato.plane.objects.indexes import keep
+
+SERVICES: Final = "services"
+"""The name of this part of a plane."""
+
+
+def add_to(manager: Manager, state: Path, network: Network | None = None) -> None:
+    """Have Services answer on this machine.
+
+    - `state`: the directory of whoever does so; it has no other.
+    - `network`: where their addresses are. Defaults to an annex of this machine's.
+    """
+    proxy = Proxy(manager.world, network or Annex(state))
+    keep(manager.informers.of(EndpointSlice), OF_SERVICE)
+    manager.add(proxy)
+    (
+        manager.build("services")
+        .watch_for(Service)
+        .watches(EndpointSlice, handler=ForEvent(_whose))
+        .with_options(needs_leader_election=False)
+        .complete(Services(proxy))
+    )
+
+
+def _whose(event: Event) -> Iterable[NamespacedName]:
+    entries = (event.old, event.new) if isinstance(event, Updated) else (event.object,)
+    return {found for entry in entries if (found := service_of(entry)) is not None}
+
+
+class Services:
+    def __init__(self, proxy: Proxy) -> None:
+        self._proxy = proxy
+
+    async def reconcile(self, request: Request, ctx: Context) -> None:
+        service = await ctx.client.get(Service, request, missing=None)
+        if service is None:
+            await self._proxy.have(request, {})
+            return
+        slices = await ctx.client.list(EndpointSlice, index=(OF_SERVICE.name, str(request)))
+        await self._proxy.have(request, table_of(service, slices))

@@ -1,0 +1,148 @@
+"""UDP: datagrams to a Service, relayed to one of its backends, and the answers back.
+
+Datagrams of one client go to one backend as long as they keep coming, and that is there: a flow. One that is silent for
+a minute is forgotten; so is the most silent one when there are very many.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections import OrderedDict, deque
+from typing import Any, Final
+
+from ostinato.plane.network.services.balancer import Balancer
+from ostinato.plane.network.services.table import Backend
+from ostinato.world import Clock, Timer
+
+_SILENCE: Final = 60.0
+_FLOWS: Final = 1_000  # of a port of a Service
+_WAITING: Final = 64  # datagrams, while a flow begins
+
+Peer = tuple[Any, ...]  # as asyncio tells it: host, port, and more for IPv6
+
+
+class UdpListener(asyncio.DatagramProtocol):
+    def __init__(self, clock: Clock, balancer: Balancer) -> None:
+        self._clock = clock
+        self._balancer = balancer
+        self._transport: asyncio.DatagramTransport | None = None
+        self._flows: OrderedDict[Peer, _Flow] = OrderedDict()  # the most silent first
+        self._timer: Timer | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None
+
+    async def open(self, bound: socket.socket) -> None:
+        """Listen with a socket that is bound, and that is the listener's own from now on."""
+        loop = asyncio.get_running_loop()
+        self._transport, _ = await loop.create_datagram_endpoint(lambda: self, sock=bound)
+
+    def shut(self) -> None:
+        """Listen no longer; there is nothing under way that could go on."""
+        for flow in self._flows.values():
+            flow.close()
+        self._flows.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._transport is not None:
+            self._transport.close()
+            self._transport = None
+
+    async def end(self) -> None:
+        self.shut()
+
+    # What asyncio calls
+
+    def datagram_received(self, data: bytes, address: Peer) -> None:
+        flow = self._flows.get(address)
+        if flow is not None and (flow.is_over or flow.backend not in self._balancer.answer.backends):
+            self._forget(address)
+            flow = None
+        if flow is None:
+            flow = self._begin(address)
+        if flow is not None:
+            flow.seen = self._clock.monotonic()
+            self._flows.move_to_end(address)
+            flow.send(data)
+
+    def error_received(self, error: Exception) -> None:
+        """A client does not listen any more; its flow ends by itself."""
+
+    # Flows
+
+    def _begin(self, client: Peer) -> _Flow | None:
+        order = self._balancer.order(str(client[0]))
+        if not order:
+            return None
+        self._balancer.sent(str(client[0]), order[0])
+        if len(self._flows) >= _FLOWS:
+            self._forget(next(iter(self._flows)))
+        flow = self._flows[client] = _Flow(self, client, order[0])
+        if self._timer is None:
+            self._timer = self._clock.timer(_SILENCE, self._sweep)
+        return flow
+
+    def _forget(self, client: Peer) -> None:
+        self._flows.pop(client).close()
+
+    def _sweep(self) -> None:
+        now = self._clock.monotonic()
+        while self._flows and now - next(iter(self._flows.values())).seen >= _SILENCE:
+            self._forget(next(iter(self._flows)))
+        self._timer = self._clock.timer(_SILENCE / 2, self._sweep) if self._flows else None
+
+    def answered(self, flow: _Flow, data: bytes) -> None:
+        if self._transport is not None and self._flows.get(flow.client) is flow:
+            flow.seen = self._clock.monotonic()
+            self._flows.move_to_end(flow.client)
+            self._transport.sendto(data, flow.client)
+
+
+class _Flow(asyncio.DatagramProtocol):
+    """The datagrams between one client and its backend."""
+
+    def __init__(self, listener: UdpListener, client: Peer, backend: Backend) -> None:
+        self.client = client
+        self.backend = backend
+        self.seen = 0.0
+        self.is_over = False
+        self._listener = listener
+        self._transport: asyncio.DatagramTransport | None = None
+        self._waiting: deque[bytes] = deque(maxlen=_WAITING)
+        self._beginning = asyncio.get_running_loop().create_task(self._begin())
+
+    async def _begin(self) -> None:
+        loop = asyncio.get_running_loop()
+        remote = (self.backend.address, self.backend.port)
+        try:
+            transport, _ = await loop.create_datagram_endpoint(lambda: self, remote_addr=remote)
+        except OSError:
+            self.is_over = True
+            return
+        if self.is_over:
+            transport.close()
+            return
+        self._transport = transport
+        while self._waiting:
+            transport.sendto(self._waiting.popleft())
+
+    def send(self, data: bytes) -> None:
+        if self._transport is None:
+            self._waiting.append(data)
+        else:
+            self._transport.sendto(data)
+
+    def close(self) -> None:
+        self.is_over = True
+        if self._transport is not None:
+            self._transport.close()
+
+    def datagram_received(self, data: bytes, address: Peer) -> None:  # noqa: ARG002
+        self._listener.answered(self, data)
+
+    def error_received(self, error: Exception) -> None:  # noqa: ARG002
+        """Nobody is there: the next datagram begins anew, with another."""
+        self.is_over = True

@@ -1,0 +1,1 @@
+"""Reading and writing objects: partial Pod types, shared indexes, decoded states, status writes."""

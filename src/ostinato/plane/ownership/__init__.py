@@ -1,0 +1,1 @@
+"""Controller references: adoption and release of objects, and event handlers that enqueue their controllers."""

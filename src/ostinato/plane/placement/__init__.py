@@ -1,0 +1,1 @@
+"""Which nodes a Pod may run on: node selectors, taints, resource requests, volume topology."""

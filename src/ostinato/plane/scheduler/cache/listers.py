@@ -1,0 +1,98 @@
+"""Objects that the scheduler looks up besides Pods and nodes, from the caches of the manager.
+
+Each is decoded once for each of its states. A cache that is not there has no objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+
+from ostinato.api.gvk import NamespacedName
+from ostinato.api.object import Object
+from ostinato.api.selectors.labels import Selector, nothing
+from ostinato.cache.informers import Informers
+from ostinato.cache.store.entry import Entry
+from ostinato.kinds.apps_v1 import ReplicaSet, StatefulSet
+from ostinato.kinds.core_v1 import (
+    Namespace,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    ReplicationController,
+    Service,
+)
+from ostinato.kinds.policy_v1 import PodDisruptionBudget
+from ostinato.kinds.storage_v1 import StorageClass
+from ostinato.plane.objects.pod_state import PodState
+from ostinato.plane.scheduler.cache.affinity_terms import NO_LABELS, Term
+from ostinato.plane.scheduler.cache.pod_info import PodInfo
+
+O = TypeVar("O", bound=Object)  # noqa: E741
+
+KINDS: Final[tuple[type[Object], ...]] = (
+    Namespace,
+    Service,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+    PodDisruptionBudget,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+_MOST_DECODED: Final = 2048
+
+
+class Objects:
+    def __init__(self, informers: Informers | None = None) -> None:
+        self._stores = {} if informers is None else {kind: informers.of(kind).store for kind in KINDS}
+        self._pods = None if informers is None else informers.of(PodState).store
+        self._decoded: dict[tuple[type[Object], str, str], Any] = {}  # by kind, uid and version
+        self.services = 0  # grows whenever a Service changes: whatever was concluded from them is to be done again
+
+    def get(self, kind: type[O], name: str, namespace: str = "") -> O | None:
+        store = self._stores.get(kind)
+        entry = None if store is None else store.get(NamespacedName(namespace, name))
+        return None if entry is None else self._read(kind, entry)
+
+    def pod(self, kind: type[O], pod: PodInfo) -> O | None:
+        """A Pod as it is now, in whole or in part; None if it is gone."""
+        entry = None if self._pods is None else self._pods.get(pod.key)
+        return None if entry is None or entry.uid != pod.uid else self._read(kind, entry)
+
+    def all(self, kind: type[O], namespace: str = "") -> Iterator[O]:
+        """All, or those of a namespace. What is given is shared: it must not be changed."""
+        store = self._stores.get(kind)
+        for entry in () if store is None else store.entries(namespace):
+            yield self._read(kind, entry)
+
+    def namespace_labels(self, name: str) -> Mapping[str, str]:
+        store = self._stores.get(Namespace)
+        entry = None if store is None else store.get(NamespacedName("", name))
+        return NO_LABELS if entry is None else entry.labels
+
+    def namespaces(self, selector: Selector) -> frozenset[str]:
+        """The names of those with such labels."""
+        store = self._stores.get(Namespace)
+        entries = () if store is None else store.entries()
+        return frozenset([entry.key.name for entry in entries if selector.matches(entry.labels)])
+
+    def resolved(self, term: Term) -> Term:
+        """A term with the names of the namespaces that it selects by their labels."""
+        selector = term.namespace_selector
+        if selector.empty or selector.selects_nothing:
+            return term
+        return msgspec.structs.replace(
+            term, namespaces=term.namespaces | self.namespaces(selector), namespace_selector=nothing()
+        )
+
+    def _read(self, kind: type[O], entry: Entry) -> O:
+        key = (kind, entry.uid, entry.resource_version)
+        found = self._decoded.get(key)
+        if found is None:
+            if len(self._decoded) >= _MOST_DECODED:
+                self._decoded.clear()
+            found = self._decoded[key] = entry.read(kind)
+        return cast("O", found)

@@ -1,0 +1,173 @@
+"""Nodes as the scheduler sees them: what each has, and what the Pods on it take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from ostinato.api.struct import Struct
+from ostinato.cache.store.entry import Entry
+from ostinato.plane.placement.resources import PODS, RawAmounts, Resources, amounts_of
+from ostinato.plane.placement.taints import PREFER_NO_SCHEDULE, Taint
+from ostinato.plane.scheduler.cache.pod_info import PodInfo
+
+ZONE: Final = "topology.kubernetes.io/zone"
+REGION: Final = "topology.kubernetes.io/region"
+HOSTNAME: Final = "kubernetes.io/hostname"
+
+
+class _Metadata(Struct):
+    labels: dict[str, str] = {}
+
+
+class _Spec(Struct):
+    unschedulable: bool = False
+    taints: list[Taint] = []
+
+
+class _Image(Struct):
+    names: list[str] = []
+    size_bytes: int = 0
+
+
+class _Status(Struct):
+    allocatable: RawAmounts = {}
+    images: list[_Image] = []
+
+
+class _Node(Struct):
+    metadata: _Metadata
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+_decode = msgspec.json.Decoder(_Node).decode
+
+
+class NodeFacts:
+    """What a node says of itself. Never changed: a node that changes has others."""
+
+    __slots__ = ("allocatable", "images", "labels", "name", "pods", "taints", "unschedulable", "zone")
+
+    def __init__(self, name: str, node: _Node) -> None:
+        amounts = amounts_of(node.status.allocatable)
+        self.name = name
+        self.labels = node.metadata.labels
+        self.taints = tuple(node.spec.taints)
+        self.unschedulable = node.spec.unschedulable
+        self.allocatable = Resources.of(amounts)
+        self.pods = amounts.get(PODS, 0)  # how many it may have
+        self.images = {name: image.size_bytes for image in node.status.images for name in image.names}
+        self.zone = f"{self.labels.get(REGION, '')}:{self.labels.get(ZONE, '')}"
+
+    @property
+    def is_avoided(self) -> bool:
+        """Whether a taint asks Pods to rather go elsewhere."""
+        return any(taint.effect == PREFER_NO_SCHEDULE for taint in self.taints)
+
+
+def read_node(entry: Entry) -> NodeFacts:
+    return NodeFacts(entry.key.name, _decode(entry.data))
+
+
+_NOBODY: Final = NodeFacts("", _Node(metadata=_Metadata()))
+
+
+class NodeInfo:
+    """A node and the Pods that run on it, or will. `facts` are none while only its Pods are known."""
+
+    __slots__ = (
+        "facts",
+        "far",
+        "is_known",
+        "labels",
+        "name",
+        "near_or_far",
+        "pods",
+        "ports",
+        "requested",
+        "slot",
+        "weight_cpu",
+        "weight_memory",
+    )
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.slot = -1  # its place in the snapshot
+        self.facts = _NOBODY
+        self.is_known = False
+        self.labels: dict[str, str] = {}
+        self.pods: dict[str, PodInfo] = {}  # by uid
+        self.requested = Resources()
+        self.weight_cpu = 0
+        self.weight_memory = 0
+        self.ports: dict[tuple[str, str, int], int] = {}  # that its Pods hold, and how many of them
+        self.far: dict[str, PodInfo] = {}  # of the Pods, those that must be far from others
+        self.near_or_far: dict[str, PodInfo] = {}  # of the Pods, those with any wish about others
+
+    def set_facts(self, facts: NodeFacts) -> None:
+        self.facts = facts
+        self.labels = facts.labels
+        self.is_known = True
+
+    def forget_facts(self) -> None:
+        self.facts = _NOBODY
+        self.labels = {}
+        self.is_known = False
+
+    def add(self, pod: PodInfo) -> None:
+        self.pods[pod.uid] = pod
+        self._count(pod, 1)
+        if pod.shape.has_affinity:
+            self.near_or_far[pod.uid] = pod
+            if pod.shape.far:
+                self.far[pod.uid] = pod
+
+    def remove(self, pod: PodInfo) -> None:
+        known = self.pods.pop(pod.uid, None)
+        if known is None:
+            return
+        self._count(known, -1)
+        self.near_or_far.pop(pod.uid, None)
+        self.far.pop(pod.uid, None)
+
+    def copy(self) -> NodeInfo:
+        """The same, to try something out on."""
+        other = NodeInfo(self.name)
+        other.slot, other.facts, other.is_known, other.labels = self.slot, self.facts, self.is_known, self.labels
+        other.pods, other.ports = dict(self.pods), dict(self.ports)
+        other.requested = self.requested.copy()
+        other.weight_cpu, other.weight_memory = self.weight_cpu, self.weight_memory
+        other.far, other.near_or_far = dict(self.far), dict(self.near_or_far)
+        return other
+
+    def conflicts(self, ports: Iterable[tuple[str, str, int]]) -> bool:
+        """Whether a Pod on it holds one of these ports: (address, protocol, number)."""
+        return bool(self.ports) and ports_conflict(ports, self.ports)
+
+    def _count(self, pod: PodInfo, sign: int) -> None:
+        shape = pod.shape
+        self.requested.add(shape.requests, sign)
+        self.weight_cpu += sign * shape.weight_cpu
+        self.weight_memory += sign * shape.weight_memory
+        for port in shape.ports:
+            held = self.ports.get(port, 0) + sign
+            if held:
+                self.ports[port] = held
+            else:
+                del self.ports[port]
+
+    def __repr__(self) -> str:
+        return f"<Node {self.name} with {len(self.pods)} Pods>"
+
+
+def ports_conflict(wanted: Iterable[tuple[str, str, int]], held: Iterable[tuple[str, str, int]]) -> bool:
+    """Whether any two are the same port: 0.0.0.0 stands for every address."""
+    every: Any = "0.0.0.0"  # noqa: S104
+    return any(
+        number == other_number and protocol == other_protocol and (address == other or every in (address, other))
+        for address, protocol, number in wanted
+        for other, other_protocol, other_number in held
+    )

@@ -1,0 +1,123 @@
+"""Tallies: how many Pods of some sort are on each node, and in each domain of a topology, kept up to date.
+
+A tally looks at all nodes once, and from then on at those that have changed. So the question "how many Pods of this
+Deployment are in that zone" costs the next Pod of the Deployment almost nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from ostinato.plane.scheduler.cache.node_info import NodeInfo
+from ostinato.plane.scheduler.cache.pod_info import Shape
+from ostinato.plane.scheduler.cache.snapshot import PodChange, Snapshot
+
+_MOST_KNOWN: Final = 4096  # shapes of which it is remembered what they count
+
+Counts = Callable[[Shape], int]
+"""What each Pod of a shape counts for."""
+
+
+class Tally:
+    def __init__(
+        self, counts: Counts, topology_key: str, *, admits: Callable[[NodeInfo], bool] | None = None, going: bool = True
+    ) -> None:
+        """
+        - `counts`: what a Pod counts for.
+        - `topology_key`: the label whose values are the domains.
+        - `admits`: which nodes count at all. Defaults to all that have the label.
+        - `going`: whether Pods that are being deleted count. Defaults to True.
+        """
+        self._counts = counts
+        self._key = topology_key
+        self._admits = admits
+        self._going = going
+        self._known: dict[Shape, int] = {}
+        self._epoch = -1
+        self._version = 0
+        self.on_node: list[int] = []  # by slot
+        self.domain: list[str | None] = []  # by slot: where the node counts, None if nowhere
+        self.in_domain: dict[str, int] = {}  # of every domain with a node that counts
+        self._nodes_in: dict[str, int] = {}
+        self.total = 0
+
+    def update(self, snapshot: Snapshot) -> None:
+        """Take in what has changed."""
+        nodes = snapshot.nodes
+        changes = snapshot.pods_since(self._version) if self._epoch == snapshot.epoch else None
+        self._version = snapshot.version
+        if changes is None:
+            self._epoch = snapshot.epoch
+            self.on_node = [0] * len(nodes)
+            self.domain = [None] * len(nodes)
+            self.in_domain.clear()
+            self._nodes_in.clear()
+            self.total = 0
+            for node in nodes:
+                self._look(node)
+        else:
+            for slot in self._take(changes):
+                self._look(nodes[slot])
+        if len(self._known) > _MOST_KNOWN:
+            self._known.clear()
+
+    def _take(self, changes: Iterable[tuple[int, PodChange | None]]) -> set[int]:
+        """Count Pods that came and went; the slots of nodes that must be looked at anew."""
+        known, going = self._known, self._going
+        anew: set[int] = set()
+        for slot, change in changes:
+            if change is None:
+                anew.add(slot)
+                continue
+            shape, sign, is_going = change
+            found = known.get(shape)
+            if found is None:
+                found = known[shape] = self._counts(shape)
+            if found and (going or not is_going):
+                difference = sign * found
+                self.on_node[slot] += difference
+                domain = self.domain[slot]
+                if domain is not None:
+                    self.in_domain[domain] += difference
+                    self.total += difference
+        return anew
+
+    def count(self, node: NodeInfo) -> int:
+        """Of the Pods on a node, whichever it is."""
+        known, counts, going = self._known, self._counts, self._going
+        total = 0
+        for pod in node.pods.values():
+            shape = pod.shape
+            found = known.get(shape)
+            if found is None:
+                found = known[shape] = counts(shape)
+            if found and (going or not pod.is_being_deleted):
+                total += found
+        return total
+
+    def _look(self, node: NodeInfo) -> None:
+        slot = node.slot
+        before, there = self.on_node[slot], self.domain[slot]
+        domain = node.labels.get(self._key)
+        if domain is not None and self._admits is not None and not self._admits(node):
+            domain = None
+        now = self.count(node) if node.pods else 0
+        if domain == there:
+            if now != before:
+                self.on_node[slot] = now
+                if domain is not None:
+                    self.in_domain[domain] += now - before
+                    self.total += now - before
+            return
+        self.on_node[slot], self.domain[slot] = now, domain
+        if there is not None:
+            self._nodes_in[there] -= 1
+            self.in_domain[there] -= before
+            self.total -= before
+            if not self._nodes_in[there]:
+                del self._nodes_in[there], self.in_domain[there]
+        if domain is not None:
+            self._nodes_in[domain] = self._nodes_in.get(domain, 0) + 1
+            self.in_domain[domain] = self.in_domain.get(domain, 0) + now
+            self.total += now

@@ -1,0 +1,1 @@
+"""The scheduling framework: plugin interface, statuses, cluster events, and the scheduling of one Pod."""

@@ -1,0 +1,103 @@
+"""Cluster events: what happened that may let a waiting Pod fit, and which plugins care.
+
+A Pod that fits nowhere was refused by some plugins. It is tried again when one of them says of an event that this may
+change its mind: a `Hint`. So a new label on a node wakes those who want that label, and nobody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntFlag, auto
+from typing import Any, Final
+
+import msgspec
+
+from ostinato.plane.scheduler.cache.node_info import NodeFacts
+from ostinato.plane.scheduler.cache.pod_info import PodInfo
+
+POD: Final = "Pod"
+NODE: Final = "Node"
+CLAIM: Final = "PersistentVolumeClaim"
+VOLUME: Final = "PersistentVolume"
+CLASS: Final = "StorageClass"
+
+
+class Action(IntFlag):
+    ADD = auto()
+    DELETE = auto()
+    UPDATE = auto()  # of objects that are neither Pods nor nodes
+    NODE_ALLOCATABLE = auto()
+    NODE_LABEL = auto()
+    NODE_TAINT = auto()
+    POD_LABEL = auto()
+    POD_SCALE_DOWN = auto()
+    POD_GATES_GONE = auto()
+    POD_TOLERATION = auto()
+
+
+class ClusterEvent(msgspec.Struct, frozen=True):
+    """`old` and `new` are what the resource is read as: `PodInfo`, `NodeFacts`, an `Entry` for others."""
+
+    resource: str
+    action: Action
+    old: Any = None
+    new: Any = None
+
+
+Worth = Callable[[PodInfo, ClusterEvent], bool]
+"""Whether an event may let a Pod fit that a plugin refused."""
+
+
+class Hint(msgspec.Struct, frozen=True):
+    """What a plugin cares for. `worth` defaults to every such event."""
+
+    resource: str
+    actions: Action
+    worth: Worth | None = None
+
+    def applies(self, pod: PodInfo, event: ClusterEvent) -> bool:
+        if event.resource != self.resource or not event.action & self.actions:
+            return False
+        return self.worth is None or self.worth(pod, event)
+
+
+def pod_changes(old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
+    """What a change of a Pod means for scheduling; nothing if it means nothing."""
+    if old.shape is new.shape:
+        return []
+    actions = []
+    if old.labels != new.labels:
+        actions.append(Action.POD_LABEL)
+    if _is_less(old, new):
+        actions.append(Action.POD_SCALE_DOWN)
+    if old.spec.scheduling_gates and not new.spec.scheduling_gates:
+        actions.append(Action.POD_GATES_GONE)
+    if len(old.spec.tolerations) != len(new.spec.tolerations):
+        actions.append(Action.POD_TOLERATION)
+    return [ClusterEvent(POD, action, old, new) for action in actions]
+
+
+def node_changes(old: NodeFacts, new: NodeFacts) -> list[ClusterEvent]:
+    """What a change of a node means for scheduling; nothing if it means nothing."""
+    actions = []
+    freed = old.unschedulable and not new.unschedulable
+    if freed or old.taints != new.taints:
+        actions.append(Action.NODE_TAINT)
+    if _amounts(old) != _amounts(new):
+        actions.append(Action.NODE_ALLOCATABLE)
+    if old.labels != new.labels:
+        actions.append(Action.NODE_LABEL)
+    return [ClusterEvent(NODE, action, old, new) for action in actions]
+
+
+def _is_less(old: PodInfo, new: PodInfo) -> bool:
+    """Whether it asks for less of something than before."""
+    before, after = old.shape.requests, new.shape.requests
+    if after.cpu < before.cpu or after.memory < before.memory or after.storage < before.storage:
+        return True
+    return any(after.scalars.get(name, 0) < amount for name, amount in before.scalars.items())
+
+
+def _amounts(facts: NodeFacts) -> tuple[object, ...]:
+    has = facts.allocatable
+    return has.cpu, has.memory, has.storage, has.scalars, facts.pods

@@ -1,0 +1,1 @@
+"""The plugins NodeResourcesFit and NodeResourcesBalancedAllocation."""

@@ -1,0 +1,43 @@
+"""NodeResourcesBalancedAllocation: a node is better the more evenly its CPU and its memory are used with the Pod."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from ostinato.plane.placement.resources import Resources
+from ostinato.plane.scheduler.cache.node_info import NodeInfo
+from ostinato.plane.scheduler.cache.pod_info import Shape
+from ostinato.plane.scheduler.framework.interface import MOST, Cycle, Plugin, Scorer
+
+
+class BalancedAllocation(Plugin):
+    name = "NodeResourcesBalancedAllocation"
+    local = True
+    local_score = True
+
+    def local_key(self, shape: Shape) -> Hashable:
+        return shape.requests.key
+
+    def score(self, cycle: Cycle) -> Scorer | None:
+        requests = cycle.shape.requests
+        return _Scorer(requests) if requests.cpu or requests.memory else None
+
+
+class _Scorer(Scorer):
+    def __init__(self, requests: Resources) -> None:
+        self._cpu = requests.cpu
+        self._memory = requests.memory
+
+    def score(self, node: NodeInfo) -> int:
+        has, used = node.facts.allocatable, node.requested
+        after = evenness(used.cpu + self._cpu, used.memory + self._memory, has)
+        before = evenness(used.cpu, used.memory, has)
+        return MOST // 2 + (MOST // 2 + after - before) // 2
+
+
+def evenness(cpu: int, memory: int, has: Resources) -> int:
+    """100 if so much of both is the same share of what there is, less the more the shares differ."""
+    if not has.cpu or not has.memory:
+        return MOST
+    difference = min(cpu / has.cpu, 1.0) - min(memory / has.memory, 1.0)
+    return int((1 - abs(difference / 2)) * MOST)

@@ -1,0 +1,67 @@
+"""How well nodes spread a Pod: the fewer Pods of its sort are in their domains, the better.
+
+The same counts give the same score, and there are few different ones: each is computed once, not for every node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from math import floor, log
+
+from ostinato.plane.scheduler.cache.node_info import NodeInfo
+from ostinato.plane.scheduler.cache.topology_counts import Tally
+from ostinato.plane.scheduler.framework.interface import MOST, Scorer
+
+Column = tuple[Tally, bool, int]
+"""The count of a constraint, whether its domains are single nodes, and its largest skew."""
+
+
+class SpreadScorer(Scorer):
+    def __init__(self, columns: Sequence[Column], *, needs_all_labels: bool) -> None:
+        """`needs_all_labels`: nodes that lack a label of a constraint are the worst; if not, they are not counted."""
+        self._columns = [column for column in columns if needs_all_labels or column[0].in_domain]
+        self._needs_all = needs_all_labels
+
+    def scores(self, nodes: Sequence[NodeInfo]) -> list[int]:
+        if not self._columns:
+            return [MOST] * len(nodes)
+        slots = [node.slot for node in nodes]
+        # What a node's score goes by: for each constraint the count on it, or the domain it is in, or None.
+        views: list[list[Hashable]] = []
+        for tally, by_node, _ in self._columns:
+            domain, on_node = tally.domain, tally.on_node
+            if by_node:
+                views.append([on_node[slot] if domain[slot] is not None else None for slot in slots])
+            else:
+                views.append([domain[slot] for slot in slots])
+        keys: list[tuple[Hashable, ...]] = list(zip(*views, strict=True))
+        table = self._table(keys)
+        return [table[key] for key in keys]
+
+    def _table(self, keys: list[tuple[Hashable, ...]]) -> dict[tuple[Hashable, ...], int]:
+        """The score of each different key."""
+        different = set(keys)
+        ignored = {key for key in different if self._needs_all and None in key}
+        counted = [key for key in different if key not in ignored]
+        in_all = sum([key not in ignored for key in keys]) if ignored else len(keys)
+        weights = []
+        for at, (_, by_node, _) in enumerate(self._columns):
+            size = in_all if by_node else len({key[at] for key in counted})
+            weights.append(log(size + 2))
+        raw = {key: self._raw(key, weights) for key in counted}
+        least, most = min(raw.values(), default=0), max(raw.values(), default=0)
+        scores = {key: MOST * (most + least - value) // most if most else MOST for key, value in raw.items()}
+        return {**scores, **dict.fromkeys(ignored, 0)}
+
+    def _raw(self, key: tuple[Hashable, ...], weights: list[float]) -> int:
+        """The worse, the larger."""
+        total = 0.0
+        for part, weight, (tally, by_node, max_skew) in zip(key, weights, self._columns, strict=True):
+            if part is not None:
+                count = part if by_node else tally.in_domain.get(str(part), 0)
+                assert isinstance(count, int)
+                total += count * weight + (max_skew - 1)
+        return floor(total + 0.5)
+
+    def score(self, node: NodeInfo) -> int:
+        return self.scores([node])[0]

@@ -1,0 +1,1 @@
+"""The plugins VolumeBinding, VolumeRestrictions and VolumeZone."""

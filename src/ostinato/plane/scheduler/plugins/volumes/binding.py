@@ -1,0 +1,240 @@
+"""VolumeBinding: a Pod goes where its volumes are; those that wait for it are found, or made, where it goes.
+
+- A claim that is bound allows the nodes that its volume allows.
+- A claim whose class waits for the first consumer allows nodes on which a free volume suits it, or one can be made.
+  When the Pod has got its node, the volume is promised to the claim, or the claim is told the node; the Pod is bound
+  once the claim is.
+- Any other claim must be bound before the Pod is looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from ostinato.api.gvk import NamespacedName
+from ostinato.client.patching import MergePatch
+from ostinato.controllers.runnable import Surroundings
+from ostinato.kinds.core_v1 import PersistentVolume, PersistentVolumeClaim
+from ostinato.kinds.storage_v1 import StorageClass
+from ostinato.plane.placement.volume_matching import (
+    SELECTED_NODE,
+    best_volume,
+    can_be_made,
+    class_of,
+    is_bound,
+    is_reachable,
+    requested,
+    waits_for_consumer,
+)
+from ostinato.plane.scheduler.api_writes import FIELD_MANAGER
+from ostinato.plane.scheduler.cache.node_info import NodeInfo
+from ostinato.plane.scheduler.framework.events import CLAIM, CLASS, NODE, VOLUME, Action, Hint
+from ostinato.plane.scheduler.framework.interface import Cycle, Filter, Plugin
+from ostinato.plane.scheduler.framework.status import Status, unresolvable
+from ostinato.plane.scheduler.plugins.volumes.restrictions import is_its_claim
+
+_NAME: Final = "VolumeBinding"
+_ELSEWHERE: Final = "node(s) didn't match PersistentVolume's node affinity"
+_NONE_LEFT: Final = "node(s) didn't find available persistent volumes to bind"
+_GONE: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+_UNBOUND: Final = unresolvable(_NAME, "pod has unbound immediate PersistentVolumeClaims")
+_PATIENCE: Final = 600.0  # seconds for claims to be bound
+_BETWEEN_LOOKS: Final = 1.0
+
+
+class VolumesNotBound(Exception):  # noqa: N818 - what is the matter
+    """The claims of a Pod were not bound in time, or to something else."""
+
+
+class _Plan(msgspec.Struct):
+    """What is to be done for a Pod on a node."""
+
+    bind: list[tuple[PersistentVolumeClaim, PersistentVolume]] = []
+    provision: list[PersistentVolumeClaim] = []
+
+
+class VolumeBinding(Plugin):
+    name = _NAME
+
+    def __init__(self) -> None:
+        self._promised: dict[str, str] = {}  # uid of the claim, by the volume that it is to have
+        self._told: dict[str, str] = {}  # node, by the uid of the claim that is to be told
+
+    def filter(self, cycle: Cycle) -> Filter | Status | None:
+        pod = cycle.pod
+        names = pod.claims if pod.spec.volumes else []
+        if not names:
+            return None
+        bound: list[PersistentVolumeClaim] = []
+        waiting: list[PersistentVolumeClaim] = []
+        for name in names:
+            claim = cycle.objects.get(PersistentVolumeClaim, name, pod.namespace)
+            why = _why_not(cycle, name, claim)
+            if why or claim is None:
+                return unresolvable(_NAME, why)
+            if is_bound(claim):
+                bound.append(claim)
+            elif waits_for_consumer(_class(cycle, claim)) and not claim.spec.volume_name:
+                waiting.append(claim)
+            else:
+                return _UNBOUND
+        waiting.sort(key=requested)
+        return _Filter(self, cycle, bound, waiting)
+
+    def hints(self) -> Sequence[Hint]:
+        return (
+            Hint(CLAIM, Action.ADD | Action.UPDATE, is_its_claim),
+            Hint(VOLUME, Action.ADD | Action.UPDATE),
+            Hint(CLASS, Action.ADD | Action.UPDATE),
+            Hint(NODE, Action.ADD | Action.NODE_LABEL),
+        )
+
+    def plan(self, cycle: Cycle, waiting: Sequence[PersistentVolumeClaim], node: NodeInfo) -> _Plan | None:
+        """What would have to be done for the claims that wait; None if the node will not do."""
+        plan = _Plan(bind=[], provision=[])
+        taken: dict[str, object] = {**self._promised}
+        for claim in waiting:
+            told = self._told.get(claim.metadata.uid) or claim.metadata.annotations.get(SELECTED_NODE)
+            if told and told != node.name:
+                return None
+            volume = None if told else best_volume(claim, cycle.objects.all(PersistentVolume), node, taken)
+            if volume is not None:
+                taken[volume.metadata.name] = claim
+                plan.bind.append((claim, volume))
+            elif can_be_made(_class(cycle, claim), node):
+                plan.provision.append(claim)
+            else:
+                return None
+        return plan
+
+    def reserve(self, cycle: Cycle, node: NodeInfo) -> None:
+        plan = _plan_for(cycle, node)
+        if plan is not None:
+            self._promised.update({volume.metadata.name: claim.metadata.uid for claim, volume in plan.bind})
+            self._told.update({claim.metadata.uid: node.name for claim in plan.provision})
+
+    def unreserve(self, cycle: Cycle, node: NodeInfo) -> None:
+        plan = _plan_for(cycle, node)
+        if plan is not None:
+            for _, volume in plan.bind:
+                self._promised.pop(volume.metadata.name, None)
+            for claim in plan.provision:
+                self._told.pop(claim.metadata.uid, None)
+
+    async def pre_bind(self, cycle: Cycle, node: NodeInfo, surroundings: Surroundings) -> None:
+        plan = _plan_for(cycle, node)
+        if plan is None or not (plan.bind or plan.provision):
+            return
+        client, clock = surroundings.client, surroundings.world.clock
+        for claim, volume in plan.bind:
+            change = MergePatch(_promise(claim, volume))
+            await client.patch(PersistentVolume, volume.metadata.name, change, field_manager=FIELD_MANAGER)
+        for claim in plan.provision:
+            told = {"metadata": {"uid": claim.metadata.uid, "annotations": {SELECTED_NODE: node.name}}}
+            await client.patch(PersistentVolumeClaim, _key(claim), MergePatch(told), field_manager=FIELD_MANAGER)
+        until = clock.monotonic() + _PATIENCE
+        claims = [*(claim for claim, _ in plan.bind), *plan.provision]
+        while not self._are_bound(cycle, claims, plan, node):
+            if clock.monotonic() >= until:
+                raise VolumesNotBound("binding volumes: context deadline exceeded")
+            await clock.sleep(_BETWEEN_LOOKS)
+        self.unreserve(cycle, node)
+
+    def _are_bound(self, cycle: Cycle, claims: Sequence[PersistentVolumeClaim], plan: _Plan, node: NodeInfo) -> bool:
+        for claim in claims:
+            now = cycle.objects.get(PersistentVolumeClaim, claim.metadata.name, claim.metadata.namespace)
+            if now is None or now.metadata.uid != claim.metadata.uid:
+                raise VolumesNotBound(
+                    f'failed to check binding: persistentvolumeclaim "{claim.metadata.name}" not found'
+                )
+            if is_bound(now):
+                continue
+            seen = int(now.metadata.resource_version) > int(claim.metadata.resource_version)
+            if seen and claim in plan.provision and now.metadata.annotations.get(SELECTED_NODE) != node.name:
+                raise VolumesNotBound(f'provisioning failed for PVC "{claim.metadata.name}"')
+            return False
+        return True
+
+
+class _Filter(Filter):
+    plugin = _NAME
+
+    def __init__(
+        self,
+        plugin: VolumeBinding,
+        cycle: Cycle,
+        bound: list[PersistentVolumeClaim],
+        waiting: list[PersistentVolumeClaim],
+    ) -> None:
+        self._plugin = plugin
+        self._cycle = cycle
+        self._waiting = waiting
+        self._volumes = [cycle.objects.get(PersistentVolume, claim.spec.volume_name or "") for claim in bound]
+        self._plans: dict[str, _Plan] = {}
+        cycle.notes[_NAME] = self._plans
+
+    def check(self, node: NodeInfo) -> Status | None:
+        reasons = []
+        present = [volume for volume in self._volumes if volume is not None]
+        if not all(is_reachable(volume, node) for volume in present):
+            reasons.append(_ELSEWHERE)
+        if self._waiting:
+            plan = self._plugin.plan(self._cycle, self._waiting, node)
+            if plan is None:
+                reasons.append(_NONE_LEFT)
+            else:
+                self._plans[node.name] = plan
+        if len(present) < len(self._volumes):
+            reasons.append(_GONE)
+        return unresolvable(_NAME, *reasons) if reasons else None
+
+
+def _why_not(cycle: Cycle, name: str, claim: PersistentVolumeClaim | None) -> str:
+    """Why a Pod cannot have a claim, whatever the node; "" if it can."""
+    pod = cycle.pod
+    ephemeral = any(each.ephemeral is not None and name == f"{pod.name}-{each.name}" for each in pod.spec.volumes)
+    if claim is None:
+        if ephemeral:
+            return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
+        return f'persistentvolumeclaim "{name}" not found'
+    if claim.status.phase == "Lost":
+        volume = claim.spec.volume_name or ""
+        return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{volume}"'
+    if claim.metadata.deletion_timestamp is not None:
+        return f'persistentvolumeclaim "{name}" is being deleted'
+    if ephemeral and all(owner.uid != pod.uid for owner in claim.metadata.owner_references):
+        return f"PVC {pod.namespace}/{name} was not created for pod {pod.namespace}/{pod.name} (pod is not owner)"
+    return ""
+
+
+def _class(cycle: Cycle, claim: PersistentVolumeClaim) -> StorageClass | None:
+    name = class_of(claim)
+    return cycle.objects.get(StorageClass, name) if name else None
+
+
+def _plan_for(cycle: Cycle, node: NodeInfo) -> _Plan | None:
+    plans: dict[str, _Plan] = cycle.notes.get(_NAME, {})
+    return plans.get(node.name)
+
+
+def _key(claim: PersistentVolumeClaim) -> NamespacedName:
+    return NamespacedName(claim.metadata.namespace, claim.metadata.name)
+
+
+def _promise(claim: PersistentVolumeClaim, volume: PersistentVolume) -> dict[str, object]:
+    """The change that gives a volume to a claim, if it is still what it was."""
+    reference = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "namespace": claim.metadata.namespace,
+        "name": claim.metadata.name,
+        "uid": claim.metadata.uid,
+        "resourceVersion": claim.metadata.resource_version,
+    }
+    metadata: dict[str, object] = {"resourceVersion": volume.metadata.resource_version}
+    if volume.spec.claim_ref is None:
+        metadata["annotations"] = {"pv.kubernetes.io/bound-by-controller": "yes"}
+    return {"metadata": metadata, "spec": {"claimRef": reference}}

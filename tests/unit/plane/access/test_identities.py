@@ -1,0 +1,113 @@
+"""No part of a plane is an administrator: each has an identity, and each identity rights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ostinato.client.transport.protocol import Request
+from ostinato.manager import Manager
+from ostinato.plane import scheduler
+from ostinato.plane.access import identities, roles
+from ostinato.plane.controllers import CONTROLLERS, Options, add_controllers
+from ostinato.plane.network import services
+from ostinato.server.controllers.bootstrap import _table
+from ostinato.server.core import Server
+from ostinato.server.in_process.transport import InProcessTransport
+from ostinato.server.store.log_memory import MemoryLog
+from ostinato.world import Simulation
+
+
+def parts(tmp_path: Path) -> list[str]:
+    """The names of all that a plane may run."""
+    options = Options(ca_certificate=tmp_path / "ca.crt", ca_key=tmp_path / "ca.key", volumes=tmp_path)
+    (tmp_path / "ca.crt").write_text("")
+    (tmp_path / "ca.key").write_text("")
+    manager = Manager(connect=lambda _: InProcessTransport(Server(Simulation(seed=1), MemoryLog())))
+    add_controllers(manager, options)
+    scheduler.add_to(manager)
+    services.add_to(manager, tmp_path)
+    return [each.name for each in manager.runnables]
+
+
+def test_every_part_of_a_plane_has_an_identity(tmp_path: Path) -> None:
+    names = parts(tmp_path)
+    assert len(names) >= len(CONTROLLERS)
+    for name in names:
+        user, groups = identities.as_user(identities.of_runnable(name) or identities.MANAGER)
+        assert user.startswith("system:")
+        assert "system:masters" not in groups
+
+
+def test_every_service_account_of_a_controller_is_bound_to_a_role(tmp_path: Path) -> None:
+    bound = {
+        subject["name"]
+        for each in _table()
+        if each["kind"] in ("ClusterRoleBinding", "RoleBinding")
+        for subject in each.get("subjects", ())
+        if subject["kind"] == "ServiceAccount"
+    }
+    prefix = "system:serviceaccount:kube-system:"
+    accounts = {identities.of_runnable(name) for name in parts(tmp_path)}
+    own = {each.removeprefix(prefix) for each in accounts if each.startswith(prefix)}
+    assert own - bound <= {"default-storage-class"}
+    assert roles.RULES.keys() <= own
+
+
+def test_what_is_granted_beyond_the_roles_of_kubernetes_is_to_patch_what_may_be_updated() -> None:
+    """Everything else is named here, so that it does not grow unseen."""
+    known = {each["metadata"]["name"]: each for each in _table() if each["kind"] == "ClusterRole"}
+    others: set[tuple[str, str, str]] = set()
+    for account, rules in roles.RULES.items():
+        shipped = known.get(f"system:controller:{account}", {}).get("rules", ())
+        for rule in rules:
+            for resource in rule.resources:
+                may_update = any(
+                    "update" in each["verbs"]
+                    and rule.api_groups[0] in each["apiGroups"]
+                    and resource in each["resources"]
+                    for each in shipped
+                )
+                if rule.verbs != ["patch"] or not may_update:
+                    others.add((account, ",".join(rule.verbs), resource))
+    assert others == {
+        ("certificate-controller", "approve", "signers"),
+        ("certificate-controller", "get", "nodes"),
+        ("default-storage-class", "create", "storageclasses"),
+        ("legacy-service-account-token-cleaner", "get", "secrets"),
+        ("legacy-service-account-token-cleaner", "get", "serviceaccounts"),
+        ("legacy-service-account-token-cleaner", "list", "pods"),
+        ("root-ca-cert-publisher", "get", "configmaps"),
+        ("service-account-controller", "get", "serviceaccounts"),
+        ("validatingadmissionpolicy-status-controller", "list", "customresourcedefinitions"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("identity", "method", "path"),
+    [
+        ("deployment-controller", "GET", "/api/v1/namespaces/kube-system/secrets"),
+        ("deployment-controller", "DELETE", "/api/v1/namespaces/default"),
+        ("replicaset-controller", "POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"),
+        ("job-controller", "GET", "/api/v1/nodes/n1"),
+        ("root-ca-cert-publisher", "GET", "/api/v1/namespaces/kube-system/configmaps/other"),
+    ],
+)
+def test_a_controller_that_is_taken_over_reaches_no_further_than_its_role(
+    identity: str, method: str, path: str
+) -> None:
+    world = Simulation(seed=1)
+
+    async def main() -> int:
+        server = Server(world, MemoryLog())
+        await server.start()
+        user, groups = identities.as_user(f"system:serviceaccount:kube-system:{identity}")
+        transport = InProcessTransport(server, user=(user, groups))
+        answer = await transport.request(Request(method, path, body=b"{}" if method == "POST" else b""))
+        code = answer.status
+        await transport.close()
+        await server.close()
+        return code
+
+    assert world.run(main()) == 403

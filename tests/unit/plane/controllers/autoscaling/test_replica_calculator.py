@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from ostinato.api.codec import from_dict
+from ostinato.plane.controllers.autoscaling.metrics_client import MetricsError, Sample, total
+from ostinato.plane.controllers.autoscaling.replica_calculator import (
+    Groups,
+    MeasuredPod,
+    Tolerance,
+    by_ratio,
+    by_share,
+    by_utilization,
+    by_value,
+    grouped,
+    requests,
+)
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def text(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def pod(
+    name: str = "a",
+    *,
+    phase: str = "Running",
+    ready: bool = True,
+    started: timedelta = timedelta(hours=1),
+    since: timedelta = timedelta(hours=1),
+    **spec: Any,
+) -> MeasuredPod:
+    """A Pod that started so long ago, and has been ready, or not, for so long."""
+    condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": text(NOW - since)}
+    status = {"phase": phase, "startTime": text(NOW - started), "conditions": [condition]}
+    return from_dict(MeasuredPod, {"metadata": {"name": name}, "spec": spec, "status": status})
+
+
+def samples(*values: int) -> dict[str, Sample]:
+    return {name: Sample(value) for name, value in zip("abcdefgh", values, strict=False)}
+
+
+def groups(ready: int, *, unready: str = "", missing: str = "", ignored: str = "") -> Groups:
+    return Groups(ready, frozenset(unready), frozenset(missing), frozenset(ignored))
+
+
+@pytest.mark.parametrize(
+    ("found", "values", "expected"),
+    [
+        ([pod("a"), pod("b")], (1, 1), groups(2)),
+        ([pod("a"), pod("b")], (1,), groups(1, missing="b")),
+        ([pod("a", phase="Failed"), pod("b")], (1, 1), groups(1, ignored="a")),
+        ([pod("a", phase="Pending")], (1,), groups(0, unready="a")),
+    ],
+)
+def test_pods_are_told_apart(found: list[MeasuredPod], values: tuple[int, ...], expected: Groups) -> None:
+    assert grouped(found, samples(*values), "cpu", NOW) == expected
+
+
+@pytest.mark.parametrize(
+    ("found", "age", "is_unready"),
+    [
+        (pod(started=timedelta(minutes=2), since=timedelta(minutes=1)), 0, False),
+        (pod(started=timedelta(minutes=2), since=timedelta(seconds=10)), 0, True),  # its window began before
+        (pod(started=timedelta(minutes=2), since=timedelta(minutes=1), ready=False), 0, True),
+        (pod(started=timedelta(hours=1), since=timedelta(minutes=1), ready=False), 0, False),  # it was ready once
+        (pod(started=timedelta(hours=1), since=timedelta(hours=1), ready=False), 0, True),  # it never was
+    ],
+)
+def test_the_cpu_of_a_pod_that_starts_does_not_count(found: MeasuredPod, age: int, *, is_unready: bool) -> None:
+    sample = Sample(1, NOW - timedelta(seconds=age), timedelta(seconds=30))
+    assert grouped([found], {"a": sample}, "cpu", NOW).unready == frozenset("a" if is_unready else "")
+    assert grouped([found], {"a": sample}, "memory", NOW).unready == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("values", "found", "expected"),
+    [
+        ((50, 50), groups(2), 2),
+        ((54, 54), groups(2), 2),  # nearly
+        ((100, 100), groups(2), 4),
+        ((60, 90), groups(2), 3),
+        ((10, 10, 10), groups(3), 1),
+        ((100, 100), groups(2, missing="c"), 4),  # the third as if it used nothing
+        ((10, 10), groups(2, missing="c"), 3),  # the third as if it used all that it may: 120/300
+        ((100, 100), groups(2, unready="c"), 4),
+        ((60, 60), groups(2, unready="c"), 3),  # with a third that uses nothing it would be less than now
+    ],
+)
+def test_as_many_as_bring_use_to_a_share_of_what_was_asked_for(
+    values: tuple[int, ...], found: Groups, expected: int
+) -> None:
+    asked = dict.fromkeys("abcdefgh", 100)
+    current = len(values) + len(found.missing) + len(found.unready)
+    assert by_utilization(current, 50, samples(*values), asked, found, Tolerance()).replicas == expected
+
+
+def test_use_is_told_in_percent_and_on_average() -> None:
+    found = by_utilization(2, 50, samples(30, 70), {"a": 100, "b": 100}, groups(2), Tolerance())
+    assert (found.utilization, found.average, found.replicas) == (50, 50, 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "found", "expected"),
+    [
+        ((100, 100), groups(2), 2),
+        ((200, 200), groups(2), 4),
+        ((20, 20, 20), groups(3), 1),
+        ((40, 40), groups(2, missing="c"), 2),  # the third as if it used what it should
+        ((200, 200), groups(2, missing="c"), 4),
+    ],
+)
+def test_as_many_as_bring_use_to_an_amount_for_each(values: tuple[int, ...], found: Groups, expected: int) -> None:
+    current = len(values) + len(found.missing)
+    assert by_value(current, 100, samples(*values), found, Tolerance()).replicas == expected
+
+
+def test_without_samples_of_pods_that_count_nothing_can_be_said() -> None:
+    with pytest.raises(MetricsError, match="did not receive metrics for targeted pods"):
+        by_value(1, 100, samples(1), groups(0, unready="a"), Tolerance())
+    with pytest.raises(MetricsError, match="no metrics returned matched known pods"):
+        by_utilization(1, 50, samples(1), {}, groups(1), Tolerance())
+
+
+def test_a_tolerance_of_its_own_in_each_direction() -> None:
+    tolerance = Tolerance(down=0.5, up=0.0)
+    assert by_value(2, 100, samples(60, 60), groups(2), tolerance).replicas == 2
+    assert by_value(2, 100, samples(101, 101), groups(2), tolerance).replicas == 3
+
+
+@pytest.mark.parametrize(
+    ("current", "ratio", "ready", "expected"),
+    [(2, 1.05, 2, 2), (2, 2.0, 2, 4), (3, 2.0, 2, 4), (4, 0.4, 4, 2), (0, 2.5, 0, 3), (1, 1e30, 9, 2**31 - 1)],
+)
+def test_as_many_as_bring_one_value_to_its_target(current: int, ratio: float, ready: int, expected: int) -> None:
+    assert by_ratio(current, ratio, ready, Tolerance()) == expected
+
+
+@pytest.mark.parametrize(
+    ("current", "value", "expected"), [(2, 200, (2, 100)), (2, 450, (5, 225)), (4, 100, (1, 25)), (0, 100, (1, 100))]
+)
+def test_as_many_as_have_a_share_of_one_value(current: int, value: int, expected: tuple[int, int]) -> None:
+    found = by_share(current, value, 100, Tolerance())
+    assert (found.replicas, found.average) == expected
+
+
+def test_what_a_pod_asks_for_is_that_of_its_containers_and_sidecars_or_its_own() -> None:
+    def container(name: str, cpu: str, **more: Any) -> dict[str, Any]:
+        return {"name": name, "resources": {"requests": {"cpu": cpu}}, **more}
+
+    inits = [container("once", "9"), container("sidecar", "50m", restartPolicy="Always")]
+    found = pod(containers=[container("app", "100m"), container("other", "25m")], initContainers=inits)
+    assert requests([found], "cpu", "") == {"a": 175}
+    assert requests([found], "cpu", "other") == {"a": 25}
+    whole = pod(containers=[{"name": "app"}], resources={"requests": {"cpu": "2"}})
+    assert requests([whole], "cpu", "") == {"a": 2000}
+    with pytest.raises(MetricsError, match="container none not found in Pod a"):
+        requests([found], "cpu", "none")
+    with pytest.raises(MetricsError, match="missing request for memory in container app of Pod a"):
+        requests([found], "memory", "")
+
+
+def test_a_sum_stops_at_64_bits() -> None:
+    assert total([2**63 - 1, 5]) == 2**63 - 1
+    assert total([1, 2]) == 3

@@ -1,0 +1,105 @@
+"""Pod garbage: which Pods go, and when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.unit.plane.stage import Stage, on_stage
+
+from ostinato.client import MergePatch
+from ostinato.kinds.core_v1 import Node, Pod, ServiceAccount
+from ostinato.plane.controllers.garbage.pod_gc import collect
+
+GARBAGE = ("pod-garbage-collector-controller", "serviceaccount-controller")
+
+
+async def begun(stage: Stage) -> None:
+    await stage.until(lambda: stage.client.get(ServiceAccount, "default", missing=None))
+    await stage.client.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node"}})
+
+
+async def bound(stage: Stage, name: str, node: str = "node", *finalizers: str) -> None:
+    meta = {"name": name, "namespace": "default", "finalizers": list(finalizers)}
+    spec = {"containers": [{"name": "a", "image": "a"}], "nodeName": node}
+    await stage.client.create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+
+
+async def names(stage: Stage) -> list[str]:
+    return sorted(each.metadata.name for each in await stage.client.list(Pod))
+
+
+def test_pods_of_a_node_that_is_gone_go_after_a_while_and_count_as_disrupted() -> None:
+    async def play(stage: Stage) -> None:
+        await begun(stage)
+        await bound(stage, "here")
+        await bound(stage, "there", "gone", "a.b/hold")
+        await stage.world.clock.sleep(35)
+        assert (await stage.client.get(Pod, "there")).metadata.deletion_timestamp is None
+        await stage.world.clock.sleep(30)
+        pod = await stage.client.get(Pod, "there")
+        assert pod.metadata.deletion_timestamp is not None
+        assert pod.status.phase == "Failed"
+        told = {each.type: (each.status, each.reason, each.message) for each in pod.status.conditions}
+        assert told["DisruptionTarget"] == ("True", "DeletionByPodGC", "PodGC: node no longer exists")
+        assert await names(stage) == ["here", "there"]
+
+    on_stage(play, *GARBAGE)
+
+
+def test_pods_of_a_node_that_comes_back_in_time_stay() -> None:
+    async def play(stage: Stage) -> None:
+        await begun(stage)
+        await bound(stage, "here")
+        await stage.client.delete(Node, "node")
+        await stage.world.clock.sleep(30)
+        await stage.client.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node"}})
+        await stage.world.clock.sleep(300)
+        assert await names(stage) == ["here"]
+
+    on_stage(play, *GARBAGE)
+
+
+def test_pods_that_end_on_a_node_out_of_service_go_at_once_and_others_do_not() -> None:
+    async def play(stage: Stage) -> None:
+        await begun(stage)
+        await stage.client.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "other"}})
+        taint = {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}
+        await stage.client.patch(Node, "node", MergePatch({"spec": {"taints": [taint]}}))
+        for name, node in (("a", "node"), ("b", "node"), ("c", "other")):
+            await bound(stage, name, node)
+        for name in ("a", "c"):
+            await stage.client.delete(Pod, name)
+        await stage.world.clock.sleep(25)
+        assert await names(stage) == ["b", "c"]
+
+    on_stage(play, *GARBAGE)
+
+
+def test_the_oldest_of_too_many_pods_that_have_ended_go_evicted_ones_first() -> None:
+    async def play(stage: Stage) -> None:
+        await begun(stage)
+        for number in range(6):
+            await bound(stage, f"p{number}")
+            await stage.world.clock.sleep(1)
+            status: dict[str, Any] = {"phase": "Succeeded" if number != 4 else "Failed"}
+            if number == 4:
+                status["reason"] = "Evicted"
+            if number != 5:
+                await stage.set_pod_status(await stage.client.get(Pod, f"p{number}"), **status)
+        stage.run(lambda manager: collect(manager, most_ended=2))
+        await stage.settle()
+        assert await names(stage) == ["p2", "p3", "p5"]
+
+    on_stage(play, GARBAGE[1])
+
+
+def test_at_rest_nothing_is_written() -> None:
+    async def play(stage: Stage) -> None:
+        await begun(stage)
+        await bound(stage, "here")
+        await stage.settle()
+        before = stage.version
+        await stage.world.clock.sleep(600)
+        assert stage.version == before
+
+    on_stage(play, *GARBAGE)

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ostinato.api.codec import from_dict
+from ostinato.api.gvk import NamespacedName
+from ostinato.kinds.apps_v1 import DaemonSet
+from ostinato.plane.controllers.workloads.daemonset.backoff import FailureBackoff
+from ostinato.plane.controllers.workloads.daemonset.placement import Fit, Placement
+from ostinato.plane.controllers.workloads.daemonset.pods import Daemon
+from ostinato.plane.controllers.workloads.daemonset.rollout import (
+    Judge,
+    Work,
+    additions,
+    on_node,
+    replacements,
+    surge,
+    unavailable,
+)
+from ostinato.plane.placement.taints import Taint
+from ostinato.world import Simulation
+
+
+def pod(text: str) -> Daemon:
+    """Of words: its name, and `new`, `ready`, `going`; what is not said is not so."""
+    name, *words = text.split()
+    return Daemon(
+        key=NamespacedName("default", name),
+        uid=name,
+        labels={"new": str("new" in words)},
+        created="",
+        node="n",
+        is_bound=True,
+        is_going="going" in words,
+        phase="Running",
+        ready_since=None,
+        is_ready="ready" in words,
+    )
+
+
+JUDGE = Judge(is_updated=lambda each: each.labels["new"] == "True", is_available=lambda each: each.is_ready)
+
+
+def told(work: Work) -> tuple[list[str], list[str]]:
+    return work.nodes, [each.key.name for each in work.pods]
+
+
+@pytest.mark.parametrize(
+    ("fit", "pods", "surging", "expected"),
+    [
+        (Fit.RUN, None, False, (["n"], [])),
+        (Fit.STAY, None, False, ([], [])),
+        (Fit.LEAVE, None, False, ([], [])),
+        (Fit.RUN, ["a"], False, ([], [])),
+        (Fit.RUN, ["a going"], False, ([], [])),  # it is waited for
+        (Fit.RUN, ["a going"], True, (["n"], [])),
+        (Fit.STAY, ["a going"], True, ([], [])),
+        (Fit.RUN, ["b", "a", "c"], False, ([], ["b", "c"])),
+        (Fit.LEAVE, ["a", "b going"], False, ([], ["a"])),
+        (Fit.RUN, ["a ready", "b new"], True, ([], [])),  # the old one until the new one is there
+        (Fit.RUN, ["a ready", "b new ready"], True, ([], ["a"])),
+        (Fit.RUN, ["a", "b new"], True, ([], ["a"])),
+        (Fit.RUN, ["a ready", "b ready", "c new"], True, ([], ["b"])),
+    ],
+)
+def test_what_is_to_be_done_on_a_node(
+    fit: Fit, pods: list[str] | None, expected: tuple[list[str], list[str]], *, surging: bool
+) -> None:
+    found = None if pods is None else [pod(each) for each in pods]
+    assert told(on_node("n", fit, found, JUDGE, surging=surging)) == expected
+
+
+def placed(**nodes: list[str]) -> dict[str, list[Daemon]]:
+    return {name: [pod(each) for each in pods] for name, pods in nodes.items()}
+
+
+@pytest.mark.parametrize(
+    ("on", "allowed", "expected"),
+    [
+        (placed(x=["a ready"], y=["b ready"], z=["c ready"]), 1, ["a"]),
+        (placed(x=["a ready"], y=["b ready"], z=["c ready"]), 2, ["a", "b"]),
+        (placed(x=["a ready"], y=["b new"]), 1, []),
+        (placed(x=["a ready"], y=["b new ready"]), 1, ["a"]),
+        (placed(x=["a ready"], y=["b"]), 1, ["b"]),  # it is of no use anyway
+        (placed(x=["a ready"], y=[]), 1, []),
+        (placed(x=["a ready"], y=["b going"]), 1, []),
+        (placed(x=["a ready"], y=["b ready", "c ready"]), 1, []),
+        (placed(x=["a new ready"], y=["b new ready"]), 1, []),
+    ],
+)
+def test_as_many_old_pods_go_as_may_be_missing(on: dict[str, list[Daemon]], allowed: int, expected: list[str]) -> None:
+    assert told(replacements(on, JUDGE, allowed)) == ([], expected)
+
+
+@pytest.mark.parametrize(
+    ("on", "allowed", "expected"),
+    [
+        (placed(x=["a ready"], y=["b ready"]), 1, (["x"], [])),
+        (placed(x=["a ready"], y=["b ready"]), 2, (["x", "y"], [])),
+        (placed(x=["a ready", "c new"], y=["b ready"]), 1, ([], [])),
+        (placed(x=["a ready", "c new ready"], y=["b ready"]), 1, (["y"], ["a"])),
+        (placed(x=["a"], y=["b ready"]), 1, (["x", "y"], [])),  # where nothing works anything may be made
+        (placed(x=["a ready"], away=["b ready"]), 1, (["x"], ["b"])),
+        (placed(x=[], away=["b ready"]), 1, ([], [])),  # it is the only one that works
+        (placed(away=["b"]), 1, ([], ["b"])),
+    ],
+)
+def test_as_many_new_pods_come_beside_old_ones_as_may_be_too_many(
+    on: dict[str, list[Daemon]], allowed: int, expected: tuple[list[str], list[str]]
+) -> None:
+    fits = {"x": Fit.RUN, "y": Fit.RUN, "away": Fit.STAY}
+    desired = sum(fits[node] is Fit.RUN for node in on)
+    assert told(additions(on, fits, JUDGE, allowed, desired)) == expected
+
+
+def daemonset(*, strategy: dict[str, Any] | None = None, **pod_spec: Any) -> DaemonSet:
+    template = {"spec": {"containers": [], **pod_spec}}
+    spec = {"selector": {}, "template": template, "updateStrategy": strategy or {"type": "RollingUpdate"}}
+    return from_dict(DaemonSet, {"metadata": {"name": "agent"}, "spec": spec})
+
+
+@pytest.mark.parametrize(
+    ("rolling", "expected"),
+    [
+        ({"maxUnavailable": 1}, (0, 1)),
+        ({"maxUnavailable": "25%"}, (0, 3)),
+        ({"maxSurge": "1%", "maxUnavailable": 0}, (1, 0)),
+        ({"maxSurge": 3, "maxUnavailable": 0}, (3, 0)),
+    ],
+)
+def test_percentages_are_of_the_nodes_and_rounded_up(rolling: dict[str, Any], expected: tuple[int, int]) -> None:
+    owner = daemonset(strategy={"type": "RollingUpdate", "rollingUpdate": rolling})
+    assert (surge(owner, 10), unavailable(owner, 10)) == expected
+    assert surge(daemonset(strategy={"type": "OnDelete"}), 10) == 0
+
+
+def _required(*expressions: dict[str, Any]) -> dict[str, Any]:
+    terms = [{"matchExpressions": list(expressions)}]
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "taints", "expected"),
+    [
+        ({}, [], Fit.RUN),
+        ({"nodeName": "n"}, [], Fit.RUN),
+        ({"nodeName": "m"}, [], Fit.LEAVE),
+        ({"nodeSelector": {"zone": "1"}}, [], Fit.RUN),
+        ({"nodeSelector": {"zone": "2"}}, [], Fit.LEAVE),
+        ({"affinity": _required({"key": "zone", "operator": "In", "values": ["1", "2"]})}, [], Fit.RUN),
+        ({"affinity": _required({"key": "zone", "operator": "Gt", "values": ["1"]})}, [], Fit.LEAVE),
+        ({}, [("x", "y", "NoSchedule")], Fit.STAY),
+        ({}, [("x", "y", "PreferNoSchedule")], Fit.RUN),
+        ({}, [("x", "y", "NoExecute")], Fit.LEAVE),
+        ({}, [("node.kubernetes.io/unreachable", "", "NoExecute")], Fit.RUN),
+        ({}, [("node.kubernetes.io/unreachable", "", "NoSchedule")], Fit.STAY),
+        ({}, [("node.kubernetes.io/network-unavailable", "", "NoSchedule")], Fit.STAY),
+        ({"hostNetwork": True}, [("node.kubernetes.io/network-unavailable", "", "NoSchedule")], Fit.RUN),
+        ({"tolerations": [{"operator": "Exists"}]}, [("x", "y", "NoExecute")], Fit.RUN),
+        ({"tolerations": [{"key": "x", "value": "z"}]}, [("x", "y", "NoSchedule")], Fit.STAY),
+    ],
+)
+def test_where_pods_belong(spec: dict[str, Any], taints: list[tuple[str, str, str]], expected: Fit) -> None:
+    found = [Taint(key=key, value=value, effect=effect) for key, value, effect in taints]
+    assert Placement(daemonset(**spec)).fit("n", {"zone": "1"}, found) is expected
+
+
+def test_a_node_where_daemons_fail_is_left_alone_for_longer_and_longer_and_then_forgiven() -> None:
+    world = Simulation(seed=1)
+
+    async def play() -> None:
+        clock = world.clock
+        failures = FailureBackoff(clock)
+        assert failures.wait("n") == 0.0
+        assert failures.wait("n") == 1.0
+        assert failures.wait("m") == 0.0
+        waits = []
+        for _ in range(12):
+            wait = failures.wait("n")
+            waits.append(wait)
+            await clock.sleep(wait)
+            assert failures.wait("n") == 0.0
+        assert waits == [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 900.0, 900.0]
+        await clock.sleep(1801)
+        assert failures.wait("n") == 0.0
+        assert failures.wait("n") == 1.0
+
+    world.run(play())

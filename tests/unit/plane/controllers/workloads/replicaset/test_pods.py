@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from tests.unit.plane.controllers.workloads.replicaset.test_replicaset import a_pod
+from tests.unit.plane.stage import Stage, on_stage
+
+from ostinato.cache import Entry
+from ostinato.client import MergePatch
+from ostinato.kinds.core_v1 import Pod
+from ostinato.manager import Manager
+from ostinato.plane.controllers.workloads.replicaset.pods import Glance, Glances, glance
+from ostinato.plane.objects.pod_state import PodState
+
+SINCE = "2026-01-01T12:00:00Z"
+
+
+class _Data(msgspec.Struct):
+    """As much of an entry as a glance needs."""
+
+    data: bytes
+
+
+@pytest.mark.parametrize(
+    ("status", "answer"),
+    [
+        ({}, Glance(finished=False, ready=False)),
+        ({"phase": "Pending", "conditions": None}, Glance(finished=False, ready=False)),
+        ({"phase": "Failed"}, Glance(finished=True, ready=False)),
+        ({"phase": "Succeeded"}, Glance(finished=True, ready=False)),
+        (
+            {"phase": "Running", "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": SINCE}]},
+            Glance(finished=False, ready=True, ready_since=SINCE),
+        ),
+        (
+            {"phase": "Running", "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": SINCE}]},
+            Glance(finished=False, ready=False),
+        ),
+    ],
+)
+def test_a_glance_sees_what_counts(status: dict[str, Any], answer: Glance) -> None:
+    document = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"x": []}, "status": status}
+    assert glance(_Data(msgspec.json.encode(document))) == answer  # type: ignore[arg-type]
+
+
+def test_each_state_of_a_pod_is_looked_at_once_and_a_pod_that_is_gone_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def play(stage: Stage) -> None:
+        looks = 0
+
+        def counting(entry: Entry) -> Glance:
+            nonlocal looks
+            looks += 1
+            return glance(entry)
+
+        monkeypatch.setattr("ostinato.plane.controllers.workloads.replicaset.pods.glance", counting)
+
+        def watching(manager: Manager) -> None:
+            manager.build("watching").watch_for(PodState).complete(lambda request: None)
+
+        pods = stage.run(watching).informers.of(PodState).store
+        await stage.client.create(a_pod("a"))
+        await stage.settle()
+        glances = Glances()
+        [entry] = pods.entries()
+        assert glances.at(entry) == glances.at(entry)
+        assert looks == 1
+        await stage.client.patch(Pod, "a", MergePatch({"status": {"phase": "Failed"}}), subresource="status")
+        await stage.settle()
+        [entry] = pods.entries()
+        assert glances.at(entry).finished
+        assert (looks, len(glances)) == (2, 1)
+        glances.forget(entry)
+        assert len(glances) == 0
+
+    on_stage(play)

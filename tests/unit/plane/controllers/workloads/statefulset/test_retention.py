@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ostinato.api.codec import from_dict
+from ostinato.api.meta import OwnerReference
+from ostinato.api.owners import controller_reference_to
+from ostinato.kinds.apps_v1 import StatefulSet
+from ostinato.plane.controllers.workloads.statefulset.pods import split
+from ostinato.plane.controllers.workloads.statefulset.retention import is_right, is_taken, made_right, owner_wanted
+from ostinato.plane.objects.pod_state import PodState
+
+KEPT, GONE = "Retain", "Delete"
+
+
+def owner(when_deleted: str, when_scaled: str) -> StatefulSet:
+    policy = {"whenDeleted": when_deleted, "whenScaled": when_scaled}
+    spec: dict[str, Any] = {
+        "selector": {},
+        "template": {"spec": {"containers": []}},
+        "persistentVolumeClaimRetentionPolicy": policy,
+    }
+    return from_dict(StatefulSet, {"metadata": {"name": "db", "uid": "set"}, "spec": spec})
+
+
+POD = from_dict(PodState, {"metadata": {"name": "db-1", "uid": "pod"}})
+OTHER = from_dict(PodState, {"metadata": {"name": "other", "uid": "other"}})
+FORMER = from_dict(PodState, {"metadata": {"name": "db-1", "uid": "before"}})
+
+
+def references(*owners: Any) -> list[OwnerReference]:
+    return [controller_reference_to(each) for each in owners]
+
+
+@pytest.mark.parametrize(
+    ("when_deleted", "when_scaled", "stays", "condemned"),
+    [(KEPT, KEPT, None, None), (GONE, KEPT, "set", "set"), (KEPT, GONE, None, "pod"), (GONE, GONE, "set", "pod")],
+)
+def test_whose_a_claim_is(when_deleted: str, when_scaled: str, stays: str | None, condemned: str | None) -> None:
+    given = owner(when_deleted, when_scaled)
+    for wanted, is_condemned in ((stays, False), (condemned, True)):
+        assert owner_wanted(given, is_condemned=is_condemned) == wanted
+        made = made_right([], given, POD, is_condemned=is_condemned)
+        assert [each.uid for each in made] == ([] if wanted is None else [wanted])
+        assert is_right(made, given, POD, is_condemned=is_condemned)
+        wrong = references(POD if wanted == "set" else given)
+        assert not is_right(wrong, given, POD, is_condemned=is_condemned)
+        assert made_right(wrong, given, POD, is_condemned=is_condemned) == made
+
+
+def test_a_claim_of_a_former_pod_is_not_touched() -> None:
+    assert is_right(references(FORMER), owner(GONE, GONE), POD, is_condemned=False)
+
+
+def test_a_claim_that_another_manages_is_only_let_go() -> None:
+    given = owner(GONE, KEPT)
+    assert is_taken(references(OTHER), given, POD)
+    assert is_right(references(OTHER), given, POD, is_condemned=False)
+    both = [*references(OTHER), *references(given)]
+    assert not is_right(both, given, POD, is_condemned=False)
+    assert [each.uid for each in made_right(both, given, POD, is_condemned=False)] == ["other"]
+    assert not is_taken(references(OTHER), owner(KEPT, KEPT), POD)
+
+
+def test_an_owner_that_does_not_manage_is_made_to() -> None:
+    given = owner(GONE, KEPT)
+    (plain,) = references(given)
+    plain.controller = None
+    assert not is_right([plain], given, POD, is_condemned=False)
+    (made,) = made_right([plain], given, POD, is_condemned=False)
+    assert made.controller
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("db-0", ("db", 0)),
+        ("a-b-12", ("a-b", 12)),
+        ("db", ("", -1)),
+        ("db-x", ("", -1)),
+        ("db-2147483647", ("db", 2147483647)),
+        ("db-2147483648", ("db", -1)),
+        ("db-99999999999999999999", ("db", -1)),
+    ],
+)
+def test_the_name_of_a_pod_says_whose_it_is_and_which(name: str, expected: tuple[str, int]) -> None:
+    assert split(name) == expected

@@ -1,0 +1,40 @@
+"""An annex that cannot be had; what one can do takes root, and is tested on a cluster."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+from pathlib import Path
+
+import pytest
+
+from ostinato.plane.network.services import netns as module
+from ostinato.plane.network.services.addresses import Unavailable
+from ostinato.plane.network.services.netns import Annex
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.EPERM, "this process may not have a network namespace: that takes root"),
+        (errno.ENOSYS, "Function not implemented"),
+    ],
+)
+def test_without_rights_no_address_can_be_had_and_it_is_not_tried_twice(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: int, words: str
+) -> None:
+    tries = []
+
+    class Refused:
+        def __init__(self) -> None:
+            tries.append(1)
+            raise OSError(number, "Function not implemented")
+
+    monkeypatch.setattr(module, "Netlink", Refused)
+    annex = Annex(tmp_path)
+    for _ in range(2):
+        with pytest.raises(Unavailable, match=words):
+            annex.take(ipaddress.ip_address("10.0.0.5"))
+    assert len(tries) == 1
+    annex.release(ipaddress.ip_address("10.0.0.5"))
+    annex.close()

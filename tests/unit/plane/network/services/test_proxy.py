@@ -1,0 +1,404 @@
+"""The proxy: real sockets, on addresses that every machine has for itself."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, TypeVar, cast
+
+import pytest
+
+from ostinato.api.gvk import NamespacedName
+from ostinato.controllers import Surroundings
+from ostinato.plane.network.netlink import Address
+from ostinato.plane.network.services import proxy as module
+from ostinato.plane.network.services import udp
+from ostinato.plane.network.services.addresses import Taken, Unavailable
+from ostinato.plane.network.services.proxy import Proxy
+from ostinato.plane.network.services.table import Answer, Backend, Frontend
+from ostinato.plane.network.services.tcp import Room
+from ostinato.world import World
+from ostinato.world.clock import RealClock
+
+P = TypeVar("P", bound=asyncio.DatagramProtocol)
+WEB, OTHER = NamespacedName("default", "web"), NamespacedName("default", "other")
+
+
+class FakeNetwork:
+    """Addresses of 127.0.0.0/8, which all lead here."""
+
+    def __init__(self) -> None:
+        self.taken: set[str] = set()
+        self.refusals: dict[str, Exception] = {}
+        self.closed = False
+
+    def take(self, address: Address) -> None:
+        if (refusal := self.refusals.get(str(address))) is not None:
+            raise refusal
+        assert str(address) not in self.taken
+        self.taken.add(str(address))
+
+    def release(self, address: Address) -> None:
+        self.taken.remove(str(address))
+
+    def socket(self, kind: int, address: Address) -> socket.socket:
+        assert address.version == 4
+        return socket.socket(socket.AF_INET, kind)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Cast:
+    def __init__(self, proxy: Proxy, network: FakeNetwork) -> None:
+        self.proxy = proxy
+        self.network = network
+
+
+@asynccontextmanager
+async def proxying() -> AsyncIterator[Cast]:
+    world, network = World.real(), FakeNetwork()
+    proxy = Proxy(world, network)
+    surroundings = cast("Surroundings", SimpleNamespace(world=world))
+    running = asyncio.create_task(proxy.run(surroundings))
+    await world.clock.sleep(0)  # it begins
+    try:
+        yield Cast(proxy, network)
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+        assert network.closed
+
+
+def play(act: Callable[[Cast], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        async with asyncio.timeout(20), proxying() as cast_:
+            await act(cast_)
+
+    asyncio.run(whole())
+
+
+def at(address: str, port: int, protocol: str = "TCP") -> Frontend:
+    return Frontend(protocol, ipaddress.ip_address(address), port)
+
+
+def free_port(kind: int = socket.SOCK_STREAM) -> int:
+    with socket.socket(socket.AF_INET, kind) as probe:
+        probe.bind(("127.77.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@asynccontextmanager
+async def saying(word: bytes) -> AsyncIterator[Backend]:
+    """A backend that reads all it is sent, and then answers with its word and what it read."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(word + b":" + await reader.read())
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        yield Backend("127.0.0.1", server.sockets[0].getsockname()[1])
+
+
+async def ask(frontend: Frontend, data: bytes = b"hello") -> bytes:
+    reader, writer = await asyncio.open_connection(str(frontend.address), frontend.port)
+    try:
+        writer.write(data)
+        writer.write_eof()
+        return await reader.read()
+    finally:
+        writer.close()
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    clock = RealClock()
+    while not await condition():
+        await clock.sleep(0.001)
+
+
+def test_connections_are_relayed_both_ways_and_ended_one_way_at_a_time() -> None:
+    async def act(on: Cast) -> None:
+        web = at("127.77.0.1", free_port())
+        async with saying(b"one") as one, saying(b"two") as two:
+            await on.proxy.have(WEB, {web: Answer((one, two))})
+            assert on.network.taken == {"127.77.0.1"}
+            assert {await ask(web) for _ in range(2)} == {b"one:hello", b"two:hello"}
+            long = b"x" * 3_000_000
+            assert (await ask(web, long))[4:] == long
+
+    play(act)
+
+
+def test_a_place_follows_its_table() -> None:
+    async def act(on: Cast) -> None:
+        web = at("127.77.0.1", free_port())
+        async with saying(b"one") as one, saying(b"two") as two:
+            await on.proxy.have(WEB, {web: Answer((one,))})
+            assert await ask(web) == b"one:hello"
+            await on.proxy.have(WEB, {web: Answer((two,))})
+            assert await ask(web) == b"two:hello"
+            await on.proxy.have(WEB, {web: Answer(())})
+            with pytest.raises(ConnectionRefusedError):
+                await ask(web)
+            assert on.network.taken == {"127.77.0.1"}
+            await on.proxy.have(WEB, {web: Answer((one,))})
+            assert await ask(web) == b"one:hello"
+            await on.proxy.have(WEB, {})
+            assert on.network.taken == set()
+            with pytest.raises(ConnectionRefusedError):
+                await ask(web)
+
+    play(act)
+
+
+def test_a_connection_outlives_its_endpoint_and_ends_with_its_service() -> None:
+    async def act(on: Cast) -> None:
+        web = at("127.77.0.1", free_port())
+        async with saying(b"one") as one:
+            await on.proxy.have(WEB, {web: Answer((one,))})
+            connections = [await asyncio.open_connection("127.77.0.1", web.port) for _ in range(2)]
+            for _, writer in connections:
+                writer.write(b"a")
+                await writer.drain()
+            await on.proxy.have(WEB, {web: Answer(())})
+            (first, first_writer), (second, second_writer) = connections
+            first_writer.write_eof()
+            assert await first.read() == b"one:a"
+            await on.proxy.have(WEB, {})
+            with pytest.raises(ConnectionResetError):
+                await second.read()
+            for writer in (first_writer, second_writer):
+                writer.close()
+
+    play(act)
+
+
+def test_an_endpoint_that_refuses_is_passed_over_and_if_all_do_the_client_is_reset() -> None:
+    async def act(on: Cast) -> None:
+        web, dead = at("127.77.0.1", free_port()), Backend("127.0.0.1", free_port())
+        async with saying(b"one") as one:
+            await on.proxy.have(WEB, {web: Answer((dead, one))})
+            assert [await ask(web) for _ in range(4)] == [b"one:hello"] * 4
+            await on.proxy.have(WEB, {web: Answer((dead,))})
+            with pytest.raises(ConnectionResetError):
+                await ask(web)
+
+    play(act)
+
+
+def test_there_are_only_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "Room", lambda: Room(1))
+
+    async def act(on: Cast) -> None:
+        web = at("127.77.0.1", free_port())
+        async with saying(b"one") as one:
+            await on.proxy.have(WEB, {web: Answer((one,))})
+            reader, writer = await asyncio.open_connection("127.77.0.1", web.port)
+            with pytest.raises(ConnectionResetError):
+                await ask(web)
+            writer.write_eof()
+            assert await reader.read() == b"one:"
+            writer.close()
+
+            async def answered() -> bool:
+                try:
+                    return await ask(web) == b"one:hello"
+                except ConnectionResetError:
+                    return False
+
+            await until(answered)
+
+    play(act)
+
+
+def test_a_service_is_no_backend_of_another() -> None:
+    async def act(on: Cast) -> None:
+        web, other = at("127.77.0.1", free_port()), at("127.77.0.2", free_port())
+        async with saying(b"one") as one:
+            await on.proxy.have(WEB, {web: Answer((one,))})
+            await on.proxy.have(OTHER, {other: Answer((Backend("127.77.0.1", web.port),))})
+            with pytest.raises(ConnectionRefusedError):
+                await ask(other)
+
+    play(act)
+
+
+def test_what_cannot_be_had_is_said_once_and_had_when_it_is_free(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "AGAIN", 0.01)
+
+    async def act(on: Cast) -> None:
+        on.network.refusals["127.77.0.1"] = Taken("another process on this machine serves 127.77.0.1")
+        web, node_port = at("127.77.0.1", free_port()), at("0.0.0.0", free_port())
+        async with saying(b"one") as one:
+            await on.proxy.have(WEB, {web: Answer((one,)), node_port: Answer((one,))})
+            assert await ask(at("127.0.0.1", node_port.port)) == b"one:hello"
+            assert on.network.taken == set()
+            await on.proxy.have(WEB, {web: Answer((one,)), node_port: Answer((one,))})
+            (record,) = [each for each in caplog.records if each.levelno == logging.WARNING]
+            why = "another process on this machine serves 127.77.0.1"
+            assert record.getMessage() == f"Service default/web does not answer at 127.77.0.1 on this machine: {why}"
+            on.network.refusals.clear()
+
+            async def answered() -> bool:
+                try:
+                    return await ask(web) == b"one:hello"
+                except ConnectionRefusedError:
+                    return False
+
+            await until(answered)
+
+    play(act)
+
+
+def test_that_no_address_can_be_had_is_said_once_for_all(caplog: pytest.LogCaptureFixture) -> None:
+    async def act(on: Cast) -> None:
+        for number in (1, 2):
+            on.network.refusals[f"127.77.0.{number}"] = Unavailable("that takes root")
+        await on.proxy.have(WEB, {at("127.77.0.1", 80): Answer(())})
+        await on.proxy.have(OTHER, {at("127.77.0.2", 80): Answer(())})
+        assert [record.getMessage() for record in caplog.records] == [
+            "Services answer on this machine at node ports alone: that takes root"
+        ]
+
+    play(act)
+
+
+def test_a_port_that_is_in_use_is_said_and_listened_on_when_it_is_free(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "AGAIN", 0.01)
+
+    async def act(on: Cast) -> None:
+        with socket.create_server(("127.77.0.1", 0)) as somebody:
+            web = at("127.77.0.1", int(somebody.getsockname()[1]))
+            async with saying(b"one") as one:
+                await on.proxy.have(WEB, {web: Answer((one,))})
+                assert "cannot be listened on: Address already in use" in caplog.text
+                somebody.close()
+
+                async def answered() -> bool:
+                    try:
+                        return await ask(web) == b"one:hello"
+                    except OSError:
+                        return False
+
+                await until(answered)
+
+    play(act)
+
+
+def test_of_two_services_that_want_a_place_the_first_has_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "AGAIN", 0.01)
+
+    async def act(on: Cast) -> None:
+        web = at("127.77.0.1", free_port())
+        async with saying(b"one") as one, saying(b"two") as two:
+            await on.proxy.have(WEB, {web: Answer((one,))})
+            await on.proxy.have(OTHER, {web: Answer((two,))})
+            assert await ask(web) == b"one:hello"
+            assert f"Service default/other: {web} is that of Service default/web" in caplog.text
+            await on.proxy.have(WEB, {})
+
+            async def answered() -> bool:
+                try:
+                    return await ask(web) == b"two:hello"
+                except ConnectionRefusedError:
+                    return False
+
+            await until(answered)
+
+    play(act)
+
+
+class Echo(asyncio.DatagramProtocol):
+    """A backend that answers each datagram with its word and what came."""
+
+    def __init__(self, word: bytes) -> None:
+        self._word = word
+        self.clients: set[Any] = set()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.DatagramTransport", transport)
+
+    def datagram_received(self, data: bytes, address: Any) -> None:
+        self.clients.add(address)
+        self._transport.sendto(self._word + b":" + data, address)
+
+
+class Asker(asyncio.DatagramProtocol):
+    def __init__(self) -> None:
+        self.answers: asyncio.Queue[bytes] = asyncio.Queue()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.DatagramTransport", transport)
+
+    def datagram_received(self, data: bytes, address: Any) -> None:
+        self.answers.put_nowait(data)
+
+    async def ask(self, data: bytes) -> bytes:
+        self._transport.sendto(data)
+        return await self.answers.get()
+
+
+def test_datagrams_of_a_client_go_to_one_endpoint_while_that_is_there() -> None:
+    async def act(on: Cast) -> None:
+        loop = asyncio.get_running_loop()
+        dns = at("127.77.0.1", free_port(socket.SOCK_DGRAM), "UDP")
+        async with AsyncExitStack() as stack:
+
+            async def endpoint(protocol: P, **where: Any) -> tuple[P, int]:
+                transport, _ = await loop.create_datagram_endpoint(lambda: protocol, **where)
+                stack.callback(transport.close)
+                return protocol, transport.get_extra_info("sockname")[1]
+
+            echoes = [await endpoint(Echo(word), local_addr=("127.0.0.1", 0)) for word in (b"one", b"two")]
+            backends = [Backend("127.0.0.1", port) for _, port in echoes]
+            await on.proxy.have(WEB, {dns: Answer(tuple(backends))})
+            askers = [(await endpoint(Asker(), remote_addr=("127.77.0.1", dns.port)))[0] for _ in range(2)]
+            answers = [[await asker.ask(b"q") for _ in range(3)] for asker in askers]
+            assert sorted(answers) == [[b"one:q"] * 3, [b"two:q"] * 3]
+            assert [len(echo.clients) for echo, _ in echoes] == [1, 1]
+            await on.proxy.have(WEB, {dns: Answer((backends[1],))})
+            assert [await asker.ask(b"r") for asker in askers] == [b"two:r"] * 2
+
+    play(act)
+
+
+def test_a_flow_that_is_silent_is_forgotten_and_of_very_many_the_most_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(udp, "_FLOWS", 2)
+    monkeypatch.setattr(udp, "_SILENCE", 0.05)
+
+    async def act(on: Cast) -> None:
+        loop = asyncio.get_running_loop()
+        dns = at("127.77.0.1", free_port(socket.SOCK_DGRAM), "UDP")
+        async with AsyncExitStack() as stack:
+            transport, echo = await loop.create_datagram_endpoint(lambda: Echo(b"one"), local_addr=("127.0.0.1", 0))
+            stack.callback(transport.close)
+            backend = Backend("127.0.0.1", transport.get_extra_info("sockname")[1])
+            await on.proxy.have(WEB, {dns: Answer((backend,))})
+            place = on.proxy._places[dns].listener
+            assert isinstance(place, udp.UdpListener)
+            for _ in range(3):
+                transport, asker = await loop.create_datagram_endpoint(Asker, remote_addr=("127.77.0.1", dns.port))
+                stack.callback(transport.close)
+                assert await asker.ask(b"q") == b"one:q"
+            assert len(echo.clients) == 3
+            assert len(place._flows) == 2
+
+            async def forgotten() -> bool:
+                return not place._flows
+
+            await until(forgotten)
+            assert await asker.ask(b"r") == b"one:r"
+
+    play(act)

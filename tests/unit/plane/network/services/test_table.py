@@ -1,0 +1,159 @@
+"""Where a Service answers, and who answers."""
+
+from __future__ import annotations
+
+import ipaddress
+
+import pytest
+
+from ostinato.api.meta import ObjectMeta
+from ostinato.kinds.core_v1 import (
+    ClientIPConfig,
+    LoadBalancerIngress,
+    LoadBalancerStatus,
+    Service,
+    ServicePort,
+    ServiceSpec,
+    ServiceStatus,
+    SessionAffinityConfig,
+)
+from ostinato.kinds.discovery_v1 import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
+from ostinato.plane.network.services.table import Backend, table_of
+
+
+def service(**spec: object) -> Service:
+    given = {"cluster_ip": "10.0.0.5", "cluster_ips": ["10.0.0.5"], "ports": [ServicePort(port=80)], **spec}
+    return Service(metadata=ObjectMeta(name="web"), spec=ServiceSpec(**given))  # type: ignore[arg-type]
+
+
+def slice_of(
+    *endpoints: Endpoint, port: int | None = 8080, name: str = "", protocol: str = "TCP", family: str = "IPv4"
+) -> EndpointSlice:
+    ports = [EndpointPort(name=name, port=port, protocol=protocol)]
+    return EndpointSlice(address_type=family, endpoints=list(endpoints), ports=ports)
+
+
+def endpoint(address: str, **conditions: bool) -> Endpoint:
+    return Endpoint(addresses=[address], conditions=EndpointConditions(**conditions) if conditions else None)
+
+
+def places(service: Service, *slices: EndpointSlice) -> dict[str, list[str]]:
+    return {
+        str(frontend): [f"{each.address}:{each.port}" for each in answer.backends]
+        for frontend, answer in table_of(service, slices).items()
+    }
+
+
+def test_endpoints_of_all_slices_answer_at_the_cluster_ip_once_each() -> None:
+    found = places(
+        service(), slice_of(endpoint("10.1.0.2"), endpoint("10.1.0.1")), slice_of(endpoint("10.1.0.2"), port=8080)
+    )
+    assert found == {"TCP 10.0.0.5:80": ["10.1.0.1:8080", "10.1.0.2:8080"]}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "answers"),
+    [
+        ({}, True),
+        ({"ready": True}, True),
+        ({"ready": False}, False),
+        ({"ready": False, "serving": True, "terminating": False}, False),
+        ({"ready": False, "serving": True, "terminating": True}, True),
+        ({"ready": False, "serving": False, "terminating": True}, False),
+    ],
+)
+def test_an_endpoint_answers_by_its_conditions(conditions: dict[str, bool], answers: bool) -> None:
+    found = places(service(), slice_of(endpoint("10.1.0.1", **conditions)))
+    assert found == {"TCP 10.0.0.5:80": ["10.1.0.1:8080"] if answers else []}
+
+
+def test_an_endpoint_that_ends_does_not_answer_beside_one_that_is_ready() -> None:
+    ending = endpoint("10.1.0.1", ready=False, serving=True, terminating=True)
+    assert places(service(), slice_of(ending, endpoint("10.1.0.2", ready=True))) == {
+        "TCP 10.0.0.5:80": ["10.1.0.2:8080"]
+    }
+
+
+def test_ports_go_by_name_and_protocol() -> None:
+    wanted = service(ports=[ServicePort(name="web", port=80), ServicePort(name="dns", port=53, protocol="UDP")])
+    found = places(
+        wanted,
+        slice_of(endpoint("10.1.0.1"), name="web"),
+        slice_of(endpoint("10.1.0.2"), name="dns", port=5353, protocol="UDP"),
+        slice_of(endpoint("10.1.0.3"), name="dns", port=5354),
+        slice_of(endpoint("10.1.0.4"), name="web", port=None),
+    )
+    assert found == {"TCP 10.0.0.5:80": ["10.1.0.1:8080"], "UDP 10.0.0.5:53": ["10.1.0.2:5353"]}
+
+
+def test_families_are_kept_apart() -> None:
+    wanted = service(
+        cluster_ips=["10.0.0.5", "fd00::5"],
+        ip_families=["IPv4", "IPv6"],
+        type="NodePort",
+        ports=[ServicePort(port=80, node_port=30080)],
+    )
+    found = places(
+        wanted,
+        slice_of(endpoint("10.1.0.1")),
+        slice_of(endpoint("fd01::1"), family="IPv6"),
+        slice_of(Endpoint(addresses=["example.dev"]), family="FQDN"),
+    )
+    assert found == {
+        "TCP 10.0.0.5:80": ["10.1.0.1:8080"],
+        "TCP [fd00::5]:80": ["fd01::1:8080"],
+        "TCP 0.0.0.0:30080": ["10.1.0.1:8080"],
+        "TCP [::]:30080": ["fd01::1:8080"],
+    }
+
+
+def test_external_addresses_answer_but_for_public_ones() -> None:
+    wanted = service(external_ips=["10.9.0.1", "8.8.8.8"])
+    ingress = [
+        LoadBalancerIngress(ip="10.9.0.2"),
+        LoadBalancerIngress(ip="10.9.0.3", ip_mode="Proxy"),
+        LoadBalancerIngress(hostname="example.dev"),
+    ]
+    wanted.status = ServiceStatus(load_balancer=LoadBalancerStatus(ingress=ingress))
+    assert sorted(places(wanted)) == ["TCP 10.0.0.5:80", "TCP 10.9.0.1:80", "TCP 10.9.0.2:80"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"type": "ExternalName", "external_name": "example.dev", "external_ips": ["10.9.0.1"]},
+        {"cluster_ip": "None", "cluster_ips": ["None"]},
+        {"cluster_ip": "", "cluster_ips": []},
+        {"ports": [ServicePort(port=80, protocol="SCTP")]},
+        {"ports": []},
+    ],
+    ids=["external name", "headless", "no address yet", "a protocol that is not relayed", "no port"],
+)
+def test_there_is_no_place_where_nothing_can_answer(spec: dict[str, object]) -> None:
+    assert places(service(**spec), slice_of(endpoint("10.1.0.1"))) == {}
+
+
+@pytest.mark.parametrize(
+    ("spec", "seconds"),
+    [
+        ({}, None),
+        ({"session_affinity": "None"}, None),
+        ({"session_affinity": "ClientIP"}, 10_800.0),
+        (
+            {
+                "session_affinity": "ClientIP",
+                "session_affinity_config": SessionAffinityConfig(client_ip=ClientIPConfig(timeout_seconds=7)),
+            },
+            7.0,
+        ),
+    ],
+)
+def test_clients_stay_as_long_as_the_service_says(spec: dict[str, object], seconds: float | None) -> None:
+    (answer,) = table_of(service(**spec), [slice_of(endpoint("10.1.0.1"))]).values()
+    assert answer.sticky == seconds
+    assert answer.backends == (Backend("10.1.0.1", 8080),)
+
+
+def test_a_frontend_tells_its_address() -> None:
+    (frontend,) = table_of(service(), [])
+    assert (frontend.protocol, frontend.address, frontend.port) == ("TCP", ipaddress.ip_address("10.0.0.5"), 80)

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from typing import Any
+
+from tests.unit.plane.stage import Stage, on_stage
+
+from ostinato.api.codec import from_dict
+from ostinato.api.owners import controller_reference_to
+from ostinato.client import MergePatch
+from ostinato.controllers import Request
+from ostinato.kinds.apps_v1 import StatefulSet
+from ostinato.kinds.core_v1 import Pod
+from ostinato.plane.objects.pod_state import PodState
+from ostinato.plane.ownership.event_handler import ForClaimants
+
+
+def statefulset(name: str, **selector: str) -> StatefulSet:
+    spec: dict[str, Any] = {
+        "serviceName": name,
+        "selector": {"matchLabels": selector},
+        "template": {"metadata": {"labels": selector}, "spec": {"containers": [{"name": "a", "image": "a:1"}]}},
+    }
+    return from_dict(StatefulSet, {"metadata": {"name": name}, "spec": spec})
+
+
+def pod(name: str, **labels: str) -> Pod:
+    spec = {"containers": [{"name": "a", "image": "a:1"}]}
+    return from_dict(Pod, {"metadata": {"name": name, "labels": labels}, "spec": spec})
+
+
+class Asked:
+    """A controller of StatefulSets that only notes whom it was asked about."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._names: list[str] = []
+        stage.run(
+            lambda manager: (
+                manager.build("asked")
+                .watches(StatefulSet, map_to=lambda _: None)
+                .watches(PodState, handler=ForClaimants(StatefulSet))
+                .complete(self)
+            )
+        )
+
+    async def reconcile(self, request: Request) -> None:
+        self._names.append(request.name)
+
+    async def names(self, stage: Stage) -> list[str]:
+        """Whom, since it was last looked at."""
+        await stage.settle()
+        found, self._names = sorted(set(self._names)), []
+        return found
+
+
+def test_a_pod_is_the_matter_of_its_controller_alone() -> None:
+    async def play(stage: Stage) -> None:
+        one = await stage.client.create(statefulset("one", app="web"))
+        await stage.client.create(statefulset("two", app="web"))
+        asked = Asked(stage)
+        mine = pod("a", app="web")
+        mine.metadata.owner_references = [controller_reference_to(one)]
+        await stage.client.create(mine)
+        assert await asked.names(stage) == ["one"]
+        await stage.client.patch(Pod, "a", MergePatch({"metadata": {"annotations": {"x": "y"}}}))
+        assert await asked.names(stage) == ["one"]
+        await stage.client.delete(Pod, "a", grace_period=0)
+        assert await asked.names(stage) == ["one"]
+
+    on_stage(play)
+
+
+def test_a_pod_of_another_kind_of_controller_is_nobodys_matter() -> None:
+    async def play(stage: Stage) -> None:
+        await stage.client.create(statefulset("one", app="web"))
+        owner = await stage.client.create(pod("owner"))
+        asked = Asked(stage)
+        other = pod("a", app="web")
+        other.metadata.owner_references = [controller_reference_to(owner)]
+        await stage.client.create(other)
+        assert await asked.names(stage) == []
+
+    on_stage(play)
+
+
+def test_an_orphan_is_the_matter_of_all_that_select_it_when_it_comes_or_its_labels_change() -> None:
+    async def play(stage: Stage) -> None:
+        await stage.client.create(statefulset("one", app="web"))
+        await stage.client.create(statefulset("two", app="web"))
+        await stage.client.create(statefulset("three", app="db"))
+        asked = Asked(stage)
+        await stage.client.create(pod("a", app="web"))
+        assert await asked.names(stage) == ["one", "two"]
+        await stage.client.patch(Pod, "a", MergePatch({"metadata": {"annotations": {"x": "y"}}}))
+        assert await asked.names(stage) == []
+        await stage.client.patch(Pod, "a", MergePatch({"metadata": {"labels": {"app": "db"}}}))
+        assert await asked.names(stage) == ["three"]
+        await stage.client.delete(Pod, "a", grace_period=0)
+        assert await asked.names(stage) == []
+
+    on_stage(play)
+
+
+def test_a_pod_that_is_let_go_is_of_interest_to_its_old_controller_and_to_those_who_select_it() -> None:
+    async def play(stage: Stage) -> None:
+        one = await stage.client.create(statefulset("one", app="web"))
+        await stage.client.create(statefulset("two", app="db"))
+        asked = Asked(stage)
+        mine = pod("a", app="db")
+        mine.metadata.owner_references = [controller_reference_to(one)]
+        await stage.client.create(mine)
+        assert await asked.names(stage) == ["one"]
+        await stage.client.patch(Pod, "a", MergePatch({"metadata": {"ownerReferences": None}}))
+        assert await asked.names(stage) == ["one", "two"]
+
+    on_stage(play)

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.plane.scheduler.board import Board, Json, node, pod
+
+from ostinato.plane.scheduler import Weighted, filter_by
+from ostinato.plane.scheduler.framework.runtime import NoFit, _wanted
+
+
+@pytest.mark.parametrize(
+    ("nodes", "percentage", "wanted"),
+    [
+        (1, 0, 1),
+        (99, 0, 99),
+        (100, 0, 100),
+        (500, 0, 230),
+        (1000, 0, 420),
+        (5000, 0, 500),
+        (6000, 0, 300),
+        (10000, 0, 500),
+        (1000, 10, 100),
+        (1000, 100, 1000),
+    ],
+)
+def test_the_more_nodes_there_are_the_smaller_a_part_is_looked_at(nodes: int, percentage: int, wanted: int) -> None:
+    assert _wanted(nodes, percentage) == wanted
+
+
+def test_searches_begin_where_the_last_one_ended_so_that_every_node_has_its_turn() -> None:
+    board = Board(*[node(f"n{number}", labels={"number": str(number)}) for number in range(300)])
+    chosen = {board.place(pod(f"p{number}", cpu="100m")) for number in range(300)}
+    assert len(chosen) > 280  # far more than one search looks at
+
+
+def test_there_is_no_answer_without_nodes() -> None:
+    assert Board().try_(pod()) is None
+
+
+def test_own_filters_are_asked_with_the_pod_and_the_node_and_their_words_are_told() -> None:
+    fridays = filter_by("fridays", lambda info, where: "not on fridays" if where.name != info.name else None)
+    board = Board(node("a"), node("b"), plugins=(Weighted(fridays),))
+    assert board.where(pod("b")) == "b"
+    assert board.message(pod("c")) == (
+        "0/2 nodes are available: 2 not on fridays. no new claims to deallocate, preemption: 0/2 nodes are available: "
+        "2 Preemption is not helpful for scheduling."
+    )
+
+
+def test_the_plugins_that_refused_are_told() -> None:
+    board = Board(node("a", unschedulable=True), node("b", cpu="1"))
+    found = board.try_(pod(cpu="2"))
+    assert isinstance(found, NoFit)
+    assert found.diagnosis.plugins == {"NodeUnschedulable", "NodeResourcesFit"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "nodes"),
+    [
+        ({"nodeSelector": {"zone": "x"}}, {"nodeSelector": {"zone": "y"}}, ("a", "b")),
+        ({"cpu": "1"}, {"cpu": "4"}, ("a", "b")),
+        ({}, {"tolerations": [{"operator": "Exists"}], "nodeSelector": {"zone": "y"}}, ("a", "b")),
+        ({"cpu": "1"}, {"cpu": "1", "overhead": {"cpu": "3"}}, ("a", "b")),
+    ],
+)
+def test_pods_that_differ_do_not_share_what_is_known(one: Json, other: Json, nodes: tuple[str, str]) -> None:
+    taint = {"key": "soft", "effect": "PreferNoSchedule"}
+    board = Board(node("a", cpu="2", labels={"zone": "x"}), node("b", cpu="8", labels={"zone": "y"}, taints=[taint]))
+    for _ in range(2):
+        assert (board.where(pod(**one)), board.where(pod(**other))) == nodes
+
+
+Step = tuple[str, int, int]
+_steps = st.lists(
+    st.tuples(
+        st.sampled_from(["place", "remove", "cordon", "free", "grow", "drop"]), st.integers(0, 5), st.integers(0, 2)
+    ),
+    max_size=25,
+)
+_SHAPES = (
+    {"cpu": "1"},
+    {"cpu": "500m", "labels": {"app": "web"}},
+    {
+        "labels": {"app": "db"},
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "zone",
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app": "db"}},
+            }
+        ],
+        "affinity": {
+            "podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
+                ]
+            }
+        },
+    },
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(_steps)
+def test_what_is_remembered_of_nodes_is_what_a_fresh_look_would_tell(steps: list[Step]) -> None:
+    board = Board()
+    made = {f"n{number}": node(f"n{number}", cpu="3", labels={"zone": f"z{number % 2}"}) for number in range(6)}
+    board.put_nodes(*made.values())
+    placed: list[str] = []
+    for number, (action, which, shape) in enumerate(steps):
+        name = f"n{which}"
+        if action == "place":
+            info = board.framework.schedule(board.read(pod(f"p{number}", **_SHAPES[shape])))
+            if info is not None and not isinstance(info, NoFit):
+                board.snapshot.put_pod(info.cycle.pod.on(info.node.name))
+                placed.append(info.cycle.pod.uid)
+        elif action == "remove" and placed:
+            board.snapshot.remove_pod(placed.pop(which % len(placed)))
+        elif action == "drop":
+            board.snapshot.remove_node(name)
+        elif action in ("cordon", "free", "grow"):
+            made[name] = node(
+                name,
+                cpu="5" if action == "grow" else "3",
+                labels={"zone": f"z{which % 2}"},
+                unschedulable=action == "cordon",
+            )
+            board.put_nodes(made[name])
+    for shape in _SHAPES:
+        given_pod = pod("probe", **shape)
+        found = board.try_(given_pod)
+        fits = board.fits(given_pod)
+        if found is None:
+            assert not board.snapshot.nodes
+        elif isinstance(found, NoFit):
+            assert fits == set()
+            told = {name: list(status.reasons) for name, status in found.diagnosis.statuses.items()}
+            assert told == board.reasons(given_pod)
+        else:
+            assert found.node.name in fits
+        fresh = Board(*[made[each.name] for each in board.snapshot.nodes])
+        for each in board.snapshot.nodes:
+            for info in each.pods.values():
+                fresh.snapshot.put_pod(info)
+        assert fresh.reasons(given_pod) == board.reasons(given_pod)

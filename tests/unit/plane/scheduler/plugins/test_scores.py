@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from tests.unit.plane.scheduler.board import Board, Json, node, pod
+
+from ostinato.kinds.apps_v1 import ReplicaSet
+from ostinato.kinds.core_v1 import Namespace, Service
+from ostinato.plane.placement.resources import Resources
+from ostinato.plane.scheduler import Weighted, score_by
+from ostinato.plane.scheduler.framework.runtime import InvalidScore
+from ostinato.plane.scheduler.plugins.resources.balanced_allocation import evenness
+
+SOFT = {"key": "soft", "effect": "PreferNoSchedule"}
+
+
+def test_the_emptier_node_is_taken() -> None:
+    board = Board(node("small", cpu="2", memory="4Gi"), node("large", cpu="16", memory="32Gi"))
+    assert board.where(pod(cpu="1500m", memory="1Gi")) == "large"
+
+
+def test_pods_that_ask_for_nothing_spread_all_the_same() -> None:
+    board = Board(*[node(name, cpu="4", memory="8Gi") for name in "abcd"])
+    assert Counter(board.place(pod(f"p{number}")) for number in range(8)) == dict.fromkeys("abcd", 2)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "memory", "score"), [(0, 0, 100), (500, 500, 100), (500, 0, 75), (1000, 0, 50), (2000, 0, 50), (0, 300, 85)]
+)
+def test_evenness_is_less_the_more_the_shares_differ(cpu: int, memory: int, score: int) -> None:
+    assert evenness(cpu, memory, Resources(cpu=1000, memory=1000)) == score
+
+
+def test_a_node_is_better_if_the_pod_evens_its_use_out() -> None:
+    board = Board(node("cpu", cpu="10", memory="10Gi"), node("memory", cpu="10", memory="10Gi"))
+    board.put(pod("one", cpu="4", memory="1Gi"), "cpu")
+    board.put(pod("two", cpu="1", memory="4Gi"), "memory")
+    assert board.where(pod(cpu="2", memory="100Mi")) == "memory"
+    assert board.where(pod(cpu="100m", memory="2Gi")) == "cpu"
+
+
+def test_nodes_with_taints_to_be_avoided_are_avoided() -> None:
+    board = Board(node("soft", cpu="64", memory="256Gi", taints=[SOFT]), node("plain", cpu="2", memory="4Gi"))
+    assert board.where(pod(cpu="1")) == "plain"
+    assert board.where(pod(cpu="1", tolerations=[{"key": "soft", "operator": "Exists"}])) == "soft"
+    assert board.where(pod(cpu="1", tolerations=[{"key": "soft", "operator": "Exists", "effect": "NoSchedule"}])) == (
+        "plain"
+    )
+
+
+def test_a_taint_that_comes_later_counts_for_pods_of_a_known_shape() -> None:
+    board = Board(node("a", cpu="64", memory="256Gi"), node("b", cpu="2", memory="4Gi"))
+    assert board.where(pod(cpu="1")) == "a"
+    board.put_nodes(node("a", cpu="64", memory="256Gi", taints=[SOFT]))
+    assert board.where(pod(cpu="1")) == "b"
+
+
+def prefer(weight: int, key: str, value: str) -> Json:
+    term = {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}
+    return {"weight": weight, "preference": term}
+
+
+def test_nodes_that_a_pod_prefers_are_preferred_by_weight() -> None:
+    board = Board(node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"}), node("c"))
+
+    def wanted(*preferred: Json) -> Json:
+        return pod(affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": list(preferred)}})
+
+    assert board.where(wanted(prefer(1, "zone", "y"))) == "b"
+    assert board.where(wanted(prefer(1, "zone", "y"), prefer(50, "zone", "x"))) == "a"
+
+
+def rather(which: str, weight: int, labels: Json) -> Json:
+    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": labels}}
+    preferred = [{"weight": weight, "podAffinityTerm": term}]
+    return {which: {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+
+
+def test_a_pod_rather_goes_near_its_friends_and_far_from_others() -> None:
+    board = Board(node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"}))
+    board.put(pod("db", labels={"app": "db"}), "a")
+    assert board.where(pod(affinity=rather("podAffinity", 10, {"app": "db"}))) == "a"
+    assert board.where(pod(affinity=rather("podAntiAffinity", 10, {"app": "db"}))) == "b"
+
+
+def test_what_others_would_rather_counts_for_a_pod_that_wants_nothing() -> None:
+    board = Board(node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"}))
+    board.objects.put(Namespace, {"metadata": {"name": "default"}})
+    board.put(pod("shy", affinity=rather("podAntiAffinity", 10, {"app": "web"})), "a")
+    assert {board.where(pod(labels={"app": "web"})) for _ in range(5)} == {"b"}
+    board.put(pod("keen", affinity=rather("podAffinity", 100, {"app": "api"})), "a")
+    assert {board.where(pod(labels={"app": "api"})) for _ in range(5)} == {"a"}
+
+
+def test_a_node_that_has_the_image_is_better_the_larger_the_image() -> None:
+    large = [{"names": ["app:1"], "sizeBytes": 900 * 1024 * 1024}]
+    small = [{"names": ["app:1"], "sizeBytes": 10 * 1024 * 1024}]
+    assert {Board(node("a"), node("b", images=large)).where(pod()) for _ in range(5)} == {"b"}
+    board = Board(node("a"), node("b", images=small))
+    assert {board.where(pod()) for _ in range(20)} == {"a", "b"}
+
+
+def test_a_soft_spread_prefers_domains_with_few_pods() -> None:
+    board = Board(*[node(name, labels={"zone": zone}) for name, zone in ("ax", "bx", "cy")])
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    web = {"labels": {"app": "web"}, "topologySpreadConstraints": [constraint]}
+    placed = [board.place(pod(f"p{number}", **web)) for number in range(4)]
+    assert Counter("x" if name in "ab" else "y" for name in placed) == {"x": 2, "y": 2}
+
+
+def owned() -> Json:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}
+    return pod(labels={"app": "web"}, cpu="2", owners=[owner])
+
+
+def test_pods_of_a_replica_set_are_spread_over_nodes_though_they_do_not_ask() -> None:
+    board = Board(node("large", cpu="32", memory="128Gi"), node("small", cpu="16", memory="64Gi"))
+    board.objects.put(
+        ReplicaSet,
+        {"metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": {"matchLabels": {"app": "web"}}}},
+    )
+    assert [board.place(owned()) for _ in range(2)] == ["large", "small"]
+
+
+def test_pods_of_a_service_are_spread_over_zones_though_they_do_not_ask() -> None:
+    zone = "topology.kubernetes.io/zone"
+    board = Board(*[node(name, labels={zone: place}) for name, place in (("a", "x"), ("b", "x"), ("c", "y"))])
+    service: dict[str, Any] = {
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"selector": {"app": "web"}},
+    }
+    web = {"labels": {"app": "web"}}
+    board.put(pod("one", **web), "a")
+    board.objects.put(Service, service)
+    assert {board.where(pod("two", **web)) for _ in range(5)} == {"c"}
+
+
+def test_ties_are_broken_at_random_and_alike_in_every_run() -> None:
+    def chosen() -> list[str]:
+        board = Board(*[node(name) for name in "abcdefgh"])
+        return [board.where(pod()) for _ in range(30)]
+
+    assert len(set(chosen())) > 4
+    assert chosen() == chosen()
+
+
+def test_own_scores_count_by_their_weight() -> None:
+    def likes_b(info: Any, where: Any) -> int:
+        return 100 if where.name == "b" else 0
+
+    board = Board(node("a"), node("b"), plugins=(Weighted(score_by("likes-b", likes_b), 5),))
+    assert board.where(pod()) == "b"
+
+
+def test_a_score_out_of_bounds_is_an_error_that_names_the_plugin() -> None:
+    board = Board(node("a"), node("b"), plugins=(Weighted(score_by("wild", lambda *_: 101)),))
+    with pytest.raises(InvalidScore, match="plugin 'wild' returns an invalid score"):
+        board.where(pod())

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.unit.plane.scheduler.board import Board, Json, node, pod
+from tests.unit.plane.scheduler.plugins.test_filters import expression
+
+from ostinato.kinds.core_v1 import PersistentVolume, PersistentVolumeClaim
+from ostinato.kinds.storage_v1 import StorageClass
+
+
+def claim(name: str, **given: Any) -> Json:
+    annotations = given.pop("annotations", {})
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, **given}
+    return {"metadata": {"name": name, "namespace": "default", "annotations": annotations}, "spec": spec}
+
+
+def volume(name: str, *nodes: str, size: str = "1Gi", labels: dict[str, str] | None = None, **given: Any) -> Json:
+    spec: Json = {"capacity": {"storage": size}, "accessModes": ["ReadWriteOnce"], **given}
+    if nodes:
+        spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": [expression("kubernetes.io/hostname", "In", *nodes)]}}
+    return {"metadata": {"name": name, "labels": labels or {}}, "spec": spec, "status": {"phase": "Available"}}
+
+
+def using(*claims: str) -> Json:
+    return pod(volumes=[{"name": each, "persistentVolumeClaim": {"claimName": each}} for each in claims])
+
+
+BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
+
+
+def test_a_pod_goes_where_its_bound_volume_is() -> None:
+    board = Board(node("a"), node("b"))
+    board.objects.put(PersistentVolumeClaim, claim("data", volumeName="disk", annotations=BOUND))
+    assert board.message(using("data")) == '0/2 nodes are available: persistentvolume "disk" not found. not found'
+    board.objects.put(PersistentVolume, volume("disk", "b"))
+    assert board.reasons(using("data")) == {"a": ["node(s) didn't match PersistentVolume's node affinity"]}
+
+
+def test_a_pod_waits_for_claims_that_are_not_there_or_not_bound() -> None:
+    board = Board(node("a"))
+    assert board.message(using("data")) == (
+        '0/1 nodes are available: persistentvolumeclaim "data" not found. not found'
+    )
+    board.objects.put(PersistentVolumeClaim, claim("data"))
+    assert board.message(using("data")) == (
+        "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found"
+    )
+    ephemeral = pod(volumes=[{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}])
+    assert board.message(ephemeral) == (
+        "0/1 nodes are available: waiting for ephemeral volume controller to create the persistentvolumeclaim "
+        '"p-scratch". not found'
+    )
+
+
+def test_a_claim_that_waits_for_its_consumer_needs_a_free_volume_or_a_provisioner_on_the_node() -> None:
+    board = Board(node("a"), node("b"), node("c", labels={"zone": "x"}))
+    waiting = {"volumeBindingMode": "WaitForFirstConsumer"}
+    board.objects.put(
+        StorageClass,
+        {"metadata": {"name": "local"}, "provisioner": "kubernetes.io/no-provisioner", **waiting},
+        {
+            "metadata": {"name": "made"},
+            "provisioner": "example.com/maker",
+            "allowedTopologies": [{"matchLabelExpressions": [{"key": "zone", "values": ["x"]}]}],
+            **waiting,
+        },
+    )
+    board.objects.put(
+        PersistentVolumeClaim, claim("data", storageClassName="local"), claim("new", storageClassName="made")
+    )
+    board.objects.put(
+        PersistentVolume,
+        volume("small", "a", size="1Mi", storageClassName="local"),
+        volume("fits", "b", storageClassName="local"),
+        volume("taken", "c", storageClassName="local", claimRef={"namespace": "default", "name": "somebody"}),
+    )
+    none = ["node(s) didn't find available persistent volumes to bind"]
+    assert board.reasons(using("data")) == {"a": none, "c": none}
+    assert board.reasons(using("new")) == {"a": none, "b": none}
+
+
+def test_a_pod_goes_to_the_zone_of_its_volume() -> None:
+    zone = "topology.kubernetes.io/zone"
+    board = Board(node("a", labels={zone: "x"}), node("b", labels={zone: "y"}), node("c"))
+    board.objects.put(PersistentVolumeClaim, claim("data", volumeName="disk", annotations=BOUND))
+    board.objects.put(PersistentVolume, volume("disk", labels={zone: "y__z"}))
+    assert board.reasons(using("data")) == {"a": ["node(s) had no available volume zone"]}
+
+
+def test_a_claim_of_one_pod_alone_is_used_by_one() -> None:
+    board = Board(node("a"), node("b"))
+    board.objects.put(
+        PersistentVolumeClaim,
+        claim("data", volumeName="disk", annotations=BOUND, accessModes=["ReadWriteOncePod"]),
+    )
+    board.objects.put(PersistentVolume, volume("disk"))
+    assert board.fits(using("data")) == {"a", "b"}
+    board.put(using("data"), "a")
+    in_use = (
+        "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by "
+        "another pod"
+    )
+    assert board.reasons(using("data")) == {"a": [in_use], "b": [in_use]}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "conflict"),
+    [
+        ({"gcePersistentDisk": {"pdName": "d"}}, {"gcePersistentDisk": {"pdName": "d"}}, True),
+        (
+            {"gcePersistentDisk": {"pdName": "d", "readOnly": True}},
+            {"gcePersistentDisk": {"pdName": "d", "readOnly": True}},
+            False,
+        ),
+        ({"awsElasticBlockStore": {"volumeID": "d"}}, {"awsElasticBlockStore": {"volumeID": "d"}}, True),
+        ({"iscsi": {"iqn": "d"}}, {"iscsi": {"iqn": "e"}}, False),
+        (
+            {"rbd": {"monitors": ["m", "n"], "pool": "p", "image": "i"}},
+            {"rbd": {"monitors": ["n"], "pool": "p", "image": "i"}},
+            True,
+        ),
+    ],
+)
+def test_a_disk_is_on_a_node_once(one: Json, other: Json, conflict: bool) -> None:
+    board = Board(node("a"), node("b"))
+    board.put(pod("old", volumes=[{"name": "d", **one}]), "a")
+    reasons = board.reasons(pod(volumes=[{"name": "d", **other}]))
+    assert reasons == ({"a": ["node(s) had no available disk"]} if conflict else {})
