@@ -1,4 +1,4 @@
-"""Resources that have a body and no storage: Scales, Evictions, TokenRequests."""
+"""Resources that are decoded from a body but not stored: Scales, Evictions, TokenRequests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ostinato.server.schema import builtin
 
 
 class BodyResource(Resource):
-    """A built-in kind that is read from requests for a subresource of `gvr`, and is not stored."""
+    """A built-in kind that is the body of a subresource of `gvr`, and is not stored."""
 
     def __init__(
         self,

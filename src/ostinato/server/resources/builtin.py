@@ -1,7 +1,6 @@
 """Strategies of built-in kinds; a kind without one uses the default strategy.
 
-The module of a group is loaded when one of its kinds is first asked for: all of them together take longer than all else
-that a server does to begin.
+The package of a group is loaded when one of its kinds is first used: loading all of them would dominate the start.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.server.resources.strategy import Json, Strategy
 
-# By group: the packages, here, with `strategy.STRATEGIES` (by resource) and `table.CELLS`.
+# By group: packages with `strategy.STRATEGIES` (by resource) and `table.CELLS`.
 PACKAGES: dict[str, tuple[str, ...]] = {
     "": ("core", "events"),
     "admissionregistration.k8s.io": ("admissionregistration",),
@@ -41,7 +40,7 @@ _COMMON = Strategy()
 
 @cache
 def _strategies(group: str) -> Mapping[str, Strategy]:
-    """Those of a group, by resource."""
+    """The strategies of a group, by resource."""
     found: dict[str, Strategy] = {}
     for name in PACKAGES.get(group, ()):
         module = import_module(f"ostinato.server.resources.{name}.strategy")
@@ -51,7 +50,7 @@ def _strategies(group: str) -> Mapping[str, Strategy]:
 
 
 class Shared(NamedTuple):
-    """How a resource uses the storage of another."""
+    """A resource that uses the storage of another one."""
 
     stored_as: GroupVersionKind
     from_storage: Callable[[Json], Json]
@@ -60,7 +59,7 @@ class Shared(NamedTuple):
 
 
 def _later(package: str, name: str) -> Callable[..., Any]:
-    """A function or class of a package's `strategy`, loaded when it is first called."""
+    """Return a function that loads `name` from a package's `strategy` on its first call."""
 
     @cache
     def found() -> Callable[..., Any]:
@@ -73,7 +72,7 @@ def _later(package: str, name: str) -> Callable[..., Any]:
     return call
 
 
-# By group, version and resource: those that are not stored as they are served.
+# By group, version and resource: resources whose storage version is another one.
 SHARED: dict[tuple[str, str, str], Shared] = {
     ("events.k8s.io", "v1", "events"): Shared(
         GroupVersionKind("", "v1", "Event"),
@@ -89,7 +88,7 @@ SHARED: dict[tuple[str, str, str], Shared] = {
     ),
 }
 
-# What every answer for a deprecated kind tells, by group, version and resource.
+# Deprecation warnings, by group, version and resource.
 DEPRECATED: dict[tuple[str, str, str], tuple[str, ...]] = {
     ("", "v1", "componentstatuses"): ("v1 ComponentStatus is deprecated in v1.19+",),
     ("", "v1", "endpoints"): ("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",),

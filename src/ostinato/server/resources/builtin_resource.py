@@ -1,7 +1,7 @@
 """Built-in resources, from the discovery document and the strategies of their group.
 
-Most servers are asked for few of the kinds that there are, so what a kind needs is loaded when it is first asked for:
-its strategy with all validation, its field managers, its rows of tables.
+Most servers use few of the built-in kinds. What a kind needs (strategy and validation, field managers, Table rows) is
+loaded on its first use.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class BuiltinResource(Resource):
     def __init__(
         self, group: str, version: str, raw: dict[str, Any], columns: dict[str, Any], index: Index, world: World
     ) -> None:
-        """`raw` is its entry of the discovery document; `columns` are those of all tables, by path."""
+        """`raw`: its entry of the discovery document. `columns`: the columns of all Tables, by path."""
         name, kind = raw["resource"], raw["responseKind"]["kind"]
         gvk = GroupVersionKind(group, version, kind)
         super().__init__(
@@ -81,7 +81,7 @@ class BuiltinResource(Resource):
         return made
 
     def _tabulate(self, clock: Clock) -> None:
-        """Table rows show the object as it is stored, at the present time."""
+        """Set the row function of the Table: it gets the stored object and the current time."""
         group, name, to_storage = self.gvr.group, self.gvr.resource, self.to_storage
 
         def row(obj: Json) -> list[Any]:
@@ -104,7 +104,7 @@ def _subresources(group: str, version: str, raw: dict[str, Any]) -> dict[str, Su
 
 
 def _versions(gvk: GroupVersionKind) -> tuple[dict[str, Schema | None], Converter | None]:
-    """The schemas of every version of a kind, by apiVersion, and what goes between them."""
+    """The schemas of all versions of a kind by apiVersion, and the conversion between them."""
     for (group, version, _), shared in SHARED.items():
         served = GroupVersionKind(group, version, shared.stored_as.kind)
         if gvk in (served, shared.stored_as):
@@ -123,7 +123,7 @@ def _convert(shared: Shared, kinds: tuple[GroupVersionKind, GroupVersionKind], o
 
 
 def _describe(strategy: Strategy, data: bytes) -> tuple[dict[str, str], dict[str, str], str]:
-    """Labels, selectable fields and uid of stored data."""
+    """Read labels, selectable fields and uid from stored data."""
     obj = msgspec.json.decode(data)
     meta = obj["metadata"]
     return meta.get("labels") or {}, strategy.fields(obj), meta.get("uid", "")

@@ -1,4 +1,4 @@
-"""Object metadata: rules that apply to every kind."""
+"""Object metadata: validation that applies to every kind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ostinato.server.resources.strategy import Json, NameRule
 _META = Path("metadata")
 _NAMESPACE = _META.child("namespace")
 _MANAGED_FIELDS = _META.child("managedFields")
-_SHORT_MANAGER = names.FIELD_MANAGER_LENGTH // 4  # characters that are never too many, whatever they are
+_SHORT_MANAGER = names.FIELD_MANAGER_LENGTH // 4  # characters that are within the limit in any encoding
 _IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 _LONGEST_SUBRESOURCE = 256
 
@@ -26,7 +26,7 @@ _LONGEST_SUBRESOURCE = 256
 _CHANGE, _ANEW, _BOTH = ("change",), ("anew",), ("change", "anew")
 _ANEW_FIRST = ("anew", "change")
 
-# How the rules of a kind look at metadata again when it is updated, where that is not the usual way.
+# Kinds whose validation of metadata on update differs from the common one.
 _AGAIN: dict[tuple[str, str], tuple[str, ...]] = {
     ("", "events"): (),
     ("", "limitranges"): _ANEW,
@@ -83,17 +83,17 @@ _AGAIN_THROUGH: dict[tuple[str, str, str], tuple[str, ...]] = {
 
 
 def validate(obj: Json, resource: Resource) -> list[FieldError]:
-    """What is wrong with the metadata of a new object."""
+    """Validate the metadata of a new object."""
     meta = obj["metadata"]
     errors = _validate(meta, resource, resource.strategy.name_rule, _Parts(meta))
     return errors + _validate_finalizers_of_kind(meta, resource)
 
 
 def validate_update(new: Json, old: Json, resource: Resource, subresource: str = "") -> list[FieldError]:
-    """What is wrong with a change of metadata, through a subresource ("": through none).
+    """Validate a change of metadata, through a subresource ("" for the object itself).
 
-    The rules for all objects tell it first, then those of the kind tell it again, as a kube-apiserver does. Metadata
-    that stay as they are, managedFields apart, were looked at when they were stored.
+    Errors are reported twice, as in kube-apiserver: by the common rules, then by those of the kind. Metadata that is
+    unchanged except for managedFields was validated when it was stored.
     """
     meta, before = new["metadata"], old["metadata"]
     if _is_kept(meta, before):
@@ -115,14 +115,14 @@ def validate_update(new: Json, old: Json, resource: Resource, subresource: str =
 
 
 def _is_kept(meta: Json, before: Json) -> bool:
-    """Whether all is as it was but managedFields, and these are as they should be."""
+    """Whether metadata is unchanged except for valid managedFields."""
     if {**meta, "managedFields": None} != {**before, "managedFields": None}:
         return False
     return not _validate_managed_fields(meta.get("managedFields", ()))
 
 
 class _Parts:
-    """What is wrong with the parts that several rules look at: looked at once, told by each."""
+    """Errors of parts that several rules report: validated once, reported by each rule."""
 
     __slots__ = ("managed_fields", "maps")
 
@@ -166,7 +166,7 @@ def _validate_namespace(namespace: str, *, namespaced: bool) -> list[FieldError]
     return [FieldError.invalid(_NAMESPACE, namespace, text) for text in names.is_dns1123_label(namespace)]
 
 
-@lru_cache(maxsize=1024)  # many objects are in few of them
+@lru_cache(maxsize=1024)  # many objects share few namespaces
 def _is_namespace(name: str) -> bool:
     return not names.is_dns1123_label(name)
 
@@ -183,7 +183,7 @@ def _validate_maps(meta: Json) -> list[FieldError]:
 
 
 def _are_usual_owners(references: list[Json]) -> bool:
-    """Whether there is nothing wrong with owner references, as far as that is quick to see."""
+    """Whether owner references are valid, as far as a fast check can tell."""
     controllers = 0
     for reference in references:
         if not (
@@ -196,7 +196,7 @@ def _are_usual_owners(references: list[Json]) -> bool:
     return controllers <= 1
 
 
-@lru_cache(maxsize=256)  # many objects are owned by those of few kinds
+@lru_cache(maxsize=256)  # many owners share few kinds
 def _may_own(api_version: str, kind: str) -> bool:
     return not validate_owner_references([OwnerReference(api_version=api_version, kind=kind, name="a", uid="a")], _META)
 
@@ -209,7 +209,7 @@ _NO_OWNER = {"apiVersion": "", "kind": "", "name": "", "uid": ""}
 
 
 def _validate_finalizers_of_kind(meta: Json, resource: Resource) -> list[FieldError]:
-    """Built-in kinds ask for more than a qualified name, but for a few groups."""
+    """Validate finalizers of built-in kinds, which are stricter than a qualified name, except in some groups."""
     finalizers = meta.get("finalizers")
     if (
         not finalizers

@@ -1,6 +1,7 @@
 """Registry: the served resources by group, version and name.
 
-The built-in ones come from the discovery document and the table of strategies; custom ones come and go.
+Built-in resources come from the discovery document and the table of strategies; custom resources are added and removed
+at runtime.
 """
 
 from __future__ import annotations

@@ -62,17 +62,17 @@ class Resource:
         self.described = True  # published in OpenAPI
         self.openapi: Mapping[str, Any] | None = None  # schema of a CustomResourceDefinition; None for built-in kinds
         self.storage_gvk = gvk  # the version in which objects are stored
-        self.from_storage: Callable[[Json], Json] | None = None  # None: only kind and apiVersion differ
+        self.from_storage: Callable[[Json], Json] | None = None  # None: the versions differ in kind and apiVersion only
         self.to_storage: Callable[[Json], Json] | None = None
         self.read: Callable[[Json], tuple[Json, list[str]]] = lambda body: (body, [])
         # A faster `read` for objects derived from a stored one; None if there is none.
         self.read_again: Callable[[Json, Json], tuple[Json, list[str]]] | None = None
-        self.columns: list[dict[str, Any]] = []  # of its Table
+        self.columns: list[dict[str, Any]] = []  # columns of its Table
         self.row: Callable[[Json], list[Any]] | None = None  # the cells of a Table row
         self.row_conditions: Callable[[Json], list[Json]] | None = None  # conditions of a Table row
         self.row_order: Callable[[Json], Any] | None = None  # sort key of Table rows; None: list order
         self.scale: ScaleFields | None = None  # None without a scale subresource
-        self.verb_cache: dict[tuple[Any, ...], Callable[[Any], Awaitable[Any]]] = {}  # of the dispatcher
+        self.verb_cache: dict[tuple[Any, ...], Callable[[Any], Awaitable[Any]]] = {}  # cache of the dispatcher
         self.list_kind = gvk.kind + "List"
         self.warnings: tuple[str, ...] = ()  # warnings of every response, such as a deprecation
         head = msgspec.json.encode(self.named)

@@ -16,15 +16,15 @@ class ScaleFields(msgspec.Struct, frozen=True):
     selector: Callable[[Json], str]  # label selector of the Pods, as text
     replicas: tuple[str, ...] = ("spec", "replicas")
     current: tuple[str, ...] = ("status", "replicas")
-    # The replicas in each version of the kind, by apiVersion, for ownership; None: a version without a scale.
+    # By apiVersion, the path of replicas for field ownership; None: the version has no scale subresource.
     owned: Mapping[str, tuple[str, ...] | None] = {}
 
 
 def struct_selector(parent: Json) -> str:
-    """The selector of kinds that have one as a struct."""
+    """The selector of kinds with a LabelSelector."""
     return str(from_label_selector((parent.get("spec") or {}).get("selector")))
 
 
 def map_selector(parent: Json) -> str:
-    """The selector of kinds that have it as a map."""
+    """The selector of kinds with a map of labels."""
     return str(from_set((parent.get("spec") or {}).get("selector") or {}))

@@ -41,7 +41,7 @@ class Strategy:
     returns_deleted: ClassVar[bool] = False  # a delete returns the object instead of a Status
     orphans_dependents: ClassVar[bool] = False  # a delete without propagationPolicy orphans dependents
     garbage_collected: ClassVar[bool] = True  # a delete sets the garbage collector's finalizers
-    delete_warnings: ClassVar[tuple[str, ...]] = ()  # of a delete without propagationPolicy
+    delete_warnings: ClassVar[tuple[str, ...]] = ()  # for a delete without propagationPolicy
     empty_status: ClassVar[Mapping[str, Any] | None] = None  # status of new objects; None: as sent by the client
     status_keeps_metadata: ClassVar[bool] = False  # a status update changes no metadata
     # Strategies of subresources that update the object itself, other than status.

@@ -1,7 +1,7 @@
-"""The expressions of admission policies: which variables they see, what they must give, and how they are evaluated.
+"""CEL expressions of admission policies: their variables, result types and evaluation.
 
-All of a policy's expressions see the object, what it was, its namespace and the request; some see parameters, the
-authorizer, and the variables that the policy defines, each of which is evaluated when it is first asked for.
+All expressions of a policy have the object, the old object, its namespace and the request; some also have parameters,
+the authorizer and the policy's own variables, each of which is evaluated on first use.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SPENT: Final = "validation failed due to running out of cost budget, no further
 
 
 class ExpressionError(Exception):
-    """An expression does not compile; the message is what is told of it."""
+    """An expression does not compile; the message is kube-apiserver's."""
 
     def __init__(self, message: str, *, internal: bool = False) -> None:
         super().__init__(message)
@@ -33,16 +33,16 @@ class ExpressionError(Exception):
 
 
 class OutOfBudgetError(Exception):
-    """Nothing more may be evaluated."""
+    """The cost budget is exhausted."""
 
     def __str__(self) -> str:
         return _SPENT
 
 
 class Compiler:
-    """Compiles the expressions of one policy; the variables that it defines are added as they are compiled.
+    """Compiles the expressions of one policy. Its variables are declared as they are compiled.
 
-    `types` are those of objects and parameters, where they are known; else these may be anything.
+    `types`: the types of objects and parameters, if known; else they are dynamic.
     """
 
     def __init__(self, spec: Json, types: Mapping[str, Type] | None = None) -> None:
@@ -55,7 +55,7 @@ class Compiler:
         self.variables: dict[str, Expression | ExpressionError] = {}
 
     def add_variable(self, name: str, text: str) -> None:
-        """Compile a variable, which those after it may use even if it does not compile."""
+        """Compile and declare a variable. Later expressions may use it even if it does not compile."""
         assert self._variables is not None
         found: Expression | ExpressionError
         try:
@@ -69,13 +69,13 @@ class Compiler:
             raise found
 
     def add_variables(self, spec: Json) -> None:
-        """Compile all variables of a policy; what is wrong with one is told when it is used."""
+        """Compile all variables of a policy; a compilation error is reported where the variable is used."""
         for name, text in named(spec.get("variables")):
             with contextlib.suppress(ExpressionError):
                 self.add_variable(name, text)
 
     def condition(self, text: str) -> Expression:
-        """What says whether the policy is for a request: it sees no variables."""
+        """Compile a matchCondition; it has no access to variables."""
         return self._compiled(text, self._known(authorizer=True, variables=False), (BOOL,))
 
     def validation(self, text: str) -> Expression:
@@ -94,7 +94,7 @@ class Compiler:
         return self._compiled(text, self._known(authorizer=True), (list_of(PATCH_TYPES["JSONPatch"]),), PATCH_TYPES)
 
     def issues(self, text: str) -> str:
-        """What is wrong with an expression, whatever it gives; "" if nothing is."""
+        """The compilation errors of an expression, whatever its type; "" if there are none."""
         try:
             Expression(text, self._known(authorizer=True))
         except CompileError as error:
@@ -137,7 +137,7 @@ class Compiler:
 
 
 class Evaluation:
-    """The values of one request for the expressions of one policy, and what is left to spend on them."""
+    """The values of one request for the expressions of one policy, and the remaining cost budget."""
 
     def __init__(
         self, values: dict[str, Any], variables: Mapping[str, Expression | ExpressionError], budget: int
@@ -145,12 +145,12 @@ class Evaluation:
         self._values = values
         self._variables = variables
         self._known: dict[str, Any] = {}
-        self._spent = 0  # on variables
+        self._spent = 0  # cost of variables
         self.budget = budget
         values["variables"] = self
 
     def evaluate(self, expression: Expression) -> Any:
-        """The value of an expression; CelError if it fails, OutOfBudgetError if nothing is left to spend."""
+        """Evaluate an expression; CelError if it fails, OutOfBudgetError if the budget is exhausted."""
         failed: CelError | None = None
         value: Any = None
         try:
@@ -169,7 +169,7 @@ class Evaluation:
         return value
 
     def field(self, name: str) -> Any:
-        """A variable of the policy, evaluated once."""
+        """The value of a variable of the policy, evaluated once."""
         if name not in self._known:
             self._known[name] = self._computed(name)
         found = self._known[name]
@@ -202,5 +202,5 @@ def _shown(kind: Type) -> str:
 
 
 def named(items: Any) -> Iterator[tuple[str, str]]:
-    """The names and expressions of a list of such."""
+    """The names and expressions of a list of named expressions."""
     return ((item.get("name", ""), item.get("expression", "")) for item in items or ())

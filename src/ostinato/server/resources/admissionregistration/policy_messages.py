@@ -1,6 +1,6 @@
-"""What mutating policies may make: `Object`, with any fields, and `JSONPatch`.
+"""Message types of mutating policies: `Object`, with any fields, and `JSONPatch`.
 
-`Object{spec: Object.spec{replicas: 1}}`: the name of a message says where it stands.
+The name of an `Object` message contains its path: `Object{spec: Object.spec{replicas: 1}}`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ostinato.cel.types import DYN, STRING, Type
 
 
 class _AnyField:
-    """The fields of an object: any, of any type."""
+    """Fields of `Object`: any name, any type."""
 
     nested = False
     list_type = "atomic"
@@ -52,7 +52,7 @@ PATCH_TYPES: Final = _Messages()
 
 
 def misplaced(node: Node, path: tuple[str, ...] = ("Object",)) -> str:
-    """Why messages in an expression are not what they say to be; "" if they are."""
+    """The error for a message whose name does not match its path; "" if all match."""
     match node:
         case StructNode():
             wanted = ".".join(path)
@@ -78,8 +78,8 @@ def _first(faults: Iterator[str]) -> str:
 
 
 def as_json(value: Any) -> Any:
-    """A value of CEL as JSON has it."""
-    from ostinato.cel.libraries.formatting import text_of  # noqa: PLC0415 - for what JSON has no word for
+    """Convert a CEL value to JSON."""
+    from ostinato.cel.libraries.formatting import text_of  # noqa: PLC0415 - only for types that JSON lacks
 
     match value:
         case dict():

@@ -1,7 +1,7 @@
-"""Checking a policy's expressions against the schemas of the kinds that it is for.
+"""Type checking of a policy's expressions against the schemas of the kinds that it matches.
 
-A policy is accepted whatever fields its expressions name: `object` may be anything. What they would never find in an
-object of some kind is told in the policy's status, as a warning.
+A policy is accepted whatever fields its expressions use, since `object` is dynamic. Type errors for a matched kind are
+reported as warnings in the policy's status.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from ostinato.server.resources.strategy import Json
 
 _REFERENCE: Final = "#/definitions/"
 _METADATA: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
-# What expressions see of definitions that are no objects.
+# CEL types of definitions that are not objects.
 _SPECIAL: Final[Mapping[str, Json]] = {
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {"x-kubernetes-int-or-string": True},
-    "io.k8s.apimachinery.pkg.api.resource.Quantity": {},  # a number or a text: nothing that has a type
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": {},  # a string or a number: untyped
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON": {},
 }
 
 
 class Checked(NamedTuple):
-    """A kind that a policy is for, with its schema."""
+    """A kind that a policy matches, with its schema."""
 
     kind: GroupVersionKind
     schema: Mapping[str, Any]
 
 
 def type_warnings(spec: Json, kinds: Iterable[Checked], parameter: Checked | None) -> list[dict[str, str]]:
-    """The warnings about a policy: of which expression, and what."""
+    """The warnings about a policy: field reference of the expression, and message."""
     compilers = [(each.kind, _compiler(spec, each, parameter)) for each in kinds]
     found = []
     for i, validation in enumerate(spec.get("validations") or ()):
@@ -67,13 +67,13 @@ def _type(of: Checked) -> Type:
 
 
 def builtin_schema(kind: GroupVersionKind) -> Mapping[str, Any] | None:
-    """The schema of a built-in kind, all in one; None if there is no such kind."""
+    """The schema of a built-in kind with all references resolved; None if there is no such kind."""
     name = builtin_schemas().name(kind)
     return None if name is None else _whole(name)
 
 
 def custom_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema of a version of a custom resource, with what every object has."""
+    """The schema of a version of a custom resource, with TypeMeta and ObjectMeta."""
     text = {"type": "string"}
     own = {"apiVersion": text, "kind": text, "metadata": _whole(_METADATA)}
     return {**schema, "type": "object", "properties": {**(schema.get("properties") or {}), **own}}
@@ -86,7 +86,7 @@ def _whole(name: str) -> Mapping[str, Any]:
 
 
 def _resolved(raw: Any, within: tuple[str, ...]) -> Any:
-    """A schema with what it refers to in its place; what refers to itself ends there."""
+    """Resolve the references in a schema; recursive references are left untyped."""
     if isinstance(raw, list):
         return [_resolved(item, within) for item in raw]
     if not isinstance(raw, Mapping):

@@ -1,4 +1,4 @@
-"""The types of what policies see besides objects: the request, and the namespace."""
+"""CEL types of `request` and `namespaceObject` in policies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ostinato.cel.types import BOOL, DYN, INT, STRING, TIMESTAMP, list_of, map_o
 _TEXT: Final = simple(STRING)
 _TEXTS: Final = simple(list_of(STRING))
 _LABELS: Final = simple(map_of(STRING, STRING))
-_MOMENT: Final = simple(TIMESTAMP)  # by its type: what is there is a text, as kube-apiserver has it
+_MOMENT: Final = simple(TIMESTAMP)  # declared as a timestamp, but the value is a string, as in kube-apiserver
 
 
 def _texts(*names: str) -> list[tuple[str, Declaration]]:

@@ -1,4 +1,4 @@
-"""What is wrong with the expressions of webhooks and policies, and with what stands beside them."""
+"""Validation of the expressions of webhooks and policies, and of the fields beside them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BREAKS: Final = re.compile(r"[\n\r]")
 
 
 def _fault(compile_: Callable[[str], Any], text: str, path: Path) -> list[FieldError]:
-    """What is wrong with an expression, if anything."""
+    """Validate an expression; return its error, if any."""
     try:
         compile_(text)
     except ExpressionError as error:
@@ -34,7 +34,7 @@ def _fault(compile_: Callable[[str], Any], text: str, path: Path) -> list[FieldE
 
 
 def conditions(items: list[Json], path: Path, spec: Json | None = None) -> list[FieldError]:
-    """The conditions under which a webhook or a policy is asked; `spec` is that of the policy."""
+    """Validate the matchConditions of a webhook or a policy; `spec` is the policy's."""
     compiler = Compiler({"paramKind": (spec or {}).get("paramKind")})
     errors: list[FieldError] = []
     if len(items) > _MOST_CONDITIONS:
@@ -125,7 +125,7 @@ def audit_annotations(policy: str, spec: Json, compiler: Compiler) -> list[Field
     return errors
 
 
-# The types of patches: the field that has the expression, and what compiles it.
+# Patch types: the field with the expression, and the function that compiles it.
 _PATCHES: Final[dict[str, tuple[str, Callable[[Compiler, str], Expression]]]] = {
     "ApplyConfiguration": ("applyConfiguration", Compiler.configuration),
     "JSONPatch": ("jsonPatch", Compiler.patch),

@@ -1,4 +1,4 @@
-"""The admissionregistration group: webhooks and policies that admission asks."""
+"""Strategies of the admissionregistration.k8s.io group: webhook configurations and admission policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The admissionregistration group: what is wrong with webhooks, policies and their bindings."""
+"""Validation of webhook configurations, admission policies and their bindings."""
 
 from __future__ import annotations
 
@@ -90,10 +90,12 @@ def _rule(rule: Json, path: Path) -> list[FieldError]:
 
 
 def _resources(resources: list[str], path: Path) -> list[FieldError]:
-    """Resources, with their subresources after a slash; a star stands for all, and nothing may repeat what it means."""
+    """Validate the resources of a rule, with subresources after a slash. A wildcard must not overlap with another
+    entry.
+    """
     errors = [] if resources else [FieldError.required(path)]
-    all_of: set[str] = set()  # resources with all their subresources
-    everywhere: set[str] = set()  # subresources of all resources
+    all_of: set[str] = set()  # resources whose subresources are all matched
+    everywhere: set[str] = set()  # subresources matched on all resources
     for i, text in enumerate(resources):
         if not text:
             errors.append(FieldError.required(path.index(i)))
@@ -118,7 +120,7 @@ def _resources(resources: list[str], path: Path) -> list[FieldError]:
 
 
 def policy(spec: Json) -> list[FieldError]:
-    """What validating and mutating policies have in common."""
+    """Validate the fields that validating and mutating policies share."""
     errors = _supported(spec.get("failurePolicy"), _FAILURE, _SPEC.child("failurePolicy"))
     if spec.get("paramKind") is not None:
         errors += _parameter_kind(spec["paramKind"], _SPEC.child("paramKind"))
@@ -222,7 +224,7 @@ def mutating_binding(spec: Json) -> list[FieldError]:
 
 
 def _mutable(match: Json, path: Path) -> list[FieldError]:
-    """What is deleted cannot be changed."""
+    """Validate that a mutating rule does not match DELETE."""
     operations = [operation for rule in match.get("resourceRules") or () for operation in rule.get("operations") or ()]
     return [error for operation in operations for error in _supported(operation, _MUTABLE, path)]
 
@@ -253,7 +255,7 @@ def _parameter_reference(reference: Json, path: Path) -> list[FieldError]:
 
 
 def actions(wanted: list[str]) -> list[FieldError]:
-    """What a binding does with refusals."""
+    """Validate the validationActions of a binding."""
     path, errors = _SPEC.child("validationActions"), []
     for i, action in enumerate(wanted):
         errors += _supported(action, _ACTIONS, path.index(i))

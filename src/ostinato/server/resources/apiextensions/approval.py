@@ -1,4 +1,4 @@
-"""Approval: groups below k8s.io and kubernetes.io are the community's; their definitions say where they were agreed."""
+"""API approval: definitions in groups of *.k8s.io and *.kubernetes.io carry an annotation with their API review."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def is_protected(group: str) -> bool:
 
 
 def _state(definition: Json) -> tuple[str, str]:
-    """What the annotation says (the reason of the condition), and that in words."""
+    """The state of the annotation, as reason and message of the condition."""
     text = definition["metadata"].get("annotations", {}).get(ANNOTATION, "")
     if not text:
         return "MissingAnnotation", f"protected groups must have approval annotation {quote(ANNOTATION)}, {_SEE}"
@@ -38,7 +38,7 @@ def _state(definition: Json) -> tuple[str, str]:
 
 
 def approval_faults(new: Json, old: Json | None) -> list[FieldError]:
-    """What is wrong with the annotation, unless it was so before."""
+    """Validate the annotation; an error that the old object had is ignored."""
     if not is_protected(new["spec"].get("group", "")):
         return []
     state, why = _state(new)
@@ -53,7 +53,7 @@ def approval_faults(new: Json, old: Json | None) -> list[FieldError]:
 
 
 def approval_condition(definition: Json) -> Json | None:
-    """The condition that tells it; None for groups that are anybody's."""
+    """The KubernetesAPIApprovalPolicyConformant condition; None for groups that are not protected."""
     if not is_protected(definition["spec"]["group"]):
         return None
     state, why = _state(definition)

@@ -1,4 +1,4 @@
-"""The conditions of a CustomResourceDefinition: are its names accepted, is it served, does it end."""
+"""Conditions of a CustomResourceDefinition: NamesAccepted, Established, Terminating."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from ostinato.server.resources.strategy import Json
 
-CLEANUP = "customresourcecleanup.apiextensions.k8s.io"  # the finalizer that waits for the objects to go
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"  # finalizer: remains until the objects are deleted
 
 
 def condition(kind: str, status: str, reason: str, message: str) -> Json:
@@ -24,7 +24,7 @@ def is_true(definition: Json, kind: str) -> bool:
 
 
 def with_condition(status: dict[str, Any], new: Json, now: str) -> dict[str, Any]:
-    """A status in which a condition is as told; the time changes when its value does."""
+    """Return the status with a condition set; lastTransitionTime changes with the condition's status."""
     conditions: list[Json] = list(status.get("conditions") or [])
     for i, old in enumerate(conditions):
         if old["type"] == new["type"]:

@@ -1,4 +1,4 @@
-"""The rules of conversion: between versions as they are, or by a webhook that can be called."""
+"""Validation of `spec.conversion`: strategy None, or Webhook with a client configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of defaults: they fit their schema, and have no fields that it does not know."""
+"""Validation of defaults in a schema: each must be valid for its schema and contain no unknown fields."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ostinato.server.schema.structural import TYPE_FIELDS, Structural
 
 
 def default_faults(schema: Mapping[str, Any], path: Path) -> list[FieldError]:
-    """What is wrong with the defaults in the schema of a kind."""
+    """Validate the defaults in the schema of a kind."""
     return _below(Structural({**schema, "x-kubernetes-embedded-resource": True}), path, metadata=False)
 
 
 def _below(node: Structural, path: Path, *, metadata: bool) -> list[FieldError]:
-    """The same at and below a node; `metadata`: it is part of what all objects have."""
+    """Validate the defaults at and below a node; `metadata`: the node is part of ObjectMeta."""
     errors: list[FieldError] = []
     if not node.has_defaults:
         return errors
@@ -49,14 +49,14 @@ def _faults(node: Structural, path: Path, *, metadata: bool) -> list[FieldError]
 
 
 def _any_number_or_text(raw: Any) -> Any:
-    """The schema without `x-kubernetes-int-or-string`: no type is asked of a default there, but by alternatives."""
+    """The schema without `x-kubernetes-int-or-string`: a default is not type-checked there, except by alternatives."""
     if isinstance(raw, Mapping):
         return {name: _any_number_or_text(value) for name, value in raw.items() if name != "x-kubernetes-int-or-string"}
     return [_any_number_or_text(item) for item in raw] if isinstance(raw, list) else raw
 
 
 def _broken_rules(node: Structural, path: Path) -> list[FieldError]:
-    """A default keeps the rules in CEL, whether it was there before or not."""
+    """Validate a default against the CEL rules, whether or not the old definition had it."""
     tree = rule_tree(node.raw, root=node.embedded)
     if tree is None:
         return []

@@ -1,4 +1,4 @@
-"""How kube-apiserver shows parts of a definition in its errors: every field by the name it has inside, set or not."""
+"""Internal Go form of a definition's parts, as kube-apiserver prints them in errors: all fields, by Go name."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ _DOCS = {"Description": "", "URL": ""}
 
 
 class Shown:
-    """A value in an error that has a text of its own."""
+    """A value with its own text in errors."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -107,13 +107,13 @@ def shown_rule(rule: Mapping[str, Any]) -> Shown:
 
 
 def shown_version(version: Mapping[str, Any], shared: set[str]) -> Shown:
-    """A version, without the parts that all versions share."""
+    """A version without the parts that all versions share."""
     own = {name: value for name, value in version.items() if name not in shared}
     return Shown(_struct(own, _VERSION))
 
 
 def _struct(value: Mapping[str, Any], fields: Mapping[str, Any]) -> str:
-    """All fields of a struct, those that are absent as what they are when empty."""
+    """All fields of a struct; absent ones have their zero value."""
     parts = []
     for name, empty in fields.items():
         key = _EXTENSIONS.get(name) or (name[0].lower() + name[1:] if fields is _VERSION else _NAMES.get(name))

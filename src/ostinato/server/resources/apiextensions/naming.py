@@ -1,7 +1,7 @@
-"""Naming: which names of a definition are accepted, among those that others of its group have.
+"""Naming controller's rules: accepted names of a definition, without conflicts in its group.
 
-First come, first served: a name that another definition has is not accepted until that one gives it up. What has been
-accepted before stays.
+A name that another definition of the group has is not accepted until that definition releases it. Names accepted
+earlier are kept.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _KIND_CONFLICTS = (("kind", "KindConflict"), ("listKind", "ListKindConflict"))
 
 
 def named_status(definition: Json, group: Iterable[Json], now: str) -> dict[str, Any] | None:
-    """The status with the names that are accepted; None if it says so already. `group` has all of the same group."""
+    """The status with the accepted names; None if it is unchanged. `group`: all definitions of the group."""
     wanted: Json = definition["spec"]["names"]
     status: dict[str, Any] = definition["status"]
     accepted: Json = status["acceptedNames"]

@@ -1,6 +1,6 @@
-"""The rules in CEL of a definition's schema: they are well formed, compile, and cost no more than they may.
+"""Validation of CEL rules in a schema (`x-kubernetes-validations`): form, compilation, estimated cost.
 
-What a rule costs is estimated: what one evaluation costs at most, times how often its value can occur in an object.
+The cost of a rule is the worst-case cost of one evaluation times the maximum number of its values in an object.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ PER_RULE: Final = 10_000_000
 PER_DEFINITION: Final = 100_000_000
 _REASONS: Final = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 _BREAKS: Final = re.compile(r"[\n\r]")
-_MOST_NAMED: Final = 4  # rules that are named when all of them cost too much
+_MOST_NAMED: Final = 4  # maximum number of rules named if the total cost is exceeded
 
 
 def text_faults(schema: Schema, path: Path, readable: Callable[[Schema], bool]) -> list[FieldError]:
-    """What is wrong with the rules right at a schema, but for their expressions.
+    """Validate the rules at one schema node, except for their expressions.
 
-    Paths are followed in schemas that are readable.
+    `fieldPath` is resolved only in schemas that can be parsed.
     """
     errors: list[FieldError] = []
     for i, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
@@ -78,17 +78,17 @@ def _path_faults(rule: Schema, schema: Schema, at: Path, readable: Callable[[Sch
 
 
 class _Place(NamedTuple):
-    """A schema within a definition: what its values are to CEL, how often they occur, and what was before."""
+    """A schema node: its CEL declaration, the cardinality of its values, and where transition rules are not allowed."""
 
     schema: Schema
     path: Path
     declaration: Declaration | None
-    most: int | None  # at most; None: nothing bounds it but the size of a request
-    no_past: Path | None = None  # where what was before cannot be told any more
+    most: int | None  # maximum cardinality; None: bounded by the request size only
+    no_past: Path | None = None  # the node below which old values cannot be correlated
 
 
 def expression_faults(schema: Schema, path: Path, sound: Callable[[Schema, Path], bool]) -> list[FieldError]:
-    """What is wrong with the expressions of all rules of a schema; those of schemas that are not sound are left out."""
+    """Validate the expressions of all rules of a schema, except at nodes that are invalid."""
     costs: list[tuple[int, Path]] = []
     root = _Place(schema, path, declared(schema, root=True, name="selfType"), 1)
     errors = _below(root, costs, sound)
@@ -176,7 +176,7 @@ def _field(declaration: Declaration | None, name: str) -> Declaration | None:
 
 
 def _most_elements(schema: Schema) -> int | None:
-    """How many values a schema has below it, at most."""
+    """The maximum number of values below a schema node."""
     if schema.get("type") == "object" and schema.get("additionalProperties") is not None:
         most = schema.get("maxProperties")
     elif schema.get("type") == "array":

@@ -1,8 +1,6 @@
-"""The rules of a definition's schema: what it may say at all, and how lists and maps may be declared.
+"""Validation of a definition's schema: unsupported keywords, list and map types.
 
-Four sets of rules are asked: the schema must be structural (`structural_rules`), its defaults must fit it
-(`default_rules`), it may not use what Kubernetes does not support (here), and its rules in CEL must compile and cost no
-more than they may (`rule_faults`).
+Further validation: structural schema (`structural_rules`), defaults (`default_rules`), CEL rules (`rule_faults`).
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from ostinato.server.schema.structural import TYPE_FIELDS
 Schema = Mapping[str, Any]
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
-# What the root may say beside a status subresource, and the names that kube-apiserver has for it.
+# Keywords allowed at the root beside a status subresource, and their names in kube-apiserver.
 _AT_ROOT = {
     "description": "Description",
     "type": "Type",
@@ -46,7 +44,7 @@ _AT_ROOT = {
     "x-kubernetes-preserve-unknown-fields": "XPreserveUnknownFields",
     "x-kubernetes-validations": "XValidations",
 }
-# Words of JSON Schema that structural schemas do not have.
+# JSON Schema keywords that structural schemas do not support.
 _UNSUPPORTED = {
     "id": "id",
     "$schema": "schema",
@@ -60,7 +58,7 @@ _FORBIDDEN = ("id", "additionalItems", "patternProperties", "definitions", "depe
 
 
 def schema_faults(schema: Schema, path: Path, *, status: bool) -> list[FieldError]:
-    """What is wrong with the schema of a version; `path` is of what holds `openAPIV3Schema`."""
+    """Validate the schema of a version; `path` is that of the parent of `openAPIV3Schema`."""
     where = path.child("openAPIV3Schema")
     errors = _root_faults(schema, path) if status else []
     if schema.get("nullable"):
@@ -80,7 +78,7 @@ def schema_faults(schema: Schema, path: Path, *, status: bool) -> list[FieldErro
 
 def _root_faults(schema: Schema, path: Path) -> list[FieldError]:
     errors = []
-    first = any(schema.get(name) for name in ("id", "$schema", "$ref"))  # come before the type, and may not be there
+    first = any(schema.get(name) for name in ("id", "$schema", "$ref"))  # forbidden, and reported before the type
     if schema.get("type") and schema["type"] != "object" and not first:
         why = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
         errors.append(FieldError.invalid(path.child("openAPIV3Schema.type"), schema["type"], why))
@@ -94,7 +92,7 @@ def _root_faults(schema: Schema, path: Path) -> list[FieldError]:
 
 
 def _unreadable(schema: Schema) -> str:
-    """Why a schema cannot be read as a structural one; "" if it can."""
+    """Why a schema cannot be parsed as a structural schema; "" if it can."""
     for name, told in _UNSUPPORTED.items():
         if schema.get(name) not in (None, "", {}):
             return f"OpenAPIV3Schema '{told}' is not supported"
@@ -110,7 +108,7 @@ def _unreadable(schema: Schema) -> str:
 
 
 def subschemas(schema: Schema) -> list[Schema]:
-    """The schemas right below one."""
+    """The direct subschemas of a schema."""
     found = [schema.get(name) for name in ("items", "not", "additionalProperties")]
     found += [item for name in ("allOf", "anyOf", "oneOf") for item in schema.get(name) or ()]
     found += (schema.get("properties") or {}).values()
@@ -118,9 +116,9 @@ def subschemas(schema: Schema) -> list[Schema]:
 
 
 class _Place(NamedTuple):
-    """Where a schema stands: what that forbids."""
+    """The position of a schema node, and what it forbids."""
 
-    no_defaults: str = ""  # why there may be none
+    no_defaults: str = ""  # why defaults are forbidden
     in_metadata: bool = False
 
 

@@ -1,7 +1,7 @@
-"""The rules of a definition's spec, all but those of its schemas.
+"""Validation of a definition's spec, except for its schemas.
 
-Where all versions have the same schema, subresources, columns or selectable fields, these are told of as the spec's
-own, as kube-apiserver holds them.
+If all versions have the same schema, subresources, columns or selectable fields, errors refer to the top-level field,
+as in kube-apiserver's internal version.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SHARED = ("schema", "subresources", "additionalPrinterColumns", "selectableFiel
 
 
 def name_faults(obj: Json) -> list[FieldError]:
-    """A definition bears the name of its resource and group."""
+    """Validate that the name is `PLURAL.GROUP`."""
     spec = obj["spec"]
     name = obj["metadata"].get("name", "")
     if name and name != f"{spec['names'].get('plural', '')}.{spec.get('group', '')}":
@@ -112,7 +112,7 @@ def _versions_faults(given: list[Json] | None, shared: set[str]) -> list[FieldEr
 
 
 def _first_version_faults(versions: list[Json]) -> list[FieldError]:
-    """The name of the first version is told of once more, as that of the spec."""
+    """Validate the name of the first version again, as `spec.version`."""
     faults = names.is_dns1035_label(versions[0]["name"]) if versions and versions[0]["name"] else []
     return [FieldError.invalid(_SPEC.child("version"), versions[0]["name"], ",".join(faults))] if faults else []
 
@@ -123,7 +123,7 @@ def _shared_faults(version: Json, shared: set[str]) -> list[FieldError]:
 
 
 def _part_faults(part: Mapping[str, Any], version: Json, path: Path, schema_path: Path) -> list[FieldError]:
-    """What is wrong with those of a version's parts that are told of at this path."""
+    """Validate the parts of a version whose errors refer to this path."""
     errors: list[FieldError] = []
     schema = (part.get("schema") or {}).get("openAPIV3Schema")
     if schema is not None:
@@ -135,7 +135,7 @@ def _part_faults(part: Mapping[str, Any], version: Json, path: Path, schema_path
         errors += column_faults(column, path.child("additionalPrinterColumns").index(i))
     if part.get("selectableFields"):
         where = path.child("selectableFields")
-        if schema is None:  # shared by all versions, and the fields are not; or the other way round
+        if schema is None:  # shared by all versions while the selectable fields are not, or vice versa
             errors.append(FieldError.invalid(where, "", _NO_SCHEMA_HERE if path is _SPEC else _NO_SCHEMA_IN_VERSION))
         else:
             errors += selectable_faults(part["selectableFields"], schema, where)
@@ -151,7 +151,7 @@ def _required_names(names_: Json) -> list[FieldError]:
 
 
 def names_faults(given: Json, path: Path) -> list[FieldError]:
-    """What is wrong with the names of a kind; those that are absent are not."""
+    """Validate the names of a kind; absent ones are skipped."""
     errors: list[FieldError] = []
     for field in ("plural", "singular"):
         faults = names.is_dns1035_label(given[field]) if given.get(field) else []

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: how they are written. What follows from a definition is the work of `server.crds`."""
+"""Strategy of CustomResourceDefinitions. `server.controllers.custom_resources` serves the defined resources."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class CustomResourceDefinition(Strategy):
         return [f"unrecognized format {quote(name)}" for name in _strange_formats(new) if name not in known]
 
     def begins_deletion(self, obj: Json, now: datetime) -> bool:
-        """A definition stays until its objects are gone."""
+        """Keep the definition until its objects are deleted."""
         meta = obj["metadata"]
         if meta.get("deletionTimestamp"):
             return False
@@ -116,12 +116,12 @@ def _storage_versions(obj: Json) -> list[str]:
 
 
 def _strange_formats(obj: Json) -> list[str]:
-    """Formats that mean nothing, in the order of the schemas."""
+    """Unknown formats, in the order of the schemas."""
     found: list[str] = []
     schemas = [
         (version.get("schema") or {}).get("openAPIV3Schema") or {} for version in obj["spec"].get("versions") or ()
     ]
-    # Versions that have the same schema share it.
+    # Versions with the same schema share it.
     waiting = [schemas[0]] if schemas and all(schema == schemas[0] for schema in schemas) else list(reversed(schemas))
     while waiting:
         schema = waiting.pop()

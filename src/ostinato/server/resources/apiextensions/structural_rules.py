@@ -1,7 +1,7 @@
-"""Structural schemas: every field has one type, told outside of any combination of schemas.
+"""Validation that a schema is structural: each field has one type, declared outside of junctors.
 
-So a schema says what an object looks like (which fields there are, for pruning and defaulting) apart from what it
-allows there (for validation), and `allOf`, `anyOf`, `oneOf` and `not` do only the latter.
+The structural part declares which fields exist (for pruning and defaulting); `allOf`, `anyOf`, `oneOf` and `not` only
+restrict their values (for validation).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Schema = Mapping[str, Any]
 
 _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 _PLACES = {"root": "at the root", "item": "for specified array items", "field": "for specified object fields"}
-_INSIDE_JUNCTORS = (  # what may not be said there, and how it should be
+_INSIDE_JUNCTORS = (  # keywords that are forbidden there, and how they must be written
     ("title", "must be empty"),
     ("description", "must be empty"),
     ("nullable", "must be false"),
@@ -31,7 +31,7 @@ _INSIDE_JUNCTORS = (  # what may not be said there, and how it should be
 
 
 def structural_faults(schema: Schema, path: Path) -> list[FieldError]:
-    """Why a schema is not structural, in the order of the messages."""
+    """Why a schema is not structural, in the order of kube-apiserver's messages."""
     return sorted([*_invariants(schema, "root", path), *_incomplete(schema, schema, path, path)], key=str)
 
 
@@ -93,7 +93,7 @@ def _type_faults(schema: Schema, level: str, path: Path) -> list[FieldError]:
 
 
 def _metadata_faults(schema: Schema, level: str, path: Path) -> list[FieldError]:
-    """Kind and apiVersion are texts; of metadata, only names may be restricted."""
+    """Validate kind, apiVersion and metadata at the root: of metadata, only names may be restricted."""
     errors: list[FieldError] = []
     properties = schema.get("properties") or {}
     at = path.child("properties")
@@ -116,7 +116,7 @@ def _metadata_faults(schema: Schema, level: str, path: Path) -> list[FieldError]
 
 
 def _validations(schema: Schema, path: Path, *, skip_any: bool = False, skip_first: bool = False) -> list[FieldError]:
-    """What is wrong with the combinations of schemas at one place; two forms of int-or-string are let pass."""
+    """Validate the junctors of a node; two patterns of int-or-string are allowed."""
     errors: list[FieldError] = []
     if not skip_any:
         for i, below in enumerate(schema.get("anyOf") or ()):
@@ -136,7 +136,7 @@ def _validations(schema: Schema, path: Path, *, skip_any: bool = False, skip_fir
 
 
 def _nested(schema: Schema, path: Path, *, skip_any: bool = False) -> list[FieldError]:
-    """A schema inside of a combination: it may restrict values, and nothing else."""
+    """Validate a schema inside a junctor: it may only restrict values."""
     errors = _validations(schema, path, skip_any=skip_any)
     if isinstance(schema.get("items"), Mapping):
         errors += _nested(schema["items"], path.child("items"))
@@ -161,7 +161,7 @@ def _nested(schema: Schema, path: Path, *, skip_any: bool = False) -> list[Field
 
 
 def _incomplete(part: Schema, whole: Schema, path: Path, part_path: Path) -> list[FieldError]:
-    """Fields that combinations restrict must be known outside of them, too."""
+    """Validate that fields in junctors are declared in the structural part, too."""
     errors: list[FieldError] = []
     if part.get("not") is not None:
         errors += _incomplete_nested(part["not"], whole, path, part_path.child("not"))

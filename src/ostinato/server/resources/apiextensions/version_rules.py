@@ -1,4 +1,4 @@
-"""The rules of what a version has besides its schema: deprecation, subresources, printer columns, selectable fields."""
+"""Validation of a version except for its schema: deprecation, subresources, printer columns, selectable fields."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def selectable_faults(fields: list[Json], schema: Mapping[str, Any], path: Path)
 
 
 def _field_at(text: str, schema: Mapping[str, Any]) -> tuple[Mapping[str, Any] | None, str]:
-    """The schema of the field that a path of names leads to; or what is wrong with the path."""
+    """The schema of the field at a simple path, or the error of the path."""
     if not text.startswith("."):
         return None, f"expected [ or . but got: {text.partition('.')[0]}"
     if "[" in text:

@@ -1,4 +1,4 @@
-"""The apiregistration group: which API is served by whom."""
+"""Strategy of APIServices."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _service_errors(spec: Json) -> list[FieldError]:
     return errors
 
 
-# How early discovery lists a group, and a version among those of its group.
+# Discovery priority of a group, and of a version within its group.
 _PRIORITIES = {
     "": (18000, {"v1": 1}),
     "apps": (17800, {"v1": 15}),
@@ -121,7 +121,7 @@ _PRIORITIES = {
 
 
 def local_services() -> list[Json]:
-    """The APIServices of what this server serves itself."""
+    """The APIServices of the groups that this server itself serves."""
     return [
         {
             "apiVersion": "apiregistration.k8s.io/v1",

@@ -1,4 +1,4 @@
-"""The apps group: Deployments, ReplicaSets, StatefulSets, DaemonSets and their revisions."""
+"""Strategies of the apps group: Deployments, ReplicaSets, StatefulSets, DaemonSets, ControllerRevisions."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class StatefulSet(Strategy):
 
 
 def _drop_max_unavailable(obj: Json, old: Json | None) -> None:
-    """`maxUnavailable` of a StatefulSet is behind a gate that is closed, unless it has been used before."""
+    """Drop `maxUnavailable` of a StatefulSet (feature gate off), unless the old object has it."""
     rolling = obj["spec"]["updateStrategy"].get("rollingUpdate") or {}
     before = ((old or {}).get("spec") or {}).get("updateStrategy", {}).get("rollingUpdate") or {}
     if "maxUnavailable" in rolling and "maxUnavailable" not in before:
@@ -155,12 +155,12 @@ class DaemonSet(Strategy):
             rolling = update.setdefault("rollingUpdate", {})
             rolling.setdefault("maxUnavailable", 1)
             rolling.setdefault("maxSurge", 0)
-        elif update.get("rollingUpdate") is not None:  # of no use, and shown whole
+        elif update.get("rollingUpdate") is not None:  # unused by this strategy type; shown with all fields
             update["rollingUpdate"] = {"maxUnavailable": 0, "maxSurge": 0} | update["rollingUpdate"]
         spec.setdefault("revisionHistoryLimit", 10)
         default_pod_template(spec.setdefault("template", {}))
         if _TEMPLATE_GENERATION not in obj["metadata"].get("annotations", {}):
-            _set_template_generation(obj, 0)  # a field of old, which every client is taken to write
+            _set_template_generation(obj, 0)  # deprecated field; every client is assumed to set it
 
     def prepare_create(self, obj: Json) -> None:
         super().prepare_create(obj)
@@ -188,7 +188,7 @@ class DaemonSet(Strategy):
 
 
 def _template_generation(obj: Json) -> int:
-    """How often the template has changed; an annotation tells it, for older clients."""
+    """The template generation of a DaemonSet, from an annotation set for older clients."""
     text = (obj["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION, "0")
     return int(text) if text.isascii() and text.isdigit() else 0
 

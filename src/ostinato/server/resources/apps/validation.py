@@ -1,4 +1,4 @@
-"""The apps group: what is wrong with its kinds. Faults are told in the order of a kube-apiserver."""
+"""Validation of the apps group. Errors are in kube-apiserver's order."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def same_selector(new: Json, old: Json) -> list[FieldError]:
 
 
 def _selected_template(spec: Json, kind: str) -> list[FieldError]:
-    """A template of Pods that are kept running, and the selector that finds them."""
+    """Validate a selector and a Pod template with restartPolicy Always."""
     selector, template = parsed_selector(spec.get("selector")), spec.get("template") or {}
     if selector is None:
         given = as_shown("meta.v1.LabelSelector", spec.get("selector"))
@@ -124,7 +124,7 @@ def stateful_set(spec: Json, *, new: bool) -> list[FieldError]:
     for field in ("whenDeleted", "whenScaled"):
         if retention.get(field) not in ("Retain", "Delete"):
             errors.append(FieldError.not_supported(path.child(field), retention.get(field, ""), ["Retain", "Delete"]))
-    if new:  # those that stand there cannot change
+    if new:  # existing ones are immutable
         for i, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
             at = SPEC.child("volumeClaimTemplates").index(i).child("spec")
             errors += validate_claim_spec(claim.get("spec") or {}, at)
@@ -141,14 +141,14 @@ def stateful_set(spec: Json, *, new: bool) -> list[FieldError]:
     else:
         errors += [] if selector.empty else mismatch(selector, template)
         errors += validate_pod_template(_as_made(spec, template), TEMPLATE)
-        made = template.get("metadata") or {}  # its labels and annotations are told twice, as a kube-apiserver does
+        made = template.get("metadata") or {}  # labels and annotations are reported twice, as in kube-apiserver
         errors += validate_labels(made.get("labels") or {}, TEMPLATE.child("labels"))
         errors += validate_annotations(made.get("annotations") or {}, TEMPLATE.child("annotations"))
     return errors + always_running(template, "StatefulSet")
 
 
 def _as_made(spec: Json, template: Json) -> Json:
-    """The template as its Pods will be: host names are given to them, and claims are their volumes."""
+    """The template as its Pods will be: with host names and claim volumes."""
     claims = {
         name: {"name": name, "persistentVolumeClaim": {"claimName": name}}
         for name in ((claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or ())

@@ -1,7 +1,7 @@
-"""HorizontalPodAutoscalers from v2, in which they are stored, to v1 and back.
+"""Conversion of HorizontalPodAutoscalers between autoscaling/v2, the storage version, and v1.
 
-Version v1 has fields for CPU utilization alone. Other metrics, the behavior and the conditions are kept in annotations
-there, as JSON.
+Version v1 has fields for CPU utilization only. Other metrics, the behavior and the conditions are kept in annotations
+as JSON.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import msgspec
 
 from ostinato.server.resources.strategy import Json
 
-CPU_UTILIZATION = 80  # percent, where nobody says what to aim at
+CPU_UTILIZATION = 80  # percent, the default target
 
 _METRICS = "autoscaling.alpha.kubernetes.io/metrics"
 _CURRENT_METRICS = "autoscaling.alpha.kubernetes.io/current-metrics"
@@ -29,7 +29,7 @@ _ROUND_TRIP = (
 
 
 def from_v2(obj: Json) -> Json:
-    """A stored autoscaler as one of v1."""
+    """Convert a stored autoscaler to v1."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     metrics, current = _without_nulls(spec.get("metrics")), _without_nulls(status.get("currentMetrics"))
     new_spec = {key: spec[key] for key in ("scaleTargetRef", "minReplicas", "maxReplicas") if key in spec}
@@ -58,7 +58,7 @@ def from_v2(obj: Json) -> Json:
 
 
 def to_v2(obj: Json) -> Json:
-    """An autoscaler of v1 as it is stored."""
+    """Convert an autoscaler of v1 to the storage version."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     metadata = obj.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
@@ -90,7 +90,7 @@ def to_v2(obj: Json) -> Json:
 
 
 def _without_nulls(items: list[Json | None] | None) -> list[Json]:
-    """The items of a list as an empty one each where they are null: a configuration may say so."""
+    """Replace null items of a list with empty objects: an applied configuration may contain them."""
     return [item or {} for item in items or []]
 
 
@@ -109,7 +109,7 @@ def _cpu(utilization: int) -> Json:
 
 
 def _annotated(metadata: Json, kept: dict[str, str]) -> Json:
-    """Metadata with these annotations of ours, and no others of ours."""
+    """Metadata with these conversion annotations and no others of them."""
     annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k not in _ROUND_TRIP} | kept
     new = {key: value for key, value in metadata.items() if key != "annotations"}
     if annotations:
@@ -122,7 +122,7 @@ def _text(value: Any) -> str:
 
 
 def _decoded(text: str | None) -> Any:
-    """What an annotation holds; None for what is no JSON: a client wrote it."""
+    """Decode an annotation; None if it is not valid JSON, since clients can write it."""
     if text is None:
         return None
     try:
@@ -136,7 +136,7 @@ def _list(text: str | None) -> list[Json]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-# Fields of v1 and where they are in v2, in the order in which Go writes them: (v1 name, v2 path, value if absent).
+# Fields of v1 and their paths in v2, in the order of the Go struct: (v1 name, v2 path, value if absent).
 _Fields = tuple[tuple[str, tuple[str, ...], Any], ...]
 
 _SPEC: dict[str, _Fields] = {
@@ -254,13 +254,13 @@ def _target_type(field: str, source: Json) -> str:
 
 
 def _drop_zero(field: str, target: Json) -> None:
-    """Version v1 tells a value of an object's metric even if it aims at an average."""
+    """Version v1 has the value of an object metric even if the target is an average."""
     if field == "object" and target["type"] == "AverageValue" and target.get("value") == "0":
         del target["value"]
 
 
 def _behavior_to_internal(behavior: Json) -> Json:
-    """The behavior under the names that it has inside a kube-apiserver: so it is told in the annotation."""
+    """The behavior with the field names of kube-apiserver's internal version, as the annotation has it."""
     return {
         name: _rules_to_internal(behavior.get(key))
         for name, key in (("ScaleUp", "scaleUp"), ("ScaleDown", "scaleDown"))

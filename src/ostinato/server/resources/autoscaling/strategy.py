@@ -1,4 +1,4 @@
-"""The autoscaling group: HorizontalPodAutoscalers in two versions, over one storage."""
+"""Strategies of the autoscaling group: HorizontalPodAutoscalers in two versions over one storage."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DOWN = {"selectPolicy": "Max", "policies": [{"type": "Percent", "value": 100, "
 
 
 class HorizontalPodAutoscaler(Strategy):
-    """Version v2, the one that is stored."""
+    """Version v2, the storage version."""
 
     empty_status: ClassVar[Json] = {"desiredReplicas": 0, "currentMetrics": None}
 
@@ -55,7 +55,7 @@ class HorizontalPodAutoscaler(Strategy):
 
 
 class OldHorizontalPodAutoscaler(Strategy):
-    """Version v1: knows CPU utilization alone, and keeps the rest in annotations."""
+    """Version v1: CPU utilization only, everything else in annotations."""
 
     empty_status: ClassVar[Json] = {"currentReplicas": 0, "desiredReplicas": 0}
 

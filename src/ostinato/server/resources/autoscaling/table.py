@@ -24,7 +24,7 @@ def _autoscaler(obj: Json, now: datetime) -> list[Any]:
 
 
 def _metrics(specs: Any, statuses: Any) -> str:
-    """The first two targets, each with its present value."""
+    """The first two metrics, each with its current value and target."""
     if not specs:
         return NONE
     texts = [_metric(spec, statuses[i] if i < len(statuses) else {}) for i, spec in enumerate(specs)]

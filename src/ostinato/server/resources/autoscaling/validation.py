@@ -1,4 +1,4 @@
-"""What a HorizontalPodAutoscaler may say of its metrics and of how fast it scales."""
+"""Validation of a HorizontalPodAutoscaler's metrics and scaling behavior."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _LONGEST_WINDOW: Final = 3600
 
 
 def validate_reference(reference: Json, path: Path) -> list[FieldError]:
-    """The kind and the name of an object."""
+    """Validate the kind and the name of a reference."""
     return named(reference.get("kind", ""), path.child("kind")) + named(reference.get("name", ""), path.child("name"))
 
 
 def validate_api_version(text: str, path: Path, *, core: bool) -> list[FieldError]:
-    """The version of an object; `core`: it may be one of the group without a name."""
+    """Validate the apiVersion of a reference; `core`: the core group is allowed."""
     try:
         group = GroupVersion.parse(text).group
     except ValueError as error:
@@ -40,7 +40,7 @@ def validate_api_version(text: str, path: Path, *, core: bool) -> list[FieldErro
 
 def validate_metrics(metrics: Sequence[Json], least: int | None, path: Path) -> list[FieldError]:
     errors: list[FieldError] = []
-    outside = False  # whether some metric says something of Pods that do not run
+    outside = False  # whether any metric is not measured on Pods
     for i, metric in enumerate(metrics):
         errors += _metric(metric, path.index(i))
         outside = outside or metric.get("type") in ("Object", "External")
@@ -61,7 +61,7 @@ def _metric(metric: Json, path: Path) -> list[FieldError]:
     if given:
         errors += _RULES[given[0]](metric[given[0]], path.child(given[0]))
     if wanted is None:
-        errors += unknown  # said once more by those who expect a source
+        errors += unknown  # repeated by the check of the metric source
     elif wanted not in given:
         errors.append(FieldError.required(path.child(wanted), "must populate information for the given metric source"))
     if len(given) > 1:
@@ -129,7 +129,7 @@ _RULES: Final[dict[str, Callable[[Json, Path], list[FieldError]]]] = {
 
 
 def _identified(source: Json, path: Path) -> list[FieldError]:
-    """What metrics that are known by a name share."""
+    """Validate a metric identifier."""
     name = (source.get("metric") or {}).get("name", "")
     return named(name, path.child("metric", "name"), "must specify a metric name") + _target(source, path)
 

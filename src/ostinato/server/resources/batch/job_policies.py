@@ -1,4 +1,4 @@
-"""What a Job may say of the Pods that fail, and of when it has succeeded."""
+"""Validation of a Job's podFailurePolicy and successPolicy."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _success_rule(rule: Json, completions: int, path: Path) -> list[FieldError]:
 
 
 def count_indexes(text: str, completions: int) -> int:
-    """How many indexes a text such as `1,3-5` names; raises ValueError if it is none."""
+    """Count the indexes in a text such as `1,3-5`; ValueError if it is malformed."""
     total, last = 0, -1
     for part in text.split(",") if text else ():
         ends = part.split("-")

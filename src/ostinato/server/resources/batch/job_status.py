@@ -1,4 +1,4 @@
-"""The status of Jobs: what may be written to it. A Job that has finished stays as it finished."""
+"""Validation of Job status updates. A finished Job stays finished."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COMPLETION = STATUS.child("completionTime")
 
 
 class _State:
-    """A Job's status, and which conditions are true in it."""
+    """A Job's status, and its true conditions."""
 
     def __init__(self, job: Json) -> None:
         self.status: Json = job.get("status") or {}
@@ -28,7 +28,7 @@ class _State:
 
 
 def job_status_errors(new: Json, old: Json) -> list[FieldError]:
-    """What is wrong with a change of a Job's status. Most rules hold only for what the change touches."""
+    """Validate a change of a Job's status. Most rules apply only to changed fields."""
     now, before = _State(new), _State(old)
     errors = counts(now.status, STATUS, "active", "succeeded", "failed", "ready", "terminating")
     errors += _uncounted_errors(now)
@@ -62,7 +62,7 @@ def _uncounted_errors(now: _State) -> list[FieldError]:
 
 
 def _finishing_errors(job: Json, now: _State, before: _State) -> list[FieldError]:
-    """How a Job comes to be complete or failed."""
+    """Validate the transition to Complete or Failed."""
     status, errors = now.status, []
     completes, fails = now.complete != before.complete, now.failed != before.failed
     finishes = now.finished != before.finished
@@ -149,7 +149,7 @@ def _criteria_errors(spec: Json, now: _State) -> list[FieldError]:
 
 
 def _history_errors(spec: Json, now: _State, before: _State) -> Iterator[FieldError]:
-    """What has been said once cannot be taken back."""
+    """Validate that counts and times are not taken back."""
     status, old = now.status, before.status
     for kind in ("Failed", "Complete", "FailureTarget"):
         if kind in before.true and kind not in now.true:

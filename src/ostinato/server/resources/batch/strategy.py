@@ -1,4 +1,4 @@
-"""The batch group: Jobs and CronJobs."""
+"""Strategies of the batch group: Jobs and CronJobs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PRESERVED = (
 
 class Job(Strategy):
     generation = True
-    orphans_dependents = True  # as it was before there was a garbage collector
+    orphans_dependents = True  # default of the API from before the garbage collector existed
     delete_warnings = (_PRESERVED,)
     empty_status: ClassVar[Json] = {}
     selectable = ("status.successful",)
@@ -71,7 +71,7 @@ class Job(Strategy):
 
 
 def default_job_spec(spec: Json) -> None:
-    """Fill in what a Job and the template of one share."""
+    """Apply the defaults that a Job and a Job template share."""
     for rule in (spec.get("podFailurePolicy") or {}).get("rules") or ():
         for pattern in rule.get("onPodConditions") or ():
             pattern["status"] = pattern.get("status") or "True"
@@ -79,14 +79,14 @@ def default_job_spec(spec: Json) -> None:
 
 
 def _take_labels(obj: Json) -> None:
-    """A Job without labels has those of its Pods."""
+    """Default the labels of a Job to those of its Pod template."""
     found = template_labels(obj["spec"]["template"])
     if found and not obj["metadata"].get("labels"):
-        obj["metadata"]["labels"] = found  # the same, so that what is added to the one is in the other
+        obj["metadata"]["labels"] = found  # shared on purpose: a label added to one is in both
 
 
 def _generate_selector(obj: Json) -> None:
-    """Name the Job's Pods after it, and select them by its uid, so that no two Jobs share any."""
+    """Generate the selector by uid and the Pod labels of a Job, so that no two Jobs select the same Pods."""
     meta, spec = obj["metadata"], obj["spec"]
     made = spec["template"].setdefault("metadata", {})
     before = made.get("labels") or {}
@@ -96,7 +96,7 @@ def _generate_selector(obj: Json) -> None:
     for key in _UID_LABELS:
         labels.setdefault(key, meta["uid"])
     made["labels"] = labels
-    if before and meta.get("labels") is before:  # they were taken from the template
+    if before and meta.get("labels") is before:  # defaulted from the template
         meta["labels"] = dict(labels)
     selector = spec["selector"] = dict(spec.get("selector") or {})
     selector["matchLabels"] = {_UID_LABELS[1]: meta["uid"], **(selector.get("matchLabels") or {})}

@@ -1,4 +1,4 @@
-"""The batch group: what is wrong with its kinds. Faults are told in the order of a kube-apiserver."""
+"""Validation of the batch group. Errors are in kube-apiserver's order."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from ostinato.server.resources.validation.workloads import (
     template_labels,
 )
 
-_LONGEST_CRON_JOB_NAME = 52  # its Jobs are named after it, with eleven characters more
+_LONGEST_CRON_JOB_NAME = 52  # names of its Jobs are eleven characters longer
 _LONGEST_MANAGER = 63
 _MOST_AT_ONCE = 100_000
-_MANY = 100_000  # completions beyond which less is allowed
+_MANY = 100_000  # completions above which lower limits apply
 _MOST_OF_MANY = 10_000
 _ZONE_PART: Final = re.compile(r"[A-Za-z.\-_0-9+]{1,14}", re.ASCII)
 _GENERATED = ("controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name")
@@ -44,7 +44,7 @@ def job(obj: Json) -> list[FieldError]:
 
 
 def _selecting_spec(spec: Json) -> list[FieldError]:
-    """The spec, with the selector of what its template makes."""
+    """Validate the spec and that its selector selects the template's Pods."""
     errors, selector = job_spec(spec, SPEC), spec.get("selector")
     if selector is None:
         errors.append(FieldError.required(SPEC.child("selector")))
@@ -55,7 +55,7 @@ def _selecting_spec(spec: Json) -> list[FieldError]:
 
 
 def _generated_selector(obj: Json) -> list[FieldError]:
-    """A selector that the server makes is as it has made it."""
+    """Validate that a generated selector has its generated form."""
     spec, meta = obj["spec"], obj["metadata"]
     if spec.get("manualSelector") or spec.get("selector") is None:
         return []
@@ -80,7 +80,7 @@ def _generated_selector(obj: Json) -> list[FieldError]:
 
 
 def job_spec(spec: Json, path: Path) -> list[FieldError]:
-    """What is wrong with a Job, or with the template of one."""
+    """Validate a JobSpec."""
     errors = counts(
         spec,
         path,
@@ -128,7 +128,7 @@ def _completion_mode(spec: Json, path: Path) -> list[FieldError]:
 
 
 def _failed_indexes(spec: Json, path: Path) -> list[FieldError]:
-    """How many indexes may fail, of how many."""
+    """Validate maxFailedIndexes against completions and parallelism."""
     most, completions, errors = spec.get("maxFailedIndexes"), spec.get("completions"), []
     at = path.child("maxFailedIndexes")
     if most is not None and completions is not None and most > completions:
@@ -158,7 +158,7 @@ def _restart_policy(spec: Json, pod: Json, path: Path) -> list[FieldError]:
     return []
 
 
-_FIXED = {  # and the model of what is in them
+_FIXED = {  # immutable fields, each with the model of its value
     "completionMode": "",
     "podFailurePolicy": "batch.v1.PodFailurePolicy",
     "backoffLimitPerIndex": "",
@@ -169,7 +169,7 @@ _FIXED = {  # and the model of what is in them
 
 def job_changes(new: Json, old: Json) -> list[FieldError]:
     spec, before = new["spec"], old["spec"]
-    errors = _selecting_spec(spec)  # again, as a kube-apiserver does
+    errors = _selecting_spec(spec)  # again, as in kube-apiserver
     errors += _completions_change(spec, before)
     errors += unchanged(spec.get("selector"), before.get("selector"), SPEC.child("selector"), "meta.v1.LabelSelector")
     errors += _template_change(spec, before, old.get("status") or {})
@@ -188,7 +188,7 @@ def _completions_change(spec: Json, before: Json) -> list[FieldError]:
 
 
 def _template_change(spec: Json, before: Json, status: Json) -> list[FieldError]:
-    """The Pods of a Job are all alike; only while it is suspended may it change where they go and what they need."""
+    """Validate a change of the Pod template: only a suspended Job may change scheduling directives and resources."""
     new, old = spec["template"], before["template"]
     if new == old:
         return []
@@ -207,7 +207,7 @@ _DIRECTIVES = ("nodeSelector", "tolerations", "schedulingGates")
 
 
 def _fixed(pod: Json) -> Json:
-    """A Pod spec without what says where it may run and what its containers need."""
+    """A Pod spec without its scheduling directives and the resources of its containers."""
     kept = {key: value for key, value in pod.items() if key not in _DIRECTIVES}
     affinity = {k: v for k, v in (kept.pop("affinity", None) or {}).items() if k != "nodeAffinity"}
     if affinity:

@@ -1,4 +1,4 @@
-"""The certificates group: requests to sign certificates, approved or denied by one, signed by another."""
+"""Strategy of CertificateSigningRequests."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _APPLICABLE = {
 
 
 class CertificateSigningRequest(Strategy):
-    """What is asked never changes, nor does who asked; `approval` writes the conditions, `status` the certificate."""
+    """The spec is immutable; `approval` writes the conditions, `status` the certificate."""
 
     name_rule: ClassVar[NameRule] = staticmethod(names.name_is_path_segment)
-    status = False  # which part of it may be written is said below
+    status = False  # the writable part depends on the subresource; see below
     empty_status: ClassVar[Json] = {}
     selectable = ("spec.signerName",)
 
@@ -50,7 +50,7 @@ class CertificateSigningRequest(Strategy):
         self._stamp(new, old)
 
     def _keep(self, new: Json, old: Json, kind: str) -> None:
-        """Approvals and denials are not for signers to word."""
+        """Keep the conditions of a type as they were, if their number is unchanged."""
         before = [c for c in conditions_of(old) if c.get("type") == kind]
         places = [i for i, c in enumerate(conditions_of(new)) if c.get("type") == kind]
         if len(before) == len(places):
@@ -58,7 +58,7 @@ class CertificateSigningRequest(Strategy):
                 new["status"]["conditions"][place] = condition
 
     def _stamp(self, new: Json, old: Json) -> None:
-        """Conditions carry the times at which they came."""
+        """Set the timestamps of new conditions."""
         assert self._clock is not None
         now = self._clock.now().isoformat(timespec="seconds")[:19] + "Z"
         for condition in conditions_of(new):

@@ -1,7 +1,8 @@
-"""What is wrong with a request to sign a certificate: with what it asks, with the verdicts on it, with the certificate.
+"""Validation of CertificateSigningRequests: request, conditions, certificate.
 
-A verdict stays, and only `approval` gives one; a certificate stays, and only `status` brings it. What was wrong before
-a write may stay wrong.
+- Approved and Denied conditions are set through `approval` only, and never removed.
+- The certificate is set through `status` only, and never changed.
+- Errors that the stored object already had are ignored on an update.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ def conditions_of(obj: Json) -> list[Json]:
 
 
 def parse_request(text: str) -> CertificateSigningRequest:
-    """The request, from base64 of PEM; ValueError says what is wrong with it."""
-    from cryptography import x509  # noqa: PLC0415 - with the first request
+    """Parse the request from base64 of PEM; ValueError if it is invalid."""
+    from cryptography import x509  # noqa: PLC0415 - loads with the first request
 
     block = next(_blocks(base64.b64decode(text)), None)
     if block is None or block.type != _REQUEST_TYPE:
@@ -96,7 +97,7 @@ def validate(obj: Json, old: Json | None) -> list[FieldError]:
 
 
 def validate_update(new: Json, old: Json, *, approval: bool = False, certificate: bool = False) -> list[FieldError]:
-    """The same for a change: what it may be about depends on the way it comes."""
+    """Validate an update; the allowed changes depend on the subresource."""
     errors = validate(new, old)
     before, after = ([c.get("type", "") for c in conditions_of(obj)] for obj in (old, new))
     for kind in (_APPROVED, _DENIED, _FAILED):
@@ -122,7 +123,7 @@ class _Block(NamedTuple):
 
 
 def _blocks(data: bytes) -> Iterator[_Block]:
-    """The blocks of a text in PEM; what stands between them, or is no base64, does not count."""
+    """The PEM blocks of a text; text between them and blocks that are not base64 are skipped."""
     for found in _PEM.finditer(data):
         head, blank, rest = found["inside"].partition(b"\n\n")
         headers = bool(blank) and b":" in head
@@ -146,10 +147,10 @@ def _wrong_request(text: str) -> str:
 
 
 def _wrong_certificate(text: str) -> str:
-    """Why a text, in base64, is no list of certificates in PEM."""
+    """Why base64 text is not a PEM list of certificates; "" if it is."""
     if not text:
         return ""
-    from cryptography import x509  # noqa: PLC0415 - with the first certificate
+    from cryptography import x509  # noqa: PLC0415 - loads with the first certificate
 
     blocks = list(_blocks(base64.b64decode(text)))
     for block in blocks:
@@ -198,7 +199,7 @@ def _wrong_signer(name: str, path: Path) -> list[FieldError]:
 
 
 def _wrong_labels(value: str, path: Path, rule: Callable[[str], list[str]]) -> list[FieldError]:
-    """What is wrong with the first bad label of a dotted name."""
+    """The errors of the first invalid label of a dotted name."""
     for label in value.split("."):
         found = rule(label)
         if found:

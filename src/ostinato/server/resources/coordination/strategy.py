@@ -1,4 +1,4 @@
-"""The coordination group: Leases, on which leader election rests."""
+"""Strategy of Leases."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ostinato.api.validation.field_errors import FieldError
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation.workloads import SPEC, counts
 
-_GATED = ("strategy", "preferredHolder")  # of coordinated leader election, which is off
+_GATED = ("strategy", "preferredHolder")  # coordinated leader election; feature gate off
 
 
 class Lease(Strategy):

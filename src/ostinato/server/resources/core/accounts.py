@@ -1,4 +1,4 @@
-"""ServiceAccounts: who a Pod is."""
+"""Strategy of ServiceAccounts."""
 
 from __future__ import annotations
 
@@ -26,6 +26,6 @@ class ServiceAccount(Strategy):
 
 
 def _name_secrets_alone(obj: Json) -> None:
-    """A reference to a Secret is its name; the rest of what a reference can hold goes."""
+    """Reduce references to Secrets to their names."""
     if "secrets" in obj:
         obj["secrets"] = [{"name": secret["name"]} if secret.get("name") else {} for secret in obj["secrets"]]

@@ -1,4 +1,4 @@
-"""Secrets and ConfigMaps: configuration as keys and values."""
+"""Strategies of Secrets and ConfigMaps."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Secret(Strategy):
 
     def default(self, obj: Json) -> None:
         obj.setdefault("type", "Opaque")
-        text = obj.pop("stringData", None)  # written, never read
+        text = obj.pop("stringData", None)  # write-only field
         if text:
             encoded = {key: base64.b64encode(value.encode()).decode() for key, value in text.items()}
             obj["data"] = {**obj.get("data", {}), **encoded}
@@ -77,7 +77,7 @@ def _key_faults(key: str, path: Path) -> list[FieldError]:
 
 
 def decoded_length(text: str) -> int:
-    """How many bytes a base64 text stands for."""
+    """The number of bytes that base64 text decodes to."""
     return len(text) // 4 * 3 - text[-2:].count("=")
 
 
@@ -108,7 +108,7 @@ def _validate_type(kind: str, data: Mapping[str, str], metadata: Json) -> list[F
 
 
 def _pair_warnings(data: Mapping[str, str]) -> list[str]:
-    """A certificate and its key that cannot be read."""
+    """Warn about a TLS certificate and key that cannot be parsed."""
     for key, what in (("tls.crt", "certificate"), ("tls.key", "key")):
         if b"-----BEGIN " not in base64.b64decode(data.get(key, "")):
             return [f"tls: failed to find any PEM data in {what} input"]

@@ -1,4 +1,4 @@
-"""ReplicationControllers and PodTemplates: what makes Pods, in the core group."""
+"""Strategies of ReplicationControllers and PodTemplates."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ReplicationController(Strategy):
         if old is not None and self.desired(old) == self.desired(new):
             return []
         at = _SPEC.child("template")
-        if old is not None:  # kube-apiserver looks at the old template, too late
+        if old is not None:  # kube-apiserver warns about the old template here
             return template_warnings(old["spec"].get("template"), new["spec"].get("template"), at)
         found = pod_name_warning(new["metadata"].get("name", ""), "Pod names and hostnames")
         return found + template_warnings(new["spec"].get("template"), None, at)
@@ -82,7 +82,7 @@ def _validate_template(template: Json | None, selector: dict[str, str], path: Pa
 
 
 def validate_replica_counts(status: Json, path: Path) -> list[FieldError]:
-    """The counts of a status: none negative, none greater than what it is a part of."""
+    """Validate the replica counts of a status: not negative, and not greater than the count that they are part of."""
     errors = [error for name in _COUNTS for error in not_negative(status.get(name, 0), path.child(name))]
     replicas, ready = status.get("replicas", 0), status.get("readyReplicas", 0)
     errors += [

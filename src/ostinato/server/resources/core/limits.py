@@ -1,4 +1,4 @@
-"""LimitRanges and ResourceQuotas: how much the Pods of a namespace may take, one by one and together."""
+"""Strategies of LimitRanges and ResourceQuotas."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SPEC = Path("spec")
 _LIMITS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 _LIMIT_TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 _POD_RESOURCES = frozenset({"pods", "cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"})
-_SCOPES: dict[str, frozenset[str]] = {  # what each scope can be applied to
+_SCOPES: dict[str, frozenset[str]] = {  # the resources that each scope can be applied to
     "Terminating": _POD_RESOURCES,
     "NotTerminating": _POD_RESOURCES,
     "NotBestEffort": _POD_RESOURCES,
@@ -107,7 +107,7 @@ def _validate_claim_limit(limit: Json, path: Path) -> list[FieldError]:
     return [FieldError.required(path.child("limits"), detail)]
 
 
-# (the field that is named, the lower value, the higher value, what is told; the value shown is the first one named)
+# (field in the error, lower value, higher value, message; the value shown is the first one)
 _ORDER = (
     ("min", "min", "max", "min", "min value {} is greater than max value {}"),
     (
@@ -215,7 +215,7 @@ def _validate_amounts(given: dict[str, str], path: Path) -> list[FieldError]:
 
 
 def _misapplied(scope: str, hard: Iterable[str]) -> int:
-    """To how many of the resources a scope cannot be applied."""
+    """Count the resources that a scope cannot be applied to."""
     allowed = _SCOPES.get(scope)
     return sum(allowed is not None and amounts.is_quota_resource(name) and name not in allowed for name in hard)
 

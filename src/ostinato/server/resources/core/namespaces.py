@@ -1,4 +1,4 @@
-"""Namespaces: they end in two phases, the second when all that is in them has gone."""
+"""Strategy of Namespaces: deletion in two phases, the second once the namespace is empty."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ostinato.server.resources.strategy import Json, NameRule, Strategy
 
 
 class _Finalize(Strategy):
-    """The one way to change the finalizers of a namespace."""
+    """Strategy of namespaces/finalize, the only way to change `spec.finalizers`."""
 
     def prepare_update(self, new: Json, old: Json) -> None:
         _label(new)

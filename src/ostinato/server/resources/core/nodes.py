@@ -1,4 +1,4 @@
-"""Nodes: the machines that Pods run on."""
+"""Strategy of Nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FEATURE_FORM = (
     "(e.g., MyFeature or MyFeature/mySubFeature), and contain only alphanumeric characters and slashes"
 )
 _LONGEST_FEATURE = 253
-_TAINTS = Path("metadata", "taints")  # the path that the server has always named
+_TAINTS = Path("metadata", "taints")  # the path in kube-apiserver's messages
 
 
 class Node(Strategy):
@@ -33,7 +33,7 @@ class Node(Strategy):
     def default(self, obj: Json) -> None:
         spec = obj.setdefault("spec", {})
         network, networks = spec.get("podCIDR"), spec.get("podCIDRs")
-        if network and (not networks or networks[0] != network):  # two forms of one field
+        if network and (not networks or networks[0] != network):  # podCIDR and podCIDRs hold the same value
             spec["podCIDRs"] = [network]
         elif networks:
             spec["podCIDR"] = networks[0]
@@ -135,7 +135,7 @@ def _validate_taints(taints: list[Json]) -> list[FieldError]:
 
 
 def _validate_features(node: Json) -> list[FieldError]:
-    """What a node says that it can do: well-formed names, sorted."""
+    """Validate `status.declaredFeatures`: well-formed names, sorted."""
     errors: list[FieldError] = []
     features, path = node.get("status", {}).get("declaredFeatures", []), Path("status", "declaredFeatures")
     for i, feature in enumerate(features):

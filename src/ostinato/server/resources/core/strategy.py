@@ -1,4 +1,4 @@
-"""The core group: what its kinds do otherwise than the common rules say."""
+"""Strategies of the core group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Custom resources: the kinds that CustomResourceDefinitions define, as the server serves them."""
+"""Custom resources: resources defined by CustomResourceDefinitions."""
 
 from ostinato.server.resources.custom.conversion import Conversion
 from ostinato.server.resources.custom.conversion_review import Conversions

@@ -1,4 +1,4 @@
-"""The schema of a custom resource as server-side apply reads it: with metadata, its own and that of embedded ones."""
+"""Schema of a custom resource for server-side apply: with its own metadata and that of embedded resources."""
 
 from __future__ import annotations
 

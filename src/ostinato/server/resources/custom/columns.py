@@ -1,4 +1,4 @@
-"""The Table of a custom resource: its name, and the columns that its definition names by JSONPath."""
+"""Table of a custom resource: its name and its additionalPrinterColumns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _AGE = [{"name": "Age", "type": "date", "description": "", "jsonPath": ".metadat
 
 
 class Columns:
-    """The columns of a version, up to the first whose path cannot be read."""
+    """The columns of a version, up to the first whose JSONPath cannot be parsed."""
 
     def __init__(self, version: Mapping[str, Any]) -> None:
         self.definitions: list[Json] = [

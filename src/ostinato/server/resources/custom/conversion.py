@@ -1,8 +1,7 @@
-"""Conversion by webhook: what one version of a definition says, in the words of another.
+"""Webhook conversion of custom resources between versions.
 
-A kind whose definition names a conversion webhook is stored in its storage version, and every other version is what the
-webhook makes of it. A single read and every write ask the webhook. Lists and watches ask it once for each version of an
-object.
+Objects are stored in the storage version; the webhook converts them to every other version. Gets and writes always call
+the webhook. Lists and watches cache its results: one call for each object and resourceVersion.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ T = TypeVar("T")
 
 
 class Unconverted(Exception):  # noqa: N818
-    """Something is needed in another version, and only the webhook knows it."""
+    """An object is needed in another version, and the webhook has not been called for it yet."""
 
     def __init__(self, value: Json, to: str) -> None:
         super().__init__(f"to {to}")
@@ -38,7 +37,7 @@ class Unconverted(Exception):  # noqa: N818
 
 
 class Conversion:
-    """Conversion to and from one version that is served."""
+    """Conversion to and from one served version."""
 
     def __init__(self, conversions: Conversions, version: Version) -> None:
         self._conversions = conversions
@@ -46,23 +45,23 @@ class Conversion:
         self._kind: str = conversions.definition.names["kind"]
         self._version = version
         self._beginning = msgspec.json.encode({"apiVersion": version.api_version})[:-1] + b","
-        # What field managers have asked for, while they work: objects in another version, or why there are none.
+        # Results for field managers while `resolve` runs: objects in another version, or the error.
         self._known: dict[bytes, Json | str] = {}
 
     # Reading
 
     async def data(self, data: bytes) -> bytes:
-        """Stored data in this version."""
+        """Convert stored data to this version."""
         return (await self._all([data]))[0]
 
     async def entry(self, entry: Entry) -> Entry:
-        """An entry in this version, asked for now."""
+        """Convert an entry to this version, without the cache."""
         if entry.data.startswith(self._beginning):
             return entry
         return self._kept(entry, await self.data(entry.data))
 
     async def entries(self, entries: Sequence[Entry]) -> list[Entry]:
-        """Entries in this version, of which those that were asked for before are not asked for again."""
+        """Convert entries to this version, with the cache."""
         missing = [entry for entry in entries if self._found(entry) is None]
         if missing:
             try:
@@ -76,7 +75,7 @@ class Conversion:
         return [self._found(entry) or entry for entry in entries]
 
     async def events(self, events: Iterable[Event]) -> list[Event]:
-        """Events in this version; the same rules."""
+        """Convert events to this version, with the cache."""
         events = list(events)
         shown = [entry for event in events for entry in (event.entry, event.previous) if entry is not None]
         await self.entries(shown)
@@ -99,7 +98,7 @@ class Conversion:
         return made
 
     async def _all(self, stored: list[bytes]) -> list[bytes]:
-        """Stored data in this version. The webhook sees no versions of objects: they are not its affair."""
+        """Convert stored data to this version. The webhook does not see resourceVersions."""
         found: list[bytes | None] = [data if data.startswith(self._beginning) else None for data in stored]
         objects: list[Json] = []
         versions: list[str] = []
@@ -114,7 +113,7 @@ class Conversion:
         return [data if data is not None else self._stored(*next(converted)) for data in found]
 
     def _stored(self, obj: Json, version: str) -> bytes:
-        """A converted object as one of this version would be stored."""
+        """A converted object, encoded as it would be stored in this version."""
         obj = shaped(self._version.node, obj)
         metadata = {**obj["metadata"], "resourceVersion": version} if version else obj["metadata"]
         rest = {name: value for name, value in obj.items() if name not in ("kind", "apiVersion", "metadata")}
@@ -124,7 +123,7 @@ class Conversion:
     # Writing
 
     async def to_storage(self, obj: Json) -> Json:
-        """An object of this version in the storage version, as it is stored."""
+        """Convert an object of this version to the storage version."""
         storage = self._definition.storage
         if obj["apiVersion"] == storage.api_version:
             return obj
@@ -137,14 +136,14 @@ class Conversion:
         return made
 
     async def between(self, objects: list[Json], to: str) -> list[Json]:
-        """Objects in another version, cut to its schema."""
+        """Convert objects to another version, pruned to its schema."""
         node = self._definition.version(to).node
         return [shaped(node, obj) for obj in await self._conversions.convert(objects, to)]
 
-    # Field managers, which cannot wait
+    # Field managers are synchronous: `resolve` calls the webhook for them.
 
     async def resolve(self, make: Callable[[], T]) -> T:
-        """What `make` gives, which asks `known`: called again with each answer that it needs."""
+        """Call `make`, which uses `known`; after each Unconverted, call the webhook and call it again."""
         known: dict[bytes, Json | str] = {}
         while True:
             self._known = known
@@ -160,7 +159,7 @@ class Conversion:
                 known[wanted.key] = str(error)
 
     def known(self, value: Json, to: str) -> Json:
-        """An object in another version, for field managers; Unconverted if it is yet to be asked for."""
+        """An object in another version, for field managers; Unconverted if the webhook has not been called for it."""
         if value.keys() <= {"kind", "apiVersion", "metadata"} and not value.get("metadata"):
             return {**value, "apiVersion": to}  # an empty object is empty in all versions
         wanted = Unconverted(value, to)

@@ -1,8 +1,8 @@
-"""Reviews of conversion: objects go to the webhook of a definition in one version, and come back in another.
+"""ConversionReview: calls the conversion webhook of a definition, and validates its response.
 
-What does not come back as it must (one object for each, of the version and kind that is asked for, with the name,
-namespace and uid that it had) fails the request, in the words of a kube-apiserver. Of metadata, the webhook may change
-labels and annotations.
+The response must have one object for each request object, in the desired version, with the same kind, name, namespace
+and uid; else the request fails with kube-apiserver's message. Of metadata, the webhook may change labels and
+annotations only.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from ostinato.world import Ids
 
 _RESPONSE: Final = "ConversionResponse.response"
-_SECONDS: Final = 30  # for an answer
-_MOST_OBJECTS: Final = 100  # of one review
+_SECONDS: Final = 30  # timeout of a call
+_MOST_OBJECTS: Final = 100  # maximum objects in one review
 _MOST_BYTES: Final = 2 << 20
 _GO_TYPES: Final = {type(None): "<nil>", str: "string", bool: "bool", int: "int64", float: "float64"} | {
     list: "[]interface {}",
@@ -38,7 +38,7 @@ _GO_TYPES: Final = {type(None): "<nil>", str: "string", bool: "bool", int: "int6
 
 
 class Conversions:
-    """The webhook of a definition."""
+    """The conversion webhook of a definition."""
 
     def __init__(self, definition: Definition, ask: Ask, ids: Ids) -> None:
         webhook = definition.spec["conversion"]["webhook"]
@@ -50,7 +50,7 @@ class Conversions:
         self._ids = ids
 
     async def convert(self, objects: Sequence[Json], to: str) -> list[Json]:
-        """Objects of other versions in a version, each with its kind and apiVersion; Unknown if that fails."""
+        """Convert objects to a version, each with its kind and apiVersion; Unknown if that fails."""
         converted: list[Json] = []
         for batch in _batches(objects):
             try:
@@ -58,7 +58,7 @@ class Conversions:
             except Unknown:
                 if len(batch) == 1:
                     raise
-                for obj in batch:  # so that what is told is about the one that it is about
+                for obj in batch:  # so that the error refers to the first object that fails
                     converted += await self._converted([obj], to)
         return converted
 
@@ -121,7 +121,7 @@ def _batches(objects: Sequence[Json]) -> Iterator[list[Json]]:
 
 
 def _checked(about: str, original: Json, converted: Any, to: str) -> Json:
-    """A converted object, with the metadata of the original but for labels and annotations."""
+    """A converted object, with the original metadata except for labels and annotations."""
     if not isinstance(converted, dict):
         if converted is None:
             raise Unknown.of("unexpected end of JSON input")
@@ -154,7 +154,7 @@ def _checked(about: str, original: Json, converted: Any, to: str) -> Json:
 
 
 def _take(metadata: Json, field: str, converted: Json) -> None:
-    """Labels or annotations of a converted object; ValueError if they are none."""
+    """The labels or annotations of a converted object; ValueError if they are invalid."""
     values = converted.get(field)
     if values is None:
         metadata.pop(field, None)

@@ -1,8 +1,8 @@
-"""Definitions: a CustomResourceDefinition, read for serving.
+"""Definition: a CustomResourceDefinition, parsed for serving.
 
-A definition has versions, which differ in schema, columns and subresources; all share one collection. An object is
-stored with the apiVersion that was the storage version when it was written, first in its bytes, and in memory always as
-that version's schema has it today: pruned and with its defaults.
+- Its versions differ in schema, columns and subresources; all share one collection.
+- An object is stored with the storage version at the time of the write, as the first field of its data. In memory it
+  is always pruned and defaulted with that version's current schema.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ostinato.server.schema.structural import Structural
 
 
 class Version:
-    """One version of a definition, its schema read."""
+    """One version of a definition, with its parsed schema."""
 
     def __init__(self, group: str, raw: Mapping[str, Any]) -> None:
         self.raw = raw
@@ -46,11 +46,11 @@ class Version:
 
 
 class Definition:
-    """A CustomResourceDefinition, read for serving."""
+    """A CustomResourceDefinition, parsed for serving."""
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
         spec = raw["spec"]
-        self.terminating = False  # set once it is being deleted
+        self.terminating = False  # set when its deletion begins
         self.name: str = raw["metadata"]["name"]
         self.uid: str = raw["metadata"]["uid"]
         self.spec: Mapping[str, Any] = spec
@@ -62,25 +62,25 @@ class Definition:
         self._selectable = {name: path for version in self.versions for name, path in version.selectable.items()}
 
     def serves(self, spec: Mapping[str, Any], names: Mapping[str, Any]) -> bool:
-        """Whether this is what a spec with these accepted names says."""
+        """Whether this definition has the given spec and accepted names."""
         return (self.spec, self.names) == (spec, names)
 
     def version(self, api_version: str) -> Version:
-        """A version by its apiVersion; what is stored in one that is gone is read as the storage version."""
+        """A version by its apiVersion; the storage version for one that was removed."""
         return next((version for version in self.versions if version.api_version == api_version), self.storage)
 
     def fields(self, obj: Mapping[str, Any]) -> dict[str, str]:
-        """What objects can be selected by, in any version."""
+        """The selectable fields of all versions."""
         return {name: _text(path, obj) for name, path in self._selectable.items()} if self._selectable else {}
 
     def describe(self, data: bytes) -> tuple[dict[str, str], dict[str, str], str]:
-        """What selectors ask of stored data."""
+        """Read labels, selectable fields and uid from stored data."""
         obj = msgspec.json.decode(data)
         meta = obj["metadata"]
         return meta.get("labels") or {}, self.fields(obj), meta.get("uid", "")
 
     def refreshed(self, data: bytes) -> tuple[bytes, dict[str, str]]:
-        """Stored data as today's schema has them, and what they can be selected by."""
+        """Stored data, pruned and defaulted with the current schema, and its selectable fields."""
         obj = msgspec.json.decode(data)
         node = self.version(obj.get("apiVersion", "")).node
         new = shaped(node, obj)
@@ -89,14 +89,14 @@ class Definition:
 
 
 def shaped(node: Structural, obj: Json) -> Json:
-    """A stored object cut to a schema. What everything has, it keeps."""
+    """A stored object pruned to a schema; TypeMeta and metadata are kept."""
     kept: Json = {name: obj[name] for name in ("kind", "apiVersion", "metadata") if name in obj}
     kept.update(prune(node, {name: value for name, value in obj.items() if name not in kept}))
     return kept
 
 
 def whole_numbers(value: Any) -> Any:
-    """A value whose whole numbers are integers, as Go writes them. The same one if they are already."""
+    """Replace floats that are whole numbers with integers, as Go encodes them. Returns the same value if unchanged."""
     if type(value) is dict:
         changed: Json | None = None
         for name, item in value.items():

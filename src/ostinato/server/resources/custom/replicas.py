@@ -1,6 +1,6 @@
-"""The fields that the scale subresource of a custom resource stands for, found by simple paths.
+"""Scale fields of a custom resource, resolved by simple JSONPaths.
 
-A definition says where an object keeps its replicas and its selector. What it finds there must be of the right type.
+`subresources.scale` of a definition has the paths of replicas and label selector. Values must have the right type.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from ostinato.server.resources.strategy import Json
 
 
 def scale_faults(scale: Mapping[str, str] | None, obj: Json) -> list[FieldError]:
-    """What is wrong with the fields that a Scale shows."""
+    """Validate the fields that a Scale shows."""
     if scale is None:
         return []
     return _replicas_faults(obj, scale["specReplicasPath"]) + scale_status_faults(scale, obj)
 
 
 def scale_status_faults(scale: Mapping[str, str] | None, obj: Json) -> list[FieldError]:
-    """The same, of its status."""
+    """Validate the status fields that a Scale shows."""
     if scale is None:
         return []
     errors = _replicas_faults(obj, scale["statusReplicasPath"])
@@ -31,7 +31,7 @@ def scale_status_faults(scale: Mapping[str, str] | None, obj: Json) -> list[Fiel
 
 
 def nested(obj: Any, path: str) -> tuple[Any, bool, str]:
-    """What a simple path leads to, whether it is there, and what is wrong where it cannot be followed."""
+    """Resolve a simple path: the value, whether it exists, and the error if the path cannot be resolved."""
     steps = path.removeprefix(".").split(".")
     for i, step in enumerate(steps):
         if obj is None:

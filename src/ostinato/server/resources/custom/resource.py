@@ -1,6 +1,6 @@
-"""A custom resource: one version of a definition, as it is served.
+"""Custom resource: one served version of a definition.
 
-Stored data of a version with the same schema are served as they are; others are cut to this version's schema.
+Data stored in a version with the same schema is served unchanged; other data is pruned to this version's schema.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ALL_BUT_STATUS = without(from_paths(field_path("metadata"), field_path("spec"))
 
 
 class CustomResource(Resource):
-    """One version of a definition, as it is served."""
+    """One served version of a definition."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class CustomResource(Resource):
         self.storage_gvk = GroupVersionKind(definition.group, definition.storage.name, gvk.kind)
         self.selectable = tuple(version.selectable)
         self.read = partial(read, version.node)
-        if conversion is None:  # else what is stored may come from a webhook
+        if conversion is None:  # with webhook conversion, data may come from the webhook
             self.read_again = partial(read_again, version.node)
         columns = Columns(version.raw)
         self.columns = columns.definitions
@@ -81,7 +81,7 @@ class CustomResource(Resource):
         if version.scale is not None:
             self.scale = _scale_fields(definition, version.scale)
         self._of_one_schema = {other.api_version for other in definition.versions if other.schema == version.schema}
-        # What data begin with whose version has the same schema as this one: they are served as they are.
+        # Prefixes of data that is served unchanged: its version has the same schema as this one.
         self._alike = tuple(
             map(_beginning, {version.api_version} if conversion is not None else sorted(self._of_one_schema))
         )
@@ -113,7 +113,7 @@ class CustomResource(Resource):
         storage = self.definition.storage
         api_version = storage.api_version
         if self.conversion is not None:
-            api_version = obj["apiVersion"]  # the webhook has been asked
+            api_version = obj["apiVersion"]  # converted by the webhook already
         elif storage.schema != self.version.schema:
             obj = shaped(storage.node, obj)
             apply_defaults(storage.node, obj)
@@ -125,7 +125,7 @@ class CustomResource(Resource):
 
 
 def _deprecation(definition: Definition, version: Version) -> tuple[str, ...]:
-    """What is said of a version that is deprecated: its own words, or which version to use."""
+    """The deprecation warning of a version: its own, or one that names the replacement."""
     if not version.raw.get("deprecated"):
         return ()
     own = version.raw.get("deprecationWarning")

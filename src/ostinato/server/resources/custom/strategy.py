@@ -1,4 +1,4 @@
-"""How custom objects are written: the rules of one version of a definition."""
+"""Strategy of custom resources: the rules of one version of a definition."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _NOT_CHECKED = (
     "validation"
 )
 _ABSENT = object()
-# Broken rules that the object that was validated last may break as it did before, for its warnings. Part of the
-# context, because objects are validated in more than one thread.
+# Rule violations of the object validated last that are ratcheted (reported as warnings). A context variable,
+# because objects are validated in more than one thread.
 _forgiven: ContextVar[tuple[Json, list[str]] | None] = ContextVar("ostinato.server.forgiven", default=None)
 _STANDARD_FINALIZERS = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
 
 
 class CustomStrategy(Strategy):
-    """How the objects of one version of a definition are written."""
+    """The strategy of one version of a definition."""
 
     allow_unconditional_update = False
     generation = True
@@ -54,10 +54,10 @@ class CustomStrategy(Strategy):
 
     def prepare_create(self, obj: Json) -> None:
         if self._version.has_status and obj.pop("status", None) is not None:
-            self.default(obj)  # a status of which the client has no say may have a default
+            self.default(obj)  # a status that the client cannot set may have a default
 
     def prepare_status_update(self, new: Json, old: Json) -> None:
-        """The status is new, and who owns what; all else stays."""
+        """Update the status and its managed fields; keep everything else."""
         managed, status = new["metadata"].get("managedFields"), new.get("status", _ABSENT)
         new.clear()
         new.update(old)
@@ -105,7 +105,7 @@ class CustomStrategy(Strategy):
         return errors + self._broken_rules(errors, new, old)
 
     def _broken_rules(self, errors: list[FieldError], new: Json, old: Json | None) -> list[FieldError]:
-        """What breaks the rules in CEL, which are asked only of objects whose types and sizes are right."""
+        """Evaluate the CEL rules, for objects whose types and sizes are valid."""
         _forgiven.set(None)
         tree = self._version.rules
         if tree is None:
@@ -119,7 +119,7 @@ class CustomStrategy(Strategy):
         return found.errors
 
     def _new_repetitions(self, new: Json, old: Json) -> list[FieldError]:
-        """What occurs twice may stay as it is, with all the rest."""
+        """Duplicates in lists of type set and map, unless the old object has them unchanged."""
         found = repetitions(self._version.node, new)
         return [] if found and repetitions(self._version.node, old) else found
 
@@ -139,7 +139,7 @@ class CustomStrategy(Strategy):
 
 
 def _finalizer_warnings(finalizer: str) -> list[str]:
-    """Names of finalizers that may be anybody's."""
+    """Warn about finalizer names that are not qualified."""
     about = f"metadata.finalizers: {quote(finalizer)}: "
     found = [about + fault for fault in names.is_qualified_name(finalizer)]
     if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:

@@ -1,4 +1,4 @@
-"""The discovery group: EndpointSlices."""
+"""Strategy of EndpointSlices."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _address(address: str, kind: str | None, path: Path, index: int) -> list[Fie
 
 
 def _drop_topology(obj: Json) -> None:
-    """What endpoints once said of where they are has fields of its own now."""
+    """Drop the deprecated topology labels that have fields of their own."""
     for endpoint in obj.get("endpoints") or ():
         endpoint.pop("deprecatedTopology", None)
 

@@ -1,1 +1,1 @@
-"""The resource.k8s.io group: devices and claims of them."""
+"""The resource.k8s.io group: dynamic resource allocation (devices and claims)."""

@@ -1,4 +1,4 @@
-"""The resource group: devices, and claims of them."""
+"""Strategies of the resource.k8s.io group (dynamic resource allocation)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Events: two groups have them, over one storage.
+"""Strategies of Events: the core group and events.k8s.io, over one storage.
 
-They are stored as those of the core group. Those of events.k8s.io name some fields otherwise, and are held to stricter
-rules.
+Events are stored as v1. events.k8s.io has other names for some fields and stricter validation.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _FIXED_TOO = ("eventTime", "action", "related", "reportingComponent", "reporting
 
 
 def from_core(obj: Json) -> Json:
-    """An Event of the core group as one of events.k8s.io. Times and sources are told even if they are not set."""
+    """Convert an Event of the core group to events.k8s.io. Times and sources are present even if unset."""
     new = {_NAMES.get(key, key): value for key, value in obj.items()}
     for key in ("reportingController", "reportingInstance"):
         if not new.get(key):
@@ -42,7 +41,7 @@ def from_core(obj: Json) -> Json:
 
 
 def to_core(obj: Json) -> Json:
-    """An Event of events.k8s.io as one of the core group."""
+    """Convert an Event of events.k8s.io to the core group."""
     new = {_CORE_NAMES.get(key, key): value for key, value in obj.items()}
     new.setdefault("reportingComponent", "")
     new.setdefault("reportingInstance", "")
@@ -50,7 +49,7 @@ def to_core(obj: Json) -> Json:
 
 
 class Event(Strategy):
-    """An Event of the core group."""
+    """Strategy of v1 Events."""
 
     name_rule: ClassVar[NameRule] = staticmethod(names.name_is_path_segment)
     allow_create_on_update = True
@@ -73,7 +72,7 @@ class Event(Strategy):
 
 
 class NewEvent(Event):
-    """An Event of events.k8s.io."""
+    """Strategy of events.k8s.io Events."""
 
     name_rule: ClassVar[NameRule] = staticmethod(names.name_is_dns_subdomain)
     selectable = ("reason", "type")

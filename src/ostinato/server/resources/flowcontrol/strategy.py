@@ -1,4 +1,4 @@
-"""The flowcontrol group: which requests are served first."""
+"""Strategies of FlowSchemas and PriorityLevelConfigurations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _QUEUING = {"handSize": 8, "queues": 64, "queueLengthLimit": 50}
 
 
 class _FlowControl(Strategy):
-    """What both kinds have in common: a status that its controllers write, and nothing else with it."""
+    """The rules that both kinds share: a status update changes the status only."""
 
     generation = True
     empty_status: ClassVar[Json] = {}

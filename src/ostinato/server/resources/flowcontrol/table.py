@@ -32,7 +32,7 @@ def _priority_level(obj: Json, now: datetime) -> list[Any]:
 
 
 def flow_schema_order(obj: Json) -> tuple[int, str]:
-    """FlowSchemas are shown in the order in which they are tried."""
+    """Sort FlowSchemas in matching order."""
     return (obj.get("spec") or {}).get("matchingPrecedence", 0), name_of(obj)
 
 

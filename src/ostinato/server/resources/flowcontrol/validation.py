@@ -1,4 +1,4 @@
-"""What flow schemas and priority levels may say."""
+"""Validation of FlowSchemas and PriorityLevelConfigurations."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _SPEC: Final = Path("spec")
 _VERBS: Final = ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"]
 _LAST_PRECEDENCE: Final = 10_000
 _MOST_QUEUES: Final = 10_000_000
-_HASH_BITS: Final = 60  # of the hash that deals out a hand of queues
+_HASH_BITS: Final = 60  # of the hash that shuffle sharding draws queues from
 _SUBJECTS: Final = {"User": "user", "Group": "group", "ServiceAccount": "serviceAccount"}
-# What the server always has, and nobody may change.
+# Mandatory objects, whose specs are immutable.
 _EVERYTHING: Final = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"], "clusterScope": True, "namespaces": ["*"]}
 _EVERY_PATH: Final = {"verbs": ["*"], "nonResourceURLs": ["*"]}
 _FIXED_SCHEMAS: Final[dict[str, Json]] = {
@@ -282,7 +282,7 @@ def _queuing(queuing: Json, path: Path) -> list[FieldError]:
 
 
 def validate_condition_types(obj: Json) -> list[FieldError]:
-    """Every condition of a status has a type, each of its own."""
+    """Validate that conditions have a type, and that types are unique."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     for i, condition in enumerate((obj.get("status") or {}).get("conditions") or ()):

@@ -1,4 +1,4 @@
-"""Ingresses and their classes."""
+"""Strategies of Ingresses and IngressClasses."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _ingress(obj: Json, old: Json | None) -> list[FieldError]:
 
 
 def _has_bad_secret(entries: Iterable[Json]) -> bool:
-    """Whether a name that was never valid is stored: then it may stay."""
+    """Whether the stored object has an invalid Secret name, which may then remain."""
     return any(names.name_is_dns_subdomain(tls["secretName"]) for tls in entries if tls.get("secretName"))
 
 

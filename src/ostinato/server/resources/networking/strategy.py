@@ -1,4 +1,4 @@
-"""The networking group: policies, and the addresses of Services. Ingresses are in `ingresses`."""
+"""Strategies of NetworkPolicies, IPAddresses and ServiceCIDRs. Ingresses are in `ingresses`."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _policy_peer(peer: Json, path: Path) -> list[FieldError]:
 
 
 def _excepted(block: Json, path: Path) -> list[FieldError]:
-    """What is taken out of a block lies inside of it."""
+    """Validate that the exceptions of an ipBlock are inside of it."""
     errors, outer = [], addresses.parse_cidr(block["cidr"])
     for i, part in enumerate(block.get("except") or () if outer else ()):
         errors += legacy_cidr(part, path.index(i))
@@ -123,7 +123,7 @@ def _excepted(block: Json, path: Path) -> list[FieldError]:
     return errors
 
 
-def _name_is_ip(name: str, prefix: bool = False) -> list[str]:  # noqa: ARG001 - as every name rule
+def _name_is_ip(name: str, prefix: bool = False) -> list[str]:  # noqa: ARG001 - signature of a name rule
     return addresses.is_ip(name)
 
 
@@ -170,7 +170,7 @@ class ServiceCIDR(Strategy):
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
         before, after = ((obj.get("spec") or {}).get("cidrs") or [] for obj in (old, new))
         path = _SPEC.child("cidrs")
-        if len(before) == 1 and len(after) == 2:  # the second family may be added
+        if len(before) == 1 and len(after) == 2:  # a second IP family may be added
             return unchanged(after[0], before[0], path.index(0)) + self.validate(new)
         if len(before) != len(after):
             return [FieldError.invalid(path, (new.get("spec") or {}).get("cidrs"), IMMUTABLE)]

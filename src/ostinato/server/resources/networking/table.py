@@ -30,7 +30,7 @@ def _ingress(obj: Json, now: datetime) -> list[Any]:
 
 
 def _hosts(rules: Any) -> str:
-    """The first three hosts; rules without one are no hosts, but count among the others."""
+    """The first three hosts; rules without a host are only counted."""
     hosts: list[str] = []
     more = False
     for rule in rules:

@@ -1,4 +1,4 @@
-"""The node group: RuntimeClasses."""
+"""Strategy of RuntimeClasses."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RuntimeClass(Strategy):
 
 
 def _tolerations(tolerations: list[Json], path: Path) -> list[FieldError]:
-    """Tolerations, each once; how long they last makes no other of them."""
+    """Validate that tolerations are unique, tolerationSeconds aside."""
     errors, seen = validate_tolerations(tolerations, path), []
     for i, toleration in enumerate(tolerations):
         key = {field: toleration.get(field, "") for field in ("key", "operator", "value", "effect")}

@@ -1,4 +1,4 @@
-"""The policy group: PodDisruptionBudgets."""
+"""Strategy of PodDisruptionBudgets."""
 
 from __future__ import annotations
 

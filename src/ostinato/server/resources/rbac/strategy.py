@@ -1,4 +1,4 @@
-"""The rbac group: roles, and who has them."""
+"""Strategies of Roles, ClusterRoles and their bindings."""
 
 from __future__ import annotations
 

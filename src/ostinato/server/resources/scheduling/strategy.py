@@ -1,4 +1,4 @@
-"""The scheduling group: PriorityClasses."""
+"""Strategy of PriorityClasses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation.checks import one_of, unchanged
 
 _PREFIX = "system-"
-_HIGHEST = 1_000_000_000  # what is above is the system's
+_HIGHEST = 1_000_000_000  # maximum of user-defined classes
 _OF_THE_SYSTEM = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 
 
@@ -18,7 +18,7 @@ class PriorityClass(Strategy):
         obj.setdefault("preemptionPolicy", "PreemptLowerPriority")
 
     def desired(self, obj: Json) -> None:
-        """A class does not change: its generation stays."""
+        """PriorityClasses are immutable: the generation stays."""
 
     def validate(self, obj: Json) -> list[FieldError]:
         name, value = obj["metadata"].get("name", ""), obj.get("value", 0)

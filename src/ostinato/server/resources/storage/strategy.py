@@ -1,4 +1,4 @@
-"""The storage group: classes of volumes, and what CSI drivers tell of themselves."""
+"""Strategies of the storage.k8s.io group: StorageClasses, CSIDrivers, CSINodes, VolumeAttachments."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _parameters(obj: Json) -> list[FieldError]:
 
 
 def _topologies(terms: Iterable[Json]) -> list[FieldError]:
-    """Where volumes may be: every term says something, and something else than those before it."""
+    """Validate allowedTopologies: terms are not empty and unique."""
     errors: list[FieldError] = []
     seen: list[dict[str, set[str]]] = [{}]
     for i, term in enumerate(terms):
@@ -132,7 +132,7 @@ class CSIDriver(Strategy):
 
     def prepare_create(self, obj: Json) -> None:
         obj["metadata"].pop("generation", None)
-        obj["spec"].pop("preventPodSchedulingIfMissing", None)  # behind a gate that is closed
+        obj["spec"].pop("preventPodSchedulingIfMissing", None)  # feature gate off
 
     def prepare_update(self, new: Json, old: Json) -> None:
         if "preventPodSchedulingIfMissing" not in old["spec"]:

@@ -1,10 +1,10 @@
-"""Table rows: what `kubectl get` prints for each built-in kind.
+"""Table rows: the columns of `kubectl get` for each built-in kind.
 
-The `table` module of a group's package has `CELLS`: by group and resource, the function that makes the cells of one
+The `table` module of a group's package has `CELLS`: by group and resource, the function that returns the cells of a
 row, in the order of the kind's columns.
 
-- The function takes the object as it is stored and the current time: the server renders ages.
-- A kind without an entry prints its name and its creation time.
+- The function takes the stored object and the current time: the server renders ages.
+- A kind without an entry shows its name and its creation time.
 - A `table` module is loaded with the first Table of its group.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ostinato.server.resources.strategy import Json
     from ostinato.server.resources.tables.cells import Cells
 
-_WITHOUT_ROWS = frozenset({"apiextensions"})  # packages that have no `table`
+_WITHOUT_ROWS = frozenset({"apiextensions"})  # packages without a `table` module
 
 
 @cache
@@ -33,7 +33,7 @@ def _cells(group: str) -> dict[tuple[str, str], Cells]:
 
 
 def cells_of(group: str, resource: str) -> Cells:
-    """Return the function that makes the cells of a resource's rows."""
+    """Return the function that returns the cells of a resource's rows."""
     from ostinato.server.resources.tables.cells import name_and_creation  # noqa: PLC0415
 
     return _cells(group).get((group, resource), name_and_creation)

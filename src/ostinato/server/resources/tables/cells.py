@@ -10,7 +10,7 @@ from ostinato.api.selectors import labels
 from ostinato.api.time import Time
 from ostinato.server.resources.strategy import Json
 
-# The cells of a row: (object, the present time) -> one cell a column.
+# The cells of a row: (object, current time) -> one cell per column.
 Cells = Callable[[Json, datetime], list[Any]]
 
 NONE: Final = "<none>"
@@ -26,17 +26,17 @@ def name_of(obj: Json) -> str:
 
 
 def age(obj: Json, now: datetime) -> str:
-    """How long ago the object was created."""
+    """The age of the object."""
     return since(obj["metadata"].get("creationTimestamp"), now)
 
 
 def since(text: str | None, now: datetime) -> str:
-    """How long ago a moment was, in the words of kubectl."""
+    """The time since a moment, in kubectl's format."""
     return human(now - Time.parse(text)) if text else UNKNOWN
 
 
 def human(length: timedelta) -> str:
-    """A duration in at most two units, coarser the longer it is."""
+    """A duration in at most two units, like duration.HumanDuration."""
     seconds = length // _SECOND if length >= timedelta() else -(-length // _SECOND)
     if seconds < -1:
         return "<invalid>"
@@ -68,8 +68,8 @@ def name_and_age(obj: Json, now: datetime) -> list[Any]:
     return [name_of(obj), age(obj, now)]
 
 
-def name_and_creation(obj: Json, now: datetime) -> list[Any]:  # noqa: ARG001 - one shape for all
-    """The row of kinds that have none of their own."""
+def name_and_creation(obj: Json, now: datetime) -> list[Any]:  # noqa: ARG001 - signature of all cell functions
+    """The default row: name and creation time."""
     return [name_of(obj), obj["metadata"].get("creationTimestamp", "")]
 
 
@@ -79,7 +79,7 @@ def label_text(values: Mapping[str, str] | None) -> str:
 
 
 def selector_text(selector: Mapping[str, Any] | None, otherwise: str = NONE) -> str:
-    """A label selector in its text form; `otherwise` for one that has none."""
+    """A label selector as text; `otherwise` if it is absent or invalid."""
     try:
         return str(labels.from_label_selector(selector)) or otherwise
     except ValueError:
@@ -87,7 +87,7 @@ def selector_text(selector: Mapping[str, Any] | None, otherwise: str = NONE) -> 
 
 
 def some(items: Sequence[str], shown: int = 3, otherwise: str = UNSET) -> str:
-    """The first few of many."""
+    """The first few items, and how many more there are."""
     text = ",".join(items[:shown])
     if len(items) > shown:
         return f"{text} + {len(items) - shown} more..."
@@ -101,7 +101,7 @@ def container_cells(template: Json) -> list[Any]:
 
 
 def condition_status(obj: Json, kind: str) -> str | None:
-    """The status of the first condition of a type; None if there is none."""
+    """The status of the first condition of a type; None if absent."""
     for condition in (obj.get("status") or {}).get("conditions") or ():
         if condition.get("type") == kind:
             return str(condition.get("status", ""))

@@ -1,1 +1,1 @@
-"""Checks that several API groups share."""
+"""Validation functions that several API groups share."""

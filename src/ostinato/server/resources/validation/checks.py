@@ -1,7 +1,6 @@
-"""Basic validation functions that all kinds share.
+"""Basic validation functions.
 
-A check looks at one value and says what is wrong with it as a list of field errors, in the order in which they are
-told.
+Each validates one value, and returns field errors in kube-apiserver's order.
 """
 
 from __future__ import annotations
@@ -22,25 +21,25 @@ IMMUTABLE = "field is immutable"
 
 
 def checked(rule: Callable[[Any], list[str]], value: Any, path: Path) -> list[FieldError]:
-    """What a rule for single values finds."""
+    """The field errors of a rule for single values."""
     found = rule(value)
     return [FieldError.invalid(path, value, text) for text in found] if found else []
 
 
 def one_of(value: str, supported: Sequence[str], path: Path) -> list[FieldError]:
-    """One of the values, named in this order; "" is none."""
+    """Validate that a value is one of an enumeration; "" means required."""
     if value in supported:
         return []
     return [FieldError.not_supported(path, value, supported) if value else FieldError.required(path)]
 
 
 def listed(value: str, supported: Sequence[str], path: Path) -> list[FieldError]:
-    """One of the values, where "" is a value like another: what was left out is not asked for here."""
+    """Validate that a value is one of an enumeration that may contain ""; absence is not an error."""
     return [] if value in supported else [FieldError.not_supported(path, value, supported)]
 
 
 def named(value: str, path: Path, missing: str = "") -> list[FieldError]:
-    """A name that has to be there, and that can be a part of a URL."""
+    """Validate a required name that is used as a path segment."""
     return checked(names.name_is_path_segment, value, path) if value else [FieldError.required(path, missing)]
 
 
@@ -49,7 +48,7 @@ def not_negative(value: int, path: Path) -> list[FieldError]:
 
 
 def unchanged(new: Any, old: Any, path: Path, model: str = "") -> list[FieldError]:
-    """A value that stays; `model` is that of a struct, or of a list of them."""
+    """Validate that a value is immutable; `model` is that of a struct, or of a list of structs."""
     return [] if new == old else [FieldError.invalid(path, as_shown(model, new) if model else new, IMMUTABLE)]
 
 
@@ -62,7 +61,7 @@ def positive_quantity(text: str, path: Path) -> list[FieldError]:
 
 
 def legacy_ip(ip: str, path: Path, existing: Collection[str] = ()) -> list[FieldError]:
-    """An address in a field that has always taken unusual forms: those that stand there may stay."""
+    """Validate an IP address in a field that accepts legacy forms; unchanged values are not validated again."""
     return [] if ip in existing else checked(addresses.is_legacy_ip, ip, path)
 
 
@@ -71,7 +70,7 @@ def legacy_cidr(cidr: str, path: Path, existing: Collection[str] = ()) -> list[F
 
 
 def port_reference(port: Any, path: Path) -> list[FieldError]:
-    """A port by its number or by its name."""
+    """Validate a port by number or name."""
     return checked(field_values.is_port_name if isinstance(port, str) else field_values.is_port_number, port, path)
 
 
@@ -80,13 +79,13 @@ def no_backsteps(path: str, where: Path) -> list[FieldError]:
 
 
 def descending_path(path: str, where: Path) -> list[FieldError]:
-    """A path that leads downwards from where it begins."""
+    """Validate a path without backsteps."""
     errors = [FieldError.invalid(where, path, "must be a relative path")] if path.startswith("/") else []
     return errors + no_backsteps(path, where)
 
 
 def file_path(path: str, where: Path) -> list[FieldError]:
-    """The path of a file in a volume; names that begin with two dots are kept for the node agent."""
+    """Validate the path of a file in a volume; names that begin with two dots are reserved."""
     errors = descending_path(path, where)
     if path.startswith("..") and not path.startswith("../"):
         errors.append(FieldError.invalid(where, path, "must not start with '..'"))
@@ -101,11 +100,11 @@ def file_mode(holder: dict[str, Any], field: str, path: Path) -> list[FieldError
     return [FieldError.invalid(path.child(field), mode, detail)]
 
 
-_LONGEST_COMPARED = 4000  # lines
+_LONGEST_COMPARED = 4000  # maximum lines to compare
 
 
 def difference(old: Any, new: Any) -> str:
-    """How two values differ, as lines of their JSON; "" if they are too large to be compared at leisure."""
+    """The difference of two values as lines of their JSON; "" if they are too large to compare."""
     before, after = _lines(old), _lines(new)
     if max(len(before), len(after)) > _LONGEST_COMPARED:
         return ""

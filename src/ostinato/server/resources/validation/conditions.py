@@ -23,7 +23,7 @@ _REASON_FORM = (
 
 
 def validate_conditions(conditions: Sequence[Json], path: Path) -> list[FieldError]:
-    """Each type once, and every condition complete."""
+    """Validate conditions: unique types, required fields."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     for i, condition in enumerate(conditions):

@@ -1,4 +1,4 @@
-"""Resource quantities: valid names and amounts."""
+"""Validation of resource names and quantities."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _STANDARD: Final = _QUOTA | {"storage"}
 
 
 def is_native(name: str) -> bool:
-    """Whether Kubernetes itself knows the resource."""
+    """Whether the resource is in the kubernetes.io domain or unqualified."""
     return "/" not in name or "kubernetes.io/" in name
 
 
@@ -55,7 +55,7 @@ def is_quota_resource(name: str) -> bool:
 
 
 def is_countable(name: str) -> bool:
-    """Whether an amount of it is a whole number."""
+    """Whether quantities of the resource must be integers."""
     return name in _COUNTED or is_extended(name)
 
 
@@ -93,7 +93,7 @@ def validate_quota_name(name: str, path: Path) -> list[FieldError]:
 
 
 def validate_huge_pages(name: str, amount: str, path: Path) -> list[FieldError]:
-    """An amount of huge pages is a number of whole pages; the name says how large one is."""
+    """Validate that a quantity of huge pages is a multiple of the page size in the resource name."""
     if not is_huge_pages(name):
         return []
     try:

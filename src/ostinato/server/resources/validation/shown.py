@@ -1,8 +1,8 @@
-"""Values as validation messages print them.
+"""Values as kube-apiserver's validation messages print them.
 
-A kube-apiserver holds objects in types of its own, which are not those that it publishes: most of their fields have no
-JSON names, so messages show the names of the Go fields, in the order in which they are declared, set or not. A table,
-made from those types, says so of each model; it is loaded when a message first needs it.
+kube-apiserver validates its internal types. Most of their fields have no JSON names, so messages show the names of the
+Go fields, in the order of their declaration, set or not. A table generated from those types describes each model; it is
+loaded with the first message that needs it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def as_shown(model: str, value: Any) -> Any:
 
 
 def _struct(model: str, value: Json) -> GoStruct:
-    if model == "core.v1.PodSpec":  # what belongs to the host stands elsewhere there
+    if model == "core.v1.PodSpec":  # internally, host fields are in the security context
         host = {name: value[name] for name in _OF_THE_HOST if name in value}
         value = {**value, "securityContext": {**(value.get("securityContext") or {}), **host}}
     out = GoStruct()
@@ -58,6 +58,6 @@ def _found(value: Json, field: str) -> Any:
 
 @cache
 def _table() -> dict[str, list[tuple[str, str, int, str, str]]]:
-    """By model, of each field: its name in messages, its own, whether it goes when empty, its zero, its model."""
+    """By model, for each field: Go name, JSON name, omitempty, zero value, model."""
     data = resources.files("ostinato.server").joinpath("data/go_shown.json").read_bytes()
     return msgspec.json.decode(data, type=dict[str, list[tuple[str, str, int, str, str]]])

@@ -1,4 +1,4 @@
-"""Validation and defaults of `clientConfig`, shared by definitions and admission webhooks."""
+"""Validation and defaults of `clientConfig`, shared by CustomResourceDefinitions and admission webhooks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ostinato.api.validation import names
 from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json
 
-REVIEWS = ("v1", "v1beta1")  # the versions of reviews that this server can send
+REVIEWS = ("v1", "v1beta1")  # review versions that this server can send
 _FORM = "; desired format: https://host[/path]"
 
 
 def client_faults(client: Json, path: Path) -> list[FieldError]:
-    """Where a webhook is called: a URL or a Service, not both."""
+    """Validate a clientConfig: a URL or a Service, not both."""
     url, service = client.get("url"), client.get("service")
     if (url is None) == (service is None):
         return [FieldError.required(path, "exactly one of url or service is required")]
@@ -22,7 +22,7 @@ def client_faults(client: Json, path: Path) -> list[FieldError]:
         return _url_faults(url, path.child("url"))
     assert service is not None
     where = path.child("service")
-    # A kube-apiserver takes the one for the other here.
+    # kube-apiserver reports the other field here.
     swapped = {"name": "namespace", "namespace": "name"}
     errors = [FieldError.required(where.child(name)) for name, other in swapped.items() if not service.get(other)]
     port = service.get("port", 443)
@@ -71,7 +71,7 @@ def _path_faults(text: str, path: Path) -> list[FieldError]:
 
 
 def review_faults(versions: list[str], path: Path, *, detail: str = "") -> list[FieldError]:
-    """The versions of reviews that a webhook takes; `detail` tells who names none what to name."""
+    """Validate the review versions of a webhook; `detail` is the message if there are none."""
     if not versions:
         return [FieldError.required(path, detail)]
     errors: list[FieldError] = []

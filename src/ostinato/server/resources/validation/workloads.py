@@ -1,4 +1,4 @@
-"""Shared rules of kinds that create Pods from a template: selectors, templates, counts."""
+"""Rules of kinds that create Pods from a template: selectors, templates, counts."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _SURPRISING = (
 
 
 def name_warnings(obj: Json, old: Json | None) -> list[str]:
-    """A name that Pods cannot be named after is allowed, but warned of at creation."""
+    """Warn on creation about a name that Pods cannot be named after."""
     faults = names.is_dns1123_label(obj["metadata"].get("name", "")) if old is None else []
     return [f"{_SURPRISING}[{' '.join(faults)}]"] if faults else []
 
 
 def counts(holder: Json, path: Path, *fields: str) -> list[FieldError]:
-    """Numbers, where they are set, are not negative."""
+    """Validate that counts are not negative, if set."""
     return [error for field in fields if field in holder for error in not_negative(holder[field], path.child(field))]
 
 
 def no_more_than(status: Json, most: str, fields: tuple[str, ...], detail: str = "") -> list[FieldError]:
-    """Counts of a status that are part of another one."""
+    """Validate that counts of a status do not exceed the one that they are part of."""
     limit = status.get(most, 0)
     detail = detail or f"cannot be greater than status.{most}"
     return [
@@ -45,7 +45,7 @@ def no_more_than(status: Json, most: str, fields: tuple[str, ...], detail: str =
 
 
 def never_less(new: Json, old: Json, field: str) -> list[FieldError]:
-    """A count of the status that only grows, once it is there."""
+    """Validate that a count of the status does not decrease."""
     before, after = (part.get("status", {}).get(field) for part in (old, new))
     if before is None or (after is not None and after >= before):
         return []
@@ -53,7 +53,7 @@ def never_less(new: Json, old: Json, field: str) -> list[FieldError]:
 
 
 def selector_errors(spec: Json, kind: str) -> list[FieldError]:
-    """A selector must be there, be well-formed and select something."""
+    """Validate a selector: required, well-formed and not empty."""
     path, selector = SPEC.child("selector"), spec.get("selector")
     if selector is None:
         return [FieldError.required(path)]
@@ -68,7 +68,7 @@ def selector_errors(spec: Json, kind: str) -> list[FieldError]:
 
 
 def parsed_selector(selector: Json | None) -> labels.Selector | None:
-    """The selector; None if it cannot be read."""
+    """The selector; None if it is invalid."""
     try:
         return labels.from_label_selector(selector)
     except ValueError:
@@ -80,7 +80,7 @@ def template_labels(template: Json) -> Any:
 
 
 def mismatch(selector: labels.Selector, template: Json) -> list[FieldError]:
-    """A selector must select what its template makes."""
+    """Validate that the selector matches the template's labels."""
     found = template_labels(template)
     if selector.matches(found or {}):
         return []
@@ -90,7 +90,7 @@ def mismatch(selector: labels.Selector, template: Json) -> list[FieldError]:
 
 
 def always_running(template: Json, kind: str) -> list[FieldError]:
-    """Pods that are to be kept running are restarted whatever happens, and have no deadline."""
+    """Validate that Pods of a workload have restartPolicy Always and no activeDeadlineSeconds."""
     spec, path = template.get("spec") or {}, TEMPLATE.child("spec")
     errors = []
     if spec.get("restartPolicy") != "Always":
@@ -102,7 +102,7 @@ def always_running(template: Json, kind: str) -> list[FieldError]:
 
 
 def count_or_percent(value: intstr.IntOrString, path: Path) -> list[FieldError]:
-    """A number of Pods, or a share of them."""
+    """Validate a number of Pods or a percentage."""
     if isinstance(value, str):
         return [FieldError.invalid(path, value, text) for text in field_values.is_percent(value)]
     return not_negative(value, path)
@@ -115,7 +115,7 @@ def at_most_all(value: intstr.IntOrString, path: Path) -> list[FieldError]:
 
 
 def number_in(value: intstr.IntOrString | None) -> int:
-    """The number or the percentage that is written; 0 for what is neither."""
+    """The number or percentage in a value; 0 if it is neither."""
     if isinstance(value, str):
         digits = value.removesuffix("%")
         return int(digits) if digits.isascii() and digits.isdigit() else 0

@@ -1,4 +1,4 @@
-"""Updates through pods/resize: the resources of containers that run."""
+"""Strategy of pods/resize: change the resources of running containers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Resize(Strategy):
         for kind in _KINDS:
             containers, before = new["spec"].get(kind) or [], old["spec"].get(kind) or []
             if [c.get("name") for c in containers] != [c.get("name") for c in before]:
-                return  # containers that come and go are refused
+                return  # added and removed containers are rejected by validation
             if before:
                 spec[kind] = [_resized(c, b) for c, b in zip(containers, before, strict=True)]
         take("resources", spec, new["spec"])
@@ -53,7 +53,7 @@ def _resized(container: Json, old: Json) -> Json:
 
 
 def _is_supported(pod: Json) -> bool:
-    """Whether the node resizes: it does if it tells the resources of containers that run."""
+    """Whether the node supports resizing: it reports the resources of running containers."""
     running = (c for c in pod.get("status", {}).get("containerStatuses", ()) if "running" in c.get("state", {}))
     return all("resources" in container for container in list(running)[:1])
 
@@ -118,7 +118,7 @@ def _validate_containers(spec: Json, old: Json) -> list[FieldError]:
 
 
 def _differs(container: Json, before: Json) -> bool:
-    """Whether more than processors and memory would change; who has claims is not resized at all."""
+    """Whether resources other than CPU and memory would change; containers with claims cannot be resized."""
     new, old = container.get("resources"), before.get("resources")
     claims = (old or {}).get("claims")
     return bool(claims) or _fixed(new) != _fixed(old) or container.get("resizePolicy") != before.get("resizePolicy")
@@ -129,7 +129,7 @@ def _removed(new: Json | None, old: Json | None, side: str) -> bool:
 
 
 def _fixed(resources: Json | None) -> Json:
-    """The part of resources that no resize changes."""
+    """The part of resources that a resize cannot change."""
     given = resources or {}
     return {
         side: {name: amount for name, amount in given.get(side, {}).items() if name not in _RESIZABLE}

@@ -1,4 +1,4 @@
-"""What the strategies of Pods and of their subresources share."""
+"""Rules that the strategies of Pods and of their subresources share."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _METADATA = ("labels", "annotations", "finalizers", "ownerReferences", "deletion
 
 
 def take(field: str, to: Json, old: Json) -> None:
-    """The field as the old object has it, absent if it is there."""
+    """Restore a field from the old object; remove it if the old object lacks it."""
     to.pop(field, None)
     if field in old:
         to[field] = old[field]
 
 
 def validate_pod(pod: Json) -> list[FieldError]:
-    """What is wrong with a Pod, new or old."""
+    """Validate a Pod, new or old."""
     spec, metadata = pod["spec"], pod["metadata"]
     path = Path("metadata", "annotations")
     errors = validate_pod_annotations(metadata.get("annotations", {}), spec, path)

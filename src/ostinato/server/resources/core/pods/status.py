@@ -1,4 +1,4 @@
-"""What the status of a Pod says of its claims, of the devices that its containers have, and of their users."""
+"""Validation of a Pod's status: resource claims, devices and users of containers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _EPHEMERAL = "ephemeralContainerStatuses"
 
 
 def validate_ended_helpers(status: Json, before: Json) -> list[FieldError]:
-    """An ephemeral container that has ended does not run again."""
+    """Validate that a terminated ephemeral container does not run again."""
     path, states = _STATUS.child(_EPHEMERAL), _states(status)
     return [
         FieldError.forbidden(path.index(i).child("state"), "may not be transitioned to non-terminated state")
@@ -81,7 +81,7 @@ _MAPPED = ("containerName", "resourceName", "requestName")
 
 
 def validate_containers(status: Json, spec: Json) -> list[FieldError]:
-    """Users first, then devices, as they are told."""
+    """Validate container statuses: users first, then devices, in the order of the errors."""
     errors: list[FieldError] = []
     windows = (spec.get("os") or {}).get("name") == "windows"
     for field in (*_CONTAINERS, _EPHEMERAL):

@@ -1,4 +1,4 @@
-"""Pods: containers that run together on one node."""
+"""Strategy of Pods and of pods/ephemeralcontainers."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class Pod(Strategy):
 
 
 def _default_status(status: Json) -> None:
-    """One address in two fields, and amounts as the spec has them."""
+    """Default the status: podIP and podIPs hold the same address, quantities as in the spec."""
     address, addresses = status.get("podIP"), status.get("podIPs")
     if address and (not addresses or addresses[0].get("ip") != address):
         status["podIPs"] = [{"ip": address}]
@@ -166,7 +166,7 @@ def _default_status(status: Json) -> None:
 
 
 def _apply_label_keys(spec: Json, labels: dict[str, str]) -> None:
-    """Selectors by label keys get the values that the Pod itself has."""
+    """Add the Pod's own label values for matchLabelKeys to its selectors."""
     affinity = spec.get("affinity", {})
     terms = []
     for kind in ("podAffinity", "podAntiAffinity"):
@@ -187,7 +187,7 @@ def _apply_label_keys(spec: Json, labels: dict[str, str]) -> None:
 
 
 class EphemeralContainers(Strategy):
-    """Updates through pods/ephemeralcontainers: containers are added to a Pod that runs."""
+    """Strategy of pods/ephemeralcontainers: containers are added to a running Pod."""
 
     generation = True
 

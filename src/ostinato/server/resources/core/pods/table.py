@@ -1,4 +1,4 @@
-"""Rows of Pods: what their containers are about, told in one word."""
+"""Table rows of Pods."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FINISHED = {
 
 
 def pod_conditions(obj: Json) -> list[Json]:
-    """The conditions of a row: a Pod that is finished says so, that clients may hide it."""
+    """The conditions of a row: a finished Pod is marked, so that clients can hide it."""
     return _FINISHED.get((obj.get("status") or {}).get("phase", ""), [])
 
 
@@ -48,14 +48,14 @@ def _readiness_gates(obj: Json, gates: Any) -> str:
 
 
 class _Summary:
-    """A Pod in short. Init containers have their say until they are done, then the others do."""
+    """The summary of a Pod for its row. Init containers determine it until they have finished."""
 
     def __init__(self, obj: Json) -> None:
         spec, status = obj.get("spec") or {}, obj.get("status") or {}
         self.total = len(spec.get("containers") or ())
         self.ready = 0
         self.restarts = 0
-        self.restarted = ""  # when a container last ended before it was started again
+        self.restarted = ""  # when a container last terminated before a restart
         self.reason = status.get("reason") or status.get("phase", "")
         if any(
             c.get("type") == "PodScheduled" and c.get("reason") == "SchedulingGated"
@@ -76,7 +76,7 @@ class _Summary:
                 self.reason = "Terminating"
 
     def _initialize(self, status: Json, count: int) -> tuple[int, str, bool]:
-        """Take in the init containers: restarts of sidecars among them, when, and whether one holds the Pod up."""
+        """Process the init containers: restarts of sidecars, time of the last one, and whether one blocks the Pod."""
         restarts, restarted = 0, ""
         for i, container in enumerate(status.get("initContainerStatuses") or ()):
             sidecar = container.get("name") in self._sidecars
@@ -118,7 +118,7 @@ class _Summary:
             elif container.get("ready") and state.get("running") is not None:
                 running = True
                 self.ready += 1
-        if self.reason == "Completed":  # the first container is done, but the Pod may not be
+        if self.reason == "Completed":  # the first container has completed, but others may run
             if running and condition_status(obj, "Ready") == "True":
                 self.reason = "Running"
             elif failure:
@@ -128,7 +128,7 @@ class _Summary:
 
 
 def _ended(container: Json) -> str:
-    """When the container's last life ended. All times are UTC to the second, so that they compare as text."""
+    """When the container's previous run ended. All times are UTC with seconds, so they compare as text."""
     finished: str = ((container.get("lastState") or {}).get("terminated") or {}).get("finishedAt") or ""
     return finished
 

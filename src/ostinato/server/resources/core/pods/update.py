@@ -1,4 +1,4 @@
-"""What is wrong with a change of a Pod: most of what it is made of stays."""
+"""Validation of Pod updates: most of the spec is immutable."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def validate_spec_change(spec: Json, old: Json) -> list[FieldError]:
 
 
 def _validate_deadline(new: int | None, old: int | None) -> tuple[list[FieldError], bool]:
-    """What is wrong, and whether that is all there is to say."""
+    """Validate activeDeadlineSeconds; return the errors, and whether validation ends with them."""
     path = _SPEC.child("activeDeadlineSeconds")
     if new is None:
         if old is None:
@@ -100,7 +100,7 @@ def _validate_gates(new: list[Json], old: list[Json]) -> list[FieldError]:
 
 
 def _with_changeable(spec: Json, old: Json) -> Json:
-    """The new spec with the old values of what may change: any difference that is left is not allowed."""
+    """The new spec with the old values of mutable fields: any remaining difference is forbidden."""
     kept = dict(spec)
     for kind in ("containers", "initContainers"):
         if spec.get(kind):
@@ -121,7 +121,7 @@ def _take(field: str, to: Json, old: Json) -> None:
 
 
 def _allow_narrower_nodes(kept: Json, old: Json) -> list[FieldError]:
-    """A Pod that waits at a gate may be held to fewer nodes."""
+    """Allow a Pod with scheduling gates to narrow its node affinity."""
     errors: list[FieldError] = []
     selector, before = kept.get("nodeSelector", {}), old.get("nodeSelector", {})
     if selector != before:
@@ -171,7 +171,7 @@ def _has_only_additions(new: Json, old: Json) -> bool:
 
 
 def validate_annotation_change(new: dict[str, str], old: dict[str, str]) -> list[FieldError]:
-    """Annotations that say what a Pod is stay as they are."""
+    """Validate that annotations that define a Pod are unchanged."""
     path = Path("metadata", "annotations")
     errors: list[FieldError] = []
     for key in {**old, **new}:
@@ -233,7 +233,7 @@ def _validate_conditions(conditions: list[Json]) -> list[FieldError]:
 
 
 def _validate_states(new: list[Json], old: list[Json], spec: Json, kind: str, field: str) -> list[FieldError]:
-    """What has ended and is not restarted does not run again."""
+    """Validate that a terminated container that is not restarted does not run again."""
     if any(
         rule.get("action") == "RestartAllContainers"
         for every in ("containers", "initContainers")
@@ -262,5 +262,5 @@ def _restarts(container: Json, spec: Json, code: int, *, init: bool) -> bool:
             return bool(rule.get("action") == "Restart")
     policy = container.get("restartPolicy") or spec.get("restartPolicy")
     if init and "restartPolicy" not in container and policy == "Always":
-        policy = "OnFailure"  # an init container that has succeeded is done
+        policy = "OnFailure"  # a succeeded init container is not restarted
     return policy == "Always" or (policy == "OnFailure" and code != 0)

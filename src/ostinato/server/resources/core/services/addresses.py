@@ -1,7 +1,8 @@
-"""The addresses of Services as objects: an IPAddress for each that is given out, from the ranges of the ServiceCIDRs.
+"""IPAddress objects of Services, from the ranges of the ServiceCIDRs.
 
-The objects follow the Services, so that clients see who has which address; an address for which there is an object is
-not given out. Ranges that a ServiceCIDR adds are used after the server's own. All are IPv4: this server has no other.
+- Each allocated address has an IPAddress that refers to its Service; an address with an object is not allocated.
+- Ranges of further ServiceCIDRs are used after the server's own.
+- IPv4 only.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _OWNED: Final[Json] = {
 
 
 def ranges(index: Index) -> list[IPv4Network]:
-    """The ranges that addresses are taken from; one that is going or not ready gives none."""
+    """The ranges to allocate from; a ServiceCIDR that is terminating or not ready is skipped."""
     found = [RANGE]
     for entry in _present(index.collections.get(_RANGES)):
         obj = msgspec.json.decode(entry.data)
@@ -46,12 +47,12 @@ def ranges(index: Index) -> list[IPv4Network]:
 
 
 def named_addresses(index: Index) -> set[str]:
-    """The addresses for which there are objects."""
+    """The addresses that have an IPAddress object."""
     return {entry.key for entry in _present(index.collections.get(_ADDRESSES))}
 
 
 def _present(collection: Collection | None) -> Iterable[Entry]:
-    """The newest states, durable or not."""
+    """The newest states, including writes that are not durable yet."""
     if collection is None:
         return ()
     newest = {**collection.entries, **collection.pending}
@@ -59,7 +60,7 @@ def _present(collection: Collection | None) -> Iterable[Entry]:
 
 
 def addresses_of(service: Json | None) -> list[str]:
-    """The addresses that a Service has."""
+    """The addresses of a Service."""
     spec = {} if service is None else service.get("spec") or {}
     if spec.get("type") == "ExternalName":
         return []
@@ -67,14 +68,14 @@ def addresses_of(service: Json | None) -> list[str]:
 
 
 async def follow(index: Index, world: World, new: Json | None, old: Json | None) -> None:
-    """Let there be an object for each address of a Service, and none for those that it no longer has."""
+    """Create IPAddresses for the addresses of a Service, and delete those that it has given up."""
     collection = index.collections.get(_ADDRESSES)
     if collection is None:
         return
     have, had = addresses_of(new), addresses_of(old)
     for address in have:
         if new is not None and address not in had and collection.newest(address) is None:
-            with suppress(Conflict):  # somebody else was faster, and means the same
+            with suppress(Conflict):  # a concurrent write with the same result
                 await _put(index, collection, _object(world, address, new["metadata"]))
     for address in had:
         entry = collection.newest(address)
@@ -84,7 +85,7 @@ async def follow(index: Index, world: World, new: Json | None, old: Json | None)
 
 
 async def repair(index: Index, world: World, services: Iterable[Json]) -> None:
-    """Bring the objects in line with all Services: after a crash between the two writes, or for an older store."""
+    """Reconcile the IPAddresses with all Services: after a crash between the two writes, or in an older store."""
     collection = index.collections.get(_ADDRESSES)
     if collection is None:
         return

@@ -1,7 +1,8 @@
-"""Cluster IPs and node ports: no two Services have the same.
+"""Allocation of cluster IPs and node ports.
 
-What is taken is read from the stored Services themselves, durable or not, so nothing can get out of step; what a
-write under way has chosen is held until it has ended. A dry run takes nothing, and is told made-up values.
+Allocated values are read from the stored Services, including writes that are not durable yet, so there is no separate
+state to repair. Values of writes in progress are reserved until the write ends. A dry run reserves nothing and returns
+placeholder values.
 """
 
 from __future__ import annotations
@@ -25,25 +26,25 @@ if TYPE_CHECKING:
     from ostinato.server.store.index import Index
     from ostinato.world import Rng
 
-NODE_PORTS: Final = "spec.nodePorts"  # in the fields of an entry; no selector asks for it
+NODE_PORTS: Final = "spec.nodePorts"  # in the fields of an entry; not selectable
 PORTS: Final = range(30000, 32768)
-_LEAST_STATIC, _MOST_STATIC = 16, 256  # addresses at the beginning of a range: given out only when the rest is taken
+_LEAST_STATIC, _MOST_STATIC = 16, 256  # bounds of the static part of a range, which is used last
 _STATIC_PORTS: Final = 86
 _KIND: Final = GroupKind("", "Service")
 _SPEC: Final = Path("spec")
 
 
 class Allocation:
-    """What one server has to give."""
+    """The allocator of one server."""
 
     def __init__(self, rng: Rng) -> None:
         self._rng = rng
         self._held: Counter[str | int] = Counter()
 
     def hold(self, service: Json, old: Json | None, index: Index, *, dry: bool) -> Callable[[], None]:
-        """Give a Service what it needs and does not have yet; Invalid if it asks for what it cannot get.
+        """Allocate what a Service needs and lacks; Invalid if it requests a value that is not available.
 
-        Gives back what ends the hold: call it once the Service is stored, or has failed to be.
+        Returns a function that ends the reservation: call it when the Service is stored, or the write has failed.
         """
         spec, before = service["spec"], None if old is None else old["spec"]
         name = service["metadata"].get("name", "")
@@ -58,7 +59,7 @@ class Allocation:
         return taking.end
 
     def pick(self, choices: range, static: int, taken: set[int]) -> int | None:
-        """A free one by chance, from beyond the static part if there is one."""
+        """A random free value, from the dynamic part of the range if possible."""
         for part in (choices[static:], choices[:static]):
             start = self._rng.randrange(len(part)) if part else 0
             for i in range(len(part)):
@@ -81,7 +82,7 @@ class Allocation:
 
 
 class _Taking:
-    """One Service on its way to the store."""
+    """The allocation for one Service."""
 
     def __init__(self, allocation: Allocation, name: str, index: Index) -> None:
         self._allocation = allocation
@@ -107,7 +108,7 @@ class _Taking:
         return Invalid.of(_KIND, self._name, errors)
 
     def families(self, spec: Json, old: Json | None) -> None:
-        """Settle the families of addresses: this server has IPv4 alone."""
+        """Default the IP families: IPv4 only."""
         if spec["type"] == "ExternalName":
             return
         headless_without_selector = spec.get("clusterIP") == "None" and not spec.get("selector")
@@ -166,7 +167,7 @@ class _Taking:
         if spec["type"] == "ExternalName" or spec.get("clusterIPs") == ["None"]:
             return
         if old is not None and old["type"] != "ExternalName":
-            return  # it has its address, and cannot change it
+            return  # it has an address, which is immutable
         asked = spec.get("clusterIPs", [])
         if asked:
             address = parse_ip(asked[0])
@@ -184,7 +185,7 @@ class _Taking:
         return {*self._stored("spec.clusterIP"), *named_addresses(self._index), *self._allocation.held}
 
     def _why_no_address(self, address: Address) -> str:
-        """Why an address cannot be had, "" if it can."""
+        """Why an address cannot be allocated, "" if it can."""
         if not any(_is_in(address, network) for network in ranges(self._index)):
             return "the provided network does not match the current range"
         return "provided IP is already allocated" if str(address) in self._taken_addresses() else ""
@@ -223,7 +224,7 @@ class _Taking:
                 spec["healthCheckNodePort"] = self._any_port("failed to allocate a HealthCheck NodePort 0")
 
     def _first_ports(self, ports: list[tuple[Json, Path]]) -> None:
-        """Of a new Service: a port that serves several protocols has one node port for all, unless told otherwise."""
+        """Allocate node ports of a new Service: ports with the same number share one, unless specified."""
         asked: dict[int, int] = {}
         for port, _ in ports:
             if port.get("nodePort"):
@@ -279,7 +280,7 @@ class _Taking:
 
 
 class _Rehearsal(_Taking):
-    """One Service that is not stored: nothing is held, and nobody looks for what is free."""
+    """The allocation of a dry run: nothing is reserved or looked up."""
 
     def _take(self, what: str | int) -> None:
         self.taken.append(what)
@@ -311,6 +312,6 @@ def family_of(address: str) -> str:
 
 
 def _is_in(address: Address, network: IPv4Network) -> bool:
-    """Whether a range has an address to give: its first and its last are not given out."""
+    """Whether a range can allocate an address: all but its first and last."""
     first = int(network.network_address)
     return address.bits == 32 and first < address.number < first + network.num_addresses - 1

@@ -1,4 +1,4 @@
-"""Endpoints: the addresses behind a Service, in the old form."""
+"""Strategy of Endpoints."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _validate_port(port: Json, path: Path, *, named: bool) -> list[FieldError]:
 
 
 def validate_endpoint_ip(text: str, path: Path) -> list[FieldError]:
-    """An address that can be that of an endpoint: none of those that mean something on one machine alone."""
+    """Validate the address of an endpoint: not loopback, link-local, multicast or unspecified."""
     address = parse_ip(text)
     if address is None:
         return [FieldError.invalid(path, text, "must be a valid IP address")]

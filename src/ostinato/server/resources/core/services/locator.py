@@ -1,7 +1,7 @@
-"""Which endpoint stands for a Service: the first that is ready, by its EndpointSlices.
+"""Service locator: resolves a Service to an endpoint, the first that is ready in its EndpointSlices.
 
-A kube-apiserver connects to the Service's address and leaves the choice to what routes that. Here nothing may: the
-endpoint itself is asked.
+kube-apiserver connects to the cluster IP and leaves the choice to kube-proxy. Here nothing may route cluster IPs, so
+the server connects to an endpoint.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The linked fields of a Service: what one of them, or the type, says about the others.
+"""Linked fields of a Service: fields that follow from each other or from the type.
 
-All functions take specs in the shape of their kind, defaulted, and change the new one in place.
+All functions expect decoded, defaulted specs, and change the new one in place.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def port_numbers(spec: Json) -> list[int]:
 
 
 def node_ports(spec: Json) -> list[int]:
-    """All node ports that a Service takes."""
+    """All node ports that a Service uses."""
     numbers = port_numbers(spec)
     if spec.get("healthCheckNodePort"):
         numbers.append(spec["healthCheckNodePort"])
@@ -48,7 +48,7 @@ def _same_addresses(new: Json, old: Json) -> bool:
 
 
 def patch_allocated(new: Json, old: Json) -> None:
-    """What was allocated stays when a client sends the object again without it."""
+    """Restore allocated values that the client omits in an update."""
     if needs_cluster_ip(old) and needs_cluster_ip(new):
         if not new.get("clusterIP") and old.get("clusterIP"):
             new["clusterIP"] = old["clusterIP"]
@@ -66,7 +66,7 @@ def patch_allocated(new: Json, old: Json) -> None:
 
 
 def normalize_cluster_ips(new: Json, old: Json | None) -> None:
-    """Clients that know `clusterIP` alone mean `clusterIPs`, too."""
+    """Set `clusterIPs` from `clusterIP` for clients that use only the latter."""
     address, addresses = new.get("clusterIP", ""), new.get("clusterIPs", [])
     if old is None:
         if address and not addresses:
@@ -83,7 +83,7 @@ def normalize_cluster_ips(new: Json, old: Json | None) -> None:
 
 
 def drop_what_the_type_lacks(new: Json, old: Json) -> None:
-    """On a change of type: what belongs to the old type alone goes, unless the client changed it."""
+    """On a change of type, drop the values of the old type that the client has not changed."""
     if needs_cluster_ip(old) and not needs_cluster_ip(new):
         if _same_addresses(new, old):
             new.pop("clusterIP", None)

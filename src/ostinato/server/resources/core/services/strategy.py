@@ -1,4 +1,4 @@
-"""Services: an address and ports that stay while the Pods behind them come and go."""
+"""Strategy of Services."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Service(Strategy):
         if spec["type"] == "ExternalName" and spec.get("internalTrafficPolicy") in ("Cluster", "Local"):
             del spec["internalTrafficPolicy"]
         if "healthCheckNodePort" in spec:
-            spec["healthCheckNodePort"] = spec.pop("healthCheckNodePort")  # shown behind the ports
+            spec["healthCheckNodePort"] = spec.pop("healthCheckNodePort")  # moved behind the ports
         return end
 
     async def after_write(self, new: Json, old: Json | None, index: Index) -> None:
@@ -139,14 +139,14 @@ class Service(Strategy):
         return found
 
     async def after_delete(self, obj: Json, index: Index) -> None:
-        """Its addresses are free again; its Endpoints go with it, or another one of its name would inherit them."""
+        """Release the addresses, and delete the Endpoints, which a new Service of that name would otherwise inherit."""
         assert self._world is not None
         await follow(index, self._world, None, obj)
         collection = index.collections.get("endpoints")
         metadata = obj["metadata"]
         entry = collection.newest(f"{metadata['namespace']}/{metadata['name']}") if collection is not None else None
         if collection is not None and entry is not None and not _is_held(entry.data):
-            with suppress(Conflict):  # changed meanwhile: somebody still uses them
+            with suppress(Conflict):  # changed concurrently: still in use
                 await index.delete(collection, entry.key, entry)
 
     def fields(self, obj: Mapping[str, Any]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What is wrong with a Service."""
+"""Validation of Services."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _validate_affinity(spec: Json) -> list[FieldError]:
 
 
 def validate_cluster_ips(spec: Json, old: Json | None) -> list[FieldError]:
-    """The addresses, their families and the policy, one with the other."""
+    """Validate cluster IPs, IP families and family policy, and their relations."""
     if spec["type"] == "ExternalName":
         return []
     path, ips, families = _SPEC.child("clusterIPs"), spec.get("clusterIPs", []), spec.get("ipFamilies", [])
@@ -320,7 +320,7 @@ def _validate_kept_families(spec: Json, old: Json) -> list[FieldError]:
 
 
 def validate_load_balancer(service: Json, old: Json) -> list[FieldError]:
-    """The status that a load balancer writes."""
+    """Validate `status.loadBalancer`."""
     path = Path("status", "loadBalancer", "ingress")
     ingresses = _ingresses(service)
     if service["spec"]["type"] != "LoadBalancer" and ingresses:

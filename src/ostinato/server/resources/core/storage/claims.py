@@ -1,4 +1,4 @@
-"""What is wrong with the spec of a PersistentVolumeClaim, wherever it stands."""
+"""Validation of PersistentVolumeClaimSpecs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VOLUME_MODES = ("Block", "Filesystem")
 
 
 def validate_claim_template(template: Json, path: Path) -> list[FieldError]:
-    """The claim that a Pod brings with it."""
+    """Validate the claim template of an ephemeral volume."""
     metadata = template.get("metadata", {})
     errors = names.validate_annotations(metadata.get("annotations", {}), path.child("metadata", "annotations"))
     errors += names.validate_labels(metadata.get("labels", {}), path.child("metadata", "labels"))
@@ -27,7 +27,7 @@ def validate_claim_template(template: Json, path: Path) -> list[FieldError]:
 
 
 def validate_claim_spec(spec: Json, path: Path, *, any_group: bool = False) -> list[FieldError]:
-    """The spec of a claim; `any_group`: the names of the API groups of its sources are not looked at."""
+    """Validate the spec of a claim; `any_group`: the API groups of its data sources are not validated."""
     errors: list[FieldError] = []
     modes = spec.get("accessModes", [])
     if not modes:

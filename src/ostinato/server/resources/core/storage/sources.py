@@ -1,7 +1,7 @@
-"""Storage outside of the cluster, as Pods and PersistentVolumes name it: what each source has to say.
+"""Validation of volume sources that Pods and PersistentVolumes share.
 
-Most of them only have fields that must be there; what more a source needs is a rule of its own. Sources of
-PersistentVolumes name their Secrets with a namespace, those of Pods without.
+Most sources have required fields only; others have a rule of their own. Sources of PersistentVolumes refer to Secrets
+with a namespace, those of Pods without.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BLOB: Final = "https://{account-name}.blob.core.windows.net/{container-name}/{d
 
 
 def needs(*fields: str) -> Rule:
-    """A rule: these fields must be there."""
+    """A rule: these fields are required."""
 
     def rule(source: Json, path: Path) -> list[FieldError]:
         return [FieldError.required(path.child(field)) for field in fields if not source.get(field)]
@@ -48,7 +48,7 @@ def git_repository(source: Json, path: Path) -> list[FieldError]:
 
 
 def disk(field: str) -> Rule:
-    """A rule: a disk by its name, and perhaps a partition of it."""
+    """A rule: the name of a disk, and an optional partition."""
 
     def rule(source: Json, path: Path) -> list[FieldError]:
         errors, partition = needs(field)(source, path), source.get("partition", 0)
@@ -100,7 +100,7 @@ def _iscsi_name(name: str, path: Path, known: str) -> list[FieldError]:
 
 
 def validate_portal(source: Json, volume: str, path: Path) -> list[FieldError]:
-    """An initiator is named after its volume and its portal."""
+    """Validate the length of the generated initiator name: the volume name and the portal."""
     portal = source.get("targetPortal", "")
     if source.get("initiatorName") is None or names.byte_length(f"{volume}:{portal}") <= _LONGEST_PORTAL:
         return []
@@ -196,7 +196,7 @@ def azure_disk(source: Json, path: Path) -> list[FieldError]:
 
 
 def storage_os(*fields: str) -> Rule:
-    """A rule: a volume of StorageOS, whose Secret has these fields."""
+    """A rule: a StorageOS volume, whose Secret reference has these fields."""
 
     def rule(source: Json, path: Path) -> list[FieldError]:
         errors = needs("volumeName")(source, path)
@@ -235,7 +235,7 @@ def local(source: Json, path: Path) -> list[FieldError]:
     return needs("path")(source, path) + no_backsteps(source.get("path", ""), path.child("path"))
 
 
-# Those that Pods and PersistentVolumes describe alike.
+# Sources with the same rule in Pods and PersistentVolumes.
 SHARED: Final[dict[str, Rule]] = {
     "gcePersistentDisk": disk("pdName"),
     "awsElasticBlockStore": disk("volumeID"),
@@ -271,6 +271,6 @@ OF_VOLUMES: Final[dict[str, Rule]] = {
     "csi": csi_volume,
     "local": local,
 }
-# Where a rule's errors and those of a second source are told, if not under the source's own name.
+# Paths of the errors of a rule and of a second source, if not the source's own name.
 TOLD_AT: Final = {"gcePersistentDisk": "persistentDisk"}
 SECOND_AT: Final = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}

@@ -1,4 +1,4 @@
-"""PersistentVolumes and PersistentVolumeClaims: storage that outlives Pods."""
+"""Strategies of PersistentVolumes and PersistentVolumeClaims."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class PersistentVolume(Strategy):
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
         spec, before = new["spec"], old["spec"]
-        errors = self.validate(new) + _validate_volume(new)  # told twice, as a kube-apiserver does
+        errors = self.validate(new) + _validate_volume(new)  # reported twice, as in kube-apiserver
         source, previous = _source(spec), _source(before)
         if "controllerExpandSecretRef" not in previous.get("csi", {}) and "csi" in source and "csi" in previous:
             csi = {key: value for key, value in source["csi"].items() if key != "controllerExpandSecretRef"}
@@ -137,7 +137,7 @@ _OLD_ANNOTATIONS = {
 
 
 def _validate_affinity(new: Json | None, old: Json) -> list[FieldError]:
-    """Where a volume is stays; only the names of labels may be brought up to date."""
+    """Validate that the node affinity is immutable, except for renaming deprecated labels."""
     if new == old or (new is not None and _renamed(new) == _renamed(old)):
         return []
     detail = "field is immutable, except for updating from beta label to GA"
@@ -174,7 +174,7 @@ def _source(spec: Json) -> Json:
 
 
 def _source_shown(source: Json) -> Json:
-    """A source as messages show it: all that there are, and which of them it is."""
+    """A volume source as messages show it: all sources, with the one that is set."""
     others = {f"{name[0].upper()}{name[1:]}" for name in VOLUME_FIELDS}
     fields = as_shown("core.v1.PersistentVolumeSpec", source)
     return {name: value for name, value in fields.items() if name not in others}
@@ -225,7 +225,7 @@ def _empty(path: Path) -> list[FieldError]:
 
 
 def _validate_mount_options(volume: Json) -> list[FieldError]:
-    """The old way to say them, which some kinds of volumes never had."""
+    """Validate the mount options annotation, which some volume types do not support."""
     if _MOUNT_OPTIONS not in volume["metadata"].get("annotations", {}) or _MOUNTED & set(volume["spec"]):
         return []
     path = Path("metadata", "annotations", _MOUNT_OPTIONS)
@@ -238,7 +238,7 @@ def _validate_sources(spec: Json, name: str) -> list[FieldError]:
         return [FieldError.required(_SPEC, "must specify a volume type")]
     errors: list[FieldError] = []
     for kind in given:
-        if kind != given[0] and kind != "flexVolume":  # that one stands beside others
+        if kind != given[0] and kind != "flexVolume":  # flexVolume may be set beside another source
             detail = "may not specify more than 1 volume type"
             errors.append(FieldError.forbidden(_SPEC.child(SECOND_AT.get(kind, kind)), detail))
             continue
@@ -250,7 +250,7 @@ def _validate_sources(spec: Json, name: str) -> list[FieldError]:
     return errors
 
 
-# In the order in which they are told.
+# In the order of the errors.
 _RULES = {"hostPath": validate_host_path, "nfs": validate_nfs, **OF_VOLUMES}
 _SOURCES = (
     "hostPath",
@@ -358,7 +358,7 @@ def _validate_sizes(amounts: dict[str, str], path: Path) -> list[FieldError]:
 
 
 def _validate_resource_key(name: str, path: Path) -> list[FieldError]:
-    """What a claim can have of: storage, or something of somebody else's."""
+    """Validate the name of a resource in a claim: storage, or an extended resource."""
     errors = [FieldError.invalid(path, name, text) for text in names.is_qualified_name(name)]
     if errors:
         return errors
@@ -367,7 +367,7 @@ def _validate_resource_key(name: str, path: Path) -> list[FieldError]:
 
 
 def _validate_attributes_class(spec: Json, old: Json, status: Json) -> list[FieldError]:
-    """The class of attributes may change, and go only while no class is in use."""
+    """Validate a change of volumeAttributesClassName: it can be removed only while no class is in use."""
     name, before, path = (*(s.get(_ATTRIBUTES) for s in (spec, old)), _SPEC.child(_ATTRIBUTES))
     if name == before or name or "currentVolumeAttributesClassName" not in status:
         return []
@@ -377,9 +377,9 @@ def _validate_attributes_class(spec: Json, old: Json, status: Json) -> list[Fiel
 
 
 def _link_sources(spec: Json, old: Json | None = None) -> None:
-    """Two forms of one field: what a claim is filled from. The old form means claims and snapshots alone."""
+    """Link dataSource and dataSourceRef. The former supports claims and snapshots only."""
     if spec.get("dataSourceRef", {}).get("namespace") and "dataSourceRef" not in (old or {}):
-        del spec["dataSourceRef"]  # a field that servers have, but do not take yet
+        del spec["dataSourceRef"]  # feature gate off
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     in_use = old is not None and ("dataSource" in old or "dataSourceRef" in old)
     if source is not None and reference is None and not in_use and _kind(source) not in _FILLED_FROM:
@@ -398,7 +398,7 @@ def _kind(source: Json) -> tuple[str, str]:
 
 
 def _upgrades_class(classes: list[str | None], spec: Json, old: Json) -> bool:
-    """Whether a class that was an annotation becomes a field."""
+    """Whether the storage class annotation is replaced by the field."""
     new, before = classes
     return (
         before is not None
@@ -409,7 +409,7 @@ def _upgrades_class(classes: list[str | None], spec: Json, old: Json) -> bool:
 
 
 def _any(before: str | None, spec: Json) -> set[str]:
-    """The classes that a claim without any may get: whatever it asks for, unless an annotation names one."""
+    """The classes that a claim without a class may get: any, unless an annotation names one."""
     return {spec["storageClassName"]} if before is None and "storageClassName" in spec else set()
 
 

@@ -1,7 +1,6 @@
-"""AppArmor profiles in annotations, as Pods had them before there was a field for them.
+"""AppArmor profiles in annotations, the predecessor of the field.
 
-A new Pod gets the field that an annotation stands for, where it has none, and its writer is told to use the field.
-Where both are there they must say the same.
+On creation of a Pod, the annotation sets a field that is absent, with a warning. If both are present, they must match.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _PROFILE_DIFFERS: Final = "apparmor profile in annotation and field must match"
 
 
 def app_armor_from_annotations(metadata: Json, spec: Json) -> list[str]:
-    """Set the fields that annotations of a new Pod stand for; what its writer should know."""
+    """Set the fields from the annotations of a new Pod; return warnings."""
     annotations = metadata.get("annotations") or {}
     if (spec.get("os") or {}).get("name") == "windows" or not any(key.startswith(PREFIX) for key in annotations):
         return []
@@ -44,7 +43,7 @@ def app_armor_from_annotations(metadata: Json, spec: Json) -> list[str]:
 
 
 def app_armor_warnings(metadata: Json, spec: Json, template: Path) -> list[str]:
-    """Of a template: it keeps its annotations."""
+    """Warnings for a Pod template, whose annotations are not converted."""
     annotations = metadata.get("annotations") or {}
     of_pod = (spec.get("securityContext") or {}).get("appArmorProfile")
     return [
@@ -71,7 +70,7 @@ def validate_app_armor_annotations(annotations: dict[str, str], spec: Json, path
 
 
 def validate_app_armor_matches(metadata: Json, spec: Json, path: Path) -> list[FieldError]:
-    """Annotations and fields of a new Pod or template say the same."""
+    """Validate that annotations and fields of a new Pod or template match."""
     annotations = metadata.get("annotations") or {}
     if (spec.get("os") or {}).get("name") == "windows" or not any(key.startswith(PREFIX) for key in annotations):
         return []

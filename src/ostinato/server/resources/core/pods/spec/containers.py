@@ -1,4 +1,4 @@
-"""What is wrong with the containers of a Pod spec."""
+"""Validation of the containers of a Pod spec."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ostinato.server.resources.validation.checks import checked, not_negative, o
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PROBE_NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold")
 _EPHEMERAL = "cannot be set for an Ephemeral Container"
-# The fields that ephemeral containers do without, in the order in which they are told.
+# Fields that ephemeral containers cannot have, in the order of the errors.
 _NOT_EPHEMERAL = (
     "ports",
     "resources",
@@ -36,9 +36,9 @@ _ONE_HANDLER = "may not specify more than 1 handler type"
 
 
 class PodView(msgspec.Struct, frozen=True):
-    """What the check of a container needs to know of its Pod."""
+    """The parts of a Pod that the validation of a container depends on."""
 
-    volumes: Mapping[str, Json]  # the good ones, by name
+    volumes: Mapping[str, Json]  # valid volumes, by name
     claims: frozenset[str]
     grace: int
     restart_policy: str
@@ -126,7 +126,7 @@ def validate_image_text(container: Json, path: Path) -> list[FieldError]:
 
 
 def _validate_common(container: Json, pod: PodView, path: Path) -> list[FieldError]:
-    """What holds for containers of every kind."""
+    """Validate the fields that all types of containers have."""
     name = container.get("name", "")
     errors = checked(names.is_dns1123_label, name, path.child("name")) if name else _required(path.child("name"))
     if not container.get("image"):
@@ -238,7 +238,7 @@ def _validate_restart_policy(container: Json, path: Path) -> list[FieldError]:
 
 
 def _validate_running(container: Json, pod: PodView, path: Path) -> list[FieldError]:
-    """What containers have that go on: hooks and probes."""
+    """Validate the fields of running containers: lifecycle hooks and probes."""
     errors: list[FieldError] = []
     lifecycle = container.get("lifecycle", {})
     for hook in ("postStart", "preStop"):
@@ -267,7 +267,7 @@ def _validate_probe(name: str, probe: Json, pod: PodView, path: Path) -> list[Fi
 
 
 def _validate_handler(handler: Json, kinds: tuple[str, ...], pod: PodView, path: Path) -> list[FieldError]:
-    """The one thing that a probe or a hook does."""
+    """Validate the handler of a probe or a lifecycle hook: exactly one."""
     given = [kind for kind in kinds if kind in handler]
     if not given:
         return [FieldError.required(path, "must specify a handler type")]
@@ -302,7 +302,7 @@ def _validate_http_get(action: Json, path: Path) -> list[FieldError]:
 def validate_resources(
     resources: Json, name_rule: Callable[[str, Path], list[FieldError]], claims: frozenset[str], path: Path
 ) -> list[FieldError]:
-    """Limits and requests, one with the other."""
+    """Validate limits and requests, separately and against each other."""
     errors: list[FieldError] = []
     limits, requests = resources.get("limits", {}), resources.get("requests", {})
     for name, amount in limits.items():

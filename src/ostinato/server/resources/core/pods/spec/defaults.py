@@ -1,7 +1,7 @@
-"""Pod specs: what the server fills in, in Pods and in every template of Pods.
+"""Defaulting of Pod specs, in Pods and in Pod templates.
 
-All functions change their argument in place. They take bodies in the shape of their kind: fields have the types of the
-schema, and empty optional fields are absent.
+All functions change their argument in place. They expect decoded bodies: fields have the types of the schema, and empty
+optional fields are absent.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _OLD_ANNOTATIONS = tuple(
 
 
 def default_pod_template(template: Json) -> None:
-    """Fill in a PodTemplateSpec."""
+    """Default a PodTemplateSpec."""
     drop_old_annotations(template.get("metadata") or {})
     default_pod_spec(template.setdefault("spec", {}))
 
 
 def drop_old_annotations(metadata: Json) -> None:
-    """Annotations that once carried init containers go, as the server has dropped them ever since."""
+    """Drop the annotations that once carried init containers, as kube-apiserver does."""
     annotations = metadata.get("annotations")
     if annotations:
         for key in _OLD_ANNOTATIONS:
@@ -39,7 +39,7 @@ def drop_old_annotations(metadata: Json) -> None:
 
 
 def default_pod_spec(spec: Json) -> None:
-    """Fill in a PodSpec, wherever it stands."""
+    """Default a PodSpec."""
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
     spec.setdefault("dnsPolicy", "ClusterFirst")
@@ -47,7 +47,7 @@ def default_pod_spec(spec: Json) -> None:
     spec.setdefault("schedulerName", "default-scheduler")
     spec.pop("schedulingGroup", None)
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
-    if account:  # two names of one field
+    if account:  # serviceAccount and serviceAccountName hold the same value
         spec["serviceAccountName"] = spec["serviceAccount"] = account
     for volume in spec.get("volumes", ()):
         default_volume(volume)
@@ -60,7 +60,7 @@ def default_pod_spec(spec: Json) -> None:
 
 
 def containers_of(spec: Json, *kinds: str) -> Iterable[Json]:
-    """The containers of a spec, of all kinds or of these."""
+    """The containers of a spec, of all or of the given types."""
     for kind in kinds or _CONTAINERS:
         yield from spec.get(kind) or ()
 
@@ -86,7 +86,7 @@ def default_container(container: Json) -> None:
     lifecycle = container.get("lifecycle")
     if lifecycle:
         if lifecycle.pop("stopSignal", None) is not None and not lifecycle:
-            del container["lifecycle"]  # there was nothing but a field that servers have, and do not take yet
+            del container["lifecycle"]  # it held only a field whose feature gate is off
         for hook in ("postStart", "preStop"):
             _default_http_get(lifecycle.get(hook))
 
@@ -98,7 +98,7 @@ def default_resources(resources: Json) -> None:
 
 
 def round_up(amounts: dict[str, Any]) -> None:
-    """Quantities finer than a thousandth are rounded up to it."""
+    """Round quantities up to a thousandth."""
     for name, text in amounts.items():
         if text[-1:] in ("n", "u") or "e-" in text:
             amounts[name] = str(Quantity.parse(text).round_up(-3))
@@ -127,7 +127,7 @@ def default_field_reference(source: Json) -> None:
 
 
 def default_volume(volume: Json) -> None:
-    """Fill in a volume of a Pod; one without a source is an empty directory."""
+    """Default a volume of a Pod; one without a source is an emptyDir."""
     if len(volume) == 1 or not any(key != "name" for key in volume):
         volume["emptyDir"] = {}
         return
@@ -168,7 +168,7 @@ _SOURCE_DEFAULTS: dict[str, Json] = {
 
 
 def default_volume_source(volume: Json) -> None:
-    """Fill in the sources that Pods and PersistentVolumes share."""
+    """Default the volume sources that Pods and PersistentVolumes share."""
     for name, values in _SOURCE_DEFAULTS.items():
         if name in volume:
             source = volume[name]
@@ -177,7 +177,7 @@ def default_volume_source(volume: Json) -> None:
 
 
 def default_claim_spec(spec: Json) -> None:
-    """Fill in a PersistentVolumeClaimSpec."""
+    """Default a PersistentVolumeClaimSpec."""
     spec.setdefault("volumeMode", "Filesystem")
     if spec.get("resources"):
         default_resources(spec["resources"])

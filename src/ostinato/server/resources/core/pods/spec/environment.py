@@ -1,4 +1,4 @@
-"""What is wrong with the environment variables of a container, and with references to fields of its Pod."""
+"""Validation of environment variables, fieldRef and resourceFieldRef."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def validate_env(variables: list[Json], path: Path) -> list[FieldError]:
     for i, variable in enumerate(variables):
         name = variable.get("name", "")
         if "valueFrom" not in variable and not field_values.is_relaxed_env_var_name(name):
-            continue  # nearly all of them
+            continue  # the common case
         at = path.index(i)
         if name:
             errors += checked(field_values.is_relaxed_env_var_name, name, at.child("name"))
@@ -102,7 +102,7 @@ def _validate_file_key(reference: Json, path: Path) -> list[FieldError]:
 
 
 def validate_field_reference(reference: Json, supported: tuple[str, ...], path: Path) -> list[FieldError]:
-    """A reference to a field of the Pod."""
+    """Validate a fieldRef."""
     version, field = reference.get("apiVersion", ""), reference.get("fieldPath", "")
     if not version or not field:
         return [FieldError.required(path.child("fieldPath" if version else "apiVersion"))]
@@ -128,7 +128,7 @@ def _why_no_field(version: str, name: str, field: str, *, subscripted: bool) -> 
 
 
 def validate_resource_reference(reference: Json, path: Path, *, volume: bool = False) -> list[FieldError]:
-    """A reference to a limit or a request of a container."""
+    """Validate a resourceFieldRef."""
     resource, errors = reference.get("resource", ""), []
     if volume and not reference.get("containerName"):
         errors.append(FieldError.required(path.child("containerName")))

@@ -1,4 +1,4 @@
-"""Image names: which tag an image reference stands for."""
+"""Image references: the tag, and the default pull policy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST_KEPT = 512
 
 
 def pull_policy(image: str) -> str:
-    """The policy for an image that names none: what may change under its name is pulled every time."""
+    """The default imagePullPolicy of an image: Always for the tag `latest`."""
     if len(image) > _LONGEST_KEPT:
         return "IfNotPresent" if tag_of(image) != "latest" else "Always"
     return _pull_policy(image)
@@ -33,7 +33,7 @@ def _pull_policy(image: str) -> str:
 
 
 def tag_of(image: str) -> str:
-    """The tag; `latest` for a name without tag and digest; "" for a digest alone or for what is no image name."""
+    """The tag; `latest` without tag and digest; "" for a digest, or if the reference is malformed."""
     if _is_identifier(image):
         return ""
     domain, slash, rest = image.partition("/")

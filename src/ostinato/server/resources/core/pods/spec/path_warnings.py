@@ -1,4 +1,4 @@
-"""Files of one volume that get in each other's way: the writer of a Pod should know."""
+"""Warnings about overlapping file paths in a volume."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ostinato.server.resources.strategy import Json
 
 class _File(NamedTuple):
     path: str
-    source: str  # where it comes from, "" if the volume has one source
+    source: str  # the source of the file, "" if the volume has one source
 
     def __str__(self) -> str:
         return f"{quote(self.path)} ({self.source})" if self.source else quote(self.path)
 
 
 def path_warnings(volumes: Iterable[Json]) -> list[str]:
-    """Paths that are the same, or lead through one another, within a volume."""
+    """Warn about paths of a volume that are equal, or prefixes of each other."""
     found: list[str] = []
     for volume in volumes:
         name = quote(volume.get("name", ""))

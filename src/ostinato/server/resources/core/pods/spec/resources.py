@@ -1,4 +1,4 @@
-"""The resources of a Pod: what follows from those of its containers, and the class of service that they give."""
+"""Pod resources: defaults, totals and the QoS class."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _COMPUTE = ("cpu", "memory")
 
 
 def default_pod_resources(spec: Json) -> None:
-    """Requests are taken from limits, container by container and, where the Pod has resources of its own, for all."""
+    """Default requests to limits, for each container and for Pod-level resources."""
     for kind in ("containers", "initContainers"):
         for container in spec.get(kind) or ():
             limits = container.get("resources", {}).get("limits")
@@ -53,12 +53,12 @@ def _is_of_pods(name: str) -> bool:
 
 
 def total(spec: Json, side: str) -> Amounts:
-    """What all containers take together: those that run at once are added up; others need what is left."""
+    """The total of all containers: the sum of those that run together, or the maximum while init containers run."""
     running: Amounts = {}
     for container in spec.get("containers") or ():
         _add(running, _amounts(container, side))
     sidecars: Amounts = {}
-    most: Amounts = {}  # while init containers run, one after the other, beside the sidecars started before them
+    most: Amounts = {}  # maximum while init containers run, each beside the sidecars started before it
     for container in spec.get("initContainers", ()):
         amounts = _amounts(container, side)
         if container.get("restartPolicy") == "Always":
@@ -76,13 +76,13 @@ def total(spec: Json, side: str) -> Amounts:
 
 
 def own_total(spec: Json, side: str) -> Amounts:
-    """What a Pod takes: what its containers take together, or as much as it says itself."""
+    """The Pod-level resources, or else the total of the containers."""
     own = spec.get("resources", {}).get(side, {})
     return total(spec, side) | {name: Quantity.parse(text) for name, text in own.items() if _is_of_pods(name)}
 
 
 def pod_total(spec: Json, side: str) -> Amounts:
-    """What a Pod takes with the overhead of what runs it."""
+    """The resources of a Pod with its overhead."""
     amounts = own_total(spec, side)
     for name, text in spec.get("overhead", {}).items():
         if side == "requests" or name in amounts:
@@ -100,7 +100,7 @@ def _add(to: Amounts, amounts: Amounts) -> None:
 
 
 def quality_of_service(spec: Json) -> str:
-    """The class of a Pod: Guaranteed, Burstable or BestEffort."""
+    """The QoS class of a Pod: Guaranteed, Burstable or BestEffort."""
     own = spec.get("resources")
     if own is not None:
         holders = [own]

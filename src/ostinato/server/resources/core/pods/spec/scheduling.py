@@ -1,4 +1,4 @@
-"""What is wrong with where a Pod may run: tolerations, affinities, spread constraints, gates."""
+"""Validation of scheduling fields: tolerations, affinities, topology spread constraints, scheduling gates."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _validate_pod_term(term: Json, path: Path) -> list[FieldError]:
 
 
 def _validate_keys(holder: Json, path: Path) -> list[FieldError]:
-    """Keys whose values the Pod itself gives to a selector."""
+    """Validate matchLabelKeys and mismatchLabelKeys."""
     errors: list[FieldError] = []
     for field in ("matchLabelKeys", "mismatchLabelKeys"):
         at, keys = path.child(field), holder.get(field) or ()

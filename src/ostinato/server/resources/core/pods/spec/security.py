@@ -1,4 +1,4 @@
-"""What is wrong with the security contexts of Pods and containers."""
+"""Validation of the security contexts of Pods and containers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SYSCTL = rf"({_SYSCTL_PART}[\./])*{_SYSCTL_PART}"
 _is_sysctl = re.compile(_SYSCTL).fullmatch
 _SECCOMP = ("Localhost", "RuntimeDefault", "Unconfined")
 _APP_ARMOR = ("Localhost", "RuntimeDefault", "Unconfined")
-_LONGEST_PROFILE = 4095  # bytes, as a path may have
+_LONGEST_PROFILE = 4095  # bytes, the maximum of a path
 _ESCALATION = "cannot set `allowPrivilegeEscalation` to false and "
 
 
@@ -43,7 +43,7 @@ def validate_app_armor(profile: Json | None, path: Path) -> list[FieldError]:
 
 
 def validate_security_context(context: Json, path: Path, *, host_users: bool) -> list[FieldError]:
-    """That of a container."""
+    """Validate the securityContext of a container."""
     errors: list[FieldError] = []
     for field in ("runAsUser", "runAsGroup"):
         if field in context:
@@ -72,7 +72,7 @@ def validate_security_context(context: Json, path: Path, *, host_users: bool) ->
 
 
 def validate_pod_security_context(context: Json, spec: Json, path: Path) -> list[FieldError]:
-    """That of a Pod."""
+    """Validate the securityContext of a Pod."""
     errors: list[FieldError] = []
     for field in ("fsGroup", "runAsUser", "runAsGroup"):
         if field in context:
@@ -141,9 +141,7 @@ def _validate_seccomp(profile: Json | None, path: Path) -> list[FieldError]:
 
 
 _WINDOWS: tuple[str, ...] = ("windowsOptions",)
-_NOT_ON_WINDOWS: tuple[
-    str, ...
-] = (  # of a Pod, in the order in which they are told; those of the spec itself are marked
+_NOT_ON_WINDOWS: tuple[str, ...] = (  # of a Pod, in the order of the errors; fields of the spec itself are marked
     "appArmorProfile",
     "seLinuxOptions",
     "/hostUsers",
@@ -175,7 +173,7 @@ _NOT_IN_WINDOWS_CONTAINERS: tuple[str, ...] = (
 
 
 def validate_os(spec: Json, name: str, path: Path) -> list[FieldError]:
-    """What a Pod of one operating system cannot have."""
+    """Validate that a Pod has no fields of another operating system."""
     if name == "linux":
         detail, of_pod, of_container = "windows options cannot be set for a linux pod", _WINDOWS, _WINDOWS
     else:

@@ -1,4 +1,4 @@
-"""What is wrong with a Pod spec, in a Pod and in every template of Pods."""
+"""Validation of Pod specs, in Pods and in Pod templates."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _MIRROR = "kubernetes.io/config.mirror"
 
 
 def validate_pod_template(template: Json, path: Path) -> list[FieldError]:
-    """A PodTemplateSpec."""
+    """Validate a PodTemplateSpec."""
     metadata = template.get("metadata", {})
     errors = names.validate_labels(metadata.get("labels", {}), path.child("labels"))
     errors += names.validate_annotations(metadata.get("annotations", {}), path.child("annotations"))
@@ -56,7 +56,7 @@ def validate_pod_template(template: Json, path: Path) -> list[FieldError]:
 
 
 def validate_pod_annotations(annotations: dict[str, str], spec: Json, path: Path) -> list[FieldError]:
-    """The annotations that mean something to the server."""
+    """Validate the annotations that the server interprets."""
     errors: list[FieldError] = []
     if _MIRROR in annotations and not spec.get("nodeName"):
         detail = "must set spec.nodeName if mirror pod annotation is set"
@@ -75,7 +75,7 @@ def _is_int32(text: str) -> bool:
 
 
 def validate_pod_spec(spec: Json, pod: str | None, path: Path) -> list[FieldError]:
-    """A PodSpec; `pod` is the name of the Pod that it is of, None in a template."""
+    """Validate a PodSpec; `pod` is the name of its Pod, None in a template."""
     volumes, errors = validate_volumes(spec.get("volumes", []), pod, path.child("volumes"))
     errors += _validate_resource_claims(spec.get("resourceClaims", ()), path.child("resourceClaims"))
     claims = frozenset(claim.get("name", "") for claim in spec.get("resourceClaims", ()))
@@ -117,7 +117,7 @@ def validate_pod_spec(spec: Json, pod: str | None, path: Path) -> list[FieldErro
 
 
 def _validate_resource_claims(claims: Sequence[Json], path: Path) -> list[FieldError]:
-    """The claims of devices that containers of a Pod may use."""
+    """Validate the resourceClaims of a Pod."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     for i, claim in enumerate(claims):
@@ -233,7 +233,7 @@ def _validate_host_users(spec: Json, path: Path) -> list[FieldError]:
 
 
 def _validate_names(spec: Json, path: Path) -> list[FieldError]:
-    """Fields that name other objects."""
+    """Validate fields that name other objects."""
     errors: list[FieldError] = []
     for field in ("serviceAccountName", "nodeName"):
         if spec.get(field):
@@ -289,7 +289,7 @@ def _validate_rest(spec: Json, path: Path) -> list[FieldError]:
 
 
 def _validate_file_keys(spec: Json, path: Path) -> list[FieldError]:
-    """Variables from files: the files are in empty directories."""
+    """Validate fileKeyRef variables: their volumes are emptyDirs."""
     volumes = {volume.get("name", ""): volume for volume in spec.get("volumes", ())}
     errors: list[FieldError] = []
     for kind in ("initContainers", "containers", "ephemeralContainers"):

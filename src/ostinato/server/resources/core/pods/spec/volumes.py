@@ -1,4 +1,4 @@
-"""What is wrong with the volumes of a Pod spec, and with how its containers use them."""
+"""Validation of the volumes of a Pod spec, and of how its containers use them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ostinato.server.resources.validation.checks import (
 _ONE_TYPE = "may not specify more than 1 volume type"
 _VOLUME_FIELDS = (*ENV_FIELDS[:3], "metadata.annotations", "metadata.labels")
 _HOST_PATHS = ("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
-# The sources in the order in which they are told.
+# Volume sources in the order of the errors.
 _SOURCES = (
     "emptyDir",
     "hostPath",
@@ -65,7 +65,9 @@ _SOURCES = (
 
 
 def validate_volumes(volumes: list[Json], pod: str | None, path: Path) -> tuple[dict[str, Json], list[FieldError]]:
-    """The good volumes by name, and what is wrong with the others. `pod` is the name of the Pod, None in a template."""
+    """Validate volumes; return the valid ones by name, and the errors. `pod` is the name of the Pod, None in a
+    template.
+    """
     made = {f"{pod}-{volume.get('name', '')}" for volume in volumes if "ephemeral" in volume} if pod else set()
     good: dict[str, Json] = {}
     errors: list[FieldError] = []
@@ -111,7 +113,7 @@ def _validate_source(volume: Json, pod: str | None, path: Path) -> list[FieldErr
 
 
 def _validate_initiator(volume: Json, path: Path) -> list[FieldError]:
-    """An initiator is named after its volume and its portal."""
+    """Validate the length of the generated initiator name: the volume name and the portal."""
     name, source = volume.get("name", ""), volume["iscsi"]
     if source.get("initiatorName") is None or names.byte_length(f"{name}:{source.get('targetPortal', '')}") <= 64:
         return []

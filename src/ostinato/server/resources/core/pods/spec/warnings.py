@@ -1,4 +1,4 @@
-"""What the writer of a Pod spec should know though it is allowed."""
+"""Warnings about valid Pod specs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 
 def pod_name_warning(name: str, used_in: str) -> list[str]:
-    """A name that is no DNS label, of an object whose name becomes that of Pods."""
+    """Warn about a name that is not a DNS label, for objects whose name becomes that of Pods."""
     messages = names.is_dns1123_label(name)
     if not messages:
         return []
@@ -62,13 +62,13 @@ def pod_name_warning(name: str, used_in: str) -> list[str]:
 
 
 def template_warnings(template: Json | None, old: Json | None, path: Path) -> list[str]:
-    """Those of a PodTemplateSpec at a path. `old` is what stood there before."""
-    del old  # everything is told again: nothing depends on it yet
+    """Warnings about a PodTemplateSpec at a path. `old` is the previous template."""
+    del old  # no warning depends on it yet
     return [] if template is None else pod_warnings(template["spec"], template.get("metadata", {}), path)
 
 
 def workload_warnings(new: Json, old: Json | None, *path: str) -> list[str]:
-    """Those of the template in an object that makes Pods, told when its spec is new. `path` is that of what has it."""
+    """Warnings about the template of a workload whose spec has changed. `path` is that of the spec."""
     if old is not None and old.get("spec") == new.get("spec"):
         return []
     holder = new
@@ -78,7 +78,7 @@ def workload_warnings(new: Json, old: Json | None, *path: str) -> list[str]:
 
 
 def pod_warnings(spec: Json, metadata: Json, path: Path | None = None) -> list[str]:
-    """Those of a spec; `path` is that of the template around it, None in a Pod."""
+    """Warnings about a PodSpec; `path` is that of its template, None in a Pod."""
     at = _below(path, "spec")
     found = _label_warnings(spec, at)
     annotations = metadata.get("annotations", {})
@@ -118,7 +118,7 @@ def pod_warnings(spec: Json, metadata: Json, path: Path | None = None) -> list[s
 
 
 def _seccomp_warnings(metadata: Json, spec: Json, path: Path | None) -> list[str]:
-    """Annotations that once named seccomp profiles, without the field that does."""
+    """Warn about seccomp annotations without the corresponding field."""
     annotations = metadata.get("annotations") or {}
     if not annotations:
         return []
@@ -135,7 +135,7 @@ def _seccomp_warnings(metadata: Json, spec: Json, path: Path | None) -> list[str
 
 
 def volume_warnings(volume: Json, path: Path) -> list[str]:
-    """Kinds of volumes that are on their way out."""
+    """Warn about deprecated volume types."""
     return [
         f"{path.child(_SHOWN_AS.get(kind, kind))}: {text}"
         for kind, text in _DEPRECATED_VOLUMES.items()
@@ -144,7 +144,7 @@ def volume_warnings(volume: Json, path: Path) -> list[str]:
 
 
 def claim_warnings(spec: Json, path: Path) -> list[str]:
-    """Those of a PersistentVolumeClaimSpec."""
+    """Warnings about a PersistentVolumeClaimSpec."""
     resources = spec.get("resources", {})
     return [
         warning

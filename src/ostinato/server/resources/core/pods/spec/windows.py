@@ -1,4 +1,4 @@
-"""What is wrong with the options of Windows containers: accounts, credentials, processes of the host."""
+"""Validation of Windows options: user names, GMSA credentials, HostProcess containers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOTHING = re.compile(r"[. ]+")
 
 
 def validate_windows_options(options: Json | None, path: Path) -> list[FieldError]:
-    """Those of a Pod or a container."""
+    """Validate the windowsOptions of a Pod or a container."""
     if options is None:
         return []
     errors: list[FieldError] = []
@@ -43,7 +43,7 @@ def validate_windows_options(options: Json | None, path: Path) -> list[FieldErro
 
 
 def _user(text: str) -> list[str]:
-    """What is wrong with the name of an account, such as `DOMAIN\\user`."""
+    r"""Validate a Windows user name, such as `DOMAIN\user`."""
     if not text:
         return [" cannot be an empty string"]
     if _CONTROL.search(text):
@@ -68,7 +68,7 @@ def _user(text: str) -> list[str]:
 
 
 def validate_host_processes(spec: Json, path: Path) -> list[FieldError]:
-    """Containers that are processes of the host are so all together, and share its network."""
+    """Validate HostProcess containers: all or none of a Pod, with the host's network."""
     of_pod = _host_process(spec)
     errors: list[FieldError] = []
     total = found = 0
