@@ -50,7 +50,7 @@ def test_a_start_on_a_full_disk_says_which_disk_and_what_to_do(mount: Mount, siz
     disk = mount(size)
     code, said = start(disk / "state")
     assert (code, "Traceback" in said) == (1, False), said
-    remedy = f"no space left on the file system at {disk}: free some, or choose another directory with --state"
+    remedy = f"no space left on the file system at {disk}; free some, or choose another directory with --state"
     assert said.splitlines()[-1].endswith(remedy), said
     mount("50m")
     server = Running(disk / "state")

@@ -165,7 +165,7 @@ def test_an_older_copy_is_refused(tmp_path: Path, world: World) -> None:
     mark_of(newer).write_bytes(mark)
     message = refusal(newer, world)
     assert message is not None
-    assert "is another than the one that store.db-mark belongs to" in message
+    assert "does not match store.db-mark, which belongs to another store" in message
 
 
 def test_an_older_copy_of_the_same_store_is_refused(tmp_path: Path, world: World) -> None:

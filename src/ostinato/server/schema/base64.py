@@ -1,6 +1,6 @@
-"""Base64 as Go decodes it: line breaks are skipped, trailing bits are dropped.
+"""Base64 as Go decodes it: line breaks are skipped, trailing bits are ignored.
 
-What is wrong is told with its place, as clients of Kubernetes see it.
+Errors have the position of the invalid byte, in Go's words.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ _BREAKS: Final = str.maketrans("", "", "\r\n")
 
 
 class Base64Error(ValueError):
-    """The text is no base64."""
+    """The text is not valid base64."""
 
 
 def canonical_base64(text: str) -> str:
-    """The text as Go writes it again; Base64Error if it stands for no bytes."""
+    """Decode and encode again as Go does; Base64Error if the text is invalid."""
     try:
         if b64encode(b64decode(text)).decode() == text:
             return text
@@ -31,7 +31,7 @@ def canonical_base64(text: str) -> str:
 
 
 def _fault(text: str) -> int | None:
-    """The place of what is wrong, in bytes: groups of four characters, the last of them filled up with `=`."""
+    """The position of the first invalid byte: groups of four characters, the last one padded with `=`."""
     data = text.encode()
     at = in_group = 0
     while at < len(data):
@@ -49,7 +49,7 @@ def _fault(text: str) -> int | None:
 
 
 def _fault_at_end(data: bytes, at: int, in_group: int) -> int | None:
-    """The same from behind the first `=`, which must be the last of its group or the one before."""
+    """The position of an invalid byte after the first `=`, which must be the third or fourth of its group."""
     if in_group == 2:
         at = _after_breaks(data, at)
         if at == len(data):

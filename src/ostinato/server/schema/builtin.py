@@ -1,10 +1,13 @@
-"""Built-in kinds: decode a body to the object that kube-apiserver would hold.
+"""Decoding of built-in kinds: from a body to the object that kube-apiserver would hold.
 
-A kube-apiserver reads a body into Go structs and writes them out again, which shapes what is stored and what clients
-see: unknown fields go, null is the same as absent, empty values go unless a pointer tells them from absent ones,
-structs that are no pointers always show, numbers must fit, quantities and times take their canonical form. This module
-does the same, in one pass, from two tables: the schemas, and how each field is declared (its Go type, and whether it is
-left out when empty).
+kube-apiserver decodes a body to Go structs and encodes these again, which determines what is stored and what clients
+see. This module does the same in one pass:
+
+- Unknown fields are dropped; null equals absent.
+- Empty values are dropped unless the field is a pointer; structs that are not pointers are always present.
+- Numbers are range-checked; quantities and times take their canonical form.
+
+It is driven by two tables: the schemas, and the declaration of each field (its Go type, and whether it has omitempty).
 """
 
 from __future__ import annotations
@@ -38,17 +41,17 @@ _EMPTY: Final = {_STORED_AS_JSON + "pkg.apis.apiextensions.v1.CustomResourceSubr
 _JSON_SCHEMA: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 
 
-_KEPT_EMPTY: Final = {("io.k8s.api.autoscaling.v2.HPAScalingRules", "policies")}  # refused where none is not
+_KEPT_EMPTY: Final = {("io.k8s.api.autoscaling.v2.HPAScalingRules", "policies")}  # only an empty list is invalid
 
 
 class TypeMismatch(Exception):  # noqa: N818
-    """A value has a type that its field cannot hold. The message is that of Go's JSON decoder."""
+    """A value whose type the field cannot hold. The message is that of Go's JSON decoder."""
 
     def __init__(self, found: str, go_type: str, into: str = "", value: Any = None) -> None:
         super().__init__(found, go_type)
         self.found = found
         self.go_type = go_type
-        self.into = into  # what `go_type` is: struct, map, slice, string, int32, …; "": a type that reads JSON itself
+        self.into = into  # kind of `go_type`: struct, map, slice, string, int32, …; "": a type with its own decoder
         self.value = value
         self.struct = ""  # the innermost struct
         self.path: list[str] = []  # the fields that lead to it, innermost first
@@ -61,11 +64,11 @@ class TypeMismatch(Exception):  # noqa: N818
 
 
 class BadValue(Exception):  # noqa: N818
-    """A value has the right type but cannot be read: a quantity, a time."""
+    """A value of the right type that cannot be parsed: a quantity, a time."""
 
 
 class _Unknown:
-    """Collects the unknown fields of one body. Paths grow from the inside out, so that known fields cost nothing."""
+    """Collects the paths of unknown fields. Paths are built from the inside out, so that known fields cost nothing."""
 
     __slots__ = ("paths",)
 
@@ -78,17 +81,17 @@ class _Unknown:
             paths[i] = with_ + paths[i] if paths[i].startswith("[") else f"{with_}.{paths[i]}"
 
 
-# How a field is read; whether it goes when it is empty; and the type whose values need no reading.
+# The decoder of a field; whether an empty value is dropped; and the type whose values need no decoding.
 _Field = tuple[Callable[[Any, _Unknown], Any], bool, type | None]
 
 
 class Struct:
-    """One Go struct: reads a JSON object into it and writes it out again."""
+    """One Go struct: decodes a JSON object to it, and encodes it again."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.fields: dict[str, _Field] = {}
-        self.always: list[tuple[str, Callable[[], Any]]] = []  # fields that show even if absent, and as what
+        self.always: list[tuple[str, Callable[[], Any]]] = []  # fields without omitempty, and their zero values
 
     def read(self, value: Any, unknown: _Unknown) -> dict[str, Any]:
         if type(value) is not dict:
@@ -135,14 +138,14 @@ def json_type(value: Any) -> str:
 
 
 def read(model: str, value: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The object that a body of this model means, and the paths of its unknown fields. The body is not changed."""
+    """Decode a body to a model: the object, and the paths of its unknown fields. The body is not modified."""
     unknown = _Unknown()
     return struct(model).read(value, unknown), unknown.paths
 
 
 @cache
 def struct(model: str) -> Struct:
-    """The struct of a definition, by its name; made on first use."""
+    """The struct of a definition, built on first use."""
     definitions, declared = _tables()
     found = Struct(model.rpartition(".")[2])
     _structs[model] = found
@@ -153,7 +156,7 @@ def struct(model: str) -> Struct:
         raw = properties[name]
         pointer = go_type.startswith("*")
         plain_struct = not pointer and _is_struct(raw)
-        # An empty list and none are the same in what a kube-apiserver stores, but for definitions of custom resources.
+        # kube-apiserver stores an empty list like an absent one, except in CustomResourceDefinitions.
         collection = go_type.startswith(("[]", "map[")) and not model.startswith(_STORED_AS_JSON)
         gone = collection or (bool(omit) and not pointer and not plain_struct)
         if (model, name) in _KEPT_EMPTY or _target(raw) == _RAW:
@@ -181,7 +184,7 @@ def _target(raw: Mapping[str, Any]) -> str | None:
     return None if ref is None else str(ref).removeprefix("#/definitions/")
 
 
-_SCALAR_STRUCTS: Final = (".Quantity", ".IntOrString")  # structs in Go, texts or numbers in JSON
+_SCALAR_STRUCTS: Final = (".Quantity", ".IntOrString")  # structs in Go, strings or numbers in JSON
 
 
 def _is_struct(raw: Mapping[str, Any]) -> bool:
@@ -209,7 +212,7 @@ def _zero(raw: Mapping[str, Any], go_type: str) -> Callable[[], Any]:
 
 
 def _plain(raw: Mapping[str, Any]) -> type | None:
-    """The type whose values are taken as they are, if there is one."""
+    """The type whose values are used unchanged, if any."""
     if raw.get("type") == "string" and raw.get("format") != "byte":
         return str
     return bool if raw.get("type") == "boolean" else None
@@ -278,12 +281,12 @@ def _opaque(value: Any, _unknown: _Unknown) -> Any:
 
 
 def _schema_or_list(value: Any, unknown: _Unknown) -> Any:
-    """Anything else is read as neither."""
+    """JSONSchemaPropsOrArray: values of other types are ignored."""
     return _schema_or_other(value, unknown) if type(value) is dict or type(value) is list else None
 
 
 def _schema_or_other(value: Any, _unknown: _Unknown) -> Any:
-    """Where a schema, many of them, or a boolean may stand. Unknown fields go from here on without a word."""
+    """JSONSchemaPropsOrBool and similar types. Unknown fields below them are dropped silently."""
     if type(value) is list:
         return [_schema_or_other(item, _unknown) if type(item) is dict else item for item in value]
     if type(value) is bool:
@@ -345,7 +348,7 @@ def _bytes(value: Any, _unknown: _Unknown) -> Any:
 
 def _quantity(value: Any, _unknown: _Unknown) -> Any:
     if type(value) is not str and type(value) is not int and type(value) is not float:
-        return _canonical_quantity("?")  # whatever it is, it is told as a text that is no quantity
+        return _canonical_quantity("?")  # any other value is reported as an invalid quantity string
     return _canonical_quantity(str(value))
 
 
@@ -369,7 +372,7 @@ def _time(value: Any, _unknown: _Unknown) -> Any:
 _USUAL_TIME: Final = 40  # characters
 
 
-@lru_cache(maxsize=1024)  # objects made together say the same seconds
+@lru_cache(maxsize=1024)  # objects created together have the same timestamps
 def _canonical_time(text: str) -> str:
     return str(Time.parse(text))
 

@@ -1,7 +1,7 @@
-"""Check whether a value is valid for its schema: yes or no, as fast as possible.
+"""Validity check of a value against its schema: a boolean, as fast as possible.
 
-A schema becomes a table from the types of JSON values to functions: None where any value of the type fits. What is
-wrong with a value that does not fit is for `explain` to say, which nearly no write needs.
+A schema is compiled to a table from types of JSON values to functions; None if all values of the type are valid.
+`explain` finds the errors of an invalid value.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ANYTHING: Final[Table] = dict.fromkeys((*_KINDS, type(None)))
 
 
 def types_of(raw: Mapping[str, Any]) -> tuple[str, ...]:
-    """The types that a schema names."""
+    """The types of a schema."""
     if raw.get("x-kubernetes-int-or-string"):
         return ("integer", "string")
     kind = raw.get("type")
@@ -37,13 +37,13 @@ def types_of(raw: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def type_fault(types: tuple[str, ...], format_: str, value: Any) -> tuple[str, str] | None:
-    """What is expected and what was found, where a value (null apart) is of none of the types."""
+    """Expected and found type, if a value other than null has none of the types."""
     found, own_format = _KINDS[type(value)]
     as_integer = type(value) is float and "integer" in types and is_integral(value)
     fits_type = found in types or as_integer or (type(value) is int and "number" in types)
     if type(value) is str or type(value) is list:
         if format_ and "number" not in types and "integer" not in types:
-            return None  # the format says all that there is to say
+            return None  # the format check reports the error
     elif format_ and not fits_type and own_format != format_:
         return format_, own_format
     if not types and not format_:
@@ -52,7 +52,7 @@ def type_fault(types: tuple[str, ...], format_: str, value: Any) -> tuple[str, s
 
 
 def compiled(raw: Mapping[str, Any]) -> Table:
-    """The table of a schema."""
+    """Compile a schema to its table."""
     types = types_of(raw)
     format_ = known_format(raw, types)
     enum = raw.get("enum") or []

@@ -1,4 +1,4 @@
-"""Decode an object of any kind, with kube-apiserver's messages for what cannot be decoded."""
+"""Decoding of a body of any kind, with kube-apiserver's error messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _KIND_STRUCT = (
 
 
 def decode_value(data: bytes, media: str) -> dict[str, Any]:
-    """Decode the object in a body, whatever its kind; DecodeError if there is none.
+    """Decode the object in a body, whatever its kind; DecodeError if it is not an object.
 
     `media`: "json", "yaml" or "protobuf".
     """
@@ -46,5 +46,5 @@ def decode_value(data: bytes, media: str) -> dict[str, Any]:
 
 
 def not_registered(kind: str, api_version: str, scheme: str = "pkg/api/legacyscheme/scheme.go:30") -> str:
-    """The message of kube-apiserver for an unknown kind; `scheme` is the place of its type registry in the source."""
+    """kube-apiserver's message for an unknown kind; `scheme` is the source position of its type registry."""
     return f"no kind {quote(kind)} is registered for version {quote(api_version)} in scheme {quote(scheme)}"

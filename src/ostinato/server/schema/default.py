@@ -1,7 +1,6 @@
-"""Apply the defaults of a structural schema.
+"""Defaulting by a structural schema.
 
-A default stands in for a field that is absent, and for a null where null may not stand. Below a default, defaults
-apply again.
+A default replaces an absent field, and null if the field is not nullable. Defaults also apply below defaulted values.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from ostinato.server.schema.structural import Structural
 
 
 def apply_defaults(node: Structural, value: Any) -> None:
-    """Set the defaults in a value, in place. What the value does not share with others must be its own."""
+    """Apply defaults to a value, in place. The nodes on the way to a default must not be shared with other objects."""
     if type(value) is dict:
         _default_fields(node, value)
     elif type(value) is list and node.items is not None and node.items.has_defaults:

@@ -1,4 +1,4 @@
-"""Embedded resources: objects within objects, validated as objects."""
+"""Validation of embedded resources (`x-kubernetes-embedded-resource`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TOP: Final = Path()
 
 
 def embedded_faults(node: Structural, value: Any, path: Path = _TOP) -> list[FieldError]:
-    """What is wrong with the resources that are embedded in an object, or in the value at a path."""
+    """Validate the resources that are embedded in an object, or in the value at a path."""
     return _faults(node, value, path) if node.has_embedded else []
 
 

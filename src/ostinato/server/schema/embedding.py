@@ -1,6 +1,6 @@
-"""Embedded Go structs: error messages name them although JSON does not.
+"""Embedded Go structs: the decoder's error messages name them, JSON does not.
 
-Some Go structs hold others whose fields stand among their own in JSON. The decoder's messages name the inner struct:
+In JSON the fields of an embedded struct are inlined. Messages include the embedded struct:
 `Volume.spec.volumes.VolumeSource.emptyDir`.
 """
 
@@ -10,7 +10,7 @@ from typing import Final
 
 _REFERENCE: Final = "LocalObjectReference"
 
-# Of the spec of a PersistentVolume, beside its source.
+# Fields of a PersistentVolumeSpec beside its source.
 VOLUME_FIELDS: Final = frozenset(
     {
         "accessModes",
@@ -25,7 +25,7 @@ VOLUME_FIELDS: Final = frozenset(
     }
 )
 
-# By the name of the outer struct: that of the inner one, and the fields that are the outer one's own.
+# By outer struct: the embedded struct, and the outer struct's own fields.
 _EMBEDDED: Final[dict[str, tuple[str, frozenset[str]]]] = {
     "ConfigMapEnvSource": (_REFERENCE, frozenset({"optional"})),
     "ConfigMapKeySelector": (_REFERENCE, frozenset({"key", "optional"})),
@@ -60,6 +60,6 @@ _EMBEDDED: Final[dict[str, tuple[str, frozenset[str]]]] = {
 
 
 def told_as(struct: str, field: str) -> str:
-    """How messages name a field of a struct."""
+    """The path of a field in messages."""
     inner, own = _EMBEDDED.get(struct, ("", frozenset()))
     return field if not inner or field in own else f"{inner}.{told_as(inner, field)}"

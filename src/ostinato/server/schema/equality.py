@@ -1,4 +1,4 @@
-"""Equality of JSON values as in Go: true is not 1, and 1 is not 1.0."""
+"""Equality of JSON values as in Go: true differs from 1, and 1 from 1.0."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def equal(one: Any, other: Any) -> bool:
-    """Whether two values are the same, types included."""
+    """Whether two values are equal, types included."""
     if type(one) is not type(other):
         return False
     if type(one) is dict:
@@ -18,9 +18,9 @@ def equal(one: Any, other: Any) -> bool:
 
 
 def in_enum(value: Any, allowed: Sequence[Any]) -> bool:
-    """Whether a value is one of an enumeration.
+    """Whether a value is in an enumeration.
 
-    As in kube-apiserver, a number is taken for the type that it is compared with: 1.5 is as good as 1, and 65 as "A".
+    As in kube-apiserver, a number is converted to the type of the enumeration's value: 1.5 equals 1, and 65 equals "A".
     """
     return any(_is(value, choice) for choice in allowed)
 

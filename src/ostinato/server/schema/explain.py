@@ -1,8 +1,8 @@
-"""Explain why a value is invalid for its schema, with kube-apiserver's messages.
+"""Schema validation errors of a value, with kube-apiserver's messages.
 
-The words and their order of finding follow kube-openapi: which alternatives of `anyOf` and `oneOf` are named depends on
-how many checks each of them passed, so passed checks are counted. On an update, a fault of a part that has not changed
-is forgiven (`Before` says what it was).
+Messages and their order follow kube-openapi: which alternative of `anyOf` and `oneOf` is reported depends on how many
+checks it passed, so passed checks are counted. Ratcheting: on an update, errors of unchanged values are ignored
+(`Before` holds the old values).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ostinato.server.schema.structural import Structural
 
 
 class Before:
-    """What a value was before an update, for as long as the two can be told to be the same place."""
+    """The old value of an update, as long as the old and new value can be correlated."""
 
     __slots__ = ("_by_key", "new", "node", "old")
 
@@ -38,7 +38,7 @@ class Before:
         return None if below is None else Before(below, self.new[name], self.old[name])
 
     def item(self, index: int) -> Before | None:
-        """Items are found again by their keys, where a list has some."""
+        """The old item of a list; items are correlated by their map keys."""
         node = self.node
         if type(self.new) is not list or type(self.old) is not list or node.list_type != "map" or node.items is None:
             return None
@@ -51,7 +51,7 @@ class Before:
 
     @property
     def unchanged(self) -> bool:
-        """Whether the two are the same, in fields that the schema knows: of others nothing is known."""
+        """Whether old and new value are equal in the fields of the schema; unknown fields are ignored."""
         new, old = self.new, self.old
         if type(new) is dict and type(old) is dict:
             if len(new) != len(old):
@@ -67,14 +67,14 @@ class Before:
 
 
 def _key(node: Structural, item: Any) -> str:
-    """What tells an item of a list from others; "" if it has no key."""
+    """The map key of an item of a list; "" without keys."""
     if type(item) is not dict or not all(isinstance(item.get(name), str | int | float) for name in node.keys):
         return ""
     return json_text([item[name] for name in node.keys])
 
 
 class _Result:
-    """The faults of one value, and how many checks it passed."""
+    """The errors of one value, and the number of checks that it passed."""
 
     __slots__ = ("_messages", "faults", "passed")
 
@@ -95,12 +95,12 @@ class _Result:
 
 
 def explain(raw: Mapping[str, Any], value: Any, below: str = "", before: Before | None = None) -> list[FieldError]:
-    """What is wrong with a value; `below` is the path of the field that it stands in, if any."""
+    """Validate a value; `below` is the path of its field, if any."""
     return [_told(fault, below) for fault in _validate(raw, value, "", before).faults]
 
 
 def _told(fault: Fault, below: str) -> FieldError:
-    """A fault as the API tells it."""
+    """The FieldError of a fault."""
     where = (fault.name or "").removeprefix(".")
     path = Path(f"{below}.{where}" if below and where else below or where)
     if fault.name is None:
@@ -247,7 +247,7 @@ def _validate_fields(
 
 
 def _junctors(raw: Mapping[str, Any], value: Any, path: str) -> _Result:
-    """What the combinations of schemas say. In them nothing is forgiven that has not changed, but for the whole."""
+    """Validate the junctors. Inside them ratcheting does not apply, except to the whole value."""
     result = _Result()
     any_of, one_of, all_of = (
         [_validate(schema, value, path) for schema in raw.get(name) or ()] for name in ("anyOf", "oneOf", "allOf")

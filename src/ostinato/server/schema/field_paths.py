@@ -1,4 +1,4 @@
-"""Field paths in rules (`.spec.name`, `.labels['a.b']`), checked against a schema."""
+"""`fieldPath` of validation rules (`.spec.name`, `.labels['a.b']`), resolved in a schema."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _ESCAPED: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "
 
 
 class FieldPathError(ValueError):
-    """A text is no path to a field of a schema."""
+    """The text is not a path to a field of a schema."""
 
 
 def normal_path(text: str, schema: Mapping[str, Any]) -> str:
-    """A path as errors show it: `spec.labels[a.b]`."""
+    """Resolve a path; return it in the form of error messages: `spec.labels[a.b]`."""
     tokens = _TOKENS.findall(text)
     found, at = "", 0
     while at < len(tokens):

@@ -11,7 +11,7 @@ from ostinato.server.schema.structural import Structural
 
 
 def repetitions(node: Structural, value: dict[str, Any]) -> list[FieldError]:
-    """What is wrong with the sets and maps in an object."""
+    """The duplicates in sets and maps of an object."""
     return _repetitions(node, value, Path()) if node.unique_below else []
 
 
@@ -34,7 +34,7 @@ def _repetitions(node: Structural, value: Any, path: Path) -> list[FieldError]:
 
 
 def _repeated(values: list[Any]) -> Iterator[int]:
-    """Where a value occurs for the second time; not for the third."""
+    """The indexes at which a value occurs for the second time; further duplicates are not reported."""
     times: dict[tuple[type, Any], int] = {}
     for i, value in enumerate(values):
         key = (type(value), json_text(value) if type(value) is dict or type(value) is list else value)

@@ -1,7 +1,7 @@
-"""Numeric bounds and multiples, compared as Kubernetes compares them.
+"""Numeric bounds and multipleOf, compared as kube-openapi does.
 
-Integers are compared as integers of 64 bits, bounds cut to that; all else as floats. A bound that its own type cannot
-hold (a fraction beside `type: integer`) is a fault of every value. Messages are those of kube-apiserver.
+Integers are compared as int64, with truncated bounds; all other numbers as floats. A bound that the schema's type
+cannot hold (a fraction with `type: integer`) makes every value invalid. Messages are those of kube-apiserver.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from ostinato.api.text.go_format import plain
 
 _MOST_EXACT: Final = float((1 << 53) - 1)
 _CLOSE: Final = 1e-9
-_LARGEST_FLOAT32: Final = 3.4028235677973366e38  # what still rounds down to the largest of 32 bits
+_LARGEST_FLOAT32: Final = 3.4028235677973366e38  # rounds down to the maximum of float32
 
 
 class Fault(NamedTuple):
-    """What is wrong with a value: `name` is where, None if the message alone says so."""
+    """An error of a value. `name` is its path; None if the message has it."""
 
-    code: str  # which kind of check failed
+    code: str  # the kind of check that failed
     name: str | None
     message: str
     value: Any = None
-    valid: Any = None  # the bound, or the values that are allowed
+    valid: Any = None  # the bound, or the allowed values
 
 
 def is_integral(number: float) -> bool:
-    """Whether a float stands for an integer, rounding forgiven."""
+    """Whether a float is an integer, within rounding."""
     if not math.isfinite(number) or not -_MOST_EXACT - 1 <= number <= _MOST_EXACT:
         return False
     if number == math.trunc(number):
@@ -48,14 +48,14 @@ def fits(number: float, kind: str, format_: str) -> bool:
 
 
 def cut(number: float) -> int:
-    """A bound as an integer of 64 bits."""
+    """Truncate a bound to int64."""
     if not math.isfinite(number) or not -(1 << 63) <= number < 1 << 63:
         return -(1 << 63)
     return math.trunc(number)
 
 
 def number_faults(raw: Mapping[str, Any], kind: str, format_: str, value: float, path: str) -> list[Fault]:
-    """Everything that is wrong with a number."""
+    """The errors of a number."""
     found = []
     if not fits(value, kind, format_):
         found.append(_misfit("Checked", kind, format_, path))

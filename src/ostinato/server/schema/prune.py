@@ -1,11 +1,11 @@
-"""Prune an object to the fields of its structural schema.
+"""Pruning: reduce an object to the fields of its structural schema.
 
-- Fields that the schema does not name go, unless it says that they are to be kept (`preserve`), and are told.
-- A null goes where the schema has neither `nullable` nor a default; so leaving a field out and null are the same.
-- Metadata, the object's own and that of embedded resources, takes the shape that all objects' metadata has.
+- Unknown fields are dropped and reported, unless the node preserves them (`preserve`).
+- Null is dropped unless the node is nullable or has a default; elsewhere null equals absent.
+- Metadata of the object and of embedded resources is decoded to ObjectMeta.
 
-Nothing that goes in is changed. What comes out shares with it only what the schema says nothing about, and what was
-read before (`read_again`).
+The input is not modified. The output shares with it only values without a schema, and in `read_again` values of the old
+object.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
 class _Findings:
-    """The paths of unknown fields, grown from the inside out so that known fields cost nothing."""
+    """The paths of unknown fields, built from the inside out so that known fields cost nothing."""
 
     __slots__ = ("fields", "metadata")
 
@@ -30,14 +30,14 @@ class _Findings:
         self.metadata: list[str] = []  # those in the metadata of embedded resources
 
     def prefix(self, fields: int, metadata: int, step: str, exact: str) -> None:
-        """What was found since there were so many lies below this step."""
+        """Prefix the paths after the first `fields` and `metadata` ones with a step."""
         for paths, since, text in ((self.fields, fields, step), (self.metadata, metadata, exact)):
             for i in range(since, len(paths)):
                 paths[i] = text + paths[i] if paths[i].startswith("[") else f"{text}.{paths[i]}"
 
 
 class _BadEmbedded(Exception):  # noqa: N818
-    """An embedded resource is none. The path grows on the way out."""
+    """An embedded resource is invalid. The path is completed on the way out."""
 
     def __init__(self, field: str, value: Any, why: str) -> None:
         super().__init__(field)
@@ -50,9 +50,9 @@ class _BadEmbedded(Exception):  # noqa: N818
 
 
 def read(node: Structural, body: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The custom object that a body means, and the paths of its unknown fields.
+    """Decode a custom object; return it and the paths of its unknown fields.
 
-    Raises TypeMismatch or BadValue for metadata that cannot be read.
+    Raises TypeMismatch or BadValue for invalid metadata.
     """
     out: dict[str, Any] = {}
     unknown: list[str] = []
@@ -73,16 +73,17 @@ def read(node: Structural, body: dict[str, Any]) -> tuple[dict[str, Any], list[s
 
 
 def read_metadata(value: Any) -> tuple[dict[str, Any], list[str]]:
-    """The metadata that a value means, and the paths of its unknown fields; TypeMismatch or BadValue if it is none."""
+    """Decode metadata; return it and the paths of its unknown fields. TypeMismatch or BadValue if it is invalid."""
     return read_builtin(_METADATA, value if value is not None else {})
 
 
 def read_again(node: Structural, body: dict[str, Any], old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The same for a body made of an old object, which is as its schema has it: what the two share is not read again.
+    """Like `read`, for a body derived from a stored object, which is pruned already: values that both share are
+    skipped.
 
-    It comes out shared, but for metadata and for what has defaults: those are set in place.
+    They are shared with the output, except for metadata and nodes with defaults, which are defaulted in place.
     """
-    # A null is read whatever was there before, as that may be nothing at all.
+    # A null is always processed, since the old object may lack the field.
     changed = {name: value for name, value in body.items() if value is None or value is not old.get(name)}
     if node.has_defaults:
         changed |= {name: value for name, value in body.items() if _has_defaults(node, name)}
@@ -111,7 +112,7 @@ def _copied(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def prune(node: Structural, value: Any) -> Any:
-    """A value below the top of an object, cut to its schema. Embedded metadata that cannot be read raises BadValue."""
+    """Prune a value below the root of an object. BadValue for invalid metadata of an embedded resource."""
     try:
         return _value(value, node, _Findings(), keep=node.preserve)
     except _BadEmbedded as error:
@@ -171,7 +172,7 @@ def _items(value: list[Any], node: Structural | None, findings: _Findings, keep:
     below = node.items if node is not None else None
     if below is None and keep:
         return value
-    # What is kept in a list is kept in its items, too, one level deep.
+    # Preserving applies to the items of a list, too, one level deep.
     keep = keep or (below is not None and below.preserve)
     out = []
     for i, item in enumerate(value):
@@ -187,7 +188,7 @@ def _items(value: list[Any], node: Structural | None, findings: _Findings, keep:
 
 
 def _read_embedded(value: dict[str, Any], findings: _Findings) -> None:
-    """Shape the metadata of an embedded resource, in place."""
+    """Decode the metadata of an embedded resource, in place."""
     for name in ("apiVersion", "kind"):
         if name in value and not isinstance(value[name], str):
             raise _BadEmbedded(name, value[name], "must be a string")

@@ -1,7 +1,7 @@
 """Type errors of a strategic merge patch, with kube-apiserver's messages.
 
-kube-apiserver reads the result of such a patch not as JSON, but straight from maps and lists into Go structs, and that
-has words of its own for what a body of JSON with the same mistake is told.
+kube-apiserver converts the result of such a patch with FromUnstructured instead of the JSON decoder; its messages
+differ.
 """
 
 from __future__ import annotations

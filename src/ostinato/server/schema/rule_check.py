@@ -1,8 +1,8 @@
-"""Evaluate the validation rules of a schema on an object.
+"""Evaluation of a schema's validation rules on an object.
 
-The rules of a schema make a tree of their own, of those places alone that have rules at or below them. All of an
-object's rules share a budget: when it is spent, checking ends with an error. On an update, a value that has not changed
-may break a rule, unless the rule compares it with what it was: then a warning says so.
+- The rules form a tree that contains only schema nodes with rules at or below them.
+- All rules of an object share a cost budget; validation ends with an error if it is exceeded.
+- Ratcheting: on an update, an unchanged value may violate a rule, with a warning, unless the rule is a transition rule.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ _SPENT = "validation failed due to running out of cost budget, no further valida
 
 
 class Findings:
-    """What checking found, and what is left to spend."""
+    """The errors found, and the remaining budget."""
 
     __slots__ = ("_hurried", "budget", "errors", "warnings")
 
     def __init__(self, budget: int = PER_OBJECT) -> None:
         self.errors: list[FieldError] = []
         self.warnings: list[str] = []
-        self.budget = budget  # negative: checking has ended
-        self._hurried = budget - HURRIED_COST if hurried() else -1  # what has to be left on the event loop
+        self.budget = budget  # negative: validation has ended
+        self._hurried = budget - HURRIED_COST if hurried() else -1  # the budget that must remain on the event loop
 
     def limit(self) -> int:
-        """What the next call may cost."""
+        """The cost limit of the next evaluation."""
         return PER_CALL if self._hurried < 0 else min(PER_CALL, max(self.budget - self._hurried, 0))
 
     def check_patience(self) -> None:
-        """A call has cost more than its limit: TooLongError if that was because of the event loop."""
+        """Called after an evaluation exceeded its limit: TooLongError if the limit was that of the event loop."""
         if self._hurried >= 0:
             raise TooLongError
 
 
 class _Past(NamedTuple):
-    """What is known of a place before an update: the place itself, or else the nearest above it."""
+    """The old value of a node, or else of its nearest ancestor that can be correlated."""
 
     place: Before | None = None
     above: Before | None = None
@@ -66,12 +66,12 @@ class _Past(NamedTuple):
 
 
 class RuleTree:
-    """The rules at and below one place of a schema."""
+    """The rules at and below one schema node."""
 
     __slots__ = ("_all_of", "_convert", "_declaration", "_fields", "_items", "_rules", "_type", "_values")
 
     def __init__(self, schema: Mapping[str, Any], declaration: Declaration | None, rules: Mapping[str, Any]) -> None:
-        """`rules` is the schema itself, or a part of an `allOf` in it that has rules for the same places."""
+        """`rules`: the schema itself, or a branch of its `allOf` with rules for the same nodes."""
         self._declaration = declaration
         self._type: str = schema.get("type") or ""
         self._rules = rules_of({**schema, **_validations(rules)}, declaration) if declaration is not None else []
@@ -217,7 +217,7 @@ class RuleTree:
 
 
 def _message(findings: Findings, rule: Rule, variables: list[Any]) -> str:
-    """What the rule computes to say; "" if that is nothing that can be said."""
+    """The result of `messageExpression`; "" if it is not usable."""
     if rule.message is None:
         return ""
     try:
@@ -239,7 +239,7 @@ def _message(findings: Findings, rule: Rule, variables: list[Any]) -> str:
 
 
 def rule_tree(schema: Mapping[str, Any], *, root: bool = True) -> RuleTree | None:
-    """The rules of a schema; None if it has none. `root`: it is that of a resource."""
+    """The rule tree of a schema; None without rules. `root`: it is the schema of a resource."""
     if not has_rules(schema):
         return None
     tree = RuleTree(schema, declared(schema, root=root, name="selfType"), schema)
@@ -247,14 +247,14 @@ def rule_tree(schema: Mapping[str, Any], *, root: bool = True) -> RuleTree | Non
 
 
 def check_rules(tree: RuleTree, obj: Any, old: Any, before: Before | None = None, path: Path | None = None) -> Findings:
-    """What an object breaks; `old` and `before` are what it was, of an update."""
+    """Validate an object; `old` and `before` are the old object on an update."""
     findings = Findings()
     tree.check(findings, path or Path(), obj, old, _Past(before))
     return findings
 
 
 def has_rules(schema: Any) -> bool:
-    """Whether a schema has rules, at its top or below."""
+    """Whether a schema has rules, at its root or below."""
     waiting = [schema]
     while waiting:
         here = waiting.pop()
@@ -280,7 +280,7 @@ def _tree(schema: Any, declaration: Declaration | None, rules: Any) -> RuleTree 
 
 
 def _field(declaration: Declaration | None, name: str, schema: Mapping[str, Any] | None) -> Declaration | None:
-    """The declaration of a field; that of one that CEL has no name for is made."""
+    """The CEL declaration of a field; created for fields whose name is not a CEL identifier."""
     key = escape(name)
     if key is not None:
         return declaration.fields.get(key) if declaration is not None else None

@@ -1,7 +1,7 @@
 """Validation rules (`x-kubernetes-validations`): compiled once, with their estimated cost.
 
-A rule is an expression over `self`, the value that it stands at, and `oldSelf`, what was there before. Rules that do
-not compile are kept with their reason: a definition that has one is refused.
+A rule is an expression over `self`, the value of its node, and `oldSelf`, the old value. A rule that does not compile
+keeps its error; validation rejects a definition that has one.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ostinato.cel.expression import CompileError, Expression, ProgramError
 from ostinato.cel.types import BOOL, STRING, Type, optional_of
 from ostinato.server.schema.field_paths import FieldPathError, normal_path
 
-PER_CALL: Final = 1_000_000  # what one evaluation may cost
-PER_OBJECT: Final = 10_000_000  # what all rules of an object may cost
+PER_CALL: Final = 1_000_000  # cost limit of one evaluation
+PER_OBJECT: Final = 10_000_000  # cost limit of all rules of an object
 
 
 class Rule:
@@ -37,8 +37,8 @@ class Rule:
 
     def __init__(self, raw: Mapping[str, Any], schema: Mapping[str, Any], declaration: Declaration) -> None:
         self.raw = raw
-        self.error = ""  # why the rule does not compile
-        self.message_error = ""  # the same of the expression for its message
+        self.error = ""  # the compilation error
+        self.message_error = ""  # the compilation error of `messageExpression`
         self.expression: Expression | None = None
         self.message: Expression | None = None
         self.max_cost = self.message_cost = 0
@@ -69,26 +69,26 @@ class Rule:
             try:
                 self.path = normal_path(raw["fieldPath"], schema)
             except FieldPathError:
-                self.path = ""  # a definition with such a path is refused
+                self.path = ""  # a definition with such a path is rejected
 
     @property
     def shown(self) -> str:
-        """The rule as errors name it."""
+        """The rule in error messages."""
         return (self.raw.get("message") or "").strip() or self.raw["rule"].strip()
 
     @property
     def told(self) -> str:
-        """What is said if the rule is broken, and nothing else is to be said."""
+        """The default message of a violation."""
         return (self.raw.get("message") or "").strip() or f"failed rule: {self.shown}"
 
 
 def rules_of(schema: Mapping[str, Any], declaration: Declaration) -> list[Rule]:
-    """The rules right at a schema."""
+    """The rules of a schema node, without those below it."""
     return [Rule(raw, schema, declaration) for raw in schema.get("x-kubernetes-validations") or ()]
 
 
 def cardinality(declaration: Declaration) -> int:
-    """How often a value can occur in a request where nothing else bounds that."""
+    """The maximum number of values in a request, if nothing else bounds it."""
     return MOST_REQUEST_BYTES // (declaration.min_size + 1)
 
 

@@ -1,8 +1,7 @@
 """Structural schemas: `openAPIV3Schema` parsed into nodes.
 
-A node says what may stand at one place of an object. What the walks need is at hand: which fields there are, which of
-them have defaults or embedded resources below, how lists are told apart. Validation reads the raw schema, which a node
-keeps. Rules in CEL (`x-kubernetes-validations`) stay in the raw schema, too, and are not read here.
+A node has what pruning, defaulting and list validation need: properties, which of them have defaults or embedded
+resources below, list types and keys. Schema validation and CEL rules use the raw schema, which the node keeps.
 """
 
 from __future__ import annotations
@@ -10,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-TYPE_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})  # what every object has, whatever its schema says
+TYPE_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})  # fields of every object, whatever its schema
 
 
 class Structural:
-    """One node. It never changes once it is made."""
+    """One immutable node."""
 
     __slots__ = (
         "additional",
@@ -41,14 +40,14 @@ class Structural:
             name: Structural(below) for name, below in (raw.get("properties") or {}).items()
         }
         additional = raw.get("additionalProperties")
-        self.has_additional = additional is not None  # fields that have no name in the schema are allowed
+        self.has_additional = additional is not None  # fields that are not properties are allowed
         self.additional: Structural | None = Structural(additional) if isinstance(additional, dict) else None
         items = raw.get("items")
         self.items: Structural | None = Structural(items) if isinstance(items, dict) else None
         self.preserve = bool(raw.get("x-kubernetes-preserve-unknown-fields"))
         self.embedded = bool(raw.get("x-kubernetes-embedded-resource"))
         self.nullable = bool(raw.get("nullable"))
-        self.default: Any = raw.get("default")  # None: there is none
+        self.default: Any = raw.get("default")  # None: no default
         self.list_type: str = raw.get("x-kubernetes-list-type") or "atomic"
         self.keys: tuple[str, ...] = tuple(raw.get("x-kubernetes-list-map-keys") or ())
         below = [*self.properties.values(), *(node for node in (self.additional, self.items) if node is not None)]
@@ -64,10 +63,10 @@ class Structural:
 
     @property
     def has_inner_defaults(self) -> bool:
-        """Whether something below this node has a default; its own is for whoever holds it to set."""
+        """Whether a node below has a default. The node's own default is applied by its parent."""
         below = (*self.properties.values(), self.additional, self.items)
         return any(node is not None and node.has_defaults for node in below)
 
     def child(self, name: str) -> Structural | None:
-        """The node of a field; None if the schema says nothing of it."""
+        """The node of a field; None if it has no schema."""
         return self.properties.get(name) or self.additional

@@ -1,5 +1,5 @@
-"""The store: every object as encoded bytes, one growing version for all of them, and the recent past.
+"""The store: all objects as encoded bytes, with one resourceVersion sequence and the recent history.
 
-`Index` holds the present and the recent history in memory and serves every read; a `Log` behind it makes writes
-durable. A write is visible, and acknowledged, only once its log has it.
+`Index` holds current state and history in memory and serves all reads; a `Log` makes writes durable. A write is visible
+and acknowledged only when its log has it.
 """

@@ -1,7 +1,7 @@
-"""The hub: hands every write of a collection to the watchers that it concerns, in order.
+"""Hub: broadcasts the writes of a collection to its watchers, in order.
 
-Watchers are kept by the scope that they watch (everything, a namespace, one object), so that a write costs nothing for
-those of other scopes. A watcher that cannot keep up is closed, so that its client lists anew; no event is ever skipped.
+Watchers are grouped by scope (everything, a namespace, one object): a write costs nothing for watchers of other scopes.
+A watcher that is too slow is closed, so that its client relists; no event is skipped.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-BACKLOG_EVENTS = 10_000  # that a watcher may be behind before it is closed
-BACKLOG_BYTES = 64 * 1024 * 1024  # of the objects that these events show
+BACKLOG_EVENTS = 10_000  # maximum events in a watcher's backlog before it is closed
+BACKLOG_BYTES = 64 * 1024 * 1024  # maximum bytes of the objects in a backlog
 
 
 class Subscription:
@@ -26,19 +26,19 @@ class Subscription:
     def __init__(self, hub: Hub, scope: str, concerns: Callable[[Event], bool] | None) -> None:
         self._hub = hub
         self.scope = scope
-        self._concerns = concerns  # events that do not are left out, without waking the watcher
+        self._concerns = concerns  # filter: other events are dropped without waking the watcher
         self._events: list[Event] = []
         self._bytes = 0
         self._wakeup: asyncio.Future[None] | None = None
         self._rung = False
-        self.closed = False  # no more events will come: the watcher was too slow, or the server stops
+        self.closed = False  # no more events: the watcher was too slow, or the server is stopping
 
     def offer(self, event: Event) -> None:
         try:
             if self._concerns is not None and not self._concerns(event):
                 return
-        except Exception:  # a watcher's fault must not stop the store
-            _logger.exception("a watcher of %r cannot be asked", self.scope)
+        except Exception:  # an error in a watcher must not stop the store
+            _logger.exception("watch filter failed, closing the watch scope=%r", self.scope)
             self.close()
             return
         if len(self._events) >= BACKLOG_EVENTS or self._bytes > BACKLOG_BYTES:
@@ -54,7 +54,7 @@ class Subscription:
         self._wake()
 
     def ring(self) -> None:
-        """Wake the watcher, now or when it waits the next time, though there is no event."""
+        """Wake the watcher without an event, now or on its next wait."""
         self._rung = True
         self._wake()
 
@@ -63,14 +63,14 @@ class Subscription:
             self._wakeup.set_result(None)
 
     def take(self) -> list[Event]:
-        """What has come since the last call, without waiting."""
+        """The events since the last call, without waiting."""
         events, self._events = self._events, []
         self._bytes = 0
         self._hub.sent += len(events)
         return events
 
     async def wait(self) -> bool:
-        """Wait until there is an event to take, or the subscription is closed, or it rings: this is what it says."""
+        """Wait for an event, for close, or for `ring`; return whether it rang."""
         if not (self._events or self.closed or self._rung):
             self._wakeup = asyncio.get_running_loop().create_future()
             try:
@@ -83,14 +83,14 @@ class Subscription:
 
 class Hub:
     def __init__(self) -> None:
-        # By what the keys of their objects begin with: "" everything, "namespace/", or the whole key of one object.
-        # Those of a scope are in the order in which they came.
+        # By key prefix of their objects: "" for everything, "namespace/", or the key of one object.
+        # Subscriptions of a scope are in the order of their arrival.
         self._scopes: dict[str, dict[Subscription, None]] = {"": {}}
-        self.sent = 0  # events that watchers have taken
+        self.sent = 0  # events taken by watchers
         self._closed = False
 
     def subscribe(self, scope: str = "", concerns: Callable[[Event], bool] | None = None) -> Subscription:
-        """Every event of a scope from now on, or those of them that concern the watcher."""
+        """Subscribe to the events of a scope from now on, or to those that the filter accepts."""
         subscription = Subscription(self, scope, concerns)
         if self._closed:
             subscription.closed = True
@@ -99,7 +99,7 @@ class Hub:
         return subscription
 
     def interested(self, scope: str, key: str) -> int:
-        """How many would be asked about a write of a key in a scope."""
+        """The number of watchers whose filter a write of a key in a scope would call."""
         scopes = self._scopes
         if len(scopes) == 1:
             return len(scopes[""])
@@ -123,12 +123,12 @@ class Hub:
                         subscription.offer(event)
 
     def close(self) -> None:
-        """End every watch; no other begins."""
+        """Close all watchers, and reject new ones."""
         self._closed = True
         self.end()
 
     def end(self) -> None:
-        """End every watch there is now."""
+        """Close all current watchers."""
         for scope in tuple(self._scopes.values()):
             for subscription in tuple(scope):
                 subscription.close()

@@ -1,11 +1,12 @@
-"""The index: the present and the recent past of every object, in memory, as bytes.
+"""Index: current state and recent history of all objects, in memory, as bytes.
 
-- One version for all: each write takes the next number, whatever it writes. Versions never go back.
-- A write is checked against the newest state, durable or not; a read sees only what is durable.
-- The past is kept for a while, so that a list can be read as it was and a watch can start where another ended. What is
-  older than that is compacted: asking for it is an error, never a gap.
-- A write that the log refuses never was: it and those that were waiting behind it fail, and reads go on. The next write
-  tries again.
+- One resourceVersion sequence for all objects; it never goes back.
+- A write is checked against the newest state, durable or not; a read sees only durable state.
+- History is kept for a limited time, for lists at an older resourceVersion and for resuming watches. Older history is
+  compacted: requesting it is an error.
+- Group commit: writes that arrive while a batch is being committed form the next batch.
+- If the log rejects a batch, the batch and all writes queued behind it fail; reads continue, and the next write tries
+  again.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ _logger = logging.getLogger(__name__)
 HISTORY_SECONDS = 300.0
 HISTORY_EVENTS = 100_000
 HISTORY_BYTES = 128 * 1024 * 1024
-SHARED_EVENTS = 512  # the newest events keep their encodings for all watchers,
-SHARED_BYTES = 16 * 1024 * 1024  # up to this size of their objects
+SHARED_EVENTS = 512  # the newest events share their encodings among watchers,
+SHARED_BYTES = 16 * 1024 * 1024  # up to this total size of their objects
 
 
 class Entry:
-    """One version of one object."""
+    """An object at one resourceVersion."""
 
     __slots__ = ("converted", "data", "fields", "key", "labels", "uid", "version")
 
-    # By apiVersion, what a conversion webhook made of it. Set only where there is one.
+    # By apiVersion, results of the conversion webhook; set only if the kind has one.
     converted: dict[str, Entry]
 
     def __init__(
@@ -46,12 +47,12 @@ class Entry:
         self.version = version
         self.data = data  # the object as JSON, without kind and apiVersion, which the resource adds
         self.labels = labels
-        self.fields = fields  # what field selectors may ask for
+        self.fields = fields  # values of selectable fields
         self.uid = uid
 
 
 class _Forgetful(dict[Any, bytes]):
-    """The encodings of an event that few will still ask for: none are kept."""
+    """The encodings of an old event: nothing is cached."""
 
     def __setitem__(self, key: Any, value: bytes) -> None:
         pass
@@ -61,7 +62,7 @@ _FORGETFUL = _Forgetful()
 
 
 class Event:
-    """One write: what was there before, and what is there since. Both are never None at once."""
+    """One write: the entries before and after. At least one is not None."""
 
     __slots__ = ("encoded", "entry", "kept", "key", "length", "previous", "time", "version")
 
@@ -71,35 +72,35 @@ class Event:
         self.entry = entry  # None: deleted
         self.previous = previous  # None: created
         self.time = time
-        self.kept = 0 if previous is None else len(previous.data)  # the bytes that the history holds because of it
-        self.length = self.kept if entry is None else len(entry.data)  # the bytes of the object that it shows
-        self.encoded: dict[Any, bytes] = {}  # the encodings that watchers have asked for, shared by all of them
+        self.kept = 0 if previous is None else len(previous.data)  # bytes that the history retains for this event
+        self.length = self.kept if entry is None else len(entry.data)  # bytes of the object that watchers receive
+        self.encoded: dict[Any, bytes] = {}  # encodings by form, shared by all watchers
 
 
 class Write(msgspec.Struct, frozen=True):
-    """One write on its way to the log."""
+    """One write for the log."""
 
     collection: str
     key: str
     version: int
     data: bytes | None  # None: deleted
-    replaces: int = 0  # the version of the object that was there before; 0: none was
+    replaces: int = 0  # resourceVersion of the replaced object; 0: created
 
 
 class Log(Protocol):
-    """What makes writes durable. It is called from one task at a time."""
+    """Durable log of writes. Called from one task at a time."""
 
     def load(self) -> tuple[int, Iterator[tuple[str, str, int, bytes]]]:
-        """The last version, and every object: collection, key, version, data."""
+        """The last resourceVersion, and all objects: collection, key, resourceVersion, data."""
 
     async def append(self, writes: Sequence[Write]) -> None:
-        """Make the writes durable, all or none; raises if it could not."""
+        """Make the writes durable, all or none; raise on failure."""
 
     def close(self) -> None: ...
 
 
 class Conflict(Exception):  # noqa: N818
-    """The object is not in the version that the write expects; `current` is what is there."""
+    """The object is not in the state that the write expects; `current` is its newest state."""
 
     def __init__(self, current: Entry | None) -> None:
         super().__init__("the object has changed")
@@ -107,26 +108,26 @@ class Conflict(Exception):  # noqa: N818
 
 
 class Compacted(Exception):  # noqa: N818
-    """The version asked for is older than the history that is kept."""
+    """The requested resourceVersion is older than the history."""
 
     def __init__(self, oldest: int) -> None:
-        super().__init__(f"the oldest version kept is {oldest}")
+        super().__init__(f"the oldest available resourceVersion is {oldest}")
         self.oldest = oldest
 
 
 class UnusableStore(Exception):  # noqa: N818
-    """What should hold the log cannot; the message says why, and what to do."""
+    """The store cannot be opened; the message has the reason and the remedy."""
 
 
 class StoreFailed(Exception):  # noqa: N818
-    """A write could not be made durable; it never was."""
+    """A write could not be made durable, and has no effect."""
 
 
 class NoSpace(Exception):  # noqa: N818
-    """The log has no room for a batch of writes."""
+    """The log has no space for a batch of writes."""
 
 
-# Reads labels, selectable fields and uid of stored data: the collection's owner knows its kind.
+# Reads labels, selectable fields and uid from stored data; passed by the owner of the collection.
 Describe = Callable[[bytes], tuple[dict[str, str], dict[str, str], str]]
 
 
@@ -136,23 +137,23 @@ class Collection:
     def __init__(self, name: str) -> None:
         self.name = name
         self.entries: dict[str, Entry] = {}
-        self.keys: list[str] = []  # the keys of entries, sorted as the API lists them
-        self.history: deque[Event] = deque()  # the recent writes, oldest first
+        self.keys: list[str] = []  # sorted keys of `entries`
+        self.history: deque[Event] = deque()  # recent writes, oldest first
         self.pending: dict[str, Entry | None] = {}  # written but not durable yet; None: deleted
-        self._pending_versions: dict[str, int] = {}  # of the newest write of each key that is pending
-        self._selected: tuple[str, list[Entry]] | None = None  # the last answer of `select`, until it is an old one
+        self._pending_versions: dict[str, int] = {}  # resourceVersion of the newest pending write of each key
+        self._selected: tuple[str, list[Entry]] | None = None  # cached result of `select`
         self.hub = Hub()
 
     def newest(self, key: str) -> Entry | None:
-        """The newest version, durable or not: what a write goes by."""
+        """The newest state, durable or not: writes are based on it."""
         if key in self.pending:
             return self.pending[key]
         return self.entries.get(key)
 
     def select(self, prefix: str = "", after: str = "") -> list[Entry]:
-        """The present objects whose key starts with the prefix, from the key `after` (exclusive) on, in order.
+        """The current objects whose key starts with the prefix, after the key `after` (exclusive), in order.
 
-        The list is not to be changed.
+        Do not modify the list.
         """
         if not after and self._selected is not None and self._selected[0] == prefix:
             return self._selected[1]
@@ -165,7 +166,7 @@ class Collection:
         return found
 
     def select_at(self, version: int, prefix: str = "", after: str = "") -> list[Entry]:
-        """The same as it was at a version of the recent past."""
+        """Like `select`, at an older resourceVersion."""
         undone: dict[str, Entry | None] = {}
         for event in reversed(self.history):
             if event.version <= version:
@@ -178,7 +179,7 @@ class Collection:
         return [then[key] for key in sorted(then)]
 
     def since(self, version: int) -> list[Event]:
-        """The recent writes after a version, oldest first."""
+        """The events after a resourceVersion, oldest first."""
         found: list[Event] = []
         for event in reversed(self.history):
             if event.version <= version:
@@ -188,18 +189,18 @@ class Collection:
         return found
 
     def pend(self, event: Event) -> None:
-        """Let writes go by an event that is on its way to the log."""
+        """Base further writes on an event that is not durable yet."""
         self.pending[event.key] = event.entry
         self._pending_versions[event.key] = event.version
 
     def unpend(self, event: Event) -> None:
-        """An event is durable, or never will be. Later writes of its key may still be on their way."""
+        """Remove an event that is durable or has failed. Later writes of its key may still be pending."""
         key = event.key
         if self._pending_versions.get(key) == event.version:
             del self.pending[key], self._pending_versions[key]
 
     def apply(self, event: Event) -> None:
-        """Let readers see an event, which is durable."""
+        """Make a durable event visible to readers."""
         key, entry = event.key, event.entry
         if self._selected is not None and key.startswith(self._selected[0]):
             self._selected = None
@@ -215,34 +216,34 @@ class Collection:
 
 
 class Index:
-    """All collections, and the one task that makes their writes durable, many at a time."""
+    """All collections, and the task that commits their writes in batches (group commit)."""
 
     def __init__(self, log: Log, clock: Clock) -> None:
         self._log = log
         self._clock = clock
         self._collections: dict[str, Collection] = {}
-        self._loaded: dict[str, list[tuple[str, int, bytes]]] = {}  # of collections that nobody has opened yet
+        self._loaded: dict[str, list[tuple[str, int, bytes]]] = {}  # of collections that are not open yet
         last, objects = log.load()
-        self._assigned = max(last, 1)  # the last version given out; clients take 0 for "any"
-        self.version = self._assigned  # the last durable version: what readers see
-        self.compacted = self._assigned  # the history begins after this version
+        self._assigned = max(last, 1)  # last assigned resourceVersion; at least 1, since clients use 0 for "any"
+        self.version = self._assigned  # last durable resourceVersion, the one that readers see
+        self.compacted = self._assigned  # the history begins after this resourceVersion
         for collection, key, version, data in objects:
             self._loaded.setdefault(collection, []).append((key, version, data))
         self._queue: list[tuple[Collection, Event, asyncio.Future[None]]] = []
         self._committing = False
         self._closed = False
-        self.failure: str | None = None  # why the last batch of writes was refused, until one succeeds
-        self.is_full = False  # that was for want of space
-        self._order: deque[Collection] = deque()  # of every event of every history, oldest first
-        self._past_bytes = 0  # what the histories hold beyond the present
-        self._shared: deque[Event] = deque()  # the events that keep their encodings
+        self.failure: str | None = None  # why the last batch failed; None once one succeeds
+        self.is_full = False  # it failed for lack of space
+        self._order: deque[Collection] = deque()  # the collection of each event in the histories, oldest first
+        self._past_bytes = 0  # bytes that the histories retain
+        self._shared: deque[Event] = deque()  # the events that cache their encodings
         self._shared_bytes = 0
-        self._arrived: list[tuple[int, asyncio.Future[None]]] = []  # readers that wait for a version
-        self._ended = self._assigned  # the last version that is durable or has failed
-        self._turns: list[asyncio.Future[None]] = []  # who waits for the end of the batch under way
+        self._arrived: list[tuple[int, asyncio.Future[None]]] = []  # readers that wait for a resourceVersion
+        self._ended = self._assigned  # last resourceVersion that is durable or has failed
+        self._turns: list[asyncio.Future[None]] = []  # waiters for the end of the current batch
 
     def collection(self, name: str, describe: Describe) -> Collection:
-        """The collection of a kind, made on first use."""
+        """The collection of a kind, created on first use."""
         found = self._collections.get(name)
         if found is None:
             found = self._collections[name] = Collection(name)
@@ -264,9 +265,9 @@ class Index:
     async def put(
         self, collection: Collection, entry: Entry, expected: Entry | None, encode: Callable[[int], bytes]
     ) -> Entry:
-        """Write an object if the newest version of it is `expected` (None: it must not exist).
+        """Write an object if its newest state is `expected` (None: it must not exist).
 
-        `encode` is called with the version that the write takes, and gives the bytes to store. Returns when durable.
+        `encode` returns the data to store, given the resourceVersion of the write. Returns when durable.
         """
         current = self._check(collection, entry.key, expected)
         entry.version = self._assigned + 1
@@ -276,7 +277,7 @@ class Index:
         return entry
 
     async def delete(self, collection: Collection, key: str, expected: Entry) -> int:
-        """Remove an object if the newest version of it is `expected`. Returns the deletion's version, once durable."""
+        """Delete an object if its newest state is `expected`. Returns the deletion's resourceVersion, once durable."""
         current = self._check(collection, key, expected)
         self._assigned += 1
         version = self._assigned
@@ -302,7 +303,7 @@ class Index:
         return done
 
     async def _commit(self) -> None:
-        """Make what is queued durable, as one batch a turn, until nothing is."""
+        """Commit queued writes, in batches, until the queue is empty."""
         try:
             while self._queue:
                 batch, self._queue = self._queue, []
@@ -318,7 +319,7 @@ class Index:
                 ]
                 try:
                     await self._log.append(writes)
-                except Exception as error:  # noqa: BLE001 - whatever went wrong, the batch may not be acknowledged
+                except Exception as error:  # noqa: BLE001 - whatever the error, the batch must not be acknowledged
                     self._end_turn(self._fail(batch, error))
                     continue
                 self.failure = None
@@ -337,10 +338,10 @@ class Index:
             self._committing = False
 
     def _fail(self, batch: list[tuple[Collection, Event, asyncio.Future[None]]], error: Exception) -> int:
-        """Undo a batch that the log refused, and what was written on top of it meanwhile; the last version undone."""
+        """Undo a failed batch and all writes based on it; return the last resourceVersion undone."""
         self.failure = str(error)
         self.is_full = isinstance(error, NoSpace)
-        _logger.error("the store cannot write: %s", error)
+        _logger.error("store write failed error=%s", error)
         refused = [*batch, *self._queue]
         for collection, event, done in refused:
             collection.unpend(event)
@@ -349,7 +350,7 @@ class Index:
         self._queue = []
         return refused[-1][1].version
 
-    # The past
+    # History
 
     def _remember(self, collection: Collection, event: Event) -> None:
         shared = self._shared
@@ -363,7 +364,7 @@ class Index:
             old.encoded = _FORGETFUL
 
     def _compact(self) -> None:
-        """Forget what is too old, or too much."""
+        """Drop events that exceed the limits of age, number or size."""
         order = self._order
         horizon = self._clock.monotonic() - HISTORY_SECONDS
         while order and (
@@ -374,7 +375,7 @@ class Index:
             self.compacted = event.version
 
     def forget(self) -> None:
-        """Let the history begin now."""
+        """Drop the history."""
         for collection in self._collections.values():
             collection.history.clear()
         self._order.clear()
@@ -382,21 +383,21 @@ class Index:
         self.compacted = self.version
 
     def select_at(self, collection: Collection, version: int, prefix: str, after: str) -> list[Entry]:
-        """A collection as it was at a version; Compacted if that is too long ago."""
+        """A collection at a resourceVersion; Compacted if it is too old."""
         if version < self.compacted:
             raise Compacted(self.compacted)
         return collection.select_at(version, prefix, after)
 
     def since(self, collection: Collection, version: int) -> list[Event]:
-        """The writes after a version; Compacted if that is too long ago."""
+        """The events after a resourceVersion; Compacted if it is too old."""
         if version < self.compacted:
             raise Compacted(self.compacted)
         return collection.since(version)
 
-    # Waiting for a version
+    # Waiting
 
     async def arrived(self, version: int) -> None:
-        """Wait until a version is durable. The caller bounds the time."""
+        """Wait until a resourceVersion is durable. The caller sets the timeout."""
         if version <= self.version:
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -410,8 +411,8 @@ class Index:
     async def settled(self) -> None:
         """Wait until every write so far is durable or has failed.
 
-        A write that is refused, or changes nothing, goes by the newest state, which a crash could still undo; its
-        client must not be told before it cannot.
+        A rejected or unchanged write was compared with the newest state, which a crash could still undo; its client
+        must not get a response before that state is durable.
         """
         last = self._assigned
         while self._committing and self._ended < last:
@@ -435,7 +436,7 @@ class Index:
                 turn.set_result(None)
 
     async def close(self) -> None:
-        """Take no more writes, finish those that are under way, end the watches, and close the log."""
+        """Reject new writes, finish pending ones, close the watchers, and close the log."""
         if self._closed:
             return
         self._closed = True

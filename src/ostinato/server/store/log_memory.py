@@ -1,4 +1,4 @@
-"""A log that keeps nothing: for tests and for planes that need not outlive their process."""
+"""In-memory log: keeps nothing, for tests and ephemeral clusters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class MemoryLog:
         return 0, iter(())
 
     async def append(self, writes: Sequence[Write]) -> None:
-        """Nothing to do: the index holds it all."""
+        """Nothing to do: the index has everything."""
 
     def close(self) -> None:
         """Nothing to close."""

@@ -1,10 +1,10 @@
-"""A log in one SQLite file: what is acknowledged survives a crash of the process and of the machine.
+"""SQLite log: acknowledged writes survive a crash of the process and of the machine.
 
-One table holds the newest version of every object, and, in a row without a key, the last version given out. Each
-batch of writes is one transaction, synced to the disk once (WAL, `synchronous=FULL`), in a thread of its own so that
-the event loop goes on. One process at a time uses the file; others may read it, which is how snapshots are made.
-
-The file is checked for damage when it is opened: see `store/sqlite/check.py`.
+- One table holds the newest state of every object; a row without a key holds the last resourceVersion.
+- Each batch of writes is one transaction, synced to disk once (write-ahead log, `synchronous=FULL`), in a thread of its
+  own, so that the event loop is not blocked.
+- One process at a time uses the file; others may read it, which is how snapshots are taken.
+- The file is checked for damage when it is opened: see `store/sqlite/check.py`.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ from ostinato.world import World
 
 _logger = logging.getLogger(__name__)
 
-# The row keeps its place when it is written anew: a new place would move twice as many pages.
+# An update keeps the row's rowid: a new one would modify twice as many pages.
 _PUT = """INSERT INTO object VALUES {} ON CONFLICT (collection, key)
           DO UPDATE SET version = excluded.version, data = excluded.data, checksum = excluded.checksum"""
 _DELETE = "DELETE FROM object WHERE collection = ? AND key = ?"
-_ROWS = 32  # of a statement; each number of them is one that SQLite compiles
-_WRITE_BACK_SECONDS = 1.0  # between two times that the kernel is asked to write the mark to the disk
+_ROWS = 32  # per statement; SQLite compiles a statement for each row count
+_WRITE_BACK_SECONDS = 1.0  # minimum interval between requests to the kernel to write back the mark
 
 
 class SQLiteLog:
     def __init__(self, path: Path, world: World, *, accept_data_loss: bool = False) -> None:
-        """Open the file, or make it.
+        """Open the file, or create it.
 
-        UnusableStore if it is in use, not ours, or of a newer format; DamagedStore if acknowledged writes are missing
-        or unreadable, unless that is accepted: then the damaged files are kept under another name.
+        UnusableStore if it is in use, not a store, or of a newer format. DamagedStore if acknowledged writes are
+        missing or unreadable, unless `accept_data_loss`: then the damaged files are kept under another name.
         """
         self._path = path = path.resolve()
         self._executor = world.executor
@@ -85,7 +85,7 @@ class SQLiteLog:
         except DamagedStore as damage:
             if not accept_data_loss:
                 raise
-            from ostinato.server.store.sqlite.salvage import salvage  # noqa: PLC0415 - the exception
+            from ostinato.server.store.sqlite.salvage import salvage  # noqa: PLC0415 - only for damaged stores
 
             salvage(self._path, self._mark, damage, world)
             return check(self._path, self._mark)
@@ -95,9 +95,9 @@ class SQLiteLog:
         reading, summary = mark.reading, contents.summary
         if summary is None:
             store = world.ids.token(16).hex() if reading is None else reading.store
-            mark.begin(store, contents.version)  # before the database has its format: such a one needs a mark
+            mark.begin(store, contents.version)  # before the database is formatted: then a mark is required
             path.touch(mode=0o600)
-        path.chmod(0o600)  # which SQLite gives to its side files, too
+        path.chmod(0o600)  # SQLite uses the same mode for its side files
         for file in (wal_of(path), shm_of(path)):
             if file.exists():
                 file.chmod(0o600)
@@ -108,7 +108,7 @@ class SQLiteLog:
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             sync_directory(path.parent)
         elif reading is None or contents.version != reading.version:
-            mark.begin(summary.store, contents.version)  # from now on, this is seen
+            mark.begin(summary.store, contents.version)  # missing data is detected from now on
         return summary
 
     def load(self) -> tuple[int, Iterator[tuple[str, str, int, bytes]]]:
@@ -124,7 +124,7 @@ class SQLiteLog:
         last = last_row(writes[-1].version, summary)
         try:
             if len(writes) < _ROWS and all(write.data is not None for write in writes):
-                self._put([*writes, last])  # one statement is a transaction by itself
+                self._put([*writes, last])  # a single statement is a transaction
             else:
                 self._transaction([*writes, last])
         except sqlite3.OperationalError as error:
@@ -135,7 +135,7 @@ class SQLiteLog:
         self._advance_mark(last.version)
 
     def _advance_mark(self, version: int) -> None:
-        """What is durable is: that the mark stays behind is no reason to refuse it."""
+        """Advance the mark. The writes are durable already, so a failure is only logged."""
         try:
             self._mark.advance(version)
             now = self._clock.monotonic()
@@ -143,7 +143,7 @@ class SQLiteLog:
                 self._written_back = now
                 self._mark.write_back()
         except OSError as error:
-            _logger.error("cannot write the mark of the store; path=%s error=%s", self._path, error)
+            _logger.error("store mark not written path=%s error=%s", self._path, error)
 
     def _transaction(self, writes: list[Write]) -> None:
         database = self._database
@@ -161,14 +161,14 @@ class SQLiteLog:
             raise
 
     def _put(self, writes: list[Write]) -> None:
-        """Many rows a statement: each statement gives up Python's lock, and then has to wait for it."""
+        """Insert many rows per statement: each statement releases and reacquires the GIL."""
         for start in range(0, len(writes), _ROWS):
             rows = writes[start : start + _ROWS]
             values: list[object] = []
             for write in rows:
                 row = write.collection, write.key, write.version, write.data
                 values += row
-                values.append(checksum_of(*row))  # type: ignore[arg-type]  # it is not a deletion
+                values.append(checksum_of(*row))  # type: ignore[arg-type]  # not a deletion
             self._database.execute(_PUT.format(", ".join(["(?, ?, ?, ?, ?)"] * len(rows))), values)
 
     def close(self) -> None:

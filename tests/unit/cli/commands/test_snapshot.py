@@ -136,7 +136,7 @@ def test_a_snapshot_never_overwrites_a_file(start: Start, tmp_path: Path, capsys
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (lambda data: b"", "holds no store"),
+        (lambda data: b"", "is not a store"),
         (lambda data: data[: len(data) // 2], "database disk image is malformed"),
         (lambda data: b"no database" * 1000, "file is not a database"),
         (lambda data: data.replace(b'"k":"v"', b'"k":"w"'), "ConfigMap default/a (resourceVersion"),

@@ -1,7 +1,7 @@
-"""The files of a SQLite store: format, checksums, the mark of what was acknowledged, and what to do about damage.
+"""Files of a SQLite store: format, checksums, mark of acknowledged writes, handling of damage.
 
-A store at `PATH` is up to four files:
+A store at `PATH` has up to four files:
 
-- `PATH`, the database, and `PATH-wal` and `PATH-shm`, which SQLite keeps beside it;
-- `PATH-mark`, the last resourceVersion that was acknowledged. It also is the lock of the process that uses the store.
+- `PATH`, the database, and SQLite's side files `PATH-wal` and `PATH-shm`;
+- `PATH-mark`, the last acknowledged resourceVersion. It is also the lock of the process that uses the store.
 """

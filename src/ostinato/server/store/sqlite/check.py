@@ -1,4 +1,4 @@
-"""The check of a store before it is used: nothing that was acknowledged may be missing. Changes no file."""
+"""Check of a store before use: no acknowledged write may be missing. Modifies no file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ostinato.server.store.sqlite.wal import holds_transactions, is_damaged
 
 
 def check(path: Path, mark: Mark) -> Contents:
-    """What the store holds; DamagedStore if that is not all, UnusableStore if it cannot be read."""
+    """Read and check a store; DamagedStore if it is incomplete, UnusableStore if it cannot be read."""
     reading = mark.reading
     acknowledged = 0 if reading is None else reading.version
     try:
@@ -24,14 +24,14 @@ def check(path: Path, mark: Mark) -> Contents:
     except OSError as error:
         raise unusable(path, error) from error
     if is_damaged(wal):
-        raise DamagedStore(f"the store {path} is damaged: bad frame in the middle of its log {wal_of(path).name}")
+        raise DamagedStore(f"the store {path} is damaged: bad frame in the middle of {wal_of(path).name}")
     try:
         with closing(open_read_only(path)) as database:
             contents = read(database, path)
     except NotOurs as error:
         if reading is None:
             raise
-        raise DamagedStore(f"the store {path} is damaged: it has a mark, but is not a store any more") from error
+        raise DamagedStore(f"the store {path} is damaged: it has a mark, but is not a store database") from error
     except sqlite3.DatabaseError as error:
         raise (
             no_space(path) if is_full(path, error) else UnusableStore(f"cannot open the store {path}: {error}")
@@ -41,7 +41,7 @@ def check(path: Path, mark: Mark) -> Contents:
 
 
 def _nothing(path: Path, acknowledged: int, wal: bytes) -> Contents:
-    """A store that is to be made, unless there was one."""
+    """The contents of a new store; DamagedStore if the mark shows that there was one."""
     state = "empty" if path.exists() else "missing"
     if acknowledged:
         raise DamagedStore(
@@ -53,13 +53,13 @@ def _nothing(path: Path, acknowledged: int, wal: bytes) -> Contents:
 
 
 def _compare(path: Path, contents: Contents, reading: Reading | None, *, is_unreadable: bool) -> None:
-    """Hold a store against its mark."""
+    """Compare the contents of a store with its mark."""
     if contents.summary is not None:
         if is_unreadable or reading is None:
             state = "cannot be read" if is_unreadable else "is missing"
-            raise DamagedStore(f"{path}-mark {state}: whether the store {path} is complete cannot be known")
+            raise DamagedStore(f"{path}-mark {state}: cannot determine whether the store {path} is complete")
         if contents.summary.store != reading.store:
-            raise DamagedStore(f"the store {path} is another than the one that {path.name}-mark belongs to")
+            raise DamagedStore(f"the store {path} does not match {path.name}-mark, which belongs to another store")
     if reading is not None and contents.version < reading.version:
         raise DamagedStore(
             f"the store {path} has lost writes: it ends at resourceVersion {contents.version}, "

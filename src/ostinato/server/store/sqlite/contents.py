@@ -1,9 +1,9 @@
-"""What a database of ours holds, and how it is checked.
+"""Contents of a store's database, and their checks.
 
-- Each object is a row with a checksum over its collection, key, resourceVersion and data.
-- One more row, without a key, holds the last resourceVersion and a summary: how many objects there are, and the sum and
-  the sum of the squares of their resourceVersions. Each resourceVersion belongs to one write, so it changes if rows are
-  missing, outdated, or there again after a deletion. It costs a few additions for each write.
+- Each object is a row with a checksum of its collection, key, resourceVersion and data.
+- A row without a key holds the last resourceVersion and a summary: the number of objects, and the sum and the sum of
+  squares of their resourceVersions. Each resourceVersion belongs to one write, so the summary reveals rows that are
+  missing, outdated, or present again after a deletion. It costs a few additions per write.
 - Format 1 had neither checksums nor a summary; it is upgraded when it is opened.
 """
 
@@ -22,30 +22,30 @@ from ostinato.server.store.index import UnusableStore, Write
 from ostinato.server.store.sqlite.files import DamagedStore
 
 FORMAT = 2
-APPLICATION = 0x4F535449  # "OSTI": the file is one of ours
+APPLICATION = 0x4F535449  # "OSTI": identifies our files
 
 _TABLE = """CREATE TABLE object (collection TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL,
     data BLOB NOT NULL, checksum INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (collection, key))"""
-# Through the index, so that an object that it does not lead to is missed, as it would be by a write.
+# Reads through the index: an object that the index lacks is detected, since a write would not find it either.
 _OBJECTS = """SELECT collection, key, version, data, {} FROM object INDEXED BY sqlite_autoindex_object_1
               WHERE collection > '' ORDER BY collection, key"""
 _LAST = "SELECT version, data, {} FROM object WHERE collection = '' AND key = ''"
 _PUT_LAST = "INSERT OR REPLACE INTO object VALUES ('', '', ?, ?, ?)"
 
-Row = tuple[str, str, int, bytes]  # collection, key, version, data
+Row = tuple[str, str, int, bytes]  # collection, key, resourceVersion, data
 
 
 class NotOurs(UnusableStore):
-    """The file is not a database, or one of another program."""
+    """The file is not a database, or belongs to another program."""
 
 
 class Summary(NamedTuple):
-    """What the row without a key says about all others."""
+    """The row without a key."""
 
-    store: str  # the id of the database, in hexadecimal
+    store: str  # the database id, in hexadecimal
     objects: int = 0
-    versions: int = 0  # the sum of their resourceVersions
-    squares: int = 0  # the sum of the squares of these
+    versions: int = 0  # the sum of resourceVersions
+    squares: int = 0  # the sum of their squares
 
     def after(self, writes: Iterable[Write]) -> Summary:
         store, objects, versions, squares = self
@@ -72,12 +72,12 @@ class Summary(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """A whole database that was read and found complete."""
+    """A complete database."""
 
-    format: int = 0  # 0: it is to be made
+    format: int = 0  # 0: not created yet
     version: int = 0  # the last resourceVersion
     rows: Sequence[Row] = ()  # by collection and key
-    summary: Summary | None = None  # None: it is not of the present format yet
+    summary: Summary | None = None  # None: an older format
 
 
 def checksum_of(collection: str, key: str, version: int, data: bytes) -> int:
@@ -90,7 +90,7 @@ def last_row(version: int, summary: Summary) -> Write:
 
 
 def name_of(collection: str, key: str, version: object) -> str:
-    """An object, for messages: `ConfigMap default/a (resourceVersion 12)`."""
+    """An object in messages: `ConfigMap default/a (resourceVersion 12)`."""
     return f"{_kind_of(collection)} {key} (resourceVersion {version})"
 
 
@@ -101,12 +101,12 @@ def _kind_of(collection: str) -> str:
 
 
 def open_read_only(path: Path, wait: float = 0.2) -> sqlite3.Connection:
-    """A connection that changes nothing, not even by closing it: others would merge the write-ahead log then."""
+    """Open a connection that modifies nothing; closing an ordinary one would checkpoint the write-ahead log."""
     return sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, isolation_level=None, timeout=wait)
 
 
 def format_of(database: sqlite3.Connection, path: Path) -> int:
-    """The format of a database, 0 for an empty one; UnusableStore if it is not ours, or of a newer format."""
+    """The format of a database, 0 for an empty one; UnusableStore if it is not a store, or of a newer format."""
     (version,) = database.execute("PRAGMA user_version").fetchone()
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (tables,) = database.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -121,7 +121,7 @@ def format_of(database: sqlite3.Connection, path: Path) -> int:
 
 
 def read(database: sqlite3.Connection, path: Path) -> Contents:
-    """All of it, checked; DamagedStore if something is missing or not as it was written."""
+    """Read and check everything; DamagedStore if something is missing or was modified."""
     try:
         found = format_of(database, path)
         if found == 0:
@@ -139,7 +139,7 @@ def read(database: sqlite3.Connection, path: Path) -> Contents:
             raise UnusableStore(f"the store {path} is in use by another process") from error
         if "UTF-8" in str(error):  # a key
             raise DamagedStore(f"the store {path} is damaged: {_unreadable(database)}") from error
-        if "no such" not in str(error):  # of tables and columns
+        if "no such" not in str(error):  # missing tables or columns
             raise
         raise DamagedStore(f"the store {path} is damaged: {error}") from error
     except sqlite3.DatabaseError as error:
@@ -187,7 +187,7 @@ def _checked(database: sqlite3.Connection, summary: Summary, path: Path) -> list
 
 
 def _unreadable(database: sqlite3.Connection) -> str:
-    """The first row whose key is not text any more."""
+    """The first row whose key is not valid text."""
     database.text_factory = lambda data: data.decode(errors="backslashreplace")
     for collection, key, version, data, checksum in database.execute(_OBJECTS.format("checksum")):
         if "\\x" in f"{collection}{key}" or checksum_of(collection, key, version, data) != checksum:
@@ -195,7 +195,7 @@ def _unreadable(database: sqlite3.Connection) -> str:
     return "a key cannot be read"
 
 
-# Making
+# Writing
 
 
 def create(database: sqlite3.Connection, version: int, rows: Sequence[Row], store: str) -> Summary:
@@ -215,7 +215,7 @@ def create(database: sqlite3.Connection, version: int, rows: Sequence[Row], stor
 
 
 def upgrade(database: sqlite3.Connection, contents: Contents, store: str) -> Summary:
-    """Make a database of format 1 one of the present format, in one transaction."""
+    """Upgrade a database of format 1 to the current format, in one transaction."""
     summary = Summary(store).after(Write(*row) for row in contents.rows)
     last = last_row(contents.version, summary).data
     assert last is not None
@@ -230,6 +230,6 @@ def upgrade(database: sqlite3.Connection, contents: Contents, store: str) -> Sum
 
 
 def set_version(database: sqlite3.Connection, version: int, summary: Summary) -> None:
-    """Let the database begin anew at a resourceVersion, under the id of the summary."""
+    """Set the resourceVersion, and the id of the summary."""
     last = summary.encode()
     database.execute(_PUT_LAST, (version, last, checksum_of("", "", version, last)))

@@ -1,4 +1,4 @@
-"""Names of the files of a store, and the errors that concern them as a whole."""
+"""File names of a store, and errors about the store as a whole."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 from ostinato.server.state import cannot_use
 from ostinato.server.store.index import UnusableStore
 
-_MAPPED = 64 * 1024  # bytes that SQLite needs at once
+_MAPPED = 64 * 1024  # bytes that SQLite maps at a time
 
 
 class DamagedStore(UnusableStore):
-    """Acknowledged writes are missing or unreadable. The files were left as they are."""
+    """Acknowledged writes are missing or unreadable. The files are unchanged."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
@@ -37,7 +37,7 @@ def mark_of(path: Path) -> Path:
 
 
 def size_of(path: Path) -> int:
-    """The size of a file; 0 if there is none."""
+    """The size of a file; 0 if it does not exist."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -45,7 +45,7 @@ def size_of(path: Path) -> int:
 
 
 def free_name(path: Path, reason: str) -> Path:
-    """A name beside `path` that no file of a store has yet: `store.db.damaged-1`, or the next number."""
+    """A name beside `path` that is not in use: `store.db.damaged-1`, or the next number."""
     number = 1
     while any(
         os.path.lexists(of(path.with_name(f"{path.name}.{reason}-{number}")))
@@ -60,7 +60,7 @@ def unusable(path: Path, error: OSError) -> UnusableStore:
 
 
 def is_full(path: Path, error: sqlite3.DatabaseError) -> bool:
-    """Whether SQLite failed for want of space, which it calls an I/O error where it maps a file."""
+    """Whether SQLite failed for lack of space, which it reports as an I/O error for mapped files."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_IOERR:
         disk = os.statvfs(path.parent)

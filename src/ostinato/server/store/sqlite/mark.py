@@ -1,11 +1,11 @@
-"""The mark: how far writes were acknowledged, kept apart from the database and its write-ahead log.
+"""Mark: the last acknowledged resourceVersion, kept apart from the database and its write-ahead log.
 
-- Written after each commit and before its requests are answered, so it is never ahead of what is durable. A store that
-  ends before its mark has lost acknowledged writes.
-- Not synced by each commit: that would cost as much as the commit itself. A killed process leaves it exact, as the
-  kernel has it; after a power failure it can be behind by what the kernel had not written yet (about 30 seconds).
-- Two slots, written in turn, each with a checksum: a torn write leaves the other one.
-- Locked for as long as a process uses the store.
+- Written after each commit and before its requests are answered, so it is never ahead of the durable state. A store
+  that is behind its mark has lost acknowledged writes.
+- Not synced with each commit: that would cost as much as the commit itself. It is exact after a killed process; after a
+  power failure it may be behind by what the kernel had not written back yet (about 30 seconds).
+- Two slots, written alternately, each with a checksum: a torn write leaves the other one.
+- Locked while a process uses the store.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ostinato.server.state import sync_directory
 from ostinato.server.store.index import UnusableStore
 from ostinato.server.store.sqlite.files import mark_of, unusable
 
-_SLOT = 4096  # each in a sector of its own
+_SLOT = 4096  # each in a page of its own
 _RECORD = struct.Struct(">8s16sQQ")
 _MAGIC = b"OSTIMARK"
 
@@ -31,14 +31,14 @@ class StoreInUse(UnusableStore):
 
 
 class Reading(NamedTuple):
-    """What a mark says."""
+    """The content of a mark."""
 
-    store: str  # the id of the database that it belongs to, in hexadecimal
-    version: int  # the last resourceVersion that was acknowledged; 0 before the first
+    store: str  # the id of its database, in hexadecimal
+    version: int  # the last acknowledged resourceVersion; 0 before the first
 
 
 class Mark:
-    """The mark of the store at a path, locked; UnusableStore if another process uses the store."""
+    """The locked mark of the store at a path; UnusableStore if another process uses the store."""
 
     def __init__(self, path: Path) -> None:
         self._path = mark_of(path)
@@ -61,7 +61,7 @@ class Mark:
         self.is_unreadable = bool(data) and self.reading is None
 
     def begin(self, store: str, version: int) -> None:
-        """Belong to this store from now on, durably."""
+        """Assign the mark to a store, durably."""
         self._sequence += 1
         self._write(store, version)
         self._sequence += 1
@@ -70,7 +70,7 @@ class Mark:
         sync_directory(self._path.parent)
 
     def advance(self, version: int) -> None:
-        """Writes up to this resourceVersion are durable, and about to be acknowledged."""
+        """Record that writes up to this resourceVersion are durable and about to be acknowledged."""
         assert self.reading is not None
         self._sequence += 1
         self._write(self.reading.store, version)
@@ -82,21 +82,21 @@ class Mark:
         self.reading = Reading(store, version)
 
     def write_back(self) -> None:
-        """Have the kernel write it to the disk soon, without waiting for that."""
+        """Ask the kernel to write the mark back soon, without waiting."""
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(self._descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def close(self, *, sync: bool = False) -> None:
-        """Let another process use the store. `sync`: make it durable before."""
+        """Release the lock. `sync`: make the mark durable first."""
         if sync:
             os.fsync(self._descriptor)
-        if os.fstat(self._descriptor).st_size == 0:  # nothing came of it
+        if os.fstat(self._descriptor).st_size == 0:  # never written
             self._path.unlink(missing_ok=True)
         os.close(self._descriptor)
 
 
 def read_mark(path: Path) -> Reading | None:
-    """What the mark of a store says, which another process may be using; None if there is none, or none readable."""
+    """Read the mark of a store that may be in use; None if there is none, or it is unreadable."""
     try:
         return _newest(mark_of(path).read_bytes())[1]
     except FileNotFoundError:

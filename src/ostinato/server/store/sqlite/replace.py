@@ -1,7 +1,6 @@
-"""Putting another database in the place of a store. The files that were there are kept under another name.
+"""Replacement of a store's database. The old files are kept under another name.
 
-A crash in between leaves a mark that the old files do not reach: the next start is refused, and the replacement can be
-made again.
+After a crash in between, the old files are behind the mark: the next start fails, and the replacement can be repeated.
 """
 
 from __future__ import annotations
@@ -17,19 +16,19 @@ from ostinato.server.store.sqlite.contents import open_read_only
 from ostinato.server.store.sqlite.files import free_name, mark_of, shm_of, size_of, wal_of
 from ostinato.server.store.sqlite.mark import Mark
 
-# Added to the last resourceVersion. Clients may have seen versions that the replacement does not know of, and must not
-# meet them again for other writes: everything they hold is below the new ones, so each watch is told to list again.
+# Added to the last resourceVersion. Clients may have seen resourceVersions that the replacement lacks, and must not see
+# them again for other writes: all that they hold are below the new ones, so every watch has to relist.
 VERSION_JUMP = 1_000_000_000
 
 
 def next_version(path: Path, mark: Mark, version: int) -> int:
-    """The last resourceVersion of a replacement that holds objects up to `version`."""
+    """The last resourceVersion of a replacement whose objects end at `version`."""
     acknowledged = 0 if mark.reading is None else mark.reading.version
     return max(version, acknowledged, _version_of(path)) + VERSION_JUMP
 
 
 def _version_of(path: Path) -> int:
-    """The last resourceVersion that the files tell, whatever their state; 0 if they tell none."""
+    """The last resourceVersion in the files, whatever their state; 0 if there is none."""
     if not size_of(path):
         return 0
     try:
@@ -41,7 +40,7 @@ def _version_of(path: Path) -> int:
 
 
 def new_name(path: Path) -> Path:
-    """Where the replacement is written first, on the same file system. What a crash has left there is removed."""
+    """The path for writing the replacement, on the same file system. Remains of an earlier attempt are removed."""
     new = path.with_name(f".{path.name}.new")
     for file in (new, new.with_name(f"{new.name}-journal")):
         file.unlink(missing_ok=True)
@@ -50,7 +49,7 @@ def new_name(path: Path) -> Path:
 
 
 def replace(path: Path, mark: Mark, new: Path, store: str, version: int, reason: str) -> Path | None:
-    """Put `new` in the place of the store; where the files are that were there, or None if there were none."""
+    """Replace the store with `new`; return where the old files are, None if there were none."""
     kept = None
     if any(size_of(file) for file in (path, wal_of(path))) or mark.reading is not None:
         kept = free_name(path, reason)

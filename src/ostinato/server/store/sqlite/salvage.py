@@ -1,7 +1,7 @@
-"""Salvage: what can be read of a damaged store, as a new one, for `--accept-data-loss`.
+"""Salvage: rebuild a damaged store from its readable rows, for `--accept-data-loss`.
 
-The write-ahead log is read twice: with its checksums mended, so that the transactions behind a damaged frame count, and
-as SQLite would read it. A row is taken if its own checksum is right. What is lost is logged.
+The write-ahead log is read twice: with repaired checksums, so that transactions behind a damaged frame count, and as
+SQLite would read it. A row is used if its own checksum is valid. Lost objects are logged.
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ from ostinato.world import World
 _logger = logging.getLogger(__name__)
 
 _ROWS = "SELECT collection, key, version, data, {} FROM object NOT INDEXED ORDER BY rowid"
-_NAMED = 1000  # lost objects that are logged by name
+_NAMED = 1000  # maximum lost objects logged by name
 
 
 Key = tuple[str, str]  # collection, key
 
 
 class Reading(NamedTuple):
-    """What one way to read the files gives."""
+    """The result of one way to read the files."""
 
-    whole: bool  # SQLite read all of it
+    whole: bool  # SQLite read everything
     version: int
     rows: dict[Key, Row]
-    lost: dict[Key, object]  # the resourceVersion of what is known to be missing, None if that is unknown
-    expected: int | None  # how many objects there should be
+    lost: dict[Key, object]  # resourceVersions of objects known to be missing; None if unknown
+    expected: int | None  # the expected number of objects
 
 
 class Salvaged(NamedTuple):
-    """What all ways together give."""
+    """The merged result."""
 
     version: int
     rows: list[Row]
     lost: dict[Key, object]
-    older: dict[Key, object]  # the resourceVersion that is missing of what is there in an older one
-    unknown: int  # how many more are missing, of which nothing is known
+    older: dict[Key, object]  # missing resourceVersions of objects that are present in an older state
+    unknown: int  # the number of further missing objects
 
 
 def salvage(path: Path, mark: Mark, damage: DamagedStore, world: World) -> None:
-    """Put what can be read of a store in its place; the damaged files are kept."""
+    """Replace a damaged store with its readable part; the damaged files are kept."""
     scratch = path.with_name(f".{path.name}.salvage")
-    shutil.rmtree(scratch, ignore_errors=True)  # of an attempt that was killed
+    shutil.rmtree(scratch, ignore_errors=True)  # of an interrupted attempt
     scratch.mkdir(mode=0o700)
     try:
         found = _merge(_readings(path, scratch / "store"))
@@ -68,7 +68,7 @@ def salvage(path: Path, mark: Mark, damage: DamagedStore, world: World) -> None:
         create(database, version, found.rows, store)
     kept = replace(path, mark, new, store, version, "damaged")
     _logger.warning(
-        "data loss accepted: store rebuilt from what can be read; damage=%r kept=%s objects=%d "
+        "damaged store rebuilt from its readable part damage=%r kept=%s objects=%d "
         "readable_up_to=%d acknowledged_up_to=%d next_resource_version=%d",
         damage.what,
         kept,
@@ -78,30 +78,30 @@ def salvage(path: Path, mark: Mark, damage: DamagedStore, world: World) -> None:
         version + 1,
     )
     _log_objects("object lost", found.lost)
-    _log_objects("object recovered in an older version", found.older)
+    _log_objects("object recovered at an older resourceVersion", found.older)
     if found.unknown > 0:
-        _logger.warning("objects lost whose names are unknown; count=%d", found.unknown)
+        _logger.warning("unnamed objects lost count=%d", found.unknown)
 
 
 def _log_objects(message: str, objects: dict[Key, object]) -> None:
     for number, ((collection, key), version) in enumerate(sorted(objects.items(), key=lambda item: item[0])):
         if number == _NAMED:
-            _logger.warning("%s; further=%d", message, len(objects) - _NAMED)
+            _logger.warning("%s further=%d", message, len(objects) - _NAMED)
             break
         name = name_of(collection, key, "unknown" if version is None else version)
-        _logger.warning("%s; object=%r", message, name)
+        _logger.warning("%s object=%r", message, name)
 
 
 def _merge(readings: list[Reading]) -> Salvaged:
-    """Of each object the newest version that any way gives.
+    """Merge the readings: the newest state of each object.
 
-    Which objects there are, the first way says that read everything, as later ones know less of the write-ahead log; if
-    none did, all of them: some that were deleted can be there again.
+    The first complete reading determines which objects exist, as later ones know less of the write-ahead log. If none
+    is complete, all objects are kept: deleted ones may reappear.
     """
     rows: dict[Key, Row] = {}
     lost: dict[Key, object] = {}
     older: dict[Key, object] = {}
-    settled = False  # it is known which objects there are
+    settled = False  # the set of objects is known
     for reading in readings:
         for key, row in reading.rows.items():
             if key in lost:
@@ -119,7 +119,7 @@ def _merge(readings: list[Reading]) -> Salvaged:
 
 
 def _readings(path: Path, scratch: Path) -> list[Reading]:
-    """The files read in each way there is, those first that know most."""
+    """Read the files in every way, the most complete first."""
     wal = wal_of(path).read_bytes() if size_of(wal_of(path)) else b""
     if size_of(path) == 0 and not wal:
         return []
@@ -141,14 +141,14 @@ def _readings(path: Path, scratch: Path) -> list[Reading]:
 
 
 def _with_a_header(data: bytes) -> bytes:
-    """A database whose header says what is the same in all of ours."""
+    """A database with a header reconstructed from the constants of our format."""
     if len(data) < 100:
         return data
     return b"SQLite format 3\0" + data[16:18] + b"\x02\x02\0\x40\x20\x20" + data[24:]
 
 
 def _make_first_page(path: Path, log: bytes) -> None:
-    """SQLite removes the write-ahead log of an empty database: give it the page that says that it has one."""
+    """Write the first page: SQLite deletes the write-ahead log of an empty database."""
     page_size = int.from_bytes(log[8:12], "big")
     with closing(sqlite3.connect(path.with_name("first"), isolation_level=None)) as database:
         database.execute(f"PRAGMA page_size = {page_size}")
@@ -183,7 +183,7 @@ def _read(path: Path) -> Reading:
                             expected = Summary.decode(data).objects
                 break
             except sqlite3.DatabaseError:
-                whole = False  # the rest, from the other end
+                whole = False  # read the rest from the other end
         try:
             keys = database.execute(
                 "SELECT collection, key FROM object INDEXED BY sqlite_autoindex_object_1"
@@ -196,15 +196,15 @@ def _read(path: Path) -> Reading:
 
 
 def _is_good(row: list[object], stored: object) -> bool:
-    """Whether a row is as it was written; of format 1, which has no checksums, whether it is JSON."""
+    """Whether a row is valid: its checksum, or in format 1, which has none, whether it is JSON."""
     if not all(isinstance(value, kind) for value, kind in zip(row, (str, str, int, bytes), strict=True)):
         return False
     if stored is not None:
-        return checksum_of(*row) == stored  # type: ignore[arg-type]  # as was just looked at
+        return checksum_of(*row) == stored  # type: ignore[arg-type]  # checked above
     if row[0] == "":
         return True
     try:
-        msgspec.json.decode(row[3])  # type: ignore[call-overload]  # as was just looked at
+        msgspec.json.decode(row[3])  # type: ignore[call-overload]  # checked above
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
     return True

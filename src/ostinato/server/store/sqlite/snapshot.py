@@ -1,6 +1,6 @@
-"""Snapshots of a SQLite store: a copy in one file, made while a server may be running.
+"""Snapshots of a SQLite store: a copy in one file, taken while a server may be running.
 
-A snapshot is a database of the store's format without a write-ahead log. It holds the objects, not the keys and
+A snapshot is a database of the store's format without a write-ahead log. It has the objects, but not the keys and
 certificates of the state directory.
 """
 
@@ -43,18 +43,18 @@ _WAIT_SECONDS = 5.0
 
 
 class Status(NamedTuple):
-    """What is known of a store or snapshot that was read and found whole."""
+    """Facts about a complete store or snapshot."""
 
     path: Path
     format: int
     objects: int
     version: int  # the last resourceVersion
-    size: int  # bytes, the write-ahead log included
+    size: int  # bytes, with the write-ahead log
     in_use: bool
 
 
 def status(path: Path) -> Status:
-    """Read all of a store; DamagedStore or UnusableStore if it is not whole."""
+    """Read and check a store; DamagedStore or UnusableStore if it is not complete."""
     path = path.resolve()
     contents, in_use = _checked(path)
     size = size_of(path) + size_of(wal_of(path))
@@ -62,18 +62,18 @@ def status(path: Path) -> Status:
 
 
 def snapshot_status(path: Path) -> Status:
-    """Read all of a snapshot; UnusableStore if it is not whole."""
+    """Read and check a snapshot; UnusableStore if it is not complete."""
     path = path.resolve()
     with _of_a_snapshot(path), closing(open_read_only(path)) as database:
         contents = read(database, path)
         if contents.format == 0:
-            raise UnusableStore(f"{path} holds no store")
+            raise UnusableStore(f"{path} is not a store")
         _check_integrity(database, path)
     return Status(path, contents.format, len(contents.rows), contents.version, size_of(path), in_use=False)
 
 
 def save(path: Path, target: Path, ids: Ids) -> Status:
-    """Copy a store into a new file."""
+    """Copy a store to a new file."""
     path, target = path.resolve(), target.resolve()
     if target.exists():
         raise UnusableStore(f"{target} exists already; choose another name")
@@ -99,7 +99,7 @@ def save(path: Path, target: Path, ids: Ids) -> Status:
 
 
 def restore(source: Path, path: Path, ids: Ids) -> tuple[Status, Path | None]:
-    """Put a snapshot in the place of a store that no server uses; where the files are that were there."""
+    """Replace a store that no server uses with a snapshot; return where the old files are."""
     source, path = source.resolve(), path.resolve()
     mark = Mark(path)
     try:
@@ -123,9 +123,9 @@ def restore(source: Path, path: Path, ids: Ids) -> tuple[Status, Path | None]:
 
 
 def _checked(path: Path, *, whole: bool = True) -> tuple[Contents, bool]:
-    """A store, and whether a server uses it. `whole`: read all objects in any case.
+    """Check a store; return whether a server uses it. `whole`: read all objects in any case.
 
-    Of one that is in use, the write-ahead log changes all the time; the server has checked it when it started.
+    The write-ahead log of a store in use changes constantly; its server checked the store at start.
     """
     if not path.exists() and read_mark(path) is None:
         raise UnusableStore(f"there is no store at {path}")
@@ -145,7 +145,7 @@ def _checked(path: Path, *, whole: bool = True) -> tuple[Contents, bool]:
 
 @contextmanager
 def _of_a_snapshot(path: Path) -> Iterator[None]:
-    """What is wrong with a store is said of a snapshot."""
+    """Report errors of the store as errors of the snapshot."""
     try:
         if not path.exists():
             raise UnusableStore(f"there is no snapshot at {path}")
@@ -163,14 +163,14 @@ def _check_integrity(database: sqlite3.Connection, path: Path) -> None:
 
 
 def _copy(source: Path, new: Path, ids: Ids) -> Contents:
-    """Copy a database as of one moment, and read the copy; it is durable, and of the present format."""
+    """Copy a database at one point in time and check the copy; it is durable, and has the current format."""
     try:
         with (
             closing(open_read_only(source, _WAIT_SECONDS)) as from_,
             closing(sqlite3.connect(new, isolation_level=None)) as into,
         ):
             if format_of(from_, source) == 0:
-                raise UnusableStore(f"{source} holds no store")
+                raise UnusableStore(f"{source} is not a store")
             from_.backup(into)
             into.execute("PRAGMA journal_mode = DELETE")
             contents = read(into, source)

@@ -1,10 +1,10 @@
-"""The write-ahead log as it is on the disk, read without SQLite.
+"""Parser of SQLite's write-ahead log.
 
-SQLite takes the first frame whose checksum is wrong for the end of the log, whatever follows: after a crash the last
-transaction may be torn. A damaged frame in the middle looks the same to it, and it drops every later transaction.
+SQLite treats the first frame with a wrong checksum as the end of the log: after a crash the last transaction may be
+torn. A damaged frame in the middle looks the same, and SQLite drops all later transactions.
 
-The two can be told apart. Each transaction is synced before the next one is written, so only the last can be torn.
-Frames of a *further* transaction behind the first bad frame prove that the bad one was synced once: it is damaged.
+The two can be distinguished. Each transaction is synced before the next one is written, so only the last can be torn.
+Frames of a *further* transaction after the first bad frame prove that the bad one was synced: it is damaged.
 
 The format: https://www.sqlite.org/fileformat.html#the_write_ahead_log
 """
@@ -28,7 +28,7 @@ _Sum = tuple[int, int]
 class _Frame(NamedTuple):
     start: int
     page: int
-    commit: int  # the size of the database after the transaction that it ends; 0: it ends none
+    commit: int  # size of the database after the transaction that this frame commits; 0 for other frames
     salts: tuple[int, int]
     checksum: _Sum
 
@@ -38,12 +38,12 @@ class _Log(NamedTuple):
     page_size: int
     big_endian: bool
     salts: tuple[int, int]
-    checksum: _Sum | None  # of the header; None: it is damaged
+    checksum: _Sum | None  # of the header; None: damaged
     frames: list[_Frame]
 
 
 def is_damaged(data: bytes) -> bool:
-    """Whether a transaction was damaged after it had been synced. False for a log that a crash has torn."""
+    """Whether a synced transaction was damaged later. False for a log that a crash has torn."""
     log = _parse(data)
     if log is None:
         return False
@@ -55,15 +55,15 @@ def is_damaged(data: bytes) -> bool:
 
 
 def holds_transactions(data: bytes) -> bool:
-    """Whether there is anything in it that SQLite would take in."""
+    """Whether it has a transaction that SQLite would read."""
     log = _parse(data)
     return log is not None and any(frame.commit for frame in log.frames[: _valid(log)])
 
 
 def mended(data: bytes) -> bytes | None:
-    """The log with the checksums that its contents have now, so that SQLite reads all of it; None if it has no frames.
+    """The log with recomputed checksums, so that SQLite reads all of it; None if it has no frames.
 
-    What is wrong in a page stays wrong there: who reads it has to check every row.
+    Damaged pages remain damaged: the reader must check every row.
     """
     log = _parse(data)
     if log is None:
@@ -95,7 +95,9 @@ def _parse(data: bytes) -> _Log | None:
 
 
 def _behind_a_damaged_header(data: bytes) -> _Log | None:
-    """The frames, whose own contents tell how they are to be read: each follows from the one before it."""
+    """The frames after a damaged header. Byte order and page size are inferred: each checksum follows from the previous
+    one.
+    """
     for page_size in sorted(_PAGE_SIZES, key=lambda size: size != 4096):
         for big_endian in (False, True):
             log = _frames(data, page_size, big_endian, (0, 0), None)
@@ -114,7 +116,7 @@ def _frames(data: bytes, page_size: int, big_endian: bool, salts: tuple[int, int
 
 
 def _valid(log: _Log) -> int:
-    """How many frames SQLite takes in, from the first on."""
+    """The number of frames that SQLite reads."""
     checksum = log.checksum
     if checksum is None:
         return 0
@@ -126,7 +128,7 @@ def _valid(log: _Log) -> int:
 
 
 def _follows(log: _Log, frame: _Frame, checksum: _Sum) -> bool:
-    """Whether a frame was written behind the one that has this checksum."""
+    """Whether a frame was written after the one with this checksum."""
     page = frame.start + _FRAME.size
     head = _checksum(log.data[frame.start : frame.start + 8], log.big_endian, checksum)
     return _checksum(log.data[page : page + log.page_size], log.big_endian, head) == frame.checksum
