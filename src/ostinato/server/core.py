@@ -1,7 +1,7 @@
-"""The core of the server: from a request to its response, without I/O.
+"""Core of the server: from a request to its response, without I/O.
 
-A request passes these stages in order: deadline, authentication, impersonation, authorization, verb. Every refusal is
-an APIError, returned as a Status. The caller of `Server.handle` provides the transport.
+Stages of a request: deadline, authentication, impersonation, authorization, flow control, verb. Every rejection is an
+APIError, returned as a Status. The caller of `Server.handle` provides the transport.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ if TYPE_CHECKING:
     from ostinato.server.audit.auditor import Auditor
     from ostinato.server.controllers.custom_resources import CustomResources
 
-EVENTS_LIVE = 3600.0  # seconds for which an Event is kept
-LONGEST = 60.0  # seconds that a request may take unless it is a stream
+EVENTS_LIVE = 3600.0  # retention time of Events, in seconds
+LONGEST = 60.0  # maximum duration of a request in seconds, except for streams
 
 _READING = frozenset({"get", "list", "watch"})
 _logger = logging.getLogger(__name__)
@@ -79,11 +79,11 @@ class Server:
         world: World,
         log: Log,
         *,
-        admission: AdmissionSettings = AdmissionSettings(),  # noqa: B008 - it is frozen
-        authentication: AuthenticationSettings = AuthenticationSettings(),  # noqa: B008 - as above
-        authorization: AuthorizationSettings = AuthorizationSettings(),  # noqa: B008 - as above
-        audit: AuditSettings = AuditSettings(),  # noqa: B008 - as above
-        flow: FlowSettings = FlowSettings(),  # noqa: B008 - as above
+        admission: AdmissionSettings = AdmissionSettings(),  # noqa: B008 - frozen
+        authentication: AuthenticationSettings = AuthenticationSettings(),  # noqa: B008 - frozen
+        authorization: AuthorizationSettings = AuthorizationSettings(),  # noqa: B008 - frozen
+        audit: AuditSettings = AuditSettings(),  # noqa: B008 - frozen
+        flow: FlowSettings = FlowSettings(),  # noqa: B008 - frozen
     ) -> None:
         self.world = world
         self.turns = Turns(world.clock.monotonic)
@@ -124,7 +124,7 @@ class Server:
         self._expiry = Expiry(self.index, events.collection, world.clock, EVENTS_LIVE)
         self._definitions = self.registry.get("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         assert self._definitions is not None
-        # By resource: run after a write and before its answer, to make the writes that follow from it.
+        # By resource: called after a write and before its response, to make dependent writes.
         self._settles: dict[GroupResource, Callable[[], Awaitable[None]]] = {
             **flow_schemas.settles(self.registry, self.index, world, self.flow.reload),
             self._definitions.group_resource: self._settle_definitions,
@@ -191,7 +191,7 @@ class Server:
         return answer
 
     async def handle(self, request: Request) -> Answer:
-        """Answer a request. Never raises, but for cancellation."""
+        """Answer a request. Raises nothing but cancellation."""
         began = self.world.clock.monotonic()
         self.metrics.begin(request.method)
         code = _GONE
@@ -205,13 +205,13 @@ class Server:
             elif not self._enter_now(request, route):
                 await self._enter(request, route)
             if request.line is not None and known is not request.line and not self.turns.may_run(request.line):
-                await self.world.clock.sleep(0)  # the flow is known only now
+                await self.world.clock.sleep(0)  # the flow was not known earlier
             if route is None or route.subresource not in LONG_RUNNING:
                 seated = self.flow.enter(request, route)
                 if isinstance(seated, Seated) and seated.gate is not None:
                     await self.flow.wait(seated, seconds)
             else:
-                request.flow = None  # it is not limited
+                request.flow = None  # not limited
             if route is None:
                 answer: Answer = self.publisher.answer(request)
             elif seconds is None:
@@ -219,7 +219,7 @@ class Server:
             else:
                 answer = await self._answer_within(seconds, request, route)
             code = answer.status
-        except Exception as error:  # noqa: BLE001 - each is reported
+        except Exception as error:  # noqa: BLE001 - reported to the client
             answer = _refusal(request, error)
             code = answer.status
         finally:

@@ -1,7 +1,7 @@
-"""Dispatch: find the verb that answers a route on a resource.
+"""Dispatch: find the verb that handles a route of a resource.
 
-A path that a resource does not have is NotFound; one that it has, but not with this method, is MethodNotAllowed.
-Built-in and custom resources have different messages, because kube-apiserver routes them separately.
+A path that the resource lacks is NotFound; a path that it has, but not with this method, is MethodNotAllowed. Messages
+differ between built-in and custom resources, because kube-apiserver routes them separately.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WATCH = frozenset({"watch"})
 
 
 class Dispatcher:
-    """Finds the verb that answers a route. `handlers` take precedence over the common verbs."""
+    """Finds the verb that handles a route. `handlers` take precedence over the common verbs."""
 
     def __init__(self, handlers: Handlers) -> None:
         self._handlers = dict(handlers)
@@ -50,9 +50,9 @@ class Dispatcher:
         self._handlers |= handlers
 
     def verb_of(self, resource: Resource, method: str, route: Route) -> Handler | None:
-        """Return the verb that answers; None if the server has no such page.
+        """Return the verb; None if there is no such page.
 
-        An APIError reports that the resource has no such path, or not with this method.
+        Raises an APIError if the resource does not have the path, or not with this method.
         """
         if route.unserved:
             return None
@@ -95,7 +95,7 @@ class Dispatcher:
 
 
 def _possible(resource: Resource, route: Route) -> Collection[str]:
-    """The verbs that a path of a built-in resource has."""
+    """The verbs of a path of a built-in resource."""
     if route.in_namespace and not resource.namespaced:
         return ()
     if route.verb == "proxy" or (route.path and route.subresource != "proxy"):
@@ -130,7 +130,7 @@ def _custom_verb(resource: Resource, route: Route) -> Handler | None:
 
 
 def not_found() -> APIError:
-    """There is no such path."""
+    """The error for a path that does not exist."""
     message = "the server could not find the requested resource"
     return NotFound(Status(message=message, reason="NotFound", details=StatusDetails(), code=404))
 

@@ -1,6 +1,7 @@
-"""A standalone API server: store, certificates, HTTPS, from start to stop.
+"""Standalone API server: store, certificates and HTTPS, from start to stop.
 
-What it needs it makes in its state directory; when `start` returns, it answers, and the kubeconfig is there.
+Missing files are created in its state directory. When `start` returns, the server accepts requests and the admin
+kubeconfig exists.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from ostinato.world import World
 
 _logger = logging.getLogger(__name__)
 
-RENEWAL_SECONDS = 600  # between two looks at the certificates
+RENEWAL_SECONDS = 600  # interval of the certificate check
 ADMINISTRATOR = "kubernetes-admin"
 _HOSTS = [
     "127.0.0.1",
@@ -47,22 +48,22 @@ _HOSTS = [
     "kubernetes.default.svc.cluster.local",
     "10.0.0.1",
 ]
-_ANY = ("0.0.0.0", "::", "")  # noqa: S104 - not bound here: clients on this machine reach them at the loopback
+_ANY = ("0.0.0.0", "::", "")  # noqa: S104 - not bound here: local clients connect to the loopback address
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operator decides."""
+    """Settings of the operator."""
 
     state: Path
     host: str = "127.0.0.1"
-    port: int = 6443  # 0: any that is free
+    port: int = 6443  # 0: any free port
     store: str = ""  # "sqlite:PATH", "memory"; "": a file in the state directory
-    accept_data_loss: bool = False  # start with what can be read of a damaged store
+    accept_data_loss: bool = False  # start with the readable part of a damaged store
     authentication: AuthenticationSettings = AuthenticationSettings()
     authorization: AuthorizationSettings = AuthorizationSettings()
     admission: AdmissionSettings = AdmissionSettings()
-    verifies_nodes: bool = True  # that agents show a serving certificate of their authority
-    kubelet_authority: Path | None = None  # which signs these; None: that of the cluster
+    verifies_nodes: bool = True  # require serving certificates of node agents to be signed by `kubelet_authority`
+    kubelet_authority: Path | None = None  # None: the cluster's CA
     audit: AuditSettings = AuditSettings()
     flow: FlowSettings = FlowSettings()
 
@@ -81,8 +82,9 @@ class Standalone:
         self.url = ""
 
     async def start(self) -> None:
-        """Open the store and listen. What the operator can mend is told by StateError, UnusableStore,
-        AuthenticationSettingsError or OSError.
+        """Open the store and listen.
+
+        Raises StateError, UnusableStore, AuthenticationSettingsError or OSError if the operator has to act.
         """
         settings = self._settings
         self._state = StateDirectory(settings.state)
@@ -106,7 +108,7 @@ class Standalone:
             full = self.core is not None and self.core.index.is_full
             await self.stop()
             if full:
-                from ostinato.server.store.sqlite.files import no_space  # noqa: PLC0415 - the exception
+                from ostinato.server.store.sqlite.files import no_space  # noqa: PLC0415 - only for a full disk
 
                 raise no_space(self._store_path) from error
             raise UnusableStore(f"cannot write the store {self._store_path}: {error}") from error
@@ -140,7 +142,7 @@ class Standalone:
         write_kubeconfig(self.kubeconfig, self.url, authority.certificate, ADMINISTRATOR, admin)
 
     async def _renew(self, authority: Authority, context: ssl.SSLContext) -> None:
-        """Keep the certificates valid while the server runs: they come near their end, and clocks are set."""
+        """Renew certificates while the server runs: they expire, and the clock may be changed."""
         while True:
             await self._world.clock.sleep(RENEWAL_SECONDS)
             try:
@@ -149,13 +151,13 @@ class Standalone:
                 _logger.exception("certificate renewal failed, retrying retry_seconds=%d", RENEWAL_SECONDS)
 
     def renew(self, authority: Authority, context: ssl.SSLContext) -> None:
-        """Make those certificates anew that are not valid now, or not for long."""
+        """Renew the certificates that are invalid or expire soon."""
         if authority.renew():
             context.load_verify_locations(authority.files.certificate)
         before = authority.files.certificate.with_name("apiserver.crt").read_bytes()
         pair = authority.server("apiserver", self._hosts)
         if pair.certificate.read_bytes() != before:
-            context.load_cert_chain(pair.certificate, pair.key)  # for connections that begin from now on
+            context.load_cert_chain(pair.certificate, pair.key)  # used by new connections
             self._write_kubeconfig(authority)
 
     @property
@@ -171,11 +173,11 @@ class Standalone:
         return SQLiteLog(self._store_path, self._world, accept_data_loss=self._settings.accept_data_loss)
 
     async def failed(self) -> None:
-        """Never returns: a server that runs has no parts that could fail."""
+        """Wait forever: a standalone server has no components that fail on their own."""
         await asyncio.get_running_loop().create_future()
 
     async def stop(self) -> None:
-        """End the watches, finish the writes that are under way, let go of everything."""
+        """Close the watches, finish pending writes, and release all resources."""
         if self._renewal is not None:
             self._renewal.cancel()
             self._renewal = None
@@ -191,7 +193,7 @@ class Standalone:
 
 
 def _authentication(settings: Settings) -> AuthenticationSettings:
-    """The settings, with a place in the state directory for the key of service account tokens."""
+    """The settings, with the path of the service account key in the state directory."""
     given = settings.authentication
     (settings.state / "accounts.key").unlink(missing_ok=True)  # of HS256 tokens, which are no longer accepted
     accounts = msgspec.structs.replace(given.accounts, kept_key=settings.state / "sa.key")
@@ -199,7 +201,7 @@ def _authentication(settings: Settings) -> AuthenticationSettings:
 
 
 def _address(host: str) -> str:
-    """The host as endpoints name it: they know addresses alone."""
+    """The host as an IP address, as endpoints require."""
     try:
         return str(ipaddress.ip_address(host))
     except ValueError:
@@ -207,16 +209,16 @@ def _address(host: str) -> str:
 
 
 def _remote_nodes(world: World, authority: Authority, guard: AddressGuard, settings: Settings) -> Remote:
-    """The way to agents on other machines.
+    """The client of node agents on other machines.
 
-    The server shows them a certificate that is worth nothing but their own API (`KUBELET_CLIENT`): an address in a
-    node's status may lead anywhere.
+    Its certificate is only valid for the kubelet API (`KUBELET_CLIENT`): the address in a node's status may lead
+    anywhere.
     """
 
     def context() -> ssl.SSLContext:
         pair = authority.client("apiserver-kubelet-client", KUBELET_CLIENT, [])
         made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        made.check_hostname = False  # a node is known by its name, wherever it listens: see `forwarding.check_node`
+        made.check_hostname = False  # nodes are identified by name, not by address: see `forwarding.check_node`
         if settings.verifies_nodes:
             made.load_verify_locations(settings.kubelet_authority or authority.files.certificate)
         else:
@@ -228,7 +230,7 @@ def _remote_nodes(world: World, authority: Authority, guard: AddressGuard, setti
 
 
 def _requesting(authority: Authority, settings: AuthenticationSettings) -> RequestingContext:
-    """Whose client certificates are accepted; AuthenticationSettingsError names the file that cannot be used."""
+    """The accepted client CAs; AuthenticationSettingsError names the file that cannot be used."""
     own, proxy = authority.files.certificate, settings.front_proxy
     try:
         clients = [own] if settings.client_authority is None else [own, settings.client_authority]
@@ -244,18 +246,18 @@ def _requesting(authority: Authority, settings: AuthenticationSettings) -> Reque
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         named = [settings.client_authority, None if proxy is None else proxy.authority]
         files = " or ".join(str(file) for file in named if file is not None)
-        raise AuthenticationSettingsError(f"cannot use the authority {files}: {error}") from error
+        raise AuthenticationSettingsError(f"cannot load the certificate authority {files}: {error}") from error
 
 
 def _context(authority: Authority, hosts: list[str], settings: AuthenticationSettings) -> ssl.SSLContext:
-    """TLS: clients may show a certificate of the authority; requests with any other get a 401."""
+    """The TLS context. Client certificates are optional; one of an unknown CA is answered with 401."""
     pair = authority.server("apiserver", hosts)
     context = _requesting(authority, settings)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(pair.certificate, pair.key)
     context.set_alpn_protocols(["http/1.1"])
-    context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE  # all are good; the client knows what it is quick at
-    # One ticket, with which our clients go on with a session on all their connections, at half the price of another
-    # handshake. Others keep connections, not sessions, and a second ticket takes a sixth of the time of a handshake.
+    context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE  # all ciphers are secure; the client knows its fastest one
+    # A single session ticket: Ostinato's clients resume a session on all their connections, at half the cost of a
+    # full handshake. Other clients keep connections instead; a second ticket takes a sixth of the handshake time.
     context.num_tickets = 1
     return context

@@ -1,10 +1,10 @@
-"""The state directory: what a server keeps between runs, accessible to its owner only.
+"""State directory: the files that a server keeps between runs, accessible to its owner only.
 
 - One server at a time uses a directory.
-- Files are replaced as a whole: a crash leaves the old one or the new one.
-- A directory that others can read is closed to them if it is ours already, or empty, and refused otherwise. One that
-  others can write, or that belongs to somebody else, is refused: its keys may not be ours.
-- Keys are regular files with mode 0600 in the directory itself. A symbolic link in their place is refused.
+- Files are replaced atomically: after a crash either the old or the new one exists.
+- A directory that others can read is closed to them if it belongs to this server or is empty, and rejected otherwise.
+  One that others can write, or that another user owns, is rejected: its keys may have been replaced.
+- Keys are regular files with mode 0600 in the directory itself. Symbolic links in their place are rejected.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from pathlib import Path
 
 _logger = logging.getLogger(__name__)
 
-_KEYS = ("ca.key", "sa.key")  # what was signed with them is believed: not good any more if others may have them
+_KEYS = ("ca.key", "sa.key")  # rejected if others can read them: they may have been copied
 _PRIVATE = ("*.json", "*.kubeconfig", "*.crt", "store.db*", "lock")
 
 
 class StateError(Exception):
-    """The directory cannot be used; the message says why, and what to do."""
+    """The directory cannot be used; the message has the reason and the remedy."""
 
 
 def cannot_use(path: Path, error: OSError) -> str:
-    """Why a file or directory cannot be written; if the disk is full, which one, and what to do."""
+    """Why a file or directory cannot be written; for a full disk, which one, and the remedy."""
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return error.strerror or str(error)
     mount = path.absolute()
     while not mount.is_mount():
         mount = mount.parent
-    return f"no space left on the file system at {mount}: free some, or choose another directory with --state"
+    return f"no space left on the file system at {mount}; free some, or choose another directory with --state"
 
 
 class StateDirectory:
-    """A directory, held until `release`."""
+    """A state directory, locked until `release`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -54,7 +54,8 @@ class StateDirectory:
             holder = os.pread(self._lock, 32, 0).decode(errors="replace").strip()
             os.close(self._lock)
             who = f"process {holder}" if holder else "another server"
-            raise StateError(f"the state directory {path} is in use by {who}; choose another with --state") from error
+            problem = f"the state directory {path} is in use by {who}; choose another directory with --state"
+            raise StateError(problem) from error
         try:
             os.ftruncate(self._lock, 0)
             os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
@@ -68,12 +69,12 @@ class StateDirectory:
 
 
 def _close_to_others(path: Path) -> None:
-    """Let only the owner into a directory, and into what is kept there."""
+    """Make a directory and its files accessible to the owner only."""
     found = path.stat()
     if found.st_uid != os.geteuid():
         raise StateError(
-            f"the state directory {path} belongs to the user with id {found.st_uid}, not to {os.geteuid()}, who runs "
-            "this: change its owner, or choose another with --state"
+            f"the state directory {path} is owned by uid {found.st_uid}, but this process runs as uid {os.geteuid()}; "
+            "change its owner, or choose another directory with --state"
         )
     mode = stat.S_IMODE(found.st_mode)
     if mode & 0o077:
@@ -92,12 +93,12 @@ def _close_directory(path: Path, mode: int) -> None:
     if names and (mode & 0o022 or not is_ours):
         done = "written" if mode & 0o022 else "read"
         raise StateError(
-            f"the state directory {path} can be {done} by others (mode {mode:04o}) and is not empty: "
-            "look at what is there and chmod 700 it, or choose another with --state"
+            f"the state directory {path} can be {done} by others (mode {mode:04o}) and is not empty; "
+            "inspect its files and chmod 700 it, or choose another directory with --state"
         )
     path.chmod(0o700)
     if names:
-        _logger.warning("state directory was open to others; closed; path=%s mode=%04o", path, mode)
+        _logger.warning("state directory was accessible to others, restricted path=%s mode=%04o", path, mode)
 
 
 def _close_file(path: Path) -> None:
@@ -105,14 +106,15 @@ def _close_file(path: Path) -> None:
     if not stat.S_ISREG(found.st_mode):
         return
     if found.st_uid != os.geteuid():
-        raise StateError(f"{path} belongs to the user with id {found.st_uid}: remove it, or change its owner")
+        raise StateError(f"{path} is owned by uid {found.st_uid}; remove it, or change its owner")
     if found.st_mode & 0o077:
         path.chmod(0o600)
-        _logger.warning("file was open to others; closed; path=%s mode=%04o", path, stat.S_IMODE(found.st_mode))
+        mode = stat.S_IMODE(found.st_mode)
+        _logger.warning("file was accessible to others, restricted path=%s mode=%04o", path, mode)
 
 
 def is_private(path: Path) -> bool:
-    """Whether there is a regular file that only we can read."""
+    """Whether a path is a regular file that only this user can read."""
     try:
         found = path.lstat()
     except FileNotFoundError:
@@ -130,7 +132,7 @@ def sync_directory(path: Path) -> None:
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Replace a file by one that only its owner can read; StateError if that cannot be."""
+    """Replace a file with one that only its owner can read; StateError on failure."""
     new = path.with_name(f".{path.name}.new")
     try:
         new.unlink(missing_ok=True)
@@ -147,18 +149,18 @@ def write_private(path: Path, data: bytes) -> None:
 
 
 def read_private(path: Path) -> bytes:
-    """A file that only its owner should be able to read; StateError if others can, too."""
+    """Read a file that must be accessible to its owner only; StateError if others can read it."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
-        raise StateError(f"{path} is a symbolic link: put the key itself there, or remove it") from error
+        raise StateError(f"{path} is a symbolic link; replace it with the key file, or remove it") from error
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)
         if found.st_mode & 0o077:
             mode = stat.S_IMODE(found.st_mode)
-            raise StateError(f"{path} can be read by others (mode {mode:04o}): chmod 600 it, or remove it")
+            raise StateError(f"{path} can be read by others (mode {mode:04o}); chmod 600 it, or remove it")
         if found.st_uid != os.geteuid():
-            raise StateError(f"{path} belongs to the user with id {found.st_uid}: remove it, or change its owner")
+            raise StateError(f"{path} is owned by uid {found.st_uid}; remove it, or change its owner")
         return file.read()

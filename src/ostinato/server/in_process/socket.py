@@ -40,7 +40,7 @@ class InProcessWebSocket:
 
 
 async def give_up(answer: Upgrade) -> None:
-    """Let an upgrade that nobody takes release what it holds."""
+    """Close an upgrade that no client takes over, so that it releases its resources."""
     incoming, outgoing = Inbox(), Inbox()
     incoming.end()
     outgoing.drop()
@@ -48,7 +48,7 @@ async def give_up(answer: Upgrade) -> None:
 
 
 class _ServersEnd:
-    """A `Socket`."""
+    """The server's end: a `Socket`."""
 
     def __init__(self, incoming: Inbox, outgoing: Inbox) -> None:
         self._incoming = incoming

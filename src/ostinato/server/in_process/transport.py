@@ -2,8 +2,8 @@
 
     client = Client(InProcessTransport(server), world=server.world, namespace="default")
 
-It implements the protocol of `ostinato.client.transport`, as the transport over HTTP does: deadlines, timeouts,
-`Retry-After`. A request is handled in the task that sends it, so whoever is cancelled cancels its handling.
+It implements the protocol of `ostinato.client.transport`, as the HTTP transport does: deadlines, timeouts,
+`Retry-After`. A request is handled in the task that sends it: cancelling the task cancels the handling.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ostinato.server.in_process.socket import InProcessWebSocket, give_up
 from ostinato.server.request import Answer, Peer, Request, Response, Stream
 from ostinato.streams.upgrade import Upgrade
 
-_PIECE = 1 << 16  # bytes of an answer that are handed over at a time, about
+_PIECE = 1 << 16  # approximate size in bytes of a chunk of a response body
 
 ADMINISTRATOR = ("kubernetes-admin", ("system:masters",))
 
@@ -46,11 +46,10 @@ class InProcessTransport:
         timeout: float | None = None,
         deadline: protocol.Deadline | None = None,
     ) -> None:
-        """
-        - `user`: who asks, by name and groups, as a client certificate would say. Defaults to an administrator.
-        - `user_agent`: what the server names as the manager of fields, if nobody else does. Defaults to the program.
-        - `timeout`: seconds for requests that give none. Defaults to no limit.
-        - `deadline`: after which nothing is sent.
+        """- `user`: name and groups of the requesting user, as in a client certificate. Defaults to an administrator.
+        - `user_agent`: User-Agent of the requests; the default field manager. Defaults to the program's name.
+        - `timeout`: seconds for requests that set none. Defaults to no limit.
+        - `deadline`: returns the time after which no request is sent. Defaults to none.
         """
         self.host = "in-process"
         self._server = server
@@ -59,11 +58,11 @@ class InProcessTransport:
         self._user_agent = user_agent or default_user_agent()
         self._timeout = timeout
         self._deadline = deadline
-        self._open: set[InProcessAnswer] = set()  # streams
-        self._ending: set[asyncio.Task[None]] = set()  # streams that are told to end
+        self._open: set[InProcessAnswer] = set()  # open streams
+        self._ending: set[asyncio.Task[None]] = set()  # streams that are being closed
         self._sockets: WeakSet[InProcessWebSocket] = WeakSet()
         self._closed = False
-        self._line: Turn | None = None  # of the last request that was measured
+        self._line: Turn | None = None  # turn of the last request that was measured
 
     async def request(self, request: protocol.Request) -> InProcessAnswer:
         timeout = self._timeout if request.timeout is None and not request.stream else request.timeout
@@ -76,22 +75,22 @@ class InProcessTransport:
         except TimeoutError:
             if not limit.expired():
                 raise
-            raise RequestTimedOut(f"{_what(request)}: timed out: no answer within {timeout:g} seconds") from None
+            raise RequestTimedOut(f"{_what(request)}: timed out: no response within {timeout:g} seconds") from None
 
     async def websocket(self, request: protocol.Request, protocols: Sequence[str]) -> protocol.WebSocket:
         wanted = [("Sec-WebSocket-Protocol", ", ".join(protocols)), ("Upgrade", "websocket"), ("Connection", "Upgrade")]
         answer = await self._ask(request._replace(headers=[*request.headers, *wanted]))
         if isinstance(answer, Upgrade):
-            if answer.head is not None:  # bytes that take a connection of their own
+            if answer.head is not None:  # a raw byte stream needs a connection of its own
                 await give_up(answer)
                 message = f"{_what(request)}: connections through a proxy cannot be upgraded in one process; use HTTP"
                 raise UpgradeRefused(message, 501, {}, b"")
             socket = InProcessWebSocket(answer)
             self._sockets.add(socket)
             return socket
-        async with InProcessAnswer(self, _what(request), answer) as told:
-            message = f"{_what(request)}: the server answered {told.status} instead of opening a WebSocket"
-            raise UpgradeRefused(message, told.status, told.headers, await told.read())
+        async with InProcessAnswer(self, _what(request), answer) as refusal:
+            message = f"{_what(request)}: WebSocket not opened: the server returned {refusal.status}"
+            raise UpgradeRefused(message, refusal.status, refusal.headers, await refusal.read())
 
     async def close(self) -> None:
         self._closed = True
@@ -110,7 +109,7 @@ class InProcessTransport:
 
     async def _send(self, request: protocol.Request) -> InProcessAnswer:
         answer = await self._ask(request)
-        assert not isinstance(answer, Upgrade), "nobody asked for one"
+        assert not isinstance(answer, Upgrade), "no upgrade requested"
         return InProcessAnswer(self, _what(request), answer)
 
     async def _ask(self, request: protocol.Request) -> Answer:
@@ -118,7 +117,7 @@ class InProcessTransport:
             raise TransportError(f"{_what(request)}: not sent: the transport is closed")
         at = self._deadline() if self._deadline is not None else None
         if at is not None and self._clock.monotonic() > at:
-            raise DeadlinePassed(f"{_what(request)}: not sent: the time in which this process may write is over")
+            raise DeadlinePassed(f"{_what(request)}: not sent: the deadline has passed")
         headers = {name.lower(): value for name, value in reversed(request.headers)}
         repeated = _repeated(request.headers) if len(headers) < len(request.headers) else {}
         headers.setdefault("user-agent", self._user_agent)
@@ -137,7 +136,7 @@ class InProcessTransport:
         self._open.add(answer)
 
     def ended(self, answer: InProcessAnswer, chunks: AsyncIterator[bytes] | None) -> None:
-        """Let the server know that nobody listens any more."""
+        """Remove a stream, and close its `chunks` on the server if they are still open."""
         self._open.discard(answer)
         if chunks is not None:
             task = asyncio.get_running_loop().create_task(_end(chunks))
@@ -160,8 +159,8 @@ class InProcessAnswer:
         self._transport = transport
         self._what = what
         self._whole = answer if isinstance(answer, Response) else None
-        self._chunks = answer.chunks if isinstance(answer, Stream) else None  # None when it is closed, too
-        self._reader: asyncio.Task[Any] | None = None  # who waits for the next chunk
+        self._chunks = answer.chunks if isinstance(answer, Stream) else None  # None once it is closed, too
+        self._reader: asyncio.Task[Any] | None = None  # the task that waits for the next chunk
         self._interrupted = False
         if self._chunks is not None:
             transport.opened(self)
@@ -207,7 +206,7 @@ class InProcessAnswer:
         reader = self._reader
         if reader is None or reader is asyncio.current_task():
             self._transport.ended(self, chunks)
-        else:  # cancelled, it ends the stream by itself
+        else:  # the cancelled reader closes the stream
             self._interrupted = True
             reader.cancel()
             self._transport.ended(self, None)
@@ -232,7 +231,7 @@ async def _body(request: protocol.Request) -> bytes:
 
 
 def _repeated(headers: Sequence[tuple[str, str]]) -> dict[str, list[str]]:
-    """All values of the headers that come more than once."""
+    """All values of the headers that occur more than once."""
     values: dict[str, list[str]] = {}
     for name, value in headers:
         values.setdefault(name.lower(), []).append(value)

@@ -1,4 +1,4 @@
-"""What the server publishes about itself: discovery, OpenAPI, version, health, metrics."""
+"""Non-resource endpoints: discovery, OpenAPI, version, health, metrics."""
 
 from ostinato.server.publish.health import Health
 from ostinato.server.publish.issuer import Issuer

@@ -1,8 +1,9 @@
-"""Discovery: which groups, versions and resources there are.
+"""Discovery: the served groups, versions and resources.
 
-The same facts in two forms. The aggregated document lists everything below /api or /apis at once; the older ones list
-groups, versions of a group, and resources of a version, one request each. Groups stand in the order of preference:
-the built-in ones as Kubernetes ranks them, then those of custom resources by name.
+- Aggregated discovery: everything below /api or /apis in one document.
+- Unaggregated discovery: a document for the groups, one per group, and one per group and version.
+- Groups are in order of preference: built-in groups as kube-apiserver ranks them, then groups of custom resources by
+  name.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from ostinato.server.resources.resource import Resource, Subresource
 
 Json = dict[str, Any]
 
-# The order in which a custom resource lists its verbs and subresources; built-in ones list theirs by name.
+# Order in which a custom resource lists verbs and subresources; built-in ones list theirs by name.
 _CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 _CUSTOM_SUBRESOURCES = ("status", "scale")
 
 
 class Discovery:
-    """The documents for one state of the registry."""
+    """The discovery documents for one state of the registry."""
 
     def __init__(self, resources: Iterator[Resource]) -> None:
         self._groups: dict[str, dict[str, list[Resource]]] = {}  # by group and version, each in order
@@ -42,13 +43,13 @@ class Discovery:
 
     @property
     def groups(self) -> Mapping[str, Mapping[str, list[Resource]]]:
-        """The resources by group and version. The group without a name is the core."""
+        """The resources by group and version. The core group is ""."""
         return self._groups
 
-    # The older documents.
+    # Unaggregated discovery.
 
     def core_versions(self, address: str) -> Json:
-        """What /api answers; `address` is where clients reach the server."""
+        """The response of /api; `address` is where clients reach the server."""
         return {
             "kind": "APIVersions",
             "versions": list(self._groups.get("", ())),
@@ -56,19 +57,19 @@ class Discovery:
         }
 
     def group_list(self) -> Json:
-        """What /apis answers."""
+        """The response of /apis."""
         groups = [_group(name, versions) for name, versions in self._groups.items() if name]
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
     def group(self, name: str) -> Json | None:
-        """What /apis/GROUP answers; None if there is no such group."""
+        """The response of /apis/GROUP; None if the group is not served."""
         versions = self._groups.get(name)
         if not name or versions is None:
             return None
         return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)}
 
     def resource_list(self, group: str, version: str) -> Json | None:
-        """What /api/VERSION and /apis/GROUP/VERSION answer; None if there is no such version."""
+        """The response of /api/VERSION and /apis/GROUP/VERSION; None if the version is not served."""
         resources = self._groups.get(group, {}).get(version)
         if resources is None:
             return None
@@ -81,10 +82,10 @@ class Discovery:
             head["apiVersion"] = "v1"
         return {**head, "groupVersion": f"{group}/{version}" if group else version, "resources": listed}
 
-    # The aggregated document.
+    # Aggregated discovery.
 
     def aggregated(self, *, core: bool, version: str = "v2") -> Json:
-        """What /api (core) and /apis answer to clients that want it all."""
+        """The aggregated response of /api (core) and /apis."""
         chosen = [(name, versions) for name, versions in self._groups.items() if core == (name == "")]
         return {
             "kind": "APIGroupDiscoveryList",
@@ -176,7 +177,9 @@ def _aggregated_resource(resource: Resource) -> Json:
 
 
 def _kind_of(resource: Resource) -> Callable[[GroupVersionKind], Json]:
-    """How a resource names kinds: a built-in one leaves out its own group and version, a custom one does not."""
+    """The GroupVersionKind of an entry: a built-in resource omits its own group and version, a custom resource does
+    not.
+    """
 
     def kind(gvk: GroupVersionKind) -> Json:
         if not resource.custom and gvk.group_version == resource.gvk.group_version:

@@ -1,4 +1,4 @@
-"""A document that clients may keep: they show its tag and are told when it still holds."""
+"""Cacheable document: served with an ETag, answered with 304 if the client has the current one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ostinato.server.request.negotiate import JSON
 
 
 class Document:
-    """A body with a tag that changes whenever the body does."""
+    """A body with an ETag, which changes whenever the body does."""
 
     def __init__(self, body: bytes, content_type: str = JSON, tag: str = "") -> None:
         self.body = body
@@ -30,7 +30,7 @@ class Document:
         return Response(200, self.body, self.content_type, headers)
 
     def _known(self, tags: str) -> bool:
-        """Whether a header If-None-Match names this document."""
+        """Whether an If-None-Match header names this document."""
         if tags.strip() == "*":
             return True
         return any(tag.strip().removeprefix("W/").strip('"') == self.tag for tag in tags.split(","))

@@ -1,7 +1,7 @@
-"""Health: /healthz, /livez and /readyz, each a list of checks, and every check by itself.
+"""Health: /healthz, /livez and /readyz, each a list of checks, and each check on its own path.
 
-A check says what is wrong, or nothing. The lists never tell reasons, as anybody may read them; a check asked for by its
-own path does.
+A check returns the reason why it fails, or None. The lists omit the reasons, because unauthenticated clients may read
+them; the path of a single check reports its reason.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from ostinato.api.text.go_format import quote
 from ostinato.server.request import Request, Response, text_response
 
-Check = Callable[[], str | None]  # what is wrong; None: nothing
+Check = Callable[[], str | None]  # the reason of the failure; None if healthy
 
 ENDPOINTS = ("healthz", "livez", "readyz")
 
 
 class Health:
-    """The checks. `store` says why the store is out of order, None if it is not."""
+    """The health checks. `store` returns why the store is unhealthy, None if it is healthy."""
 
     def __init__(self, store: Check) -> None:
         self._stopping = False
@@ -26,7 +26,7 @@ class Health:
         self._checks: Mapping[str, Mapping[str, Check]] = {"healthz": alive, "livez": alive, "readyz": ready}
 
     def stop(self) -> None:
-        """The server takes no new work: it is alive, but not ready."""
+        """Begin the shutdown: the server stays alive, but is not ready."""
         self._stopping = True
 
     def _stops(self) -> str | None:
@@ -41,7 +41,7 @@ class Health:
         ]
 
     def answer(self, path: str, request: Request) -> Response | None:
-        """The answer for a path; None if it is none of these."""
+        """The response for a path; None if the path is not a health endpoint."""
         endpoint, _, name = path.removeprefix("/").partition("/")
         checks = self._checks.get(endpoint)
         if checks is None or (path.count("/") == 2 and name not in checks) or path.count("/") > 2:

@@ -1,4 +1,4 @@
-"""OpenID discovery: where others learn the issuer of service account tokens, and the keys to verify them."""
+"""OpenID discovery: the issuer of service account tokens, and the keys that verify them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _AN_HOUR = (("Cache-Control", "public, max-age=3600"),)
 
 
 class Issuer:
-    """The two documents. They are there only if the issuer is an HTTPS URL without query and fragment."""
+    """The OpenID documents. They are served only if the issuer is an HTTPS URL without query and fragment."""
 
     def __init__(self, authentication: Authentication) -> None:
         self._tokens = authentication.account_tokens
@@ -29,7 +29,7 @@ class Issuer:
         self.paths = (CONFIGURATION, KEYS) if self.is_published else ()
 
     def configuration(self, request: Request) -> Response:
-        """What /.well-known/openid-configuration answers."""
+        """The response of /.well-known/openid-configuration."""
         told = {
             "issuer": self._tokens.issuer,
             "jwks_uri": self._jwks_uri or f"https://{request.headers.get('host', '')}{KEYS}",
@@ -40,6 +40,6 @@ class Issuer:
         return Response(200, msgspec.json.encode(told), JSON, _AN_HOUR)
 
     def keys(self) -> Response:
-        """What /openid/v1/jwks answers."""
+        """The response of /openid/v1/jwks."""
         told = {"keys": [key.to_json() for key in self._tokens.keys.all]}
         return Response(200, msgspec.json.encode(told), "application/jwk-set+json", _AN_HOUR)

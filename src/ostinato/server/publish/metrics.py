@@ -1,7 +1,7 @@
-"""Metrics: what the server counts of its work, in the text form of Prometheus.
+"""Metrics of the server, in the Prometheus text format.
 
-The names and labels are those of kube-apiserver, so that its dashboards and alerts work. Only what the server knows
-becomes a label, never what a client made up: the number of series is bounded by what is served.
+Names and labels are those of kube-apiserver, so that its dashboards and alerts work. Label values are served verbs and
+resources, never text from a client: the number of series is bounded.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ class Metrics:
         self._inflight = {"mutating": 0, "readOnly": 0}
 
     def inflight(self, reading: bool) -> int:
-        """How many requests are under way."""
+        """The number of requests in flight."""
         return self._inflight["readOnly" if reading else "mutating"]
 
     def begin(self, method: str) -> None:
         self._inflight["readOnly" if method in _READING else "mutating"] += 1
 
     def end(self, method: str, route: Route | None, code: int, seconds: float) -> None:
-        """A request is answered. `route` is given if it asked for something that there is."""
+        """Record the end of a request. `route` is set if the request matched a served resource."""
         self._inflight["readOnly" if method in _READING else "mutating"] -= 1
         self.count(method, route, code, seconds)
 
     def count(self, method: str, route: Route | None, code: int, seconds: float) -> None:
-        """The same for a request that was answered as soon as it came: nobody has seen it under way."""
+        """Record a request that was answered synchronously, and so was never in flight."""
         if route is None:
             key = (method if method in _METHODS else "other", "", "", "", "", "")
         else:

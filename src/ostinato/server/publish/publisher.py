@@ -1,6 +1,6 @@
-"""The paths that name no resource, and who answers them.
+"""Publisher: dispatches non-resource paths to the endpoints of this package.
 
-Documents are made when they are first asked for, and again when what is served has changed.
+Documents are built on first request, and again after the registry has changed.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from ostinato.world import Clock
 if TYPE_CHECKING:
     from ostinato.server.publish.openapi import OpenAPIAnswers
 
-_VERSIONS = ("v2", "v2beta1")  # of the aggregated document; the second for kubectl before 1.30
+_VERSIONS = ("v2", "v2beta1")  # of aggregated discovery; v2beta1 for kubectl before 1.30
 _PATHS = (*("/api", "/apis", "/apis/", "/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/version"),)
 
 
 class Publisher:
-    """What the server tells about itself."""
+    """Serves the non-resource paths."""
 
     def __init__(
         self, registry: Registry, health: Health, counted: Metrics, signer: Issuer, flow: FlowReport, clock: Clock
@@ -46,11 +46,11 @@ class Publisher:
         self._health = health
         self._metrics = counted
         self._issuer = signer
-        self._generation = -1  # of the registry, that the documents are about
+        self._generation = -1  # generation of the registry that the documents were built from
         self._discovery = Discovery(iter(()))
         self._aggregated: dict[tuple[bool, str, Form], Document] = {}
         self._clock = clock
-        self._openapi: OpenAPIAnswers | None = None  # loaded when first asked for: the start should not pay for it
+        self._openapi: OpenAPIAnswers | None = None  # loaded on first request, to keep the start fast
 
     def answer(self, request: Request) -> Response:
         path = unquote(request.path)
@@ -64,7 +64,7 @@ class Publisher:
         return answer if answer is not None else text_response(404, "404 page not found\n")
 
     def _find(self, path: str) -> Callable[[Request], Response | None]:
-        """What answers a path."""
+        """Find the response for a path."""
         if path in ("/", "/index.html"):
             return self._root
         if path == "/metrics":
@@ -95,7 +95,7 @@ class Publisher:
                 return lambda _: None
 
     def _root(self, request: Request) -> Response:
-        """Every path that there is."""
+        """All served paths, the response of /."""
         paths = [*_PATHS, *self._issuer.paths, *self._health.paths]
         for group, versions in self._discovery.groups.items():
             if group:
@@ -137,7 +137,7 @@ class Publisher:
         return None if document is None else value_response(document, document_form(request, routed=routed))
 
     def _aggregate(self, request: Request, *, core: bool) -> Response | None:
-        """The aggregated document, if the client prefers that."""
+        """The aggregated document, if the client prefers it."""
         wanted = _aggregated_form(request)
         if wanted is None:
             return None
@@ -156,7 +156,7 @@ def _custom(versions: Mapping[str, list[Resource]]) -> bool:
 
 
 def _only_get(request: Request, *, found: bool = True) -> bool:
-    """True for a GET of what there is; raises for anything else."""
+    """Return True for a GET of an existing page; raise otherwise."""
     if not found:
         raise not_found()
     if request.method != "GET":
@@ -165,12 +165,12 @@ def _only_get(request: Request, *, found: bool = True) -> bool:
 
 
 def _aggregated_form(request: Request) -> tuple[str, Form] | None:
-    """Version and form of the aggregated document that a client asks for before anything else; None: it does not."""
+    """Version and form of aggregated discovery, if it is the client's first preference; else None."""
     for clause in request.headers.get("accept", "").split(","):
         media, *rest = (part.strip() for part in clause.split(";"))
         parameters = dict(part.split("=", 1) for part in rest if "=" in part)
         if not parameters.keys() & {"g", "v", "as"}:
-            return None  # it prefers the older documents
+            return None  # it prefers unaggregated discovery
         if (
             media in (JSON, YAML, "application/*", "*/*")
             and parameters.get("g") == "apidiscovery.k8s.io"

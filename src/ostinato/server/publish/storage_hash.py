@@ -1,4 +1,4 @@
-"""The storage version hash: tells clients that migrate stored objects whether the stored version has changed."""
+"""Storage version hash: lets storage migration detect a change of the storage version."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 
 from ostinato.server.resources.resource import Resource
 
-# What Kubernetes v1.36 stores in a version that it does not serve.
+# Kinds that Kubernetes v1.36 stores in a version that it does not serve.
 _STORED: dict[tuple[str, str], str] = {
     ("admissionregistration.k8s.io", "mutatingadmissionpolicies"): "v1beta1",
     ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"): "v1beta1",

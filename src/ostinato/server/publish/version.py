@@ -1,4 +1,4 @@
-"""The version that the server tells: that of the Kubernetes API which it serves."""
+"""Version endpoint: the Kubernetes version whose API the server implements."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ostinato.server.request import Request, Response
 from ostinato.server.request.negotiate import JSON
 
 MAJOR, MINOR = "1", "36"
-# The suffix says who answers, so that nobody takes it for kube-apiserver itself.
+# The suffix distinguishes this server from kube-apiserver.
 GIT_VERSION = f"v{MAJOR}.{MINOR}.4+ostinato"
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 @cache
 def version_document() -> bytes:
-    """The version, indented for people."""
+    """The version document, indented."""
     machine = platform.machine()
     told = {
         "major": MAJOR,
@@ -42,7 +42,7 @@ def version_document() -> bytes:
 
 
 def version_answer(request: Request) -> Response:
-    """What /version answers: JSON alone."""
+    """The response of /version: JSON only."""
     accept = request.headers.get("accept", "")
     if accept and not {clause.partition(";")[0].strip() for clause in accept.split(",")} & {JSON, "*/*"}:
         message = f"406: Not Acceptable\n\nAvailable representations: {JSON}"

@@ -1,4 +1,4 @@
-"""A request on its way through the server: messages, route, options, body, negotiation, presentation of the answer."""
+"""A request inside the server: messages, route, options, body, content negotiation, presentation."""
 
 from ostinato.server.request.messages import (
     MOST_BODY,

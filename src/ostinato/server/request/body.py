@@ -1,4 +1,4 @@
-"""Request bodies: decode the object once and check it against the kind that the path expects."""
+"""Request bodies: decode the object and check its kind against the path."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.builtin import BadValue, TypeMismatch
 from ostinato.server.schema.decoding import NO_KIND, decode_value, not_registered
 
-_SHOWN = 30  # bytes of a body that an error message repeats
+_SHOWN = 30  # maximum bytes of a body that an error message quotes
 _YAML_PROBLEMS = "yaml: unmarshal errors:\n"
 
 
 def read(request: Request, resource: Resource, data: bytes, media: Media, options: WriteOptions) -> Json:
-    """The object in a body, in the shape of its kind, defaulted, with its kind, apiVersion and metadata.
+    """Decode and default the object in a body; it has kind, apiVersion and metadata.
 
-    Unknown and doubled fields are told as the client asked.
+    Unknown and duplicate fields are handled according to the client's `fieldValidation`.
     """
     value = _decoded(data, media, resource)
     if resource.custom:
@@ -59,13 +59,13 @@ def _decoded(data: bytes, media: Media, resource: Resource) -> Json:
     try:
         return decode_value(data, media)
     except DecodeError as error:
-        if resource.custom and str(error).startswith(_BAD_NUMBER):  # the kind could be read
+        if resource.custom and str(error).startswith(_BAD_NUMBER):  # the kind was decoded
             raise cannot_be_handled(resource, str(error).removeprefix(NO_KIND)) from error
         raise _unrecognized(resource.gvk.kind, str(error), data) from error
 
 
 def decode(data: bytes, media: Media, kind: str) -> Json:
-    """The object in a body that should be of a kind; BadRequest if there is none."""
+    """Decode the object in a body that should be of a kind; BadRequest if it cannot be decoded."""
     try:
         return decode_value(data, media)
     except DecodeError as error:
@@ -88,13 +88,13 @@ def _summary(data: bytes) -> str:
 
 
 def is_of_kind(value: Json, resource: Resource) -> bool:
-    """Whether an object says that it is of a resource's kind and version."""
+    """Whether an object has the kind and apiVersion of a resource."""
     named = resource.named
     return value.get("kind") == named["kind"] and value.get("apiVersion") == named["apiVersion"]
 
 
 def check_kind(value: Json, resource: Resource, data: bytes) -> None:
-    """The body must name the kind and version of the path, or neither."""
+    """Check that the body has the kind and apiVersion of the path, or neither."""
     if is_of_kind(value, resource):
         return
     expected = resource.gvk
@@ -119,7 +119,7 @@ def check_kind(value: Json, resource: Resource, data: bytes) -> None:
 
 
 def _is_registered(kind: GroupVersionKind, expected: GroupVersionKind) -> bool:
-    """Whether a kube-apiserver knows a kind; versions that it does not serve any more are among those."""
+    """Whether kube-apiserver's scheme has a kind, in a version that it may no longer serve."""
     if builtin_schemas().of(kind) is not None or kind == GroupVersionKind("", "v1", "List"):
         return True
     return kind.kind == expected.kind and kind.version in _OLD_VERSIONS.get(kind.group, ())
@@ -146,7 +146,7 @@ _OLD_VERSIONS = {
 
 
 def _check_custom_kind(value: Json, resource: Resource, data: bytes) -> None:
-    """Custom objects must name both their kind and their version."""
+    """Check that a custom object has both kind and apiVersion."""
     if is_of_kind(value, resource):
         return
     expected = resource.gvk
@@ -168,9 +168,9 @@ def _check_custom_kind(value: Json, resource: Resource, data: bytes) -> None:
 
 
 def shaped(resource: Resource, value: Json) -> Json:
-    """An applied value in the shape of its kind, defaulted; what the kind does not have is dropped without a word.
+    """An applied value decoded to its kind and defaulted; unknown fields are dropped silently.
 
-    Of custom objects nothing is dropped, not even nulls: their schema says what it has against them.
+    Custom objects are not pruned here, nor are nulls dropped: schema validation reports them.
     """
     if resource.custom:
         obj = {"metadata": {}, **msgspec.json.decode(msgspec.json.encode(value))}
@@ -188,9 +188,9 @@ def _shaped(resource: Resource, value: Json) -> tuple[Json, list[str]]:
 
 
 def typed(resource: Resource, value: Json, old: Json | None = None) -> tuple[Json, list[str]]:
-    """A value in the shape of its kind, and the paths of its unknown fields; TypeMismatch or BadValue if it is none.
+    """Decode a value to its kind; return it and the paths of its unknown fields. TypeMismatch or BadValue if it fails.
 
-    `old`: the stored object that the value was made of, if it was.
+    `old`: the stored object that the value was derived from, if any.
     """
     if old is None or resource.read_again is None:
         obj, unknown = resource.read(value)
@@ -198,13 +198,13 @@ def typed(resource: Resource, value: Json, old: Json | None = None) -> tuple[Jso
         obj, unknown = resource.read_again(value, old)
     obj.update(resource.named)
     metadata = obj.setdefault("metadata", {})
-    if (value.get("metadata") or {}).get("managedFields") == []:  # an empty list has a meaning: forget all owners
+    if (value.get("metadata") or {}).get("managedFields") == []:  # an empty list resets all field managers
         metadata["managedFields"] = []
     return obj, unknown
 
 
 def _yaml_problems(data: bytes) -> list[str]:
-    """The keys that a YAML body gives twice, as one problem."""
+    """The duplicate keys of a YAML body, as one problem."""
     from ostinato.api.wire.yaml import decode_yaml  # noqa: PLC0415 - loads only where it is needed
 
     try:
@@ -222,7 +222,7 @@ def _tell(request: Request, resource: Resource, problems: list[str], options: Wr
 
 
 def cannot_be_handled(resource: Resource, why: object, kind: str = "") -> BadRequest:
-    """The body is none of its kind. `kind`: what it says it is, if that is another."""
+    """The error for a body that is not of the expected kind. `kind`: the kind that it has, if it is another one."""
     expected = resource.gvk
     version = quote(expected.version)
     return BadRequest.of(f"{kind or expected.kind} in version {version} cannot be handled as a {expected.kind}: {why}")

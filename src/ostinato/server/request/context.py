@@ -1,4 +1,4 @@
-"""The context of a request for a resource: what verbs and admission plugins work with."""
+"""Context of a resource request: the input of verbs and admission plugins."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Admission(Protocol):
     """Admission of a write: mutation, then validation. `operation` is CREATE, UPDATE, DELETE or CONNECT."""
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
-        """May change the object in place, or raise an APIError."""
+        """Mutate the object in place, or raise an APIError."""
 
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
-        """May raise an APIError."""
+        """Validate the object: raise an APIError to reject it."""
 
 
 class AdmitAll:
@@ -57,14 +57,14 @@ class Context(msgspec.Struct):
     resource: Resource
     admission: Admission
     lane: HeavyLane
-    heavy: bool = False  # the object is so large that work on it would hold up the event loop
+    heavy: bool = False  # the object is so large that processing it would block the event loop
 
     async def aside(self, function: Callable[[], T]) -> T:
-        """Call a function in a worker thread, because it takes long. It may not change what others use."""
+        """Call a slow function in a worker thread. It must not modify shared state."""
         return await self.lane.run(self.request.line, function)
 
     async def check(self, function: Callable[[], T]) -> T:
-        """Call a function that may turn out to take long, and can be called again then."""
+        """Call a function; if it turns out to be slow, call it again in a worker thread."""
         if not self.heavy:
             try:
                 return in_a_hurry(function)
@@ -74,10 +74,10 @@ class Context(msgspec.Struct):
 
     @property
     def key(self) -> str:
-        """The key of the object that the path names; BadRequest if no object can have that name.
+        """The key of the object that the path names; BadRequest if the name is not a valid path segment.
 
-        A key is only ever built in the namespace that was authorized: the route's, which a cluster-scoped resource
-        cannot have.
+        A key is only built in the namespace that was authorized: the route's, which a cluster-scoped resource cannot
+        have.
         """
         name = self.route.name
         wrong = names.name_is_path_segment(name)
@@ -93,7 +93,7 @@ class Context(msgspec.Struct):
 
     @property
     def prefix(self) -> str:
-        """What the keys of the objects in the request's scope begin with."""
+        """The common key prefix of the objects in the request's scope."""
         if not self.resource.namespaced:
             if self.route.in_namespace:
                 raise NotFound.of(self.resource.group_resource, self.route.name)
@@ -109,12 +109,12 @@ class Context(msgspec.Struct):
 
     @property
     def collection(self) -> Collection:
-        """Where the objects of the resource are; only resources that are stored have the common verbs."""
+        """The collection of the resource's objects; only stored resources have the common verbs."""
         collection = self.resource.collection
         assert collection is not None
         return collection
 
 
 Handler = Callable[[Context], Awaitable[Any]]
-HandlerKey = tuple[str, str, str, str]  # group, resource, subresource ("": the resource itself), verb
-Handlers = Mapping[HandlerKey, Handler]  # what answers instead of the common verbs
+HandlerKey = tuple[str, str, str, str]  # group, resource, subresource ("" for the resource itself), verb
+Handlers = Mapping[HandlerKey, Handler]  # override the common verbs

@@ -59,7 +59,7 @@ class Peer(msgspec.Struct, frozen=True, cache_hash=True):
 class Request:
     """One request. Header names are lower case; the path is still percent-encoded.
 
-    The body is given as bytes, or as what reads it: it is read only by requests that have one, after access is granted.
+    The body is bytes, or a function that reads it. It is read only if the verb has a body, after authorization.
     """
 
     __slots__ = (
@@ -208,8 +208,8 @@ class Response:
 class Stream:
     """A streamed response: each chunk is sent as soon as it is available.
 
-    - `patient`: its reader may take a break of any length, as people do who page through a log.
-    - `length`: the bytes of all chunks, if they are known before. A ConnectionError from `chunks` says that fewer came.
+    - `patient`: the reader may pause for any time, as a person who pages through a log does.
+    - `length`: total bytes of all chunks, if known. A ConnectionError from `chunks` means that fewer arrived.
     """
 
     __slots__ = ("chunks", "content_type", "headers", "length", "patient", "status")
@@ -232,7 +232,7 @@ class Stream:
         self.length = length
 
     def with_headers(self, headers: Sequence[tuple[str, str]]) -> Stream:
-        """This answer with more headers."""
+        """Return a copy with more headers."""
         self.headers = [*self.headers, *headers]
         return self
 

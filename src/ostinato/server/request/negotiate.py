@@ -1,8 +1,8 @@
-"""Content negotiation: the media types of request bodies and responses.
+"""Content negotiation: media types of request bodies and responses.
 
-The clauses of an Accept header are tried in the order of their quality, then of the header; one that asks for
-something that cannot be given is passed over. Built-in kinds answer twice if nothing can be met: the router looks at
-media types alone, then the resource at their parameters, too; each has words of its own.
+Clauses of an Accept header are tried by quality, then by position; a clause that cannot be satisfied is skipped. For
+built-in kinds kube-apiserver negotiates twice: its router considers media types only, then the resource handler also
+considers their parameters; each has its own error message.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _MEDIA: dict[str, Media] = {JSON: "json", YAML: "yaml", PROTOBUF: "protobuf"}
 _NAMES = {media: name for name, media in _MEDIA.items()}
 _STREAMS = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 _PARTIAL = ("PartialObjectMetadata", "PartialObjectMetadataList")
-_PEOPLE = ("curl", "Wget", "Mozilla/5.0")  # agents that people look at the answers of
+_PEOPLE = ("curl", "Wget", "Mozilla/5.0")  # user agents of interactive clients, which get indented JSON
 
 
 class Form(msgspec.Struct, frozen=True):
-    """The form of an answer."""
+    """The form of a response."""
 
     media: Media = "json"
-    convert: str = ""  # "Table", "PartialObjectMetadata", "PartialObjectMetadataList"; "": as it is
+    convert: str = ""  # "Table", "PartialObjectMetadata", "PartialObjectMetadataList"; "": unconverted
     version: str = "v1"  # of meta.k8s.io, for `convert`
-    pretty: bool = False  # indented, where the media type can be
-    include: str = "Metadata"  # what of its object a Table row shows: "None", "Metadata", "Object"
+    pretty: bool = False  # indented, if the media type supports it
+    include: str = "Metadata"  # the part of its object that a Table row includes: "None", "Metadata", "Object"
 
     @property
     def content_type(self) -> str:
@@ -58,17 +58,17 @@ class _Clause(msgspec.Struct, frozen=True):
 
 
 class _Offer(msgspec.Struct, frozen=True):
-    """What a resource can answer with."""
+    """The forms that a resource supports."""
 
-    unconverted: tuple[str, ...] = TYPES  # media types for objects as they are
+    unconverted: tuple[str, ...] = TYPES  # media types of unconverted objects
     table: bool = False
     partial: bool = False
-    routed: bool = False  # the router looks at the header first
-    streams: bool = False  # the router knows watches on this path
+    routed: bool = False  # the router negotiates first
+    streams: bool = False  # the router allows watch media types on this path
 
 
 def form_of(request: Request, resource: Resource, *, watchable: bool = False) -> Form:
-    """The form of the answer to a request for a resource; NotAcceptable if no clause of its Accept can be met."""
+    """The form of the response to a resource request; NotAcceptable if no clause of its Accept can be satisfied."""
     accept = request.headers.get("accept", "")
     pretty = _for_people(request)
     if not accept or accept in ("*/*", JSON):
@@ -88,7 +88,7 @@ def form_of(request: Request, resource: Resource, *, watchable: bool = False) ->
 
 
 def status_form(request: Request) -> Form:
-    """The form of an error. It does not convert, and if nothing can be met it is JSON, for people."""
+    """The form of an error: never converted; indented JSON if no clause can be satisfied."""
     accept = request.headers.get("accept", "")
     if not accept or accept in ("*/*", JSON):
         return _PRETTY if _for_people(request) else PLAIN
@@ -100,7 +100,7 @@ def status_form(request: Request) -> Form:
 
 
 def document_form(request: Request, *, routed: bool) -> Form:
-    """The form of what is no resource but tells of them; NotAcceptable if no clause can be met."""
+    """The form of a non-resource document; NotAcceptable if no clause can be satisfied."""
     accept = request.headers.get("accept", "")
     form = _negotiated(accept, _Offer(routed=routed)) if accept else PLAIN
     return msgspec.structs.replace(form, pretty=form.pretty or _for_people(request))
@@ -111,7 +111,9 @@ _ERRORS = _Offer()
 
 @lru_cache(maxsize=256)
 def _negotiated(accept: str, offer: _Offer) -> Form:
-    """The first form that can be given. JSON is what is stored: a client that takes protobuf and JSON gets JSON."""
+    """The first form that can be produced. Objects are stored as JSON, so a client that accepts protobuf and JSON gets
+    JSON.
+    """
     if offer.routed:
         _check_routed(accept, TYPES + _STREAMS if offer.streams else TYPES)
     protobuf: Form | None = None
@@ -128,9 +130,7 @@ def _negotiated(accept: str, offer: _Offer) -> Form:
 
 
 def check_text(request: Request) -> None:
-    """Refuse who accepts nothing that an error could be told in, for answers that are streams of text: as odd as that
-    is, a kube-apiserver does.
-    """
+    """Reject a client that accepts no media type of an error, for streams of text: kube-apiserver does the same."""
     accept = request.headers.get("accept", "")
     if not accept:
         return
@@ -238,8 +238,9 @@ def _include(request: Request) -> str:
 
 
 def body_media(request: Request, *, custom: bool = False) -> Media:
-    """The form of a body; UnsupportedMediaType if it cannot be read. No content type is JSON; custom resources have no
-    protobuf.
+    """The media type of a request body; UnsupportedMediaType if it is not supported.
+
+    No content type means JSON. Custom resources do not support protobuf.
     """
     content_type: str = request.headers.get("content-type", "")
     if not content_type or content_type == JSON:

@@ -1,7 +1,7 @@
 """Options: query parameters and option bodies of each verb, parsed and validated as kube-apiserver does.
 
-A parameter that is given more than once counts with its first value, `dryRun` apart. A parameter without a value is
-given: a number cannot be read from it, and a flag is set.
+The first value of a repeated parameter counts, except for `dryRun`. A parameter with an empty value is set: it is not a
+valid number, and a true flag.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ListOptions(msgspec.Struct, frozen=True):
 
 
 class WriteOptions(msgspec.Struct, frozen=True):
-    """Of create, update, patch and apply."""
+    """Options of create, update, patch and apply."""
 
     dry_run: bool = False
     field_manager: str = ""
@@ -59,7 +59,7 @@ class DeleteOptions(msgspec.Struct, frozen=True):
 
 
 def integer(text: str) -> int:
-    """A number as Go's strconv.ParseInt reads it."""
+    """Parse a number as Go's strconv.ParseInt does."""
     if not _INTEGER.fullmatch(text):
         raise BadRequest.of(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
     number = int(text) if len(text) <= 20 else 1 << 63
@@ -69,7 +69,7 @@ def integer(text: str) -> int:
 
 
 def boolean(text: str) -> bool:
-    """A flag that is given: all but "0" and "false" sets it."""
+    """Parse a flag that is set: all values but "0" and "false" are true."""
     return text != "0" and text.lower() != "false"
 
 
@@ -84,7 +84,7 @@ def _boolean(request: Request, name: str) -> bool | None:
 
 
 def refuse_dry_run(request: Request) -> None:
-    """A connection to a container or through a proxy happens or it does not: BadRequest if a dry run is asked for."""
+    """Reject a dry run of a connect request with BadRequest."""
     if request.query_string and "dryRun" in request.query:
         raise BadRequest.of("dryRun is not supported")
 
@@ -101,7 +101,7 @@ def list_options(request: Request) -> ListOptions:
     version, match = get("resourceVersion"), get("resourceVersionMatch")
     watch, initial = _boolean(request, "watch") or False, _boolean(request, "sendInitialEvents")
     if watch and initial is None and not match and version in ("", "0"):
-        match, initial = "NotOlderThan", True  # a watch from anywhere begins with what is there
+        match, initial = "NotOlderThan", True  # a watch from any version begins with the current state
     return ListOptions(
         label_selector=label_selector,
         field_selector=field_selector,
@@ -120,7 +120,7 @@ _PLAIN_LIST = ListOptions(labels.everything(), fields.everything())
 
 
 def check_list_options(options: ListOptions, *, watch: bool) -> None:
-    """Refuse combinations that mean nothing."""
+    """Reject invalid combinations of list options."""
     faults = _watch_faults(options) if watch else _list_faults(options)
     if faults:
         raise Invalid.of(GroupKind(_GROUP, "ListOptions"), "", faults)
@@ -171,7 +171,7 @@ def _match_with_continue() -> FieldError:
 
 
 def write_options(request: Request, kind: str) -> WriteOptions:
-    """Of CreateOptions, UpdateOptions or PatchOptions; `force` is checked by the one verb that has it."""
+    """Parse CreateOptions, UpdateOptions or PatchOptions; `force` is validated by patch."""
     query_string = request.query_string
     if not query_string:
         return _PLAIN_WRITE
@@ -192,7 +192,7 @@ def _write_options(query_string: str, kind: str) -> WriteOptions:
 
 
 _PLAIN_WRITE = WriteOptions()
-_remembered = lru_cache(maxsize=1024)(_write_options)  # a client writes the same way again and again
+_remembered = lru_cache(maxsize=1024)(_write_options)  # clients repeat the same options
 
 
 def _dry_run_faults(values: Sequence[str]) -> list[FieldError]:
@@ -202,7 +202,7 @@ def _dry_run_faults(values: Sequence[str]) -> list[FieldError]:
 
 
 def delete_options(request: Request, body: dict[str, Any] | None) -> DeleteOptions:
-    """From the body, or from the query where there is none; checked."""
+    """Parse and validate DeleteOptions from the body, or from the query without a body."""
     options, faults = read_delete_options(request, body)
     if faults:
         raise Invalid.of(GroupKind(_GROUP, "DeleteOptions"), "", faults)
@@ -210,7 +210,7 @@ def delete_options(request: Request, body: dict[str, Any] | None) -> DeleteOptio
 
 
 def read_delete_options(request: Request, body: dict[str, Any] | None) -> tuple[DeleteOptions, list[FieldError]]:
-    """The options, and what is wrong with them."""
+    """DeleteOptions, and their validation errors."""
     if body is None:
         if not request.query_string:
             return _PLAIN_DELETE, []

@@ -1,7 +1,7 @@
 """Presentation: encode stored objects in the negotiated form.
 
-Plain JSON, by far the most, is put together from stored bytes and decodes nothing. The other forms (Table,
-PartialObjectMetadata, YAML, protobuf, indented) are made from it.
+Plain JSON, the most frequent form, is assembled from stored bytes without decoding. The other forms (Table,
+PartialObjectMetadata, YAML, protobuf, indented) are derived from it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ B = TypeVar("B")
 
 
 def encode(value: Json, form: Form) -> bytes:
-    """A value in a form's media type."""
+    """Encode a value in a form's media type."""
     if form.media == "yaml":
         from ostinato.api.wire.yaml_output import encode_yaml  # noqa: PLC0415 - loads only where it is needed
 
@@ -43,7 +43,7 @@ def encode(value: Json, form: Form) -> bytes:
 
 
 def object_response(resource: Resource, data: bytes, form: Form, status: int = 200) -> Response:
-    """One stored object."""
+    """The response with one stored object."""
     if form == PLAIN:
         return Response(status, resource.wrap(data) + b"\n")
     if form.convert:
@@ -52,12 +52,12 @@ def object_response(resource: Resource, data: bytes, form: Form, status: int = 2
 
 
 def value_response(value: Json, form: Form, status: int = 200) -> Response:
-    """An object that is not stored as it is shown: a Status, a Scale, a review. It is never converted."""
+    """The response with an object that is not stored: a Status, a Scale, a review. It is never converted."""
     return Response(status, encode(value, form), form.content_type)
 
 
 def error_response(error: APIError, form: Form = PLAIN) -> Response:
-    """The Status that tells an error."""
+    """The Status response of an error."""
     headers: tuple[tuple[str, str], ...] = ()
     if error.status.details is not None and error.status.details.retry_after_seconds > 0:
         headers = (("Retry-After", str(error.status.details.retry_after_seconds)),)
@@ -67,11 +67,11 @@ def error_response(error: APIError, form: Form = PLAIN) -> Response:
 async def list_response(
     context: Context, resource: Resource, entries: Sequence[Entry], metadata: Json, form: Form
 ) -> Response:
-    """Many stored objects. They are put together in slices, between which others run."""
+    """The response with many stored objects. It is assembled in slices; other tasks run in between."""
     if form.convert:
         return await _converted_list(context, resource, entries, metadata, form)
     if resource.custom:
-        metadata = {"continue": "", **metadata}  # lists of custom objects always say so
+        metadata = {"continue": "", **metadata}  # lists of custom objects always have the field
     head = {"kind": resource.list_kind, "apiVersion": resource.gvk.api_version, "metadata": metadata}
     if resource.items_as_stored:
         parts = [entry.data for entry in entries]
@@ -85,7 +85,7 @@ async def list_response(
 
 
 def _list_of(head: bytes, field: bytes, parts: list[bytes]) -> Response:
-    """An object in JSON with a list as its last field, as a body in parts."""
+    """A JSON object whose last field is a list, as a body in parts."""
     before = head[:-1] + b',"' + field + b'":['
     if parts:
         parts[0] = before + parts[0]
@@ -96,7 +96,7 @@ def _list_of(head: bytes, field: bytes, parts: list[bytes]) -> Response:
 
 
 async def in_slices(turns: Turns, function: Callable[[A], B], values: Sequence[A], size: int = 4) -> list[B]:
-    """What a function gives for each value. Others run meanwhile if it takes long."""
+    """Map a function over values, yielding to other tasks if it takes long."""
     found: list[B] = []
     for start in range(0, len(values), size):
         found += map(function, values[start : start + size])
@@ -105,7 +105,7 @@ async def in_slices(turns: Turns, function: Callable[[A], B], values: Sequence[A
 
 
 async def presented(context: Context, data: bytes, form: Form, status: int = 200) -> Response:
-    """One stored object, which may be large."""
+    """Encode one stored object, in a worker thread if it is large."""
     if form == PLAIN or not is_heavy(data):
         return object_response(context.resource, data, form, status)
     return await context.lane.run(context.request.line, lambda: object_response(context.resource, data, form, status))
@@ -160,7 +160,7 @@ async def _converted_list(
 
 
 def _is_plain(resource: Resource) -> bool:
-    """Whether a kind has no rows of its own. Where there are none of these, a kube-apiserver says null."""
+    """Whether a kind has no rows of its own; kube-apiserver writes null for an empty list of these."""
     return not resource.custom and [column["name"] for column in resource.columns] == ["Name", "Created At"]
 
 
@@ -170,7 +170,7 @@ def _not_convertible(asked: str, found: str) -> NotAcceptable:
 
 
 def _go_type(resource: Resource, suffix: str) -> str:
-    """The type that a kube-apiserver has for a resource; clients see it in one message."""
+    """The Go type of a resource in kube-apiserver; it appears in one error message."""
     if resource.custom:
         return f"*unstructured.Unstructured{suffix}"
     return f"*{_PACKAGES.get(resource.gvk.group) or resource.gvk.group.partition('.')[0]}.{resource.gvk.kind}{suffix}"
@@ -180,7 +180,7 @@ _PACKAGES = {"": "core", "events.k8s.io": "core", "internal.apiserver.k8s.io": "
 
 
 def partial(data: bytes, version: str) -> Json:
-    """An object cut to its metadata."""
+    """The object reduced to its metadata."""
     metadata = msgspec.json.decode(data)["metadata"]
     return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
 

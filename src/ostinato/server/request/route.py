@@ -1,7 +1,7 @@
-"""Routing: the single parsed form of a request for resources.
+"""Routing: the parsed form of a resource request.
 
-Authorization and the verbs both read namespace, resource, subresource and name from the same `Route`, so that what is
-acted on is what was authorized.
+Authorization and verbs read namespace, resource, subresource and name from the same `Route`, so that the object that
+is accessed is the one that was authorized.
 
 - `/api/v1/...` is the core group, `/apis/GROUP/VERSION/...` every other group; all other paths are non-resource paths.
 - The path is unquoted before it is split, so `%2F` separates segments like a slash. `.` and `..` are ordinary names
@@ -17,11 +17,11 @@ import msgspec
 
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _VERBS_IN_PATHS = ("watch", "proxy")
-_OF_NAMESPACES = ("status", "finalize")  # what follows a namespace's name and is not a resource in it
+_OF_NAMESPACES = ("status", "finalize")  # subresources of a namespace; other segments after its name are resources
 
 
 class Route(msgspec.Struct, frozen=True):
-    """A request for resources. `verb` is the one that is authorized."""
+    """A resource request. `verb` is the authorized verb."""
 
     verb: str  # get, list, watch, create, update, patch, delete, deletecollection, proxy; "" for other methods
     group: str
@@ -30,14 +30,14 @@ class Route(msgspec.Struct, frozen=True):
     resource: str
     name: str
     subresource: str
-    path: tuple[str, ...] = ()  # what follows the subresource (proxy paths)
-    old_watch: bool = False  # by a path that begins with /watch/
-    in_namespace: bool = False  # a namespace stands before the resource; not so in the path of a Namespace itself
-    unserved: bool = False  # the path has an empty segment where none can be: there is no such page
+    path: tuple[str, ...] = ()  # segments after the subresource (proxy paths)
+    old_watch: bool = False  # a deprecated /watch/ path
+    in_namespace: bool = False  # a namespace precedes the resource; False for the path of a Namespace itself
+    unserved: bool = False  # the path has an empty segment where none is allowed: there is no such page
 
 
 def parse(method: str, path: str, *, watch: bool) -> Route | None:
-    """The resource that is asked for; None for a non-resource path (discovery, health, …)."""
+    """Parse a path; None for a non-resource path (discovery, health, …)."""
     if "%" in path:
         path = unquote(path)
     trimmed = path.strip("/")

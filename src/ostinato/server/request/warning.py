@@ -5,12 +5,12 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 
-_MOST_IN_ALL = 4096  # characters; more, and each warning is cut
+_MOST_IN_ALL = 4096  # maximum characters of all warnings; beyond it, each warning is truncated
 _MOST_EACH = 256
 
 
 def warning_headers(texts: Iterable[str]) -> list[tuple[str, str]]:
-    """A header for each text, in their order, none twice. What cannot stand in a header is left out."""
+    """A header for each distinct text, in order. Characters that are not allowed in a header are dropped."""
     told = [text for text in dict.fromkeys(texts) if text and not _has_control_characters(text)]
     if sum(map(len, told)) <= _MOST_IN_ALL:
         return [("Warning", _header(text)) for text in told]

@@ -1,1 +1,1 @@
-"""Verbs: what the server does on a resource, a module each; `subresources` and `unstored` hold the special ones."""
+"""Verbs: one module per verb; `subresources` and `unstored` have the handlers of special resources."""

@@ -1,7 +1,7 @@
 """apply: server-side apply; creates the object if it does not exist.
 
-The body is YAML. Who owns which field of an object is settled by its resource's field manager; what comes of that is
-written like any other create or update.
+The body is YAML. The resource's field manager merges it and decides field ownership; the result is written like any
+other create or update.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _exists(context: Context) -> bool:
 
 
 class _Overtaken(Exception):  # noqa: N818
-    """The object came into being, or went, while it was to be created or changed."""
+    """The object was created or deleted concurrently."""
 
 
 async def _change(context: Context, change: ApplyChange, options: WriteOptions, form: Form) -> Response:
@@ -67,7 +67,7 @@ async def _change(context: Context, change: ApplyChange, options: WriteOptions, 
 async def _create(context: Context, change: ApplyChange, options: WriteOptions, form: Form) -> Response:
     obj = await context.aside(lambda: change(None)) if context.heavy else change(None)
     asked_version(obj["metadata"])
-    obj["metadata"].pop("resourceVersion", None)  # of an object that is not there, any will do
+    obj["metadata"].pop("resourceVersion", None)  # ignored for an object that does not exist
     try:
         return await create_object(context, obj, options, form, tracked=True)
     except AlreadyExists:
@@ -77,7 +77,7 @@ async def _create(context: Context, change: ApplyChange, options: WriteOptions, 
 
 
 class ApplyChange:
-    """A configuration, read once, applied to each version that it meets; None: there is none yet."""
+    """A configuration, decoded once, applied to the current object; None if it does not exist."""
 
     def __init__(self, context: Context, manager: FieldManager, data: bytes, options: WriteOptions) -> None:
         self._context = context
@@ -109,17 +109,17 @@ class ApplyChange:
         return obj
 
     def _shaped(self, applied: Json) -> Json:
-        """The applied object in the shape of its kind, defaulted; it shares nothing with the configuration.
+        """The applied object, decoded and defaulted; it shares nothing with the configuration.
 
-        A custom resource is not cut to its schema again, its metadata apart: a map that lost its last field is null,
-        which its schema may refuse.
+        A custom object is not pruned again, except for its metadata: a map that lost its last field is null, which
+        schema validation may reject.
         """
         resource = self._context.resource
         try:
             if resource.custom:
                 data = msgspec.json.encode(applied)
                 obj: Json = msgspec.json.decode(data)
-                if b"null" in data:  # which metadata never have, whatever a configuration says
+                if b"null" in data:  # metadata never has nulls
                     obj["metadata"], _ = read_metadata(obj["metadata"])
             else:
                 obj, _ = body.typed(resource, applied)
@@ -138,7 +138,7 @@ class ApplyChange:
         )
 
     def _tell_repeated(self) -> None:
-        """Tell of keys that the configuration gives twice, as its client asked."""
+        """Report duplicate keys of the configuration according to `fieldValidation`."""
         if not self._repeated or self._options.field_validation == "Ignore":
             return
         why = f"error converting YAML to JSON: {self._repeated}"
@@ -148,12 +148,12 @@ class ApplyChange:
 
 
 def _read(data: bytes) -> tuple[Json, str]:
-    """The configuration in a body, and which keys it gives twice, as a sentence; "" if none."""
+    """Decode the configuration in a body; return it and its duplicate keys as a message, "" if there are none."""
     from ostinato.api.wire.yaml import decode_yaml  # noqa: PLC0415 - loads only where it is needed
 
     repeated = ""
     try:
-        if data[:1] == b"{":  # most are JSON, which is read quickly, and seldom has to be read again
+        if data[:1] == b"{":  # most are JSON, which decodes faster
             config: Any = decode_yaml(data)
             strictly = repeats_keys(data, config)
         else:

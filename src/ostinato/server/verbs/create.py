@@ -46,7 +46,7 @@ async def create_object(
 ) -> Response:
     """Create an object whose body is decoded and defaulted.
 
-    `tracked`: its managedFields say already what the client owns (an apply).
+    `tracked`: its managedFields already include this write (an apply).
     """
     obj["metadata"].pop("selfLink", None)
     write.fit_namespace(context, obj)

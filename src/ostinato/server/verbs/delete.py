@@ -1,8 +1,8 @@
 """delete: remove an object, immediately or after its grace period and finalizers.
 
-- A kind with graceful deletion is first marked with the time at which it goes; who runs it takes it away then.
-- Finalizers hold an object, too; the propagation policy is told to the garbage collector by one.
-- A second delete can shorten the grace period, nothing else.
+- Graceful deletion: the first delete sets deletionTimestamp; the kubelet removes the Pod later.
+- Finalizers block removal; a propagation policy is represented as a finalizer of the garbage collector.
+- A further delete can only shorten the grace period.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ async def delete_collection(context: Context) -> Response:
 
 
 async def read_options(request: Request) -> DeleteOptions:
-    """DeleteOptions from the body, else from the query."""
+    """DeleteOptions from the body, or else from the query."""
     data = await request.read()
     if not data:
         return delete_options(request, None)
@@ -227,7 +227,7 @@ def _check_preconditions(resource: Resource, obj: Json, options: DeleteOptions, 
 def _finalizers_of(meta: Json, options: DeleteOptions, strategy: Strategy, *, phased: bool = False) -> list[str]:
     """The finalizers after applying the propagation policy.
 
-    What the client says counts first, then what the object has, then what is usual for its kind.
+    Precedence: the request's policy, the object's finalizers, the default of the kind.
     """
     present: list[str] = meta.get("finalizers", [])
     if not strategy.garbage_collected:
@@ -258,7 +258,7 @@ def _set_deletion(meta: Json, moment: datetime, grace: int) -> None:
 
 
 def _mark(meta: Json, now: datetime) -> None:
-    """Mark an object that is removed with its last finalizer."""
+    """Set deletionTimestamp and a grace period of 0: the object is removed with its last finalizer."""
     if not meta.get("deletionTimestamp") and meta.get("generation"):
         meta["generation"] += 1
     before = meta.get("deletionTimestamp")

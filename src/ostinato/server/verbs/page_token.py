@@ -1,6 +1,6 @@
-"""Continue tokens: the key at which the next page of a list begins, and the resourceVersion of the list.
+"""Continue tokens: the last key of a page, and the resourceVersion of the list.
 
-A token is JSON in base64. Clients must not look into it, but they may send anything.
+A token is JSON in base64. It is opaque to clients, but must be validated.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class PageToken(msgspec.Struct, frozen=True):
-    version: int  # -1: whatever is there by then
-    after: str  # the last key of the page before, below the scope of the list
+    version: int  # -1: the current resourceVersion
+    after: str  # the last key of the previous page, relative to the scope of the list
 
     def encode(self) -> str:
         token = {"v": _VERSION, "rv": self.version, "start": self.after}
@@ -30,7 +30,7 @@ class PageToken(msgspec.Struct, frozen=True):
 
     @classmethod
     def decode(cls, text: str) -> PageToken:
-        """BadRequest if it is none."""
+        """Decode a token; BadRequest if it is invalid."""
         found = _fields(text)
         api_version, version, start = found.get("v", ""), found.get("rv", 0), found.get("start", "")
         if api_version != _VERSION:

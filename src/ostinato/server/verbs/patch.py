@@ -1,7 +1,7 @@
-"""patch: JSON patch, JSON merge patch and strategic merge patch.
+"""patch: JSON patch, JSON merge patch and strategic merge patch. Server-side apply is in `apply`.
 
-A patch is read when it first meets its object, so that one for an object that is not there is told just that; and
-applied anew to each version that it meets, until it is stored. The fourth kind of patch is `apply`.
+A patch is decoded when its object has been found, so that a missing object is reported first. After a conflict it is
+applied again to the newest state.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ async def patch(context: Context) -> Response:
 
 
 def patch_kind(content_type: str, resource: Resource) -> str:
-    """The kind of a patch by its content type; UnsupportedMediaType if the resource takes none such."""
+    """The kind of a patch by its content type; UnsupportedMediaType if the resource does not support it."""
     known = _CUSTOM if resource.custom else _BUILTIN
-    if not resource.custom:  # the router looks first
+    if not resource.custom:  # the router checks first
         named = {part.partition(";")[0].strip(" ") for part in content_type.split(",")}
         if named.isdisjoint(known):
             message = "415: Unsupported Media Type"
@@ -86,7 +86,7 @@ def patch_kind(content_type: str, resource: Resource) -> str:
 
 
 def check_patch_options(kind: str, options: WriteOptions) -> None:
-    """Refuse options that do not go with a kind of patch."""
+    """Reject options that a kind of patch does not support."""
     if kind == APPLY_PATCH:
         if options.field_manager:
             return
@@ -99,7 +99,7 @@ def check_patch_options(kind: str, options: WriteOptions) -> None:
 
 
 class PatchChange:
-    """A patch, read once, applied to each version that it meets."""
+    """A patch, decoded once, applied to the newest state of its object."""
 
     def __init__(self, context: Context, kind: str, data: bytes, options: WriteOptions) -> None:
         self._context = context
@@ -107,7 +107,7 @@ class PatchChange:
         self._data = data
         self._validation = options.field_validation
         self._patch: Any = None
-        self._problems: list[str] | None = None  # what strict decoding has to say of the patch; None: not read yet
+        self._problems: list[str] | None = None  # problems of strict decoding; None: not decoded yet
 
     def __call__(self, old: Json) -> Json:
         context, resource = self._context, self._context.resource
@@ -125,7 +125,7 @@ class PatchChange:
         return obj
 
     def _decoded(self) -> Any:
-        """The patch as a value. Lenient decoding has words of its own."""
+        """Decode the patch. Lenient decoding has its own error messages."""
         lenient = self._validation == "Ignore"
         try:
             value = decode_json(self._data)
@@ -137,7 +137,7 @@ class PatchChange:
             if not lenient:
                 raise
             text = str(error).removeprefix("error decoding patch: ")
-            if "Go struct field" in text:  # found only when it comes to this operation
+            if "Go struct field" in text:  # reported when this operation is applied
                 raise InapplicablePatch(text) from error
             text = text.replace("[]handlers.jsonPatchOp", "jsonpatch.Patch")
             raise BadRequest.of(text.replace("handlers.jsonPatchOp", "jsonpatch.Operation")) from error
@@ -170,10 +170,10 @@ class PatchChange:
         return strategic_merge(old, self._patch, self._context.resource.schema)
 
     def _shaped(self, new: Any, old: Json) -> Json:
-        """The result as an object of its kind; Invalid if it is none."""
+        """The result decoded as an object of its kind; Invalid if that fails."""
         resource = self._context.resource
         try:
-            if self._kind != STRATEGIC_PATCH:  # which cannot change what an object is
+            if self._kind != STRATEGIC_PATCH:  # a strategic merge patch cannot change the kind
                 _check_kind(new, self._context)
             obj, unknown = body.typed(resource, new, old)
             self._context.request.sent = new
@@ -195,7 +195,7 @@ class PatchChange:
 
 
 def _operation_problems(data: bytes, operations: list[Json]) -> list[str]:
-    """The fields that operations do not have, and those that they give twice, as they are written."""
+    """Unknown and duplicate fields of operations."""
     if not repeats_keys(data, operations) and all(operation.keys() <= _OPERATION for operation in operations):
         return []
     found: list[str] = []
@@ -214,11 +214,11 @@ def _operation_problems(data: bytes, operations: list[Json]) -> list[str]:
 
 
 class _OtherKind(Exception):  # noqa: N818
-    """The result says that it is of another kind than its path."""
+    """The result has another kind than the path."""
 
 
 def _check_kind(new: Json, context: Context) -> None:
-    """A result is read as what it says it is, and then it must be what its path expects."""
+    """Check the kind of the result: it is decoded as the kind that it names, which must be that of the path."""
     if body.is_of_kind(new, context.resource):
         return
     kind, api_version = new.get("kind"), new.get("apiVersion")
@@ -250,7 +250,7 @@ def _check_custom_kind(new: Json, context: Context) -> None:
 def _check_builtin_kind(new: Json, context: Context) -> None:
     expected = context.resource.gvk
     kind, api_version = new.get("kind") or expected.kind, new.get("apiVersion")
-    if not api_version:  # nothing of it is understood, not even its name
+    if not api_version:  # nothing else is decoded, not even the name
         write.check_name(context, {"metadata": {}})
     given = _parsed(api_version or "", kind)
     if given == expected:
@@ -271,7 +271,7 @@ def _parsed(api_version: str, kind: str) -> GroupVersionKind:
 
 
 def _json(value: Any) -> str:
-    """A result as it is quoted in errors."""
+    """A result as errors quote it."""
     return msgspec.json.encode(value, order="sorted").decode()
 
 

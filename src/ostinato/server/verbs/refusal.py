@@ -1,7 +1,7 @@
-"""Validation errors with the values as the client sent them.
+"""Validation errors with the values that the client sent.
 
-Empty lists and maps are dropped when a body is read, for they mean the same as none and are not stored; but messages of
-a kube-apiserver show them. So an object that is refused is looked at again with them in their places.
+Decoding drops empty lists and maps, which are not stored; kube-apiserver's messages show them. An invalid object is
+therefore validated again with its empty lists and maps restored.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _restore(obj: Any, sent: Any) -> bool:
         below = [
             _restore(obj[key], value)
             for key, value in sent.items()
-            if key in obj and obj[key] is not value and key != "managedFields"  # whose parts many objects share
+            if key in obj and obj[key] is not value and key != "managedFields"  # shared among objects
         ]
         return bool(empty) or any(below)
     if isinstance(sent, list) and isinstance(obj, list) and len(sent) == len(obj):

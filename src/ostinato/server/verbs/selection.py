@@ -55,7 +55,7 @@ class Selection:
 
 
 def _of_name(selector: fields.Selector, name: str) -> fields.Selector:
-    """The selector, narrowed to the object that the path names, if it names one: old paths of watches do."""
+    """The field selector, narrowed to the object that the path names: deprecated watch paths name one."""
     if not name:
         return selector
     if selector.empty:
@@ -66,7 +66,7 @@ def _of_name(selector: fields.Selector, name: str) -> fields.Selector:
 
 
 def _known(resource: Resource, selector: fields.Selector) -> fields.Selector:
-    """The selector in the names that entries use; BadRequest for fields that the kind cannot be selected by."""
+    """The selector with the field names of entries; BadRequest for fields that are not selectable."""
     if selector.empty:
         return selector
     aliases = resource.strategy.field_aliases

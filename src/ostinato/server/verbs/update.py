@@ -98,7 +98,7 @@ async def change_object(
 async def change_stored(context: Context, change: Change, options: WriteOptions, *, tracked: bool = False) -> bytes:
     """Apply a change to the newest state and store it, retrying on conflict; return the stored data.
 
-    `tracked`: the managedFields of what `change` gives say already what the client owns (an apply).
+    `tracked`: the managedFields of the changed object already include this write (an apply).
     """
     resource = context.resource
     while True:
@@ -134,7 +134,7 @@ def _changed(
 async def _converted_change(
     context: Context, change: Change, old: Json, options: WriteOptions, *, tracked: bool
 ) -> Json:
-    """The new object of an old one, where who owns its fields may speak of versions that a webhook has to tell."""
+    """The changed object, if its managedFields refer to versions that the conversion webhook has to convert."""
     conversion = context.resource.conversion
     assert conversion is not None
     new = await conversion.resolve(lambda: change(old))

@@ -1,12 +1,12 @@
 """watch: the changes of a selection from a resourceVersion on.
 
-- Events come in the order of the store, each once. An object that comes to match is ADDED, one that ceases to is
-  DELETED, as it was before.
-- A watch from no version, or from "0", begins with what is there. One from a version begins after it, also if that
-  version is yet to come; if it is too long ago, the watch ends with an error event that says so.
-- Bookmarks, for those who ask for them, say up to where all has been told: after the first events, once a minute, and
-  shortly before the watch ends.
-- A watch ends when its time is up, when its client cannot keep up, and when what it watches ceases to exist.
+- Events are in the order of the store, each once. An object that begins to match is ADDED, one that ceases to match is
+  DELETED, with its last matching state.
+- Without a resourceVersion, or from "0", the watch begins with the current state. From a resourceVersion it begins with
+  the next event, even if that resourceVersion is in the future; if it is compacted, the watch ends with an error event.
+- Bookmarks, on request, have the resourceVersion up to which all events were sent: after the initial events, once a
+  minute, and shortly before the watch ends.
+- A watch ends with its timeout, when its client is too slow, and when its resource is removed.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ class _First(NamedTuple):
 
 
 def _kind_of(event: Event) -> str:
-    """What an event is to a watch that selects everything in its scope."""
+    """The event type for a watch without selectors."""
     if event.entry is None:
         return "DELETED"
     return "ADDED" if event.previous is None else "MODIFIED"

@@ -1,6 +1,6 @@
 """Watch events in the negotiated form.
 
-What several watchers asked for in one form is encoded once and kept with the event.
+An encoding that several watchers request is cached in the event.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from ostinato.server.resources.strategy import Json
 from ostinato.server.store.index import Event
 
 _KINDS = ("ADDED", "MODIFIED", "DELETED")
-_LAST_STATE = "last state"  # the key of what an event takes away, among the event's encodings
+_LAST_STATE = "last state"  # key of the last state, among the event's encodings
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 class NotAList(Exception):  # noqa: N818
-    """A client asked for lists, and an event shows no list: its watch ends."""
+    """A client requested PartialObjectMetadataList, and an event has no list: its watch ends."""
 
 
 class WatchWriter:
-    """Writes the events of one watch, as lines of JSON or as frames of protobuf."""
+    """Encodes the events of one watch, as lines of JSON or as protobuf frames."""
 
     def __init__(self, resource: Resource, form: Form) -> None:
         self._resource = resource
         self._form = form
-        self._columns = form.convert == "Table"  # still to be sent: only the first event has them
+        self._columns = form.convert == "Table"  # only the first event has the columns
         self._keys = self._encoding_keys()
 
     def _encoding_keys(self) -> dict[str, str]:
-        """By kind of event, the name of its encoding. Two watches that write the same bytes have the same names."""
+        """By event type, the key of its encoding. Two watches that write the same bytes have the same keys."""
         form, gvk = self._form, self._resource.gvk
         shown = f"{form.convert}.{form.version} {form.include} {self._columns}" if form.convert else ""
         return {kind: f"{kind} {gvk.api_version} {gvk.kind} {form.media} {shown}" for kind in _KINDS}
 
     def event(self, kind: str, event: Event) -> bytes:
-        """An event as this watch sees it."""
+        """Encode an event of this watch."""
         key = self._keys[kind]
         found = event.encoded.get(key)
         if found is None:
@@ -50,11 +50,11 @@ class WatchWriter:
         return found
 
     def added(self, data: bytes) -> bytes:
-        """An object that is there already when the watch begins."""
+        """Encode the ADDED event of an object that exists when the watch begins."""
         return self._framed("ADDED", self._body(data))
 
     def bookmark(self, version: int, *, initial: bool = False) -> bytes:
-        """The version up to which all has been told; `initial`: what was there at the beginning has been."""
+        """Encode a bookmark: all events up to the resourceVersion were sent. `initial`: it ends the initial events."""
         metadata: Json = {"resourceVersion": str(version)}
         if initial:
             metadata["annotations"] = {_INITIAL_EVENTS_END: "true"}
@@ -69,17 +69,17 @@ class WatchWriter:
 
     def _bookmark_table(self, metadata: Json, *, initial: bool) -> bytes:
         form = self._form
-        if initial and form.include == "None":  # the mark must show, whatever the client does without
+        if initial and form.include == "None":  # the annotation must be included, whatever the client omits
             form = msgspec.structs.replace(form, include="Metadata")
         stored = self._resource.stored(_empty(self._resource, metadata))
         return self._body(msgspec.json.encode(stored), form)
 
     def error(self, error: APIError) -> bytes:
-        """Why the watch ends."""
+        """Encode the ERROR event that ends a watch."""
         return self._framed("ERROR", self._encoded(error.to_dict()))
 
     def _body(self, data: bytes, form: Form | None = None) -> bytes:
-        """An object as it is stored, in the form that was asked for."""
+        """A stored object in the negotiated form."""
         form = form or self._form
         if form.convert == "Table":
             table = new_table(self._resource, form, columns=self._columns)
@@ -126,7 +126,7 @@ def _shown(kind: str, event: Event) -> bytes:
 
 
 def _last_state(event: Event) -> bytes:
-    """The object as it was before an event that takes it out of a watch, with the version of the event."""
+    """The object before an event that removes it from a watch, with the event's resourceVersion."""
     found = event.encoded.get(_LAST_STATE)
     if found is None:
         assert event.previous is not None
@@ -136,7 +136,7 @@ def _last_state(event: Event) -> bytes:
     return found
 
 
-# What an empty object of these kinds shows beyond the zero values of its fields.
+# Required fields of an empty object of these kinds, beyond zero values.
 _NOT_EMPTY: dict[tuple[str, str], Json] = {
     ("apps", "ControllerRevision"): {"data": None},
     ("apps", "DaemonSet"): {"metadata": {"annotations": {"deprecated.daemonset.template.generation": "0"}}},
@@ -147,7 +147,7 @@ _NOT_EMPTY: dict[tuple[str, str], Json] = {
 
 
 def _empty(resource: Resource, metadata: Json) -> Json:
-    """The object without content that a bookmark of a kind is."""
+    """The empty object of a bookmark."""
     obj: Json = {"kind": resource.gvk.kind, "apiVersion": resource.gvk.api_version}
     if not resource.custom:
         obj.update(resource.read({})[0])

@@ -23,7 +23,7 @@ from ostinato.world import Clock
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 _encode = msgspec.json.Encoder().encode
-_PRINTABLE = frozenset({"L", "M", "N", "P", "S"})  # classes of characters, as Go has them
+_PRINTABLE = frozenset({"L", "M", "N", "P", "S"})  # Unicode categories that Go's unicode.IsPrint accepts
 
 
 def now(clock: Clock) -> str:
@@ -72,7 +72,7 @@ def fit_namespace(context: Context, obj: Json) -> None:
 
 
 def check_name(context: Context, obj: Json) -> None:
-    """An object that is written to a path has the name of the path."""
+    """Check that an object has the name of the path."""
     name, wanted = obj["metadata"].get("name", ""), context.route.name
     if not name:
         raise BadRequest.of(f"the name of the object ({wanted} based on URL) was undeterminable: name must be provided")
@@ -81,10 +81,10 @@ def check_name(context: Context, obj: Json) -> None:
 
 
 def fit_path(context: Context, obj: Json) -> None:
-    """An object is where its path says, whatever admission has made of its metadata.
+    """Restore name and namespace of the path, in case admission changed them.
 
-    A POST to a custom resource may have a name in its path, which says nothing about the object: as in kube-apiserver,
-    whoever may create one object of a resource may create any in that namespace.
+    A POST to a custom resource may have a name in its path, which does not apply to the object: as in kube-apiserver,
+    the permission to create one object of a resource is the permission to create any in that namespace.
     """
     fit_namespace(context, obj)
     if context.route.name and context.route.verb != "create":
@@ -92,7 +92,7 @@ def fit_path(context: Context, obj: Json) -> None:
 
 
 def drop_repeated_owners(request: Request, obj: Json, when: str = "") -> None:
-    """Keep the first of owner references that are the same, and say so. `when` tells where the others came from."""
+    """Drop duplicate owner references, with a warning. `when` is the origin of the duplicates, for the message."""
     references = obj["metadata"].get("ownerReferences")
     if not references or len(references) == 1:
         return
@@ -122,9 +122,9 @@ def new_entry(resource: Resource, obj: Json) -> Entry:
 
 
 def put(context: Context, obj: Json, expected: Entry | None) -> Awaitable[Entry]:
-    """Store an object; store.Conflict if it has changed meanwhile.
+    """Store an object; store.Conflict on a concurrent change.
 
-    It is stored where the request was authorized to write, whatever admission has made of its metadata.
+    Its key is that of the authorized route, whatever admission made of its metadata.
     """
     fit_path(context, obj)
     return put_object(context.index, context.resource, obj, expected)
@@ -183,7 +183,7 @@ _METADATA = (
 
 
 def _ordered(resource: Resource, obj: Json) -> Json:
-    """An object as it is stored, its metadata in the order in which it is shown: custom resources sort theirs."""
+    """An object in storage order: metadata first; custom resources sort theirs."""
     body = resource.stored(obj)
     metadata = body["metadata"]
     order = sorted(metadata) if resource.custom else [name for name in _METADATA if name in metadata]

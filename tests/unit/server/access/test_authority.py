@@ -84,7 +84,7 @@ def test_a_certificate_is_made_anew_when_it_no_longer_serves(tmp_path: Path, why
 def test_a_key_that_others_can_read_is_refused(tmp_path: Path) -> None:
     Authority(world(), tmp_path)
     (tmp_path / "ca.key").chmod(0o644)
-    with pytest.raises(StateError, match=r"ca.key can be read by others \(mode 0644\): chmod 600 it"):
+    with pytest.raises(StateError, match=r"ca.key can be read by others \(mode 0644\); chmod 600 it"):
         Authority(world(), tmp_path).server("apiserver", HOSTS)
 
 
@@ -190,7 +190,7 @@ def test_a_state_directory_of_ours_that_others_can_read_is_closed_to_them(
     StateDirectory(tmp_path).release()
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
     assert {stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()} == {0o600}
-    assert "state directory was open to others; closed" in caplog.text
+    assert "state directory was accessible to others, restricted" in caplog.text
 
 
 @pytest.mark.parametrize(("mode", "ours"), [(0o755, False), (0o1777, False), (0o777, True), (0o770, True)])
@@ -207,7 +207,7 @@ def test_a_directory_of_others_is_no_state_directory(tmp_path: Path, mode: int, 
 def test_what_belongs_to_another_user_is_refused(tmp_path: Path) -> None:
     Authority(world(), tmp_path)
     for name, message in (
-        ("", "the state directory .* belongs to the user with id 4242"),
+        ("", "the state directory .* is owned by uid 4242"),
         ("ca.crt", "ca.crt belongs"),
     ):
         os.chown(tmp_path / name, 4242, 4242)
@@ -215,7 +215,7 @@ def test_what_belongs_to_another_user_is_refused(tmp_path: Path) -> None:
             StateDirectory(tmp_path)
         os.chown(tmp_path / name, 0, 0)
     os.chown(tmp_path / "ca.key", 4242, 4242)
-    with pytest.raises(StateError, match=r"ca.key belongs to the user with id 4242: remove it, or change its owner"):
+    with pytest.raises(StateError, match=r"ca.key is owned by uid 4242; remove it, or change its owner"):
         Authority(world(), tmp_path).server("apiserver", HOSTS)
 
 
@@ -225,7 +225,7 @@ def test_a_key_that_is_a_symbolic_link_is_refused(tmp_path: Path) -> None:
     key = tmp_path / "state" / "ca.key"
     key.rename(tmp_path / "elsewhere.key")
     key.symlink_to(tmp_path / "elsewhere.key")
-    with pytest.raises(StateError, match=r"ca.key is a symbolic link: put the key itself there, or remove it"):
+    with pytest.raises(StateError, match=r"ca.key is a symbolic link; replace it with the key file, or remove it"):
         Authority(world(), tmp_path / "state").server("apiserver", HOSTS)
 
 
@@ -260,7 +260,7 @@ def test_the_state_directory_is_made_for_its_owner_alone(tmp_path: Path) -> None
 
 def test_one_server_at_a_time_uses_a_state_directory(tmp_path: Path) -> None:
     state = StateDirectory(tmp_path)
-    with pytest.raises(StateError, match=r"is in use by process [0-9]+; choose another with --state"):
+    with pytest.raises(StateError, match=r"is in use by process [0-9]+; choose another directory with --state"):
         StateDirectory(tmp_path)
     state.release()
     StateDirectory(tmp_path).release()

@@ -139,7 +139,7 @@ def test_a_request_that_takes_too_long_times_out() -> None:
     async def main() -> None:
         for transport, timeout in ((_transport(world, slow), 5.0), (_transport(world, slow, timeout=5.0), None)):
             begun = world.clock.monotonic()
-            with pytest.raises(RequestTimedOut, match="GET in-process/api/v1/namespaces/default: timed out: no answer"):
+            with pytest.raises(RequestTimedOut, match="GET in-process/api/v1/namespaces/default: timed out: no response"):
                 await transport.request(GET._replace(timeout=timeout))
             assert world.clock.monotonic() - begun == pytest.approx(5)
         stream = await _transport(world, slow, timeout=5.0).request(GET._replace(stream=True))
@@ -286,7 +286,7 @@ def test_closing_the_transport_ends_what_is_open_and_refuses_more() -> None:
 def test_a_websocket_is_refused_with_what_the_server_says() -> None:
     async def play(_: Simulation, server: Server) -> None:
         asked = Asked("GET", "/api/v1/namespaces/default/pods/nope/exec", [("command", "x")])
-        with pytest.raises(UpgradeRefused, match="answered 404 instead of opening a WebSocket") as caught:
+        with pytest.raises(UpgradeRefused, match="WebSocket not opened: the server returned 404") as caught:
             await InProcessTransport(server).websocket(asked, ["v5.channel.k8s.io"])
         assert caught.value.status == 404
         assert b"not found" in caught.value.body

@@ -1,4 +1,4 @@
-"""OpenAPI: the schemas and operations of what is served, as documents in version 2 and version 3."""
+"""OpenAPI: schemas and operations of the served resources, as OpenAPI v2 and v3 documents."""
 
 from ostinato.server.publish.openapi.answers import OpenAPIAnswers
 

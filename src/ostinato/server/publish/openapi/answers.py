@@ -1,4 +1,4 @@
-"""The requests below /openapi: which document, in which form, and for how long a client may keep it."""
+"""Handler of /openapi: selects the document, its media type, and how long a client may cache it."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ _V3 = "/openapi/v3/"
 _JSON = ("application/json", "application/*", "*/*")
 _PROTOBUF = (
     gnostic.CONTENT_TYPE,
-    gnostic.CONTENT_TYPE.replace(".v1.0", "@v1.0"),  # the name by which clients ask for it, not a valid media type
+    gnostic.CONTENT_TYPE.replace(".v1.0", "@v1.0"),  # the name that clients send; it is not a valid media type
 )
 _VARY = ("Vary", "Accept")
-_LONG = timedelta(days=365)  # for which a document under its hash may be kept
+_LONG = timedelta(days=365)  # how long a client may cache a document whose URL contains its hash
 
 
 class OpenAPIAnswers:
-    """Answers for OpenAPI; nothing is made before it is asked for."""
+    """Responses below /openapi. Documents are built on first use."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._discovery: Discovery | None = None  # not taken up yet
+        self._discovery: Discovery | None = None  # not read yet
         self._published: OpenAPI | None = None
 
     def changed(self, discovery: Discovery) -> None:
         self._discovery = discovery
 
     def answer(self, path: str, request: Request) -> Response | None:
-        """The answer for a path below /openapi; None if there is no such page."""
+        """The response for a path below /openapi; None if there is no such page."""
         if path == "/openapi/v2":
             return self._v2(request)
         if path == "/openapi/v3":
@@ -76,13 +76,13 @@ class OpenAPIAnswers:
 
 
 def _moved(name: str, document: Document) -> Response:
-    """The client knows an older document: where the present one is."""
+    """Redirect a client that has the hash of an older document to the current one."""
     location = f"{_V3}{name}?hash={document.tag}"
     return Response(301, b"", document.content_type, (("Location", location), ("ETag", f'"{document.tag}"'), _VARY))
 
 
 def _first(request: Request, known: tuple[str, ...]) -> str | None:
-    """The first media type of an Accept header that is known; None if there is none."""
+    """The first media type of an Accept header that is supported; None if there is none."""
     accept = request.headers.get("accept", "")
     if not accept:
         return "*/*"

@@ -1,7 +1,7 @@
-"""The published schemas of custom resources: what their definition says, in the terms of OpenAPI 2 or 3.
+"""Published schemas of custom resources, converted to OpenAPI v2 or v3.
 
-Version 3 tells the schema as it was written. Version 2 has fewer words and its readers (kubectl among them) fewer
-still, so that it says less: no junctors, no types that may be null, nothing below what keeps unknown fields.
+Version 3 publishes the schema as it is defined. Version 2 supports less, and its clients (kubectl among them) less
+still: it omits junctors, nullable types, and everything below a node that preserves unknown fields.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOT_IN_V2 = ("allOf", "anyOf", "default", "not", "nullable", "oneOf")
 
 
 def definition_name(gvk: GroupVersionKind) -> str:
-    """The name of the definition of a custom kind: its group backwards, its version, its kind."""
+    """The name of the definition of a custom kind: reversed group, version, kind."""
     return ".".join((*reversed(gvk.group.split(".")), gvk.version, gvk.kind))
 
 
@@ -74,7 +74,7 @@ def _type_and_metadata(prefix: str) -> Json:
 
 
 def _embed(schema: Json, prefix: str) -> None:
-    """Say of an embedded resource what every object has."""
+    """Add the fields that every object has to the schema of an embedded resource."""
     schema["properties"] = {**schema.get("properties", {}), **_type_and_metadata(prefix)}
     required = schema.get("required", [])
     schema["required"] = [*required, *(name for name in ("kind", "apiVersion") if name not in required)]
@@ -92,7 +92,7 @@ def _v3(raw: Mapping[str, Any]) -> Json:
 
 def _v2(raw: Mapping[str, Any]) -> Json:
     schema = {key: value for key, value in raw.items() if key not in _NOT_IN_V2}
-    # Readers of version 2 trip over items and properties of what has no type, and over lists without items.
+    # Clients of version 2 fail on items and properties without a type, and on arrays without items.
     if raw.get("nullable") or raw.get(_PRESERVE):
         schema.pop("items", None)
         schema.pop("properties", None)
@@ -121,7 +121,7 @@ def _drop_nullable_from_required(schema: Json) -> None:
 
 
 def _below(schema: Json, convert: Any) -> None:
-    """Convert the schemas of fields, of items and of values."""
+    """Convert the schemas of properties, items and additional properties."""
     if schema.get("properties"):
         schema["properties"] = {name: convert(node) for name, node in schema["properties"].items()}
     for key in ("items", "additionalProperties"):

@@ -1,6 +1,6 @@
-"""The definitions of the built-in kinds, in the terms of OpenAPI 2 and 3, each converted and encoded once.
+"""Definitions of the built-in kinds for OpenAPI v2 and v3, each converted and encoded once.
 
-Kubernetes' own documents describe every field at length; these carry no prose.
+Unlike kube-apiserver's documents, these have no descriptions.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ostinato.server.publish.openapi.custom import V2, V3
 
 Json = dict[str, Any]
 
-# Two kinds of values are text or number; version 2 has no word for that.
+# IntOrString and Quantity are a string or a number; version 2 cannot express that.
 _V3_VALUES: dict[str, Json] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": {"oneOf": [{"type": "string"}, {"type": "number"}]},
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {
@@ -43,7 +43,7 @@ class Definitions:
 
     @cached_property
     def v2(self) -> dict[str, Json]:
-        """All of them, for version 2."""
+        """All definitions, for version 2."""
         return {name: _v2(raw) for name, raw in self._raw.items()}
 
     @cached_property
@@ -51,7 +51,7 @@ class Definitions:
         return gnostic.encode_definitions(self.v2)
 
     def v3(self, names: Iterable[str]) -> dict[str, msgspec.Raw]:
-        """Those named and all that they refer to, for version 3, encoded."""
+        """The named definitions and all that they refer to, for version 3, encoded."""
         found: set[str] = set()
         ahead = [name for name in names if name in self._raw]
         while ahead:
@@ -97,7 +97,7 @@ def _v3(raw: Mapping[str, Any]) -> Json:
         target = {"$ref": V3 + ref.removeprefix(V2)}
         if not schema:
             return target
-        schema["allOf"] = [target]  # version 3 ignores what stands beside a reference
+        schema["allOf"] = [target]  # version 3 ignores siblings of a $ref
     return schema
 
 

@@ -1,7 +1,7 @@
-"""OpenAPI 2 in protobuf, as the messages of gnostic have it: the form in which older kubectl reads schemas.
+"""OpenAPI v2 in protobuf (gnostic's messages), which older versions of kubectl request.
 
-A table a message says which key of the JSON document goes to which field, and how it is written. Values that have no
-message of their own (extensions, defaults, enums) travel as YAML, of which JSON is a part.
+Each message is a table from the keys of the JSON document to field numbers and writers. Values without a message of
+their own (extensions, defaults, enums) are embedded as YAML, of which JSON is a subset.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ Table = Mapping[str, tuple[int, Writer]]
 
 
 def document(swagger: Json, paths: bytes, definitions: bytes) -> bytes:
-    """A whole document. Its paths and definitions are given encoded: they are the most of it, and most of them stay."""
+    """Encode a document. Paths and definitions are already encoded: they are most of it, and most of them do not
+    change.
+    """
     out = bytearray()
     _text(out, 1, swagger["swagger"])
     _bytes(out, 2, _message(_INFO, 0, swagger["info"]))
@@ -35,16 +37,16 @@ def document(swagger: Json, paths: bytes, definitions: bytes) -> bytes:
 
 
 def encode_paths(paths: Json) -> bytes:
-    """Paths, as a part of all paths of a document: parts are joined by writing one after the other."""
+    """Encode paths as a part of all paths of a document; parts are concatenated."""
     return _entries(2, paths, _path_item)
 
 
 def encode_definitions(definitions: Json) -> bytes:
-    """Definitions, as a part of all definitions of a document."""
+    """Encode definitions as a part of all definitions of a document; parts are concatenated."""
     return _entries(1, definitions, _schema)
 
 
-# How one field is written.
+# Field writers.
 
 
 def _bytes(out: bytearray, number: int, value: bytes) -> None:
@@ -87,7 +89,7 @@ def _anys(out: bytearray, number: int, values: Iterable[Any]) -> None:
 
 
 def _in(*numbers: int, message: Callable[[Any], bytes]) -> Writer:
-    """Writes a message wrapped in others, whose only field each has the number given."""
+    """Write a message wrapped in others, each with a single field of the given number."""
 
     def write(out: bytearray, number: int, value: Any) -> None:
         data = message(value)
@@ -101,7 +103,7 @@ def _in(*numbers: int, message: Callable[[Any], bytes]) -> Writer:
 
 
 def _entries(number: int, entries: Json, message: Callable[[Any], bytes]) -> bytes:
-    """A map, as a list of names with values."""
+    """Write a map as a list of named values."""
     out = bytearray()
     for name, value in entries.items():
         entry = bytearray()
@@ -112,7 +114,7 @@ def _entries(number: int, entries: Json, message: Callable[[Any], bytes]) -> byt
 
 
 def _named(out: bytearray, number: int, entries: Json, message: Callable[[Any], bytes]) -> None:
-    """A message that is nothing but a map."""
+    """A message that consists of a map."""
     _bytes(out, number, _entries(1, entries, message))
 
 
@@ -139,7 +141,7 @@ def _extension(out: bytearray, number: int, named: tuple[str, Any]) -> None:
     _bytes(out, number, bytes(entry))
 
 
-# The messages.
+# Messages.
 
 
 def _schema(value: Json) -> bytes:
@@ -219,7 +221,7 @@ _PATH: Table = {
     "type": (5, _text),
     "uniqueItems": (19, _boolean),
 }
-# A parameter, in the wrappers of its place: parameter, body or not, query or path.
+# A parameter, in the wrappers of its location: parameter, body or not, query or path.
 _PLACES: dict[str, Writer] = {
     "body": _in(1, 1, message=lambda value: _message(_BODY, 6, value)),
     "query": _in(1, 2, 3, message=lambda value: _message(_QUERY, 23, value)),

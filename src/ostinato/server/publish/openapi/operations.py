@@ -1,7 +1,7 @@
-"""Operations: what can be done below each path of a group and version, before it is written as OpenAPI 2 or 3.
+"""Operations of each path of a group and version, independent of the OpenAPI version.
 
-kubectl looks here for the PATCH operation of a kind: its query parameters say whether the server checks fields itself
-and whether it knows dry runs.
+kubectl reads the PATCH operation of a kind: its query parameters show whether the server supports field validation and
+dry run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ostinato.server.resources.resource import Resource, Subresource
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 STATUS = _META + "Status"
-TEXT = ""  # in the place of a definition: the answer is text
+TEXT = ""  # in place of a definition: the response is text
 
 BUILTIN = (JSON, YAML, PROTOBUF)
 _CUSTOM = (JSON, YAML)
@@ -44,7 +44,7 @@ _DELETE = (
 )
 _DELETE_MANY = tuple(sorted({*_DELETE, *_LIST} - {"allowWatchBookmarks", "watch"}))
 
-# What the subresources that connect to a node or to a container ask for.
+# Query parameters of the connect subresources.
 _STREAMED = ("container", "stderr", "stdin", "stdout", "tty")
 _CONNECTED = {
     "attach": _STREAMED,
@@ -64,7 +64,7 @@ _CONNECTED = {
     "proxy": ("path",),
 }
 
-# The types of the parameters that are no strings.
+# Types of the parameters that are not strings.
 _INTEGERS = ("gracePeriodSeconds", "limit", "limitBytes", "ports", "sinceSeconds", "tailLines", "timeoutSeconds")
 _BOOLEANS = (
     *("allowWatchBookmarks", "follow", "force", "ignoreStoreReadErrorWithClusterBreakingPotential"),
@@ -83,31 +83,31 @@ _CUSTOM_PATCHES = (_PATCHES[0], _PATCHES[1], _PATCHES[3])
 _STREAMS = ("application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch")
 _METHODS = {"get": "get", "create": "post", "update": "put", "patch": "patch", "delete": "delete"}
 
-Namer = Callable[[GroupVersionKind], str]  # the name of a kind's definition, "" if it has none
+Namer = Callable[[GroupVersionKind], str]  # returns the name of a kind's definition, "" if it has none
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """What one method does at one path."""
+    """One method of one path."""
 
     method: str
     identifier: str
-    answers: tuple[tuple[str, str], ...]  # code and definition; TEXT stands for text
+    answers: tuple[tuple[str, str], ...]  # status code and definition; TEXT for text
     produces: tuple[str, ...]
     action: str = ""
     kind: GroupVersionKind | None = None
-    parameters: tuple[str, ...] = ()  # of the query
-    body: str = ""  # the definition of the body, "" if there is none
+    parameters: tuple[str, ...] = ()  # query parameters
+    body: str = ""  # the definition of the body, "" without a body
     body_required: bool = True
     consumes: tuple[str, ...] = ("*/*",)
 
 
 class Path(msgspec.Struct, frozen=True):
-    """One path and what can be done there. What stands in braces in it is a parameter."""
+    """One path and its operations. Segments in braces are parameters."""
 
     path: str
     tag: str
     operations: tuple[Operation, ...]
-    pretty: bool = True  # the answer is indented if asked
+    pretty: bool = True  # the response is indented on request
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -115,7 +115,7 @@ class Path(msgspec.Struct, frozen=True):
 
 
 def camel(group: str) -> str:
-    """A group as operations name it: rbac.authorization.k8s.io is RbacAuthorization, the core is Core."""
+    """A group in operation ids: rbac.authorization.k8s.io is RbacAuthorization, the core group is Core."""
     parts = (group.removesuffix(".k8s.io") or "core").replace("-", ".").split(".")
     return "".join(part[:1].upper() + part[1:] for part in parts)
 
@@ -126,7 +126,7 @@ def tag_of(group: str, version: str = "") -> str:
 
 
 def document_path(path: str, tag: str, identifier: str, definition: str, produces: tuple[str, ...] = BUILTIN) -> Path:
-    """A path that only tells something: a discovery document, the version."""
+    """A path of a read-only document: discovery, version."""
     operation = Operation("get", identifier, (("200", definition),), produces, consumes=produces)
     return Path(path, tag, (operation,), pretty=False)
 
@@ -137,7 +137,7 @@ def paths_of(resource: Resource, name_of: Namer) -> Iterator[Path]:
 
 
 class _Writer:
-    """Writes the paths of one resource."""
+    """Builds the paths of one resource."""
 
     def __init__(self, resource: Resource, name_of: Namer) -> None:
         gvr = resource.gvr
@@ -199,14 +199,14 @@ class _Writer:
     def _subresource(self, path: str, subresource: Subresource) -> Iterator[Path]:
         title = subresource.name[:1].upper() + subresource.name[1:]
         name = f"{self._scope}{self._resource.gvk.kind}{title}"
-        if subresource.kind.kind.endswith("Options"):  # a connection: what goes through it is not the server's
+        if subresource.kind.kind.endswith("Options"):  # a connect subresource: its response has no schema
             yield Path(path, self._tag, tuple(self._connections(subresource, name)), pretty=False)
             if subresource.name == "proxy":
                 below = tuple(self._connections(subresource, name + "WithPath"))
                 yield Path(path + "/{path}", self._tag, below, pretty=False)
             return
         operations: list[Operation] = []
-        # A custom resource's operations all carry its own kind, those of its scale, too.
+        # All operations of a custom resource refer to its own kind, those of its scale subresource too.
         kind = self._resource.gvk if self._resource.custom else subresource.kind
         definition = self._name_of(subresource.kind)
         for verb in ("get", "create", "update", "patch"):

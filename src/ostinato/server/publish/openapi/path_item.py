@@ -1,4 +1,4 @@
-"""Path items: what OpenAPI 2 and 3 say alike of a path; each brings its own way to write parameters and operations."""
+"""Path items: the part that OpenAPI v2 and v3 share; the caller writes parameters and operations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DESCRIPTIONS: Final = {"200": "OK", "201": "Created", "202": "Accepted", "401": 
 
 
 def write_path(path: Path, parameter: Callable[[str, str], Json], operation: Callable[[Path, Operation], Json]) -> Json:
-    """What can be done at one path. A parameter is written from its name and its place: "path" or "query"."""
+    """Write the item of one path. A parameter is written from its name and its location: "path" or "query"."""
     item: Json = {each.method: operation(path, each) for each in path.operations}
     parameters = [{**parameter(name, "path"), "required": True} for name in path.parameters]
     if path.pretty:

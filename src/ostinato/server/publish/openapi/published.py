@@ -1,7 +1,7 @@
-"""The published OpenAPI documents: one for everything in version 2, one a group and version in version 3.
+"""Published OpenAPI documents: one for version 2, one per group and version for version 3.
 
-They are made when they are first asked for. What a group and version says is kept until its resources change, so that
-a definition of a custom resource that comes or goes costs little.
+Documents are built on first request. The part of a group and version is cached until its resources change, so that
+adding or removing a CustomResourceDefinition is cheap.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _VERSION = document_path(
 
 
 class OpenAPI:
-    """The documents. `update` says what they are about."""
+    """The documents of the resources passed to `update`."""
 
     def __init__(self) -> None:
         self._definitions = Definitions()
@@ -44,7 +44,7 @@ class OpenAPI:
         self._root: bytes | None = None
 
     def update(self, discovery: Discovery) -> None:
-        """Take up what is served now."""
+        """Set the served resources."""
         parts: dict[str, _Part] = {}
         for part in self._wanted(discovery):
             known = self._parts.get(part.path)
@@ -73,13 +73,13 @@ class OpenAPI:
     # Version 2.
 
     def v2(self) -> Document:
-        """Everything, as JSON."""
+        """The document as JSON."""
         if self._v2 is None:
             self._v2 = Document(msgspec.json.encode(self._swagger()))
         return self._v2
 
     def v2_protobuf(self) -> Document:
-        """The same in protobuf, under the same tag."""
+        """The document as protobuf, with the same ETag."""
         if self._v2_protobuf is None:
             parts = self._parts.values()
             body = gnostic.document(
@@ -112,7 +112,7 @@ class OpenAPI:
     # Version 3.
 
     def v3_root(self) -> bytes:
-        """Where the documents are; each address changes when its document does."""
+        """The index of the documents; the URL of each contains its hash."""
         if self._root is None:
             paths = {
                 path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={part.v3.tag}"}
@@ -122,13 +122,13 @@ class OpenAPI:
         return self._root
 
     def v3(self, path: str) -> Document | None:
-        """One document; None if there is none of that name."""
+        """One document; None if it does not exist."""
         part = self._parts.get(path)
         return None if part is None else part.v3
 
 
 class _Part:
-    """What one document of version 3, or one part of that of version 2, is about."""
+    """The content of one document of version 3, which is also one part of the document of version 2."""
 
     def __init__(
         self, path: str, definitions: Definitions, paths: tuple[Path, ...], resources: list[Resource] | None = None
@@ -139,7 +139,7 @@ class _Part:
         self._resources = resources or []
 
     def same(self, other: _Part) -> bool:
-        """Whether nothing has changed: resources are replaced as a whole when they do."""
+        """Whether nothing has changed. A changed resource is a new object."""
         mine, others = self._resources, other._resources
         return len(mine) == len(others) and all(a is b for a, b in zip(mine, others, strict=True))
 

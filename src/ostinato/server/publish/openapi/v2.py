@@ -1,4 +1,4 @@
-"""OpenAPI 2: paths as its documents write them."""
+"""Path items of OpenAPI v2."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Json = dict[str, Any]
 
 
 def path_item(path: Path) -> Json:
-    """What can be done at one path."""
+    """The item of one path."""
     return write_path(path, _parameter, _operation)
 
 
@@ -28,7 +28,7 @@ def _operation(path: Path, operation: Operation) -> Json:
         "tags": [path.tag],
         "operationId": operation.identifier,
     }
-    # Old versions of kubectl follow no references to parameters: they are written out at each operation.
+    # Old versions of kubectl do not resolve references to parameters: they are inlined in each operation.
     parameters = [_parameter(name, "query") for name in operation.parameters]
     if operation.body:
         body: Json = {"name": "body", "in": "body", "schema": {"$ref": V2 + operation.body}}

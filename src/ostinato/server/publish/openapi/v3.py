@@ -1,4 +1,4 @@
-"""OpenAPI 3: paths as its documents write them."""
+"""Path items of OpenAPI v3."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Json = dict[str, Any]
 
 
 def path_item(path: Path) -> Json:
-    """What can be done at one path."""
+    """The item of one path."""
     return write_path(path, _parameter, _operation)
 
 

@@ -1,6 +1,6 @@
 """binding: assign a Pod to a node, once.
 
-A Binding is not stored: it is a write of the Pod that it names, through `pods/NAME/binding` or through `bindings`.
+A Binding is not stored: it updates the Pod that it names, through `pods/NAME/binding` or `bindings`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SCHEDULED = {"type": "PodScheduled", "status": "True"}
 
 
 def binds(pods: Resource, bindings: Resource) -> Callable[[Context], Awaitable[Response]]:
-    """What answers a Binding, wherever it is posted."""
+    """The handler of Bindings."""
 
     async def bind(context: Context) -> Response:
         request = context.request
@@ -66,7 +66,7 @@ def _validate(binding: Json) -> None:
 
 
 async def _assign(context: Context, binding: Json, *, dry: bool) -> None:
-    """Give the Pod its node; again if somebody else was faster."""
+    """Set the node of the Pod; retry on conflict."""
     name = context.route.name
     while True:
         current = context.collection.newest(context.key)
@@ -100,7 +100,7 @@ def _check_preconditions(context: Context, wanted: Json, found: Json) -> None:
 
 
 def _why_not(pod: Json) -> str:
-    """Why a Pod cannot be given a node, "" if it can."""
+    """Why a Pod cannot be bound, "" if it can."""
     name, spec = pod["metadata"]["name"], pod["spec"]
     if pod["metadata"].get("deletionTimestamp"):
         return f"pod {name} is being deleted, cannot be assigned to a host"
@@ -110,7 +110,7 @@ def _why_not(pod: Json) -> str:
 
 
 def _bound(pod: Json, binding: Json, now: str) -> Json:
-    """The Pod on its node, with the labels and annotations that the binding brings."""
+    """The Pod with its node, and the labels and annotations of the binding."""
     metadata, status = dict(pod["metadata"]), dict(pod.get("status", {}))
     for field in ("annotations", "labels"):
         brought = binding["metadata"].get(field)

@@ -31,7 +31,7 @@ EVICTION = GroupVersionKind("policy", "v1", "Eviction")
 _VIOLATION = "Cannot evict pod as it would violate the pod's disruption budget."
 _SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 _MOST_DISRUPTED = 2000
-_PATIENCE = 10  # seconds after which a client is asked to try again
+_PATIENCE = 10  # value of Retry-After, in seconds
 _ATTEMPTS = 20
 _MANAGER = "kube-apiserver"
 _BUDGET = GroupResource("policy", "poddisruptionbudget")
@@ -43,11 +43,11 @@ _TARGETED = {
 }
 
 
-_ADMITTED = AdmitAll()  # the eviction was admitted; its deletion is not submitted again
+_ADMITTED = AdmitAll()  # the eviction was admitted; its deletion is not admitted again
 
 
 def evicts(evictions: Resource, budgets: Resource) -> Callable[[Context], Awaitable[Response]]:
-    """What answers an Eviction."""
+    """The handler of Evictions."""
 
     async def evict(context: Context) -> Response:
         request = context.request
@@ -70,7 +70,7 @@ def evicts(evictions: Resource, budgets: Resource) -> Callable[[Context], Awaita
 
 
 def _as_v1(data: bytes) -> bytes:
-    """Old clients say v1beta1, and mean the same."""
+    """Convert a v1beta1 Eviction, which has the same fields."""
     return data.replace(b'"policy/v1beta1"', b'"policy/v1"', 1)
 
 
@@ -108,7 +108,7 @@ class _Eviction:
         if covering:
             budget = msgspec.json.decode(covering[0].data)
             pinned = not _is_ready(pod) and _lets_unhealthy_go(budget)
-            if pinned:  # this state of the Pod, whichever one the client names
+            if pinned:  # this state of the Pod, whatever resourceVersion the client names
                 options = msgspec.structs.replace(options, resource_version=pod["metadata"]["resourceVersion"])
             else:
                 await self._take_from(covering[0])
@@ -126,7 +126,7 @@ class _Eviction:
         return self._context.resource.object(entry.data)
 
     async def _evict_exempt(self, pod: Json) -> None:
-        """A Pod that no budget counts; unless it has ended, it must not have come to count meanwhile."""
+        """Delete a Pod that no budget applies to; unless it has finished, it must be unchanged."""
         for _ in range(_ATTEMPTS):
             pending = pod.get("status", {}).get("phase") == "Pending" and not pod["metadata"].get("deletionTimestamp")
             options = _pinned(self._options, pod) if pending else self._options
@@ -155,13 +155,13 @@ class _Eviction:
             try:
                 matches = labels.from_label_selector(selector).matches(pod["metadata"].get("labels", {}))
             except ValueError:
-                matches = False  # a selector that nobody understands selects nothing
+                matches = False  # an invalid selector selects nothing
             if matches:
                 found.append(entry)
         return found
 
     async def _take_from(self, entry: Entry) -> None:
-        """Take one disruption from a budget; again if somebody else was faster."""
+        """Decrement disruptionsAllowed of a budget; retry on conflict."""
         context, collection = self._context, self._budgets.collection
         assert collection is not None
         current: Entry | None = entry
@@ -186,13 +186,13 @@ class _Eviction:
         raise _busy(entry.key.rpartition("/")[2])
 
     async def _delete(self, options: DeleteOptions) -> None:
-        """Say on the Pod why it goes, then delete it."""
+        """Set the DisruptionTarget condition on the Pod, then delete it."""
         context = self._context
         if not options.dry_run:
             version = await self._mark(options)
             if options.resource_version is not None:
                 options = msgspec.structs.replace(options, resource_version=version)
-        delete_options(context.request, self._given)  # who asks for nonsense learns of it now, not before
+        delete_options(context.request, self._given)  # invalid options are reported only at this point
         await delete_object(msgspec.structs.replace(context, admission=_ADMITTED), options)
 
     async def _mark(self, options: DeleteOptions) -> str:
@@ -227,7 +227,7 @@ class _Eviction:
 
 
 def _is_exempt(pod: Json) -> bool:
-    """Whether no budget has a say: the Pod does not run, or goes already."""
+    """Whether no budget applies: the Pod is not running, or is terminating."""
     phase = pod.get("status", {}).get("phase")
     return phase in ("Succeeded", "Failed", "Pending") or bool(pod["metadata"].get("deletionTimestamp"))
 
@@ -246,7 +246,7 @@ def _lets_unhealthy_go(budget: Json) -> bool:
 
 
 def _pinned(options: DeleteOptions, pod: Json) -> DeleteOptions:
-    """The options for this state of the Pod alone, unless the client names one."""
+    """The options with this state of the Pod as precondition, unless the client names one."""
     if options.resource_version is not None:
         return options
     return msgspec.structs.replace(options, resource_version=pod["metadata"]["resourceVersion"])
@@ -263,7 +263,7 @@ def _busy(name: str) -> TooManyRequests:
 
 
 def _check(budget: Json) -> None:
-    """Refuse unless the budget allows a disruption."""
+    """Reject unless the budget allows a disruption."""
     name, status = budget["metadata"]["name"], budget.get("status", {})
     if status.get("observedGeneration", 0) < budget["metadata"].get("generation", 0):
         raise _busy(name)

@@ -6,7 +6,7 @@ from ostinato.server.resources.strategy import Json
 
 
 def set_pod_condition(status: Json, condition: Json, now: str) -> None:
-    """Set a condition in a status; it keeps its time unless it turns. The list is replaced, not changed."""
+    """Set a condition in a status; lastTransitionTime changes with its value. The list is replaced, not modified."""
     conditions = status.get("conditions", [])
     old = next((each for each in conditions if each.get("type") == condition["type"]), None)
     turned = old is None or old.get("status") != condition["status"]

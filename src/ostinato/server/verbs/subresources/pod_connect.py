@@ -1,7 +1,7 @@
-"""Connections to Pods: logs, exec, attach, port-forward.
+"""Connections to Pods: log, exec, attach, portforward.
 
-The server finds the container and the node, and asks the node's agent in the words of a kubelet. Where nobody answers,
-the server says so.
+The server resolves the container and the node, and forwards the request to the kubelet API of the node's agent. If no
+agent responds, the server returns the error.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HEADERS = ("upgrade", "connection", "sec-websocket-protocol", "x-stream-protoco
 def connects(
     resource: Resource, nodes: Nodes, authorizer: Authorizer, what: str
 ) -> Callable[[Context], Awaitable[Answer]]:
-    """What answers a connection of one kind: log, exec, attach, portforward. `resource` is that of nodes."""
+    """The handler of one connect subresource: log, exec, attach, portforward. `resource` is that of nodes."""
 
     async def connect(context: Context) -> Answer:
         if what == "log":
@@ -61,7 +61,7 @@ def connects(
         assert resource.collection is not None
         host = resource.collection.entries.get(node)
         if host is None:
-            raise NotFound.of(context.resource.group_resource, node)  # a kube-apiserver says so, of the node
+            raise NotFound.of(context.resource.group_resource, node)  # kube-apiserver reports the node here
         if what != "log" and not context.request.headers.get("upgrade"):
             raise BadRequest.of("Upgrade request required")
         answer = await nodes.ask(resource.object(host.data), _to_node(what, context, options, container))
@@ -73,7 +73,7 @@ def connects(
 
 
 async def check_create(context: Context, authorizer: Authorizer) -> None:
-    """A WebSocket begins with a GET; what is done then takes the right to create, however it begins."""
+    """Authorize a WebSocket: it begins with a GET, but requires the verb `create`."""
     route, user = context.route, context.request.user
     if route.verb == "create" or user is None:
         return
@@ -84,7 +84,7 @@ async def check_create(context: Context, authorizer: Authorizer) -> None:
 
 
 def _options(what: str, context: Context) -> Json:
-    """What is asked for, as admission sees it, and may change it."""
+    """The options of the connection, after admission, which may mutate them."""
     asked = context.request
     told: Json = {"kind": context.resource.subresources[what].kind.kind, "apiVersion": "v1"}
     if what == "portforward":
@@ -99,7 +99,7 @@ def _options(what: str, context: Context) -> Json:
 
 
 def _to_node(what: str, context: Context, options: Json, container: str) -> Request:
-    """The request as an agent understands it."""
+    """The request to the node's agent."""
     asked, route = context.request, context.route
     query: list[tuple[str, str]] = []
     if what == "log":
@@ -118,7 +118,7 @@ def _to_node(what: str, context: Context, options: Json, container: str) -> Requ
 
 
 def _refusal(what: str, context: Context, answer: Response) -> Answer:
-    """A node's no, as clients understand it: an agent speaks plain text."""
+    """Convert an error of a node, which is plain text, to an APIError."""
     text = answer.body.decode(errors="replace").rstrip("\n")
     if what == "log":
         raise _log_error(answer.status, text, context)
@@ -137,7 +137,7 @@ def _log_error(status: int, text: str, context: Context) -> APIError:
 
 
 def _container(pod: Json, name: str) -> str:
-    """The container that is meant; a Pod with one container needs no name."""
+    """The requested container; a Pod with a single container needs no name."""
     known = [container.get("name", "") for container in containers_of(pod["spec"])]
     if name:
         if name not in known:

@@ -14,7 +14,7 @@ from ostinato.server.verbs.subresources.pod_connect import connects
 
 
 def pod_handlers(registry: Registry, nodes: Nodes, authorizer: Authorizer) -> Handlers:
-    """Handlers that bind and evict Pods, and connect to them."""
+    """Handlers of binding, eviction and the connect subresources."""
     pods, bindings = _resource(registry, "", "pods"), _resource(registry, "", "bindings")
     budgets, all_nodes = _resource(registry, "policy", "poddisruptionbudgets"), _resource(registry, "", "nodes")
     bind = binds(pods, bindings)

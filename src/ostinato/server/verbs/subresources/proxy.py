@@ -1,10 +1,10 @@
 """proxy: forward a request to a Pod, to an endpoint of a Service, or to a node's agent.
 
-An upgrade of a connection to a node takes the right to create: a WebSocket begins with a GET, but runs commands.
-
-What is asked is named `NAME`, `NAME:PORT` or `SCHEME:NAME:PORT`. Which addresses may be asked is said by
-`backends.addresses`; Pods of a node in this process may have the address of that node, loopback included. Admission is
-asked first, about the path alone, whether or not there is what is asked.
+- The target is `NAME`, `NAME:PORT` or `SCHEME:NAME:PORT`.
+- `backends.addresses` decides which addresses are allowed. A Pod of a node in this process may have the address of that
+  node, loopback included.
+- Admission gets the path before the target is looked up.
+- An upgrade of a connection to a node requires the verb `create`: a WebSocket begins with a GET, but runs commands.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _KUBELET = 10250
 
 
 class Passage(msgspec.Struct, frozen=True):
-    """What requests of clients pass on their way out: whom they may ask, and what is not for others to see."""
+    """The rules for forwarded requests: allowed addresses, removed identity headers, authorizer."""
 
     guard: AddressGuard
     identity: IdentityHeaders
@@ -54,7 +54,7 @@ def proxy_handlers(registry: Registry, nodes: Nodes, passage: Passage, world: Wo
 
 
 def api_servers(registry: Registry) -> Iterator[tuple[str, int]]:
-    """Where the cluster's API servers are reached: behind the Service `kubernetes`, and at its own addresses."""
+    """The addresses of the cluster's API servers: the endpoints of the Service `kubernetes`, and its cluster IPs."""
     endpoints = _object(_resource(registry, "endpoints"), "default", "kubernetes") or {}
     for subset in endpoints.get("subsets") or ():
         for address in subset.get("addresses") or ():
@@ -78,7 +78,7 @@ def _handler(
 
 
 def _options(context: Context) -> Json:
-    """What is asked for, as admission sees it."""
+    """The options of the connection, as admission sees them."""
     path = unquote(_rest(context))
     told = {"kind": context.resource.subresources["proxy"].kind.kind, "apiVersion": "v1"}
     return {**told, "path": path} if path else {**told}
@@ -125,7 +125,7 @@ class _Proxy:
             raise BadRequest.of(str(error)) from None
 
     def _is_here(self, pod: Json, address: str) -> bool:
-        """Whether a Pod shares the address of its node, which is in this process: that may be loopback."""
+        """Whether a Pod shares the address of its node, which is in this process: it may be loopback."""
         name = pod["spec"].get("nodeName", "")
         if not self._agents.is_here(name):
             return False
@@ -155,7 +155,7 @@ class _Proxy:
         return await self._forward(context, asked.scheme, self._checked(address, str(number), pod), str(number))
 
     def _places(self, endpoints: Json, namespace: str, port: str) -> Iterator[tuple[str, int, Json]]:
-        """Where a port is served; only by Pods that have the address that they are said to have."""
+        """The addresses that serve a port; an endpoint must have the address of the Pod that it refers to."""
         for subset in endpoints["subsets"]:
             numbers = [each["port"] for each in subset.get("ports") or () if each.get("name", "") == port]
             for address in subset.get("addresses") or () if numbers else ():
@@ -205,7 +205,7 @@ class _Proxy:
 
 
 def _rest(context: Context) -> str:
-    """The path behind `proxy`, quoted; with its trailing slash, "" if there is not even that."""
+    """The quoted path after `proxy`, with its trailing slash; "" if there is none."""
     parts = context.route.path
     if unquote(context.request.path).endswith("/"):
         parts = (*parts, "")
@@ -213,13 +213,13 @@ def _rest(context: Context) -> str:
 
 
 def _with_slash(request: Request) -> Response:
-    """Who asks for nothing is sent to the root: links that start there would lead astray without the slash."""
+    """Redirect to the root: relative links need the trailing slash."""
     query = f"?{request.query_string}" if request.query_string else ""
     return Response(301, b"", "", [("Location", f"{request.path}/{query}")])
 
 
 def _preferred(node: Json) -> tuple[str, int]:
-    """The address of a node that is asked first, and the port of its agent."""
+    """The preferred address of a node, and the port of its agent."""
     status = node.get("status") or {}
     addresses = {each.get("type"): each.get("address", "") for each in reversed(status.get("addresses") or ())}
     host = next((addresses[kind] for kind in AGENT_ADDRESSES if addresses.get(kind)), None)

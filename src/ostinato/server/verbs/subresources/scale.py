@@ -1,7 +1,7 @@
 """scale: read and write the number of replicas of an object as a Scale.
 
-A Scale is not stored. It is made from its parent, and a write to it is a write of the parent's replicas: it carries the
-parent's resourceVersion, and who owns a Scale's `.spec.replicas` owns those of the parent.
+A Scale is not stored. It is derived from its parent, and writing it updates the parent's replicas: it has the parent's
+resourceVersion, and ownership of its `.spec.replicas` is ownership of the parent's field.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from ostinato.world import Clock
 
 SCALE = GroupVersionKind("autoscaling", "v1", "Scale")
 
-_UNSET = -(1 << 31)  # the replicas of a parent that has none: no client asks for as many
+_UNSET = -(1 << 31)  # placeholder for a parent without replicas; no client requests this number
 _META = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
@@ -97,7 +97,7 @@ async def patch_scale(context: Context) -> Response:
 
 
 class _ScaleAdmission:
-    """Admission of a Scale: that is what is written, though its parent is what is stored."""
+    """Admission of a Scale: the written object, while the stored one is its parent."""
 
     def __init__(self, inner: Admission, fields: ScaleFields) -> None:
         self._inner = inner
@@ -131,7 +131,7 @@ def _fields(context: Context) -> ScaleFields:
 
 
 def _of_parent(fields: ScaleFields, context: Context, change: Change) -> Change:
-    """The change of a parent that a change of its Scale is."""
+    """Convert a change of a Scale to a change of its parent."""
 
     def changed(parent: Json) -> Json:
         resource, name, meta = context.resource, context.route.name, parent["metadata"]
@@ -169,7 +169,7 @@ def _check(fields: ScaleFields, context: Context, scale: Json, replicas: int) ->
 
 
 def _owned_scale(fields: ScaleFields, resource: Resource, parent: Json) -> Json:
-    """The Scale of an object, with who owns it."""
+    """The Scale of an object, with managedFields."""
     scale = _scale_of(fields, parent)
     entries = _ownership(fields, resource, parent["metadata"].get("managedFields")).to_scale()
     if entries:
@@ -200,7 +200,7 @@ def _value(obj: Any, path: tuple[str, ...]) -> Any:
 
 
 def _with_replicas(parent: Json, path: tuple[str, ...], replicas: int) -> Json:
-    """A copy of an object with another value at a path; only what the path leads through is copied."""
+    """A copy of an object with another value at a path; only nodes on the path are copied."""
     new = dict(parent)
     place = new
     for i, step in enumerate(path[:-1]):
@@ -239,7 +239,7 @@ def _view(context: Context) -> Resource:
 
 
 def _shown_view(context: Context) -> Resource:
-    """Scales with the rows of their Table."""
+    """The view of Scales with its Table rows."""
     return _ScaleRows(_view(context), context.world.clock)
 
 
@@ -251,7 +251,7 @@ class _ScaleRows(BodyResource):
 
 
 def _row(clock: Clock, scale: Json) -> list[Any]:
-    from ostinato.server.resources.tables.cells import age  # noqa: PLC0415 - with the first Table
+    from ostinato.server.resources.tables.cells import age  # noqa: PLC0415 - loads with the first Table
 
     counts = (scale.get(part, {}).get("replicas", 0) for part in ("spec", "status"))
     return [scale["metadata"]["name"], *counts, age(scale, clock.now())]
@@ -265,7 +265,7 @@ _COLUMNS = [
 
 @cache
 def _view_of(gvr: GroupVersionResource, *, namespaced: bool) -> Resource:
-    """Scales of a resource, as a resource."""
+    """A resource for the Scales of another resource."""
     schema = builtin_schemas().of(SCALE)
     manager = FieldManager(SCALE, {SCALE.api_version: schema}, subresource="scale")
     return BodyResource(gvr, SCALE, namespaced=namespaced, managers={"scale": manager})

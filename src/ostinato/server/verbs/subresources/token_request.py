@@ -23,13 +23,13 @@ from ostinato.server.verbs import write
 TOKEN_REQUEST = GroupVersionKind("authentication.k8s.io", "v1", "TokenRequest")
 _SHORTEST, _LONGEST = 600, 1 << 32  # seconds
 _USUAL = 3600
-_WARN_ONLY = 3607  # what admission asks for the tokens that it adds to Pods
+_WARN_ONLY = 3607  # lifetime of tokens that admission adds to Pods
 _EXTENDED = 365 * 24 * 3600
 _BINDS = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 
 def token_handlers(authentication: Authentication) -> Handlers:
-    """The handler of the subresource `token` of ServiceAccounts."""
+    """The handler of serviceaccounts/token."""
     requests = BodyResource(authentication.kinds["ServiceAccount"].resource.gvr, TOKEN_REQUEST)
     return {("", "serviceaccounts", "token", "create"): _issues(authentication, requests)}
 
@@ -76,7 +76,7 @@ def _issues(authentication: Authentication, requests: Resource) -> Callable[[Con
 
 
 def _shortened(context: Context, spec: Json, longest: int) -> int:
-    """The seconds that a token is to live: as asked, or as long as the operator allows."""
+    """The lifetime of a token in seconds: as requested, up to the operator's limit."""
     asked: int = spec["expirationSeconds"]
     if not 0 < longest < asked:
         return asked
@@ -86,7 +86,7 @@ def _shortened(context: Context, spec: Json, longest: int) -> int:
 
 
 def _account(context: Context, given: Json, accounts: Lister) -> Json:
-    """The metadata of the account that is asked for."""
+    """The metadata of the requested account."""
     route = context.route
     if given.get("name") and given["name"] != route.name:
         detail = "must match the service account name if specified"
@@ -104,7 +104,7 @@ def _account(context: Context, given: Json, accounts: Lister) -> Json:
 
 
 def _complete(asked: Json, account: Json, context: Context, audiences: Sequence[str]) -> Json:
-    """The spec with what the client left out, after it was checked."""
+    """Validate and default the spec."""
     spec: Json = asked.setdefault("spec", {})
     if not spec.get("audiences"):
         spec["audiences"] = list(audiences)
@@ -133,7 +133,7 @@ def _bound(context: Context, reference: Json | None, kinds: Mapping[str, Lister]
     try:
         version = GroupVersion.parse(reference.get("apiVersion", ""))
     except ValueError:
-        version = GroupVersion("", "")  # who cannot be understood means the core
+        version = GroupVersion("", "")  # an invalid apiVersion means the core group
     if version.group or kind not in _BINDS:
         shown = f"{version.group}/{version.version}, Kind={kind}"
         raise BadRequest.of(f"cannot bind token to object of type {shown}")

@@ -1,1 +1,1 @@
-"""Resources that are answered, not stored: access and token reviews, component statuses, resource usage."""
+"""Handlers of resources without storage: access and token reviews, component statuses, resource usage."""

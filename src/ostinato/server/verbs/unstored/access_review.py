@@ -14,11 +14,11 @@ from ostinato.server.resources.strategy import Json
 from ostinato.server.verbs.unstored.access_selectors import field_terms, ignored, label_requirements, selector_errors
 
 _SPEC = Path("spec")
-_KIND = GroupKind("authorization.k8s.io", "")  # refusals name no kind
+_KIND = GroupKind("authorization.k8s.io", "")  # errors have no kind
 
 
 class AccessReviews:
-    """Answers each kind of review: gets it as the client sent it, gives back its status."""
+    """Handlers of the access reviews: take the review that the client sent, return its status."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
@@ -73,7 +73,7 @@ class AccessReviews:
 
 
 def _subject(spec: Json) -> User:
-    """Of whom it is asked. Their groups are those that are told: nobody knows others."""
+    """The subject of a review. Its groups are those in the review; no others are added."""
     extra = {key: tuple(values or ()) for key, values in (spec.get("extra") or {}).items()}
     return User(spec.get("user", ""), spec.get("uid", ""), tuple(spec.get("groups") or ()), extra)
 

@@ -1,6 +1,6 @@
 """Field and label selectors of access reviews: validation, and requirements that cannot be parsed.
 
-What cannot be understood is left out, so the question is about more objects; the answer says that it was ignored.
+Requirements that cannot be parsed are ignored, so the review covers more objects; the status reports that.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WITH_VALUES, _WITHOUT = (
 
 
 def selector_errors(attributes: Json | None) -> list[FieldError]:
-    """What makes the selectors of resourceAttributes invalid."""
+    """Validate the selectors of resourceAttributes."""
     errors: list[FieldError] = []
     for name in ("fieldSelector", "labelSelector"):
         selector, path = (attributes or {}).get(name), Path("spec.resourceAttributes", name)
@@ -71,7 +71,7 @@ def _value_errors(requirement: Json, path: Path) -> list[FieldError]:
 
 
 def ignored(attributes: Json | None) -> str:
-    """What of the selectors was not understood, "" if nothing."""
+    """The requirements that were ignored, as a message; "" if there are none."""
     told: list[str] = []
     for name, parse, operators in (
         ("fieldSelector", fields.parse, _OF_VALUES),
@@ -86,7 +86,7 @@ def ignored(attributes: Json | None) -> str:
 
 
 def field_terms(selector: Json | None) -> tuple[fields.Term, ...]:
-    """The terms of a `fieldSelector` that can be understood."""
+    """The requirements of a `fieldSelector` that can be parsed."""
     if not selector:
         return ()
     if not selector.get("requirements"):
@@ -99,7 +99,7 @@ def field_terms(selector: Json | None) -> tuple[fields.Term, ...]:
 
 
 def label_requirements(selector: Json | None) -> tuple[labels.Requirement, ...]:
-    """The requirements of a `labelSelector` that can be understood."""
+    """The requirements of a `labelSelector` that can be parsed."""
     if not selector:
         return ()
     if not selector.get("requirements"):

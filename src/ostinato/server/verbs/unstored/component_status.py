@@ -1,6 +1,6 @@
 """ComponentStatuses (deprecated): the health of the store.
 
-The server answers for itself alone, that is for its store, under the name that clients know.
+The server reports only its own store, under the name `etcd-0`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """metrics.k8s.io: current resource usage of Pods and nodes, measured by node agents.
 
-A cluster has this from metrics-server, which asks kubelets; here the server asks the agents itself. Whatever does not
-answer in time is left out.
+In a cluster, metrics-server collects this from kubelets; here the server requests it from the agents. Agents that do
+not respond in time are omitted.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from ostinato.server.verbs.selection import Selection
 
 GROUP: Final = "metrics.k8s.io"
 _SUMMARY: Final = "/stats/summary"
-_PATIENCE: Final = 10.0  # seconds for an agent to answer
-_AT_ONCE: Final = 32  # agents that are asked
-_WINDOW: Final = "15s"  # over which kubelets measure, about
+_PATIENCE: Final = 10.0  # timeout of a request to an agent, in seconds
+_AT_ONCE: Final = 32  # maximum concurrent requests to agents
+_WINDOW: Final = "15s"  # the measurement interval of kubelets, approximately
 _COLUMNS: Final = (("Name", "name"), ("cpu", ""), ("memory", ""), ("Window", ""))
 
 
@@ -98,7 +98,7 @@ class _Memory(msgspec.Struct):
 
 
 class _Measured(msgspec.Struct):
-    """Of a node, or of a container."""
+    """Usage of a node or a container."""
 
     cpu: _Cpu
     memory: _Memory
@@ -120,14 +120,14 @@ class _Pod(msgspec.Struct):
 
 
 class _Summary(msgspec.Struct):
-    """What an agent says, as far as it is of interest."""
+    """The decoded part of an agent's /stats/summary."""
 
     node: _Measured
     pods: list[_Pod] = []
 
 
 class ResourceUsage:
-    """Asks the agents."""
+    """Collects usage from the agents."""
 
     def __init__(self, nodes: Nodes, all_nodes: Resource, all_pods: Resource) -> None:
         self._nodes = nodes
@@ -135,7 +135,7 @@ class ResourceUsage:
         self._all_pods = all_pods
 
     async def of_nodes(self, context: Context, name: str) -> list[Entry]:
-        """Of one node, or of all if there is no name."""
+        """The usage of one node, or of all if there is no name."""
         assert self._all_nodes.collection is not None
         entries = self._all_nodes.collection.entries
         summaries = await self._ask(context, [name] if name else list(entries))
@@ -146,7 +146,7 @@ class ResourceUsage:
         ]
 
     async def of_pods(self, context: Context, name: str) -> list[Entry]:
-        """Of one Pod, or of all in the request's scope."""
+        """The usage of one Pod, or of all in the request's scope."""
         assert self._all_pods.collection is not None
         collection = self._all_pods.collection
         scope = collection.select(context.prefix)
@@ -163,7 +163,7 @@ class ResourceUsage:
         return sorted(found, key=lambda entry: entry.key)
 
     async def _ask(self, context: Context, names: Sequence[str]) -> dict[str, _Summary]:
-        """The summaries of those that answer, by node."""
+        """The summaries of the agents that respond, by node."""
         limit = asyncio.Semaphore(_AT_ONCE)
 
         async def ask(name: str) -> _Summary | None:
@@ -189,7 +189,7 @@ class ResourceUsage:
 
 
 def _entry(key: str, about: Entry, told: Json, time: str) -> Entry:
-    """An object of the group, with the name and labels of what it is about."""
+    """An object of the group, with the name and labels of its Pod or node."""
     namespace, _, name = key.rpartition("/")
     metadata: Json = {"name": name, "creationTimestamp": time}
     if namespace:

@@ -18,7 +18,7 @@ from ostinato.server.resources.strategy import Json
 from ostinato.server.verbs import write
 from ostinato.server.verbs.unstored.access_review import AccessReviews
 
-# Answers a review: gets it as the client sent it, gives back its status.
+# Handles a review: takes it as the client sent it, returns its status.
 Answer = Callable[[Context, Json], Awaitable[Json]]
 
 

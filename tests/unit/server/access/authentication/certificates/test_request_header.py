@@ -183,7 +183,9 @@ def test_an_authority_that_cannot_be_read_is_named(tmp_path: Path, content: str 
             path.write_text(content)
         scene.settings = AuthenticationSettings(client_authority=path)
         try:
-            with pytest.raises(AuthenticationSettingsError, match=r"cannot use the authority .*authority\.crt"):
+            with pytest.raises(
+                AuthenticationSettingsError, match=r"cannot load the certificate authority .*authority\.crt"
+            ):
                 await scene.__aenter__()
         finally:
             scene.world.executor.close()
