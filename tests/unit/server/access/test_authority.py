@@ -198,7 +198,7 @@ def test_a_directory_of_others_is_no_state_directory(tmp_path: Path, mode: int, 
     (tmp_path / ("lock" if ours else "notes.txt")).write_text("x")
     tmp_path.chmod(mode)
     done = "read" if mode == 0o755 else "written"
-    with pytest.raises(StateError, match=rf"can be {done} by others \(mode {mode:04o}\) and is not empty: look at"):
+    with pytest.raises(StateError, match=rf"can be {done} by others \(mode {mode:04o}\) and is not empty; inspect"):
         StateDirectory(tmp_path)
     assert stat.S_IMODE(tmp_path.stat().st_mode) == mode
 
@@ -208,7 +208,7 @@ def test_what_belongs_to_another_user_is_refused(tmp_path: Path) -> None:
     Authority(world(), tmp_path)
     for name, message in (
         ("", "the state directory .* is owned by uid 4242"),
-        ("ca.crt", "ca.crt belongs"),
+        ("ca.crt", "ca.crt is owned by uid 4242"),
     ):
         os.chown(tmp_path / name, 4242, 4242)
         with pytest.raises(StateError, match=message):

@@ -139,7 +139,7 @@ def test_a_request_that_takes_too_long_times_out() -> None:
     async def main() -> None:
         for transport, timeout in ((_transport(world, slow), 5.0), (_transport(world, slow, timeout=5.0), None)):
             begun = world.clock.monotonic()
-            with pytest.raises(RequestTimedOut, match="GET in-process/api/v1/namespaces/default: timed out: no response"):
+            with pytest.raises(RequestTimedOut, match="namespaces/default: timed out: no response"):
                 await transport.request(GET._replace(timeout=timeout))
             assert world.clock.monotonic() - begun == pytest.approx(5)
         stream = await _transport(world, slow, timeout=5.0).request(GET._replace(stream=True))
