@@ -1,1 +1,9 @@
-"""Networking of this machine: network namespaces, netlink, and the service proxy."""
+"""Networking of this machine: namespaces, netlink, the networks of Pods, and the service proxy.
+
+| module | is |
+|---|---|
+| `messages`, `netlink`, `nftables` | the kernel interfaces: links, addresses, routes; source NAT |
+| `namespaces` | network namespaces |
+| `pod_network`, `pod_cidrs` | the bridge of a node, its Pod CIDR, and the namespaces of its Pods |
+| `services` | the proxy that answers at the addresses of Services |
+"""

@@ -1,4 +1,4 @@
-"""Network namespaces: a network of its own for some of the sockets of a process."""
+"""Network namespaces: create them, and open sockets in them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,25 @@ from contextlib import contextmanager
 from typing import Final
 
 _NEW_NETWORK: Final = 0x40000000  # CLONE_NEWNET
+_OWN: Final = "/proc/thread-self/ns/net"
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
+def own_namespace() -> int:
+    """A descriptor of the network namespace that this thread is in."""
+    return os.open(_OWN, os.O_RDONLY | os.O_CLOEXEC)
+
+
 def new_namespace() -> int:
-    """A descriptor of a network namespace in which nobody is."""
-    before = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    """Create a network namespace without a process in it, and return a descriptor of it.
+
+    The kernel removes it, with its links, when no descriptor, process or socket refers to it any more.
+    """
+    before = own_namespace()
     try:
         _call(_libc.unshare(_NEW_NETWORK))
         try:
-            return os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+            return own_namespace()
         finally:
             _call(_libc.setns(before, _NEW_NETWORK))
     finally:
@@ -27,8 +36,8 @@ def new_namespace() -> int:
 
 @contextmanager
 def within(namespace: int) -> Iterator[None]:
-    """Sockets that this thread makes meanwhile are of that namespace, and stay so."""
-    before = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    """Have this thread be in a namespace meanwhile. Sockets that it opens stay in that namespace."""
+    before = own_namespace()
     try:
         _call(_libc.setns(namespace, _NEW_NETWORK))
         try:
@@ -37,6 +46,11 @@ def within(namespace: int) -> Iterator[None]:
             _call(_libc.setns(before, _NEW_NETWORK))
     finally:
         os.close(before)
+
+
+def identity_of(namespace: int) -> int:
+    """The number by which the kernel tells a namespace from others that exist."""
+    return os.fstat(namespace).st_ino
 
 
 def _call(answer: int) -> None:

@@ -1,0 +1,320 @@
+"""The network of a node's Pods: a bridge, and for each Pod a network namespace joined to it by a veth pair.
+
+    machine --- bridge (gateway, Pod CIDR) --- veth === eth0 of a Pod, in a namespace of its own
+                      |                    --- veth === eth0 of another
+                      +--- Service proxy, at the second address
+
+- The bridge belongs to the node's directory: its name is derived from that, and its alias names it. Several nodes, and
+  several planes, on one machine have a bridge and a Pod CIDR each.
+- A namespace lives as long as this process holds its descriptor or a container runs in it. Nothing is mounted, so
+  nothing outlives both: the kernel removes the namespace and its veth pair.
+- Containers survive a restart of the node; their namespaces are adopted. The bridge stays as long as there are Pods.
+- Pods reach Pods, the machine, and the Services' addresses. Beyond the machine they go with its address (`nftables`),
+  where it has a default route. Nobody outside of the machine reaches them but through Services and host ports.
+
+Methods block for about a millisecond, longer while the kernel removes other namespaces: call them in an executor, one
+at a time.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import logging
+import os
+import sys
+import weakref
+from collections.abc import Mapping
+from contextlib import suppress
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ostinato.plane.network import nftables
+from ostinato.plane.network.namespaces import identity_of, new_namespace, own_namespace, within
+from ostinato.plane.network.netlink import LONGEST_ALIAS, Link, Netlink
+from ostinato.plane.network.pod_cidrs import RANGES, NoFreeCidr, PodAddresses, choose, gateway_of, locked, services_of
+
+_logger = logging.getLogger("ostinato.network")
+
+BRIDGE_PREFIX: Final = f"{nftables.LINK_PREFIX}b-"
+_OWNER: Final = "ostinato "  # an alias begins with it; the directory of the owner follows
+_POD_DEVICE: Final = "eth0"
+_CIDR_FILE: Final = "pod-cidr"
+_SYSCTLS: Final = {  # of every Pod: no privilege is needed for ports and pings of its own network
+    "net.ipv4.ip_unprivileged_port_start": "0",
+    "net.ipv4.ping_group_range": "0 2147483647",
+}
+_NO_ROUTER: Final = "accept_ra"  # IPv6 routes are not taken from whoever announces them (CVE-2020-10749)
+
+
+class PodNetworkUnavailable(Exception):  # noqa: N818 - what is the case
+    """Pods cannot have networks of their own here; the message says why."""
+
+
+class PodNetworkSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    - `enabled`: False has Pods use the network of the machine. Defaults to True.
+    - `ranges`: where the Pod CIDR of the node is taken from. Defaults to private ranges.
+    - `cidr`: the Pod CIDR that the node has to have. Defaults to a free one of `ranges`.
+    - `services`: ranges of Service addresses, which the proxy answers for on the bridge.
+    """
+
+    enabled: bool = True
+    ranges: tuple[IPv4Network, ...] = RANGES
+    cidr: IPv4Network | None = None
+    services: tuple[IPv4Network, ...] = (IPv4Network("10.0.0.0/24"),)
+
+
+class PodNamespace(msgspec.Struct, frozen=True):
+    """The network namespace of a Pod: its address, and a descriptor of it."""
+
+    address: IPv4Address
+    descriptor: int
+
+    @property
+    def identity(self) -> int:
+        return identity_of(self.descriptor)
+
+
+class PodNetwork:
+    """Of one node. Ready once its constructor returns; `close` it, or let the process end."""
+
+    def __init__(self, directory: Path, settings: PodNetworkSettings = PodNetworkSettings()) -> None:  # noqa: B008
+        """`PodNetworkUnavailable` if Pods cannot have networks of their own."""
+        self._directory = directory
+        self._settings = settings
+        self._pods: dict[str, PodNamespace] = {}  # by uid
+        mark = hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()
+        self._mark = mark
+        self._index = 0  # of the bridge
+        self.bridge = BRIDGE_PREFIX + mark[:8]
+        try:
+            if sys.platform != "linux":
+                raise OSError(errno.ENOSYS, f"{sys.platform} has no network namespaces")
+            self._netlink = Netlink()
+            try:
+                with locked():
+                    self.cidr = self._open()
+                self._try()
+            except BaseException:
+                self._netlink.close()
+                raise
+        except OSError as error:
+            raise PodNetworkUnavailable(_why(error)) from error
+        except NoFreeCidr as error:
+            raise PodNetworkUnavailable(str(error)) from error
+        self._addresses = PodAddresses(self.cidr)
+        self._finalizer = weakref.finalize(self, _close, self._netlink, self.bridge, self._pods)
+
+    @property
+    def gateway(self) -> IPv4Address:
+        return gateway_of(self.cidr)
+
+    def close(self) -> None:
+        """Remove the bridge, unless there are Pods."""
+        self._finalizer()
+
+    # Pods
+
+    def find(self, uid: str) -> PodNamespace | None:
+        return self._pods.get(uid)
+
+    def create(self, uid: str, address: IPv4Address | None, sysctls: Mapping[str, str]) -> PodNamespace:
+        """Create the namespace of a Pod. OSError names what the kernel refused.
+
+        `address`: the one that it had before, which it gets again if that is free.
+        """
+        try:
+            taken = self._addresses.take(address)
+        except NoFreeCidr as error:
+            raise OSError(errno.EADDRNOTAVAIL, str(error)) from None
+        descriptor = new_namespace()
+        try:
+            self._join(uid, taken, descriptor)
+            with within(descriptor):
+                _write_sysctls({**_SYSCTLS, **sysctls})
+        except BaseException:
+            os.close(descriptor)
+            self._addresses.release(taken)
+            raise
+        created = self._pods[uid] = PodNamespace(taken, descriptor)
+        return created
+
+    def adopt(self, uid: str, address: IPv4Address, descriptor: int) -> PodNamespace:
+        """Take over the namespace of a Pod whose containers run; its descriptor is the network's from now on."""
+        self._addresses.take(address)
+        adopted = self._pods[uid] = PodNamespace(address, descriptor)
+        return adopted
+
+    def remove(self, uid: str) -> None:
+        """Let go of a Pod's namespace. The kernel removes it as soon as nothing runs in it."""
+        pod = self._pods.pop(uid, None)
+        if pod is not None:
+            os.close(pod.descriptor)
+            self._addresses.release(pod.address)
+
+    def _join(self, uid: str, address: IPv4Address, descriptor: int) -> None:
+        name = f"{nftables.LINK_PREFIX}v{hashlib.sha256(f'{self._mark}/{uid}'.encode()).hexdigest()[:10]}"
+        index = self._index
+        hardware = b"\x0a\x58" + address.packed  # with the same address comes the same MAC address
+        try:
+            self._netlink.add_pair(name, _POD_DEVICE, descriptor, bridge=index, hardware=hardware)
+        except FileExistsError:  # that of its last namespace, which the kernel is about to remove
+            with suppress(OSError):
+                self._netlink.remove(name)
+            self._netlink.add_pair(name, _POD_DEVICE, descriptor, bridge=index, hardware=hardware)
+        with within(descriptor):
+            inside = Netlink()
+            _write_sysctl(f"net.ipv6.conf.{_POD_DEVICE}.{_NO_ROUTER}", "0", optional=True)
+        try:
+            inside.set_up("lo")
+            device = inside.set_up(_POD_DEVICE)
+            inside.add_address(device, address, self.cidr.prefixlen)
+            for each in self._settings.services:
+                inside.add_route(device, each)
+            inside.add_default_route(device, self.gateway)
+        finally:
+            inside.close()
+        self._netlink.set_up(name, alias=f"{_OWNER}pod {uid}")
+
+    # The bridge
+
+    def _open(self) -> IPv4Network:
+        """Find or create the bridge, and return its Pod CIDR."""
+        links = self._netlink.links()
+        self._remove_abandoned(links)
+        own = next((each for each in links if each.name == self.bridge), None)
+        if own is not None:
+            found = [each.network for each in self._netlink.addresses(own.number)]
+            used = any(each.master == own.number for each in links)
+            if found and (used or self._settings.cidr in (None, found[0])):
+                if self._settings.cidr not in (None, found[0]):
+                    _logger.warning(
+                        "pod CIDR not changed, Pods use it cidr=%s wanted=%s", found[0], self._settings.cidr
+                    )
+                self._index = own.number
+                self._connect(found[0])
+                return found[0]
+            self._netlink.remove(self.bridge)
+        routed = [each.destination for each in self._netlink.routes()]
+        cidr = choose(self._settings.cidr, self._kept(), self._settings.ranges, routed)
+        self._netlink.add_bridge(self.bridge, b"\x0a\x58" + gateway_of(cidr).packed)
+        try:
+            _write_sysctl(f"net.ipv6.conf.{self.bridge}.disable_ipv6", "1", optional=True)
+            owner = f"{_OWNER}{self._directory.resolve()}"
+            alias = owner if len(owner.encode()) <= LONGEST_ALIAS else ""
+            self._index = self._netlink.set_up(self.bridge, alias=alias)
+            self._netlink.add_address(self._index, gateway_of(cidr), cidr.prefixlen)
+            self._connect(cidr)
+        except BaseException:
+            self._netlink.remove(self.bridge)
+            raise
+        (self._directory / _CIDR_FILE).write_text(str(cidr))
+        return cidr
+
+    def _kept(self) -> IPv4Network | None:
+        with suppress(OSError, ValueError):
+            return IPv4Network((self._directory / _CIDR_FILE).read_text().strip())
+        return None
+
+    def _connect(self, cidr: IPv4Network) -> None:
+        """Route between Pods and the rest of the machine, and beyond it as far as it is connected."""
+        try:
+            _write_sysctl(f"net.ipv4.conf.{self.bridge}.forwarding", "1")
+        except OSError as error:
+            _logger.warning("pods reach only Pods of their node and this machine error=%s", error.strerror)
+            return
+        names = {each.number: each.name for each in self._netlink.links()}
+        uplinks = {names.get(each.device, "") for each in self._netlink.routes() if not each.destination.prefixlen}
+        if not uplinks:
+            return
+        try:
+            nftables.install(self.bridge, self.bridge, cidr)
+            for uplink in uplinks - {""}:
+                _enable_forwarding(uplink)
+        except OSError as error:
+            _logger.warning("pods do not reach beyond this machine error=%s", error.strerror)
+
+    def _remove_abandoned(self, links: list[Link]) -> None:
+        """Remove bridges of nodes whose directories are gone, and that no Pod uses."""
+        used = {each.master for each in links}
+        for each in links:
+            owner = each.alias.removeprefix(_OWNER) if each.alias.startswith(_OWNER) else ""
+            is_free = each.name.startswith(BRIDGE_PREFIX) and each.name != self.bridge and each.number not in used
+            if is_free and owner.startswith("/") and not os.path.isdir(owner):
+                _logger.info("bridge of a removed node is removed bridge=%s directory=%s", each.name, owner)
+                _remove(self._netlink, each.name)
+
+    def _try(self) -> None:
+        """Create and drop a namespace with a link, to find out now whether that is permitted."""
+        descriptor = new_namespace()
+        try:
+            name = f"{nftables.LINK_PREFIX}t-{self._mark[:8]}"
+            with suppress(OSError):
+                self._netlink.remove(name)
+            self._netlink.add_pair(name, _POD_DEVICE, descriptor, bridge=self._index)
+        finally:
+            os.close(descriptor)
+
+
+def is_machine(descriptor: int) -> bool:
+    """Whether a namespace is the one that this thread is in."""
+    own = own_namespace()
+    try:
+        return identity_of(own) == identity_of(descriptor)
+    finally:
+        os.close(own)
+
+
+def proxy_address(network: PodNetwork) -> IPv4Address:
+    """The address of the Service proxy on a Pod network's bridge."""
+    return services_of(network.cidr)
+
+
+def _close(netlink: Netlink, bridge: str, pods: Mapping[str, PodNamespace]) -> None:
+    if not pods:
+        _remove(netlink, bridge)
+    netlink.close()
+
+
+def _remove(netlink: Netlink, bridge: str) -> None:
+    with suppress(OSError):
+        netlink.remove(bridge)
+    nftables.remove(bridge)
+
+
+def _enable_forwarding(device: str) -> None:
+    path = f"/proc/sys/net/ipv4/conf/{device}/forwarding"
+    if Path(path).read_text().strip() != "1":
+        Path(path).write_text("1")
+        _logger.info("forwarding enabled for Pods device=%s", device)
+
+
+def _write_sysctls(wanted: Mapping[str, str]) -> None:
+    for name, value in wanted.items():
+        _write_sysctl(name, value)
+
+
+def _write_sysctl(name: str, value: str, *, optional: bool = False) -> None:
+    """Of the namespace that this thread is in. In a name with dots, a slash stands for a dot of a link's name."""
+    slashed = "/" in name.partition(".")[0]
+    parts = name.split("/") if slashed else [each.replace("/", ".") for each in name.split(".")]
+    if parts[0] != "net" or any(each in ("", ".", "..") for each in parts):
+        raise OSError(errno.EINVAL, "not a setting of a network namespace", f"sysctl {name}")
+    try:
+        with open("/proc/sys/" + "/".join(parts), "w") as file:
+            file.write(value)
+    except OSError as error:
+        if not optional:
+            raise OSError(error.errno, error.strerror, f"sysctl {name}") from None
+
+
+def _why(error: OSError) -> str:
+    if error.errno in (errno.EPERM, errno.EACCES):
+        return "the node may not create network namespaces and links: that takes CAP_SYS_ADMIN and CAP_NET_ADMIN"
+    if error.errno in (errno.EOPNOTSUPP, errno.ENOSYS):
+        return f"the kernel has no bridges or veth pairs: {error.strerror}"
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror or str(error)
