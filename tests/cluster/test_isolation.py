@@ -52,7 +52,7 @@ spec:
 def plane(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[PlaneProcess]:
     if request.config.getoption("--cluster"):
         pytest.skip("these are about our own plane")
-    if why := isolation.obstacle():
+    if why := isolation.unsupported_reason():
         pytest.skip(f"no isolation here: {why}")
     options = ("--nodes", "1", "--runtime", "process", "--store", "memory")
     process = PlaneProcess(tmp_path_factory.mktemp("plane"), *options)

@@ -42,7 +42,7 @@ def test_cve_2021_25741_containers_never_see_more_than_their_volume(tmp_path: Pa
             except StartError:
                 seen.add("refused")
                 continue
-            await bench.end_of(container)
+            await bench.read_exit(container)
             assert container.exit is not None
             if container.exit.reason == "StartError":
                 seen.add("refused")

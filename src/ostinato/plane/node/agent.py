@@ -132,7 +132,7 @@ class PodAgent:
             await self._go(pod)
             return None
         waits = [each for each in (after, await life.tend()) if each is not None]
-        if not host.runtime.tells:
+        if not host.runtime.is_real:
             life.rest()
         return Result(requeue_after=min(waits)) if waits else None
 

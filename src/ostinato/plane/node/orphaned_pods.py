@@ -18,7 +18,7 @@ from ostinato.plane.node.volumes.trees import remove_tree
 class Leftovers(Protocol):
     """A runtime that knows of Pods by what is on this machine."""
 
-    async def known(self) -> list[str]:
+    async def pod_uids(self) -> list[str]:
         """Their uids."""
 
     async def remove(self, uid: str) -> None:
@@ -42,7 +42,7 @@ class Sweep:
         self._nodes[node] = (directory, leftovers)
 
     async def run(self, surroundings: Surroundings) -> None:
-        found = {name: await leftovers.known() for name, (_, leftovers) in self._nodes.items()}
+        found = {name: await leftovers.pod_uids() for name, (_, leftovers) in self._nodes.items()}
         logged = [*self._logs.iterdir()] if self._logs.is_dir() else []
         alive = uids_in({name: directory / "manifests" for name, (directory, _) in self._nodes.items()})
         alive |= await self._alive(surroundings)  # after that: a Pod that comes meanwhile is not left over

@@ -28,7 +28,7 @@ from ostinato.plane.node.containers.container_state import (
     records_of,
     restarts,
 )
-from ostinato.plane.node.containers.lifecycle import Handler, Quarters, Tell
+from ostinato.plane.node.containers.lifecycle import EventRecorder, Handler, Quarters
 from ostinato.plane.node.pod_status import Knowledge, has_begun
 
 TEND_EVERY: Final = 15.0  # seconds between two looks at a Pod's volumes
@@ -37,19 +37,19 @@ _TOO_LONG: Final = "Pod was active on the node longer than the specified deadlin
 
 
 class PodLife:
-    def __init__(self, pod: Pod, quarters: Quarters, tell: Tell) -> None:
+    def __init__(self, pod: Pod, quarters: Quarters, tell: EventRecorder) -> None:
         clock = quarters.clock
         self.pod = pod  # as it was last seen
         self.records = records_of(pod)
         self.known = Knowledge(
             host_ip=quarters.host_ip,
             started_at=pod.status.start_time or Time.of(clock.now()),
-            details=quarters.runtime.tells,
+            details=quarters.runtime.is_real,
         )
         self.is_over = False  # everything has ended, and will not be started again
         self._quarters = quarters
         self._clock = clock
-        self._tell = tell if quarters.runtime.tells else _nobody
+        self._tell = tell if quarters.runtime.is_real else _nobody
         self._handler = Handler(self, quarters, self._tell)
         self._task: asyncio.Task[None] | None = None  # what is being done
         self._ending: float | None = None  # the grace period with which it is being ended

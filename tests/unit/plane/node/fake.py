@@ -17,7 +17,7 @@ from ostinato.plane.node.admission import Room
 from ostinato.plane.node.agent import Host
 from ostinato.plane.node.environment.container_environment import Larder
 from ostinato.plane.node.registration.node_status import Machine
-from ostinato.plane.node.runtimes import Changed, ExecError, Exit, Launch, Session, Tell, Usage
+from ostinato.plane.node.runtimes import EventRecorder, ExecError, Exit, Launch, OnPodChange, Session, Usage
 from ostinato.world import Clock
 
 Answer = tuple[int, bytes] | float
@@ -78,11 +78,11 @@ class FakeSession:
 
 class FakeRuntime:
     version = "fake://1"
-    tells = True
+    is_real = True
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._changed: Changed = lambda _: None
+        self._changed: OnPodChange = lambda _: None
         self.started: list[FakeContainer] = []
         self.commands: list[tuple[str, tuple[str, ...]]] = []  # container and command, as they were run
         self.answers: dict[tuple[str, ...], Answer | Exception] = {}  # by command; others succeed
@@ -93,14 +93,14 @@ class FakeRuntime:
         """The newest of that name."""
         return next(each for each in reversed(self.started) if each.launch.container.name == name)
 
-    def listen(self, changed: Changed) -> None:
+    def listen(self, changed: OnPodChange) -> None:
         self._changed = changed
 
     async def address(self, pod: Pod) -> str:
         return "10.0.0.9"
 
-    async def pull(self, pod: Pod, container: Container, tell: Tell) -> None:
-        tell("Normal", "Pulled", "there")
+    async def pull(self, pod: Pod, container: Container, record_event: EventRecorder) -> None:
+        record_event("Normal", "Pulled", "there")
 
     async def start(self, launch: Launch) -> FakeContainer:
         if self.refuse is not None:

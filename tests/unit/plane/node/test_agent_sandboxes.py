@@ -10,7 +10,7 @@ import pytest
 from tests.unit.plane.node.fake import FakeContainer, NodeStage, on_node, pod
 
 from ostinato.kinds.core_v1 import Container, ContainerStateWaiting, Pod
-from ostinato.plane.node.runtimes import PullError, SandboxError, Tell
+from ostinato.plane.node.runtimes import EventRecorder, PullError, SandboxError
 
 
 async def waiting(node: NodeStage) -> ContainerStateWaiting:
@@ -47,7 +47,7 @@ def test_a_pod_without_its_image_waits_as_long_as_the_runtime_says(
     async def play(node: NodeStage) -> None:
         pulls: list[float] = []
 
-        async def pull(pod: Pod, container: Container, tell: Tell) -> None:
+        async def pull(pod: Pod, container: Container, record_event: EventRecorder) -> None:
             pulls.append(node.clock.monotonic())
             if len(pulls) == 1:
                 raise PullError("ErrImagePull", "no registry", 2.0)

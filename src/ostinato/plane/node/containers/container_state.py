@@ -9,7 +9,7 @@ import msgspec
 
 from ostinato.api.time import Time
 from ostinato.kinds.core_v1 import Container, ContainerStateTerminated, ContainerStatus, EphemeralContainer, Pod
-from ostinato.plane.node.runtimes import Exit, Running
+from ostinato.plane.node.runtimes import Exit, RuntimeContainer
 
 Role = Literal["init", "sidecar", "main", "ephemeral"]
 
@@ -39,7 +39,7 @@ class Record(msgspec.Struct, eq=False):
     name: str
     role: Role
     spec: Container
-    running: Running | None = None
+    running: RuntimeContainer | None = None
     before: ContainerStateTerminated | None = None
     restarts: int = 0
     waiting: Waiting | None = None
@@ -85,7 +85,7 @@ class Record(msgspec.Struct, eq=False):
         self.failed_at = now
         self.again = RETRY_AFTER if again is None else again
 
-    def started(self, running: Running) -> None:
+    def started(self, running: RuntimeContainer) -> None:
         """It was started, for the first time or again."""
         ended = self.exit
         if self.running is not None:
@@ -109,7 +109,7 @@ class Record(msgspec.Struct, eq=False):
         self.backoff, self.words, self.anew = 0.0, "", True
 
 
-def terminated(running: Running, ended: Exit, words: str) -> ContainerStateTerminated:
+def terminated(running: RuntimeContainer, ended: Exit, words: str) -> ContainerStateTerminated:
     return ContainerStateTerminated(
         container_id=running.id,
         exit_code=ended.code,

@@ -26,7 +26,7 @@ from ostinato.plane.node.runtimes import Launch, PullError, Runtime, SandboxErro
 from ostinato.plane.node.volumes import Mounted, MountError
 from ostinato.world import Clock
 
-Tell = Callable[[Pod, str, str, str], None]
+EventRecorder = Callable[[Pod, str, str, str], None]
 """`tell(pod, type, reason, message)` makes an event."""
 
 _MINIMUM_GRACE: Final = 2.0  # seconds that are left for SIGTERM, however long hooks took
@@ -63,7 +63,7 @@ class Life(Protocol):
 
 
 class Handler:
-    def __init__(self, life: Life, quarters: Quarters, tell: Tell) -> None:
+    def __init__(self, life: Life, quarters: Quarters, tell: EventRecorder) -> None:
         self._life = life
         self._quarters = quarters
         self._clock = quarters.clock

@@ -18,11 +18,11 @@ import msgspec
 from ostinato.api.time import Time
 from ostinato.kinds.core_v1 import Container, ContainerUser, Pod
 
-Changed = Callable[[Pod], None]
+OnPodChange = Callable[[Pod], None]
 """Called when something has happened to a container of a Pod."""
 
 
-Tell = Callable[[str, str, str], None]
+EventRecorder = Callable[[str, str, str], None]
 """`tell(type, reason, message)` makes an event about a Pod."""
 
 
@@ -123,7 +123,7 @@ class Usage(msgspec.Struct, frozen=True):
     memory: int  # bytes, now
 
 
-class Running(Protocol):
+class RuntimeContainer(Protocol):
     """A container that was started. It stays the same object after its end, which `exit` tells of."""
 
     @property
@@ -186,26 +186,26 @@ class Runtime(Protocol):
         """As a node names it: "process://1"."""
 
     @property
-    def tells(self) -> bool:
+    def is_real(self) -> bool:
         """Whether its containers are real: worth events, variables, volumes, probes and hooks."""
 
-    def listen(self, changed: Changed) -> None:
+    def listen(self, changed: OnPodChange) -> None:
         """Whom to tell of changes. Called once, before anything is started."""
 
     async def address(self, pod: Pod) -> str:
         """The Pod's own address; the same each time it is asked for. A `SandboxError` if it cannot have one."""
 
-    async def pull(self, pod: Pod, container: Container, tell: Tell) -> None:
+    async def pull(self, pod: Pod, container: Container, record_event: EventRecorder) -> None:
         """Have a container's image there; a `PullError` if that cannot be."""
 
-    async def start(self, launch: Launch) -> Running:
+    async def start(self, launch: Launch) -> RuntimeContainer:
         """Start a container, for the first time or again; a `StartError` if that cannot be.
 
         A container that ends before it runs, for its command cannot be executed, was started: its end has the reason
         `StartError`.
         """
 
-    async def recover(self, pod: Pod) -> Mapping[str, Running]:
+    async def recover(self, pod: Pod) -> Mapping[str, RuntimeContainer]:
         """The containers of the Pod that an agent before this one has started, by name; the newest of each name."""
 
     async def discard(self, pod: Pod) -> None:

@@ -13,7 +13,7 @@ from ostinato.api.meta import ObjectMeta
 from ostinato.api.owners import controller_of
 from ostinato.api.time import Time
 from ostinato.kinds.core_v1 import Container, Pod, PodSpec
-from ostinato.plane.node.runtimes import Changed, ExecError, Exit, Launch, Session, StartError, Tell, Usage
+from ostinato.plane.node.runtimes import EventRecorder, ExecError, Exit, Launch, OnPodChange, Session, StartError, Usage
 from ostinato.plane.node.runtimes.script import ANNOTATION, AT_ONCE, OF_A_JOB, STEADY, Script, ScriptError, parse
 from ostinato.world import Clock, World
 from ostinato.world.clock import Timer
@@ -26,20 +26,20 @@ class SimulatedRuntime:
     """Containers that only say that they run."""
 
     version = "simulated://1"
-    tells = False
+    is_real = False
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._changed: Changed = lambda _: None
+        self._changed: OnPodChange = lambda _: None
         self._addresses = _Addresses()
 
-    def listen(self, changed: Changed) -> None:
+    def listen(self, changed: OnPodChange) -> None:
         self._changed = changed
 
     async def address(self, pod: Pod) -> str:
         return self._addresses.of(pod)
 
-    async def pull(self, pod: Pod, container: Container, tell: Tell) -> None: ...
+    async def pull(self, pod: Pod, container: Container, record_event: EventRecorder) -> None: ...
 
     async def start(self, launch: Launch) -> SimulatedContainer:
         pod = launch.pod

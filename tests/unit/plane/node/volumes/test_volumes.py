@@ -9,7 +9,7 @@ import pytest
 
 from ostinato.kinds.core_v1 import HostPathVolumeSource
 from ostinato.plane.node.runtimes import Mount, StartError
-from ostinato.plane.node.runtimes.process.places import ASKED_FOR_BY_ALL, Places
+from ostinato.plane.node.runtimes.process.mount_links import OPTIONAL_TARGETS, MountLinks
 from ostinato.plane.node.volumes import payload
 from ostinato.plane.node.volumes.contents import ContentError, _safe
 from ostinato.plane.node.volumes.mounter import _host_path
@@ -72,29 +72,29 @@ def container(directory: Path, name: str) -> Path:
 
 
 def test_places_are_made_shared_and_taken_away_with_the_last_who_uses_them(tmp_path: Path) -> None:
-    places = Places(tmp_path / "state")
+    links = MountLinks(tmp_path / "state")
     (tmp_path / "state").mkdir()
     (tmp_path / "source").mkdir()
     one, two = (container(tmp_path / "state", name) for name in ("one", "two"))
     mount = Mount(tmp_path / "source", f"{tmp_path}/deep/./down")
-    places.take(one, [mount])
+    links.add(one, [mount])
     assert os.readlink(f"{tmp_path}/deep/down") == f"{tmp_path}/source"
-    places.take(two, [mount])
-    places.leave(one)
+    links.add(two, [mount])
+    links.remove(one)
     assert (tmp_path / "deep" / "down").is_dir()
-    again = Places(tmp_path / "state")  # another agent
-    again.leave(two)
+    again = MountLinks(tmp_path / "state")  # another agent
+    again.remove(two)
     assert not (tmp_path / "deep").exists()
 
 
 def test_a_place_that_was_there_before_stays(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "there").mkdir()
-    places = Places(tmp_path / "state")
+    links = MountLinks(tmp_path / "state")
     one = container(tmp_path / "state", "one")
-    with pytest.raises(StartError, match="is taken by this machine"):
-        places.take(one, [Mount(tmp_path, f"{tmp_path}/there")])
-    places.leave(one)
+    with pytest.raises(StartError, match="is in use by this machine"):
+        links.add(one, [Mount(tmp_path, f"{tmp_path}/there")])
+    links.remove(one)
     assert (tmp_path / "there").is_dir()
     assert not (tmp_path / "there").is_symlink()
 
@@ -104,19 +104,19 @@ def test_without_root_a_place_is_a_link_and_cannot_be_two_things(tmp_path: Path)
     (tmp_path / "taken").mkdir()
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
-    places = Places(tmp_path / "state")
+    links = MountLinks(tmp_path / "state")
     one, two = (container(tmp_path / "state", name) for name in ("one", "two"))
     target = f"{tmp_path}/at"
-    places.take(one, [Mount(tmp_path / "first", target)])
+    links.add(one, [Mount(tmp_path / "first", target)])
     assert os.readlink(target) == f"{tmp_path}/first"
-    with pytest.raises(StartError, match="is taken by another container"):
-        places.take(two, [Mount(tmp_path / "second", target)])
-    places.leave(two)
+    with pytest.raises(StartError, match="is in use by another container"):
+        links.add(two, [Mount(tmp_path / "second", target)])
+    links.remove(two)
     assert os.readlink(target) == f"{tmp_path}/first"
-    with pytest.raises(StartError, match="is taken by this machine"):
-        places.take(two, [Mount(tmp_path / "second", f"{tmp_path}/taken")])
-    places.leave(two)
-    places.leave(one)
+    with pytest.raises(StartError, match="is in use by this machine"):
+        links.add(two, [Mount(tmp_path / "second", f"{tmp_path}/taken")])
+    links.remove(two)
+    links.remove(one)
     assert not os.path.lexists(target)
     assert (tmp_path / "taken").is_dir()
 
@@ -125,19 +125,19 @@ def test_without_root_what_all_containers_ask_for_is_left_out_where_it_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As the log of a termination, for which every container asks."""
-    assert "/dev/termination-log" in ASKED_FOR_BY_ALL
+    assert "/dev/termination-log" in OPTIONAL_TARGETS
     target = f"{tmp_path}/log"
-    monkeypatch.setattr("ostinato.plane.node.runtimes.process.places.ASKED_FOR_BY_ALL", {target})
+    monkeypatch.setattr("ostinato.plane.node.runtimes.process.mount_links.OPTIONAL_TARGETS", {target})
     (tmp_path / "state").mkdir()
-    places = Places(tmp_path / "state")
+    links = MountLinks(tmp_path / "state")
     for name in ("one", "two"):
         (tmp_path / name).touch()
-        places.take(container(tmp_path / "state", name), [Mount(tmp_path / name, target)])
+        links.add(container(tmp_path / "state", name), [Mount(tmp_path / name, target)])
     assert os.readlink(target) == f"{tmp_path}/one"
 
 
 @pytest.mark.parametrize("target", ["/", "relative", "/a/.."])
 def test_a_place_is_an_absolute_path_below_the_root(tmp_path: Path, target: str) -> None:
-    places = Places(tmp_path)
+    links = MountLinks(tmp_path)
     with pytest.raises(StartError, match="want an absolute path below the root"):
-        places.take(container(tmp_path, "one"), [Mount(tmp_path, target)])
+        links.add(container(tmp_path, "one"), [Mount(tmp_path, target)])

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from ostinato.kinds.core_v1 import Container, Pod
-from ostinato.plane.node.runtimes import PullError, Tell
+from ostinato.plane.node.runtimes import EventRecorder, PullError
 from ostinato.plane.node.runtimes.containerd.cri import Cri
 from ostinato.plane.node.runtimes.containerd.grpc import described
 from ostinato.plane.node.runtimes.containerd.http2 import RpcError
@@ -38,21 +38,21 @@ class Images:
         self._clock = clock
         self._failures: dict[tuple[str, str], _Failure] = {}  # by uid and image
 
-    async def ensure(self, pod: Pod, container: Container, tell: Tell) -> None:
+    async def ensure(self, pod: Pod, container: Container, record_event: EventRecorder) -> None:
         """Have the image of a container there; a `PullError` says why it is not."""
         asked = container.image or ""
-        image = _checked(asked, tell)
+        image = _checked(asked, record_event)
         policy = container.image_pull_policy or "IfNotPresent"
         if policy != "Always":
             if await self.find(image) is not None:
                 message = f'Container image "{asked}" already present on machine and can be accessed by the pod'
-                tell("Normal", "Pulled", message)
+                record_event("Normal", "Pulled", message)
                 return
             if policy == "Never":
                 message = f'Container image "{asked}" is not present with pull policy of Never'
-                tell("Warning", "ErrImageNeverPull", message)
+                record_event("Warning", "ErrImageNeverPull", message)
                 raise PullError("ErrImageNeverPull", message)
-        await self._pull(pod, asked, image, tell)
+        await self._pull(pod, asked, image, record_event)
 
     async def find(self, image: str) -> dict[str, Any] | None:
         """What is known of an image; None if it is not there."""
@@ -68,20 +68,20 @@ class Images:
         for key in [key for key in self._failures if key[0] == uid]:
             del self._failures[key]
 
-    async def _pull(self, pod: Pod, asked: str, image: str, tell: Tell) -> None:
+    async def _pull(self, pod: Pod, asked: str, image: str, record_event: EventRecorder) -> None:
         key = (pod.metadata.uid, asked)
         failure = self._failures.get(key)
         now = self._clock.monotonic()
         if failure is not None and now < failure.due:
-            tell("Normal", "BackOff", f'Back-off pulling image "{asked}"')
+            record_event("Normal", "BackOff", f'Back-off pulling image "{asked}"')
             message = f'Back-off pulling image "{asked}": {failure.message}'
             raise PullError("ImagePullBackOff", message, failure.due - now)
-        tell("Normal", "Pulling", f'Pulling image "{asked}"')
+        record_event("Normal", "Pulling", f'Pulling image "{asked}"')
         try:
             await self._cri.call("PullImage", {"image": {"image": image}}, within=_PULL_PATIENCE)
         except RpcError as error:
             why = described(error)
-            tell("Warning", "Failed", f'Failed to pull image "{asked}": {why}')
+            record_event("Warning", "Failed", f'Failed to pull image "{asked}": {why}')
             wait = _FIRST_BACKOFF if failure is None else min(2 * failure.wait, _LONGEST_BACKOFF)
             self._failures[key] = _Failure(f"ErrImagePull: {why}", wait, self._clock.monotonic() + wait)
             raise PullError("ErrImagePull", why, _SOON) from None
@@ -90,15 +90,15 @@ class Images:
         found = await self.find(image)
         size = 0 if found is None else found.get("size", 0)
         message = f'Successfully pulled image "{asked}" in {_took(took)} ({_took(took)} including waiting).'
-        tell("Normal", "Pulled", f"{message} Image size: {size} bytes.")
+        record_event("Normal", "Pulled", f"{message} Image size: {size} bytes.")
 
 
-def _checked(asked: str, tell: Tell) -> str:
+def _checked(asked: str, record_event: EventRecorder) -> str:
     try:
         return with_tag(asked)
     except ValueError as error:
         message = f'Failed to apply default image tag "{asked}": couldn\'t parse image name "{asked}": {error}'
-        tell("Warning", "InspectFailed", message)
+        record_event("Warning", "InspectFailed", message)
         raise PullError("InvalidImageName", message) from None
 
 

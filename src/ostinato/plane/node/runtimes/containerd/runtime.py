@@ -13,14 +13,14 @@ import msgspec
 
 from ostinato.kinds.core_v1 import Container, Pod
 from ostinato.plane.node.runtimes import (
-    Changed,
+    EventRecorder,
     ExecError,
     Launch,
     Mount,
+    OnPodChange,
     SandboxError,
     Session,
     StartError,
-    Tell,
     Usage,
 )
 from ostinato.plane.node.runtimes.containerd.configs import (
@@ -50,7 +50,7 @@ _ANSWER_PATIENCE: Final = 10.0  # seconds for an answer, beyond what a command m
 
 
 class ContainerdRuntime:
-    tells = True
+    is_real = True
 
     def __init__(self, world: World, containerd: Containerd, directory: Path) -> None:
         """`directory`: what it keeps of Pods is kept here. By it the node knows what is its own."""
@@ -63,18 +63,18 @@ class ContainerdRuntime:
         self._sandboxes = Sandboxes(cri, str(self._directory))
         self._sub_paths = SubPathMounts(self._directory / "volume-subpaths")
         self._watch = containerd.watch
-        self._changed: Changed = lambda _: None
+        self._changed: OnPodChange = lambda _: None
         self._containers: dict[tuple[str, str], CriContainer] = {}  # the newest of each, by uid and name
         self._memory = machine_memory()
 
-    def listen(self, changed: Changed) -> None:
+    def listen(self, changed: OnPodChange) -> None:
         self._changed = changed
 
     async def address(self, pod: Pod) -> str:
         return (await self._sandboxes.of(pod)).address
 
-    async def pull(self, pod: Pod, container: Container, tell: Tell) -> None:
-        await self._images.ensure(pod, container, tell)
+    async def pull(self, pod: Pod, container: Container, record_event: EventRecorder) -> None:
+        await self._images.ensure(pod, container, record_event)
 
     # Starting
 
@@ -204,7 +204,7 @@ class ContainerdRuntime:
     async def discard(self, pod: Pod) -> None:
         await self.remove(pod.metadata.uid)
 
-    async def known(self) -> list[str]:
+    async def pod_uids(self) -> list[str]:
         """The uids of all Pods of which there is something."""
         return sorted({*await self._sandboxes.uids(), *self._sub_paths.uids()})
 

@@ -1,13 +1,14 @@
 """The process runtime: containers are processes of this machine.
 
-- An image names nothing that is pulled: a container needs a `command`, whose programs are this machine's.
-- As root, a container has namespaces and a root of its own (`isolation`, `shim.root`), and its securityContext is
-  applied; what cannot be is refused (`security`). Without root, containers are processes of the same user.
-- Containers outlive the agent, and are found again: each has a keeper (`shim`) that knows how it ended.
-- A container ends when its first process does; whatever else it started is killed then.
-- Volumes are mounted for the container alone; without root, they are links (`places`). The network is the machine's.
-- Limits: memory, processes and processor time by control groups where these may be written, else by what a process may
-  be limited to (`limits`).
+- Images are not pulled: a container needs a `command` that names programs of this machine.
+- As root, a container gets its own namespaces and root file system (`isolation`, `shim.root`) and its securityContext
+  is applied; fields that cannot be applied are rejected (`security`). Without root, containers run as the agent's user.
+- Containers survive a restart of the agent and are recovered: each has a keeper (`shim`), a process like
+  containerd-shim or conmon that waits for the container and records its exit.
+- A container ends when its first process exits; its other processes are killed then.
+- Volumes are mounted into the container's mount namespace; without root, they are symbolic links (`mount_links`). The
+  network is the machine's.
+- Memory, process and CPU limits use control groups where these are writable, and rlimits elsewhere (`limits`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A container that is a group of processes: its keeper watches over it, and this watches the keeper.
+"""A container of the process runtime, observed through its keeper.
 
-A directory a container and attempt holds all that is known of it, so that another agent finds it again:
-`launch.json` (what was started), `lock` (held by the keeper), `state.json` (process ids), `exit.json` (its end).
+The state of each attempt is kept in its own directory, from which a restarted agent recovers it: `launch.json` (the
+launch request), `lock` (held by the keeper), `state.json` (process ids), `exit.json` (exit code and time).
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from ostinato.plane.node.runtimes.process.leftovers import kill_leftovers
 from ostinato.world import Clock
 
 SCHEME: Final = "process://"
-MARK: Final = "OSTINATO_CONTAINER"  # the variable that tells to which container a process belongs
+MARKER: Final = "OSTINATO_CONTAINER"  # environment variable that identifies the container of a process
 _KILLED: Final = 137
-_GET_READY: Final = 0.2  # seconds that a container has to begin to heed signals
-_KILL_PATIENCE: Final = 10.0
-_LOOK_EVERY: Final = 0.5  # seconds, where the kernel does not tell of ends
+_STARTUP_DELAY: Final = 0.2  # seconds after the start before SIGTERM is sent, so that handlers can be installed
+_KILL_TIMEOUT: Final = 10.0
+_POLL_INTERVAL: Final = 0.5  # seconds; used where pidfd is not available
 
 
 class State(msgspec.Struct):
-    """What a keeper writes when its container runs."""
+    """Content of `state.json`, written by the keeper once the container runs."""
 
     pid: int
     shim: int
     started: float
-    born: int = 0  # when the container's first process was, in the kernel's count
+    start_ticks: int = 0  # start time of the container's first process in kernel ticks
 
 
 class _End(msgspec.Struct):
-    """What a keeper writes when its container has ended."""
+    """Content of `exit.json`, written by the keeper once the container has ended."""
 
     code: int
     at: float
@@ -73,7 +73,7 @@ class ProcessContainer:
         self.exit: Exit | None = None
         self._clock = clock
         self._ended = asyncio.Event()
-        self._keeper: int | None = None  # a descriptor of the keeper's process
+        self._keeper: int | None = None  # pidfd of the keeper
         self._watching: asyncio.Task[None] | None = None
         self._changed: Callable[[], None] = lambda: None
 
@@ -82,26 +82,26 @@ class ProcessContainer:
         return self.exit is None
 
     def watch(self, changed: Callable[[], None]) -> None:
-        """Notice its end."""
+        """Call `changed` when the container has ended."""
         self._changed = changed
         loop = asyncio.get_running_loop()
         try:
             self._keeper = os.pidfd_open(self.state.shim)
         except ProcessLookupError:
-            loop.call_soon(self._over)
+            loop.call_soon(self._finish)
             return
         except (AttributeError, OSError):
-            self._watching = loop.create_task(self._look_now_and_then())
+            self._watching = loop.create_task(self._poll_keeper())
             return
-        if not is_kept(self.directory):  # the number may be another's by now
+        if not has_keeper(self.directory):  # the process id may have been reused
             os.close(self._keeper)
             self._keeper = None
-            loop.call_soon(self._over)
+            loop.call_soon(self._finish)
             return
-        loop.add_reader(self._keeper, self._over)
+        loop.add_reader(self._keeper, self._finish)
 
-    def forget(self) -> None:
-        """Stop watching; the container goes on."""
+    def unwatch(self) -> None:
+        """Stop watching; the container keeps running."""
         if self._watching is not None:
             self._watching.cancel()
         if self._keeper is not None:
@@ -113,51 +113,51 @@ class ProcessContainer:
         if self.exit is not None:
             return
         if grace > 0:
-            await self._clock.sleep(min(self.state.started + _GET_READY - self._clock.wall(), grace))
-            self._tell(signal.SIGTERM)
+            await self._clock.sleep(min(self.state.started + _STARTUP_DELAY - self._clock.wall(), grace))
+            self._signal(signal.SIGTERM)
             with suppress(TimeoutError):
                 async with self._clock.timeout(grace):
                     await self._ended.wait()
                 return
-        self._tell(signal.SIGUSR1)
+        self._signal(signal.SIGUSR1)
         with suppress(TimeoutError):
-            async with self._clock.timeout(_KILL_PATIENCE):
+            async with self._clock.timeout(_KILL_TIMEOUT):
                 await self._ended.wait()
             return
-        self._tell(signal.SIGKILL)
+        self._signal(signal.SIGKILL)
         await self._ended.wait()
 
-    def _tell(self, number: int) -> None:
+    def _signal(self, number: int) -> None:
         with suppress(ProcessLookupError):
             if self._keeper is not None:
                 signal.pidfd_send_signal(self._keeper, number)
-            elif is_kept(self.directory):
+            elif has_keeper(self.directory):
                 os.kill(self.state.shim, number)
 
-    async def _look_now_and_then(self) -> None:
-        while is_kept(self.directory):
-            await self._clock.sleep(_LOOK_EVERY)
-        self._over()
+    async def _poll_keeper(self) -> None:
+        while has_keeper(self.directory):
+            await self._clock.sleep(_POLL_INTERVAL)
+        self._finish()
 
-    def _over(self) -> None:
+    def _finish(self) -> None:
         if self.exit is None:
-            self.forget()
-            self.exit = end_of(self.directory) or give_up(self.directory, self._clock)
-            assert self.exit is not None, "a keeper that has ended holds no lock"
+            self.unwatch()
+            self.exit = read_exit(self.directory) or finalize_lost(self.directory, self._clock)
+            assert self.exit is not None, "an exited keeper does not hold the lock"
             self._ended.set()
             self._changed()
 
 
-def is_kept(directory: Path) -> bool:
-    """Whether a keeper lives."""
+def has_keeper(directory: Path) -> bool:
+    """Return whether the keeper is alive."""
     lock = _lock(directory)
     if lock is not None:
         os.close(lock)
     return lock is None
 
 
-def state_of(directory: Path) -> State | None:
-    """What the keeper wrote when its container ran; None if it did not."""
+def read_state(directory: Path) -> State | None:
+    """Read `state.json`; None if the container never ran."""
     try:
         return msgspec.json.decode((directory / "state.json").read_bytes(), type=State)
     except (FileNotFoundError, msgspec.DecodeError):
@@ -165,7 +165,7 @@ def state_of(directory: Path) -> State | None:
 
 
 def _lock(directory: Path) -> int | None:
-    """A descriptor that holds the lock as long as it is open; None if a keeper has it."""
+    """Acquire the lock, held until the returned descriptor is closed; None if the keeper holds it."""
     lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -175,32 +175,33 @@ def _lock(directory: Path) -> int | None:
     return lock
 
 
-def end_of(directory: Path) -> Exit | None:
-    """What the keeper wrote of its end; None if it did not."""
+def read_exit(directory: Path) -> Exit | None:
+    """Read `exit.json`; None if the keeper has not written it."""
     try:
-        said = msgspec.json.decode((directory / "exit.json").read_bytes(), type=_End)
+        content = msgspec.json.decode((directory / "exit.json").read_bytes(), type=_End)
     except (FileNotFoundError, msgspec.DecodeError):
         return None
-    return Exit(code=said.code, at=_time(said.at), reason=said.reason, message=said.message)
+    return Exit(code=content.code, at=_time(content.at), reason=content.reason, message=content.message)
 
 
-def give_up(directory: Path, clock: Clock) -> Exit | None:
-    """The end of a container whose keeper is gone without a word; None if there is a keeper.
+def finalize_lost(directory: Path, clock: Clock) -> Exit | None:
+    """Return the exit of a container whose keeper is not running; None if the keeper is alive.
 
-    Nothing is left of it then, nor will a keeper that comes late begin.
+    If the keeper died without recording an exit, kill the remaining processes and record one. A keeper that starts
+    late finds that record and does not start the container.
     """
     lock = _lock(directory)
     if lock is None:
         return None
     try:
-        if end_of(directory) is None:
-            message = "the process that watched over the container was killed"
+        if read_exit(directory) is None:
+            message = "the keeper of the container was killed"
             end = _End(_KILLED, clock.wall(), "ContainerStatusUnknown", message)
             write_file(directory / "exit.json", msgspec.json.encode(end))
-            kill_leftovers(directory, f"{MARK}={directory}")
+            kill_leftovers(directory, f"{MARKER}={directory}")
     finally:
         os.close(lock)
-    return end_of(directory)
+    return read_exit(directory)
 
 
 def _time(seconds: float) -> Time:

@@ -1,4 +1,4 @@
-"""What a container sees of the machine, and what it shares with others, as the shim takes it (`shim.root`)."""
+"""Isolation plan of a container: visible host paths, and shared or own namespaces. Applied by `shim.root`."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from ostinato.plane.node.runtimes.process.security import (
 from ostinato.plane.node.runtimes.process.template import LIVE_DIRECTORIES, LIVE_FILES
 from ostinato.plane.node.volumes.subpaths import SubPathError, open_subpath
 
-HOME: Final = "/home/container"  # HOME, and the working directory of containers that name none
+HOME: Final = "/home/container"  # HOME, and the default working directory
 SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
 _NEW_CGROUP, _NEW_UTS, _NEW_IPC, _NEW_USER, _NEW_MOUNT = 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x00020000
 _NEEDED: Final = frozenset({"SYS_ADMIN", "SYS_CHROOT", *DEFAULT_CAPABILITIES})
-_OLDEST_KERNEL: Final = (5, 12)  # it has mount_setattr
-USERS: Final = 65536  # ids of a Pod with a user namespace of its own
+_OLDEST_KERNEL: Final = (5, 12)  # first with mount_setattr(2)
+USERS: Final = 65536  # ids per Pod with `hostUsers: false`
 
 
 class Sharing(msgspec.Struct, frozen=True, kw_only=True):
-    """The namespaces of a container that are not its own.
+    """Namespaces that a container shares.
 
-    - `processes`: "own", "host", or the directory of the container whose processes it sees.
-    - `pod`: the directory of the Pod's sandbox, whose IPC objects and host name it has; None if it has its own.
-    - `users`: the first id of its user namespace; None if it has the machine's ids.
+    - `processes`: PID namespace: "own", "host", or the directory of the container whose namespace it joins.
+    - `pod`: the directory of the Pod's sandbox, whose IPC and UTS namespaces it joins; None for its own.
+    - `users`: the first host id of its user namespace; None for the host's user namespace.
     """
 
     processes: str = "own"
@@ -45,8 +45,8 @@ class Sharing(msgspec.Struct, frozen=True, kw_only=True):
     users: int | None = None
 
 
-def obstacle() -> str:
-    """Why containers cannot be isolated on this machine; empty if they can."""
+def unsupported_reason() -> str:
+    """Return why containers cannot be isolated on this machine; empty if they can."""
     if platform.system() != "Linux":
         return "this is not Linux"
     if os.geteuid() != 0:
@@ -59,8 +59,8 @@ def obstacle() -> str:
     return ""
 
 
-def visible(options: ProcessOptions) -> list[str]:
-    """Paths of this machine that containers see: programs, libraries, this interpreter, and what is exposed."""
+def visible_paths(options: ProcessOptions) -> list[str]:
+    """Return the host paths that containers see: programs, libraries, this interpreter and exposed directories."""
     own = [sys.prefix, sys.base_prefix, sys.base_exec_prefix, os.path.dirname(os.path.abspath(ostinato.__file__))]
     wanted = [*SYSTEM, *own, *(os.path.abspath(each) for each in options.exposed)]
     found: list[str] = []
@@ -72,8 +72,8 @@ def visible(options: ProcessOptions) -> list[str]:
     return found
 
 
-class Sources(msgspec.Struct, frozen=True):
-    """Of a container: its own directory, the template of its root, and the paths of this machine that it sees."""
+class RootSources(msgspec.Struct, frozen=True):
+    """A container's directory, the template of its root file system, visible and hidden host paths."""
 
     directory: Path
     template: Path
@@ -81,8 +81,8 @@ class Sources(msgspec.Struct, frozen=True):
     hidden: Sequence[Path]
 
 
-def plan_of(pod: Pod, container: Container, sources: Sources, sharing: Sharing) -> dict[str, Any]:
-    """What the shim is to build for a container."""
+def plan_of(pod: Pod, container: Container, sources: RootSources, sharing: Sharing) -> dict[str, Any]:
+    """Return the isolation plan of a container, in the format of the shim."""
     own, _ = contexts(pod, container)
     spec = pod.spec
     user, group, _ = identity(pod, container)
@@ -120,7 +120,7 @@ def hostname_of(pod: Pod) -> str:
 
 
 def binds_of(mounts: Sequence[Mount]) -> list[tuple[str, str, str, bool]]:
-    """Volume, subPath, target, and whether it is read-only. A `StartError` if a subPath leads out of its volume."""
+    """Return (volume, subPath, target, read-only) per mount; `StartError` if a subPath leaves its volume."""
     for each in mounts:
         if each.sub_path:
             _check_sub_path(each)
@@ -128,7 +128,7 @@ def binds_of(mounts: Sequence[Mount]) -> list[tuple[str, str, str, bool]]:
 
 
 def _check_sub_path(mount: Mount) -> None:
-    """For a good message: the shim opens it again, and binds what it has opened."""
+    """Check early for a clear message. The shim opens the subPath again and binds that descriptor."""
     try:
         os.close(open_subpath(mount.source, mount.sub_path))
     except SubPathError as error:
@@ -139,7 +139,7 @@ def _check_sub_path(mount: Mount) -> None:
 
 
 def target_of(mount: Mount) -> str:
-    """The place of a mount; a `StartError` if there cannot be one."""
+    """Return the normalized mountPath; `StartError` if it is invalid."""
     target = os.path.normpath(mount.target)
     if not target.startswith("/") or target in ("/", "//"):
         raise StartError("CreateContainerError", f"mountPath {mount.target}: want an absolute path below the root")
@@ -147,7 +147,7 @@ def target_of(mount: Mount) -> str:
 
 
 def first_free_range(taken: Sequence[int]) -> int:
-    """The first id of a range that no Pod has. Those of the machine's own users come before all of them."""
+    """Return the first id of an unused range, above the ids of the host's own users."""
     number = USERS
     while number in taken:
         number += USERS

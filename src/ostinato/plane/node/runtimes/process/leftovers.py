@@ -1,7 +1,7 @@
-"""Processes that a container left behind when its keeper was killed.
+"""Kill the processes of a container whose keeper was killed.
 
-They are found by what the container cannot change: its first process, whose end is that of its namespace, and its
-control groups; and by a variable that all of its processes begin with, where it has neither.
+They are identified by what a container cannot change: its first process, which ends its PID namespace, and its control
+groups. Where it has neither, by an environment variable that its processes inherit.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _ROUNDS: Final = 20
 
 
 def kill_leftovers(directory: Path, mark: str) -> None:
-    """Kill all processes of the container of a directory; `mark`: its variable, as NAME=VALUE."""
+    """Kill all processes of the container of a directory. `mark`: its marker variable as NAME=VALUE."""
     wanted = mark.encode()
     _kill_first(_read(directory / "state.json"))
     groups = _read(directory / "launch.json").get("groups", [])
-    for _ in range(_ROUNDS):  # they may make others while they are being killed
-        found = {*_of_groups(groups), *(pid for pid in _processes() if wanted in _environment(pid))}
+    for _ in range(_ROUNDS):  # they may fork while they are being killed
+        found = {*_in_cgroups(groups), *(pid for pid in _processes() if wanted in _environment(pid))}
         if not found:
             return
         for pid in found:
@@ -33,21 +33,21 @@ def kill_leftovers(directory: Path, mark: str) -> None:
 
 
 def _kill_first(state: dict[str, Any]) -> None:
-    """The container's first process, if the one that has its number now was started when that was."""
-    pid, born = state.get("pid"), state.get("born")
-    if not pid or not born or not hasattr(os, "pidfd_open"):
+    """Kill the container's first process, unless its process id has been reused (the start times differ)."""
+    pid, start_ticks = state.get("pid"), state.get("start_ticks")
+    if not pid or not start_ticks or not hasattr(os, "pidfd_open"):
         return
     with suppress(OSError):
         descriptor = os.pidfd_open(pid)
         try:
             fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-            if int(fields[19]) == born:
+            if int(fields[19]) == start_ticks:
                 signal.pidfd_send_signal(descriptor, signal.SIGKILL)
         finally:
             os.close(descriptor)
 
 
-def _of_groups(groups: list[str]) -> Iterator[int]:
+def _in_cgroups(groups: list[str]) -> Iterator[int]:
     for group in groups:
         with suppress(OSError):
             yield from (int(each) for each in Path(group, "cgroup.procs").read_text().split() if each != "0")

@@ -1,7 +1,7 @@
-"""What containers may use at most: control groups where this machine lets us write them, limits of processes elsewhere.
+"""Resource limits of containers: control groups (v1 or v2) where these are writable, rlimits elsewhere.
 
-Both versions of control groups are known. Without them there are `RLIMIT_DATA` for memory and, but for root, whom the
-kernel does not count, `RLIMIT_NPROC` for processes.
+Without control groups, memory is limited by `RLIMIT_DATA` and processes by `RLIMIT_NPROC`, which the kernel does not
+enforce for root.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ import msgspec
 from ostinato.api.quantity import Quantity
 from ostinato.kinds.core_v1 import Container
 
-PROCESSES: Final = 512  # and threads, that a container may have
-_FEWEST_SHARES: Final = 2  # of the processors, for containers that ask for none: those that do, and we, come first
-_PERIOD: Final = 100_000  # microseconds over which processor time is counted
+PROCESSES: Final = 512  # processes and threads per container
+_FEWEST_SHARES: Final = 2  # CPU shares without a CPU request, as kubelet's MinShares
+_PERIOD: Final = 100_000  # microseconds of the CPU quota period
 _ROOT: Final = Path("/sys/fs/cgroup")
 _NAME: Final = "ostinato"
 
 
 class Limits(msgspec.Struct, frozen=True):
     """
-    - `groups`: directories of control groups that were made; the container's processes are put into them.
-    - `processes`: limits of each process, by the name of the `resource` module.
-    - `memory_events`: files that tell whether the kernel killed for want of memory.
+    - `groups`: directories of the created control groups, which the container's processes join.
+    - `processes`: rlimits by their name in the `resource` module.
+    - `memory_events`: files that count OOM kills.
     """
 
     groups: list[str]
@@ -37,12 +37,12 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 def limits_of(container: Container, name: str) -> Limits:
-    """Make what limits a container; `name`: of its control groups."""
-    asked: Mapping[str, Quantity] = {} if container.resources is None else container.resources.limits
-    wished: Mapping[str, Quantity] = {} if container.resources is None else container.resources.requests
-    shares = max(wished["cpu"].milli_value() * 1024 // 1000 if "cpu" in wished else 0, _FEWEST_SHARES)
-    memory = asked["memory"].value() if "memory" in asked else None
-    milli = None if "cpu" not in asked else asked["cpu"].milli_value()
+    """Create the control groups of a container and return its limits. `name`: name of the control groups."""
+    limits: Mapping[str, Quantity] = {} if container.resources is None else container.resources.limits
+    requests: Mapping[str, Quantity] = {} if container.resources is None else container.resources.requests
+    shares = max(requests["cpu"].milli_value() * 1024 // 1000 if "cpu" in requests else 0, _FEWEST_SHARES)
+    memory = limits["memory"].value() if "memory" in limits else None
+    milli = None if "cpu" not in limits else limits["cpu"].milli_value()
     groups, events = [], []
     processes: dict[str, int] = {}
     own = _own_groups()
@@ -79,9 +79,9 @@ def limits_of(container: Container, name: str) -> Limits:
 
 
 def _own_groups() -> dict[str, str]:
-    """The control group that this process is in, by controller; version 2 has but one, named "".
+    """Return the control group of this process by controller; v2 has a single one, named "".
 
-    What is limited further stays within what this process may use.
+    Groups of containers are created below it, so that the agent's own limits apply to them.
     """
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
@@ -109,9 +109,9 @@ def _group(parent: Path, name: str, settings: Mapping[str, str]) -> Path:
     group.mkdir(parents=True, exist_ok=True)
     if not (group / "cgroup.procs").exists():
         group.rmdir()
-        raise FileNotFoundError(f"{parent} is no control group")
+        raise FileNotFoundError(f"{parent} is not a control group")
     if not os.access(group / "cgroup.procs", os.W_OK):
-        raise PermissionError(f"{group} is another user's")
+        raise PermissionError(f"{group} is not writable")
     for setting, value in settings.items():
         with suppress(FileNotFoundError, PermissionError):
             (group / setting).write_text(value)

@@ -1,7 +1,7 @@
-"""A Pod's sandbox: a container that does nothing but hold what the Pod's containers share.
+"""The sandbox of a Pod: a pause container that holds the namespaces which the Pod's containers share.
 
-That is their IPC objects and host name, and with `shareProcessNamespace` their process namespace. A Pod with a single
-container needs none: that has its own.
+These are IPC and UTS (host name) and, with `shareProcessNamespace`, PID. A Pod with a single container needs no
+sandbox: the container has its own namespaces.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final
 from ostinato.kinds.core_v1 import Container, Pod
 from ostinato.plane.node.runtimes import Launch
 
-NAME: Final = ".sandbox"  # beside the Pod's containers, whose names begin otherwise
+NAME: Final = ".sandbox"  # not a valid container name, so it cannot collide
 _NOBODY: Final = 65535
 SECURITY: Final[dict[str, Any]] = {
     "user": _NOBODY,

@@ -1,11 +1,12 @@
 """The seccomp filter of the profile `RuntimeDefault`, as a program of classic BPF.
 
-It denies (EPERM) what the default profiles of container runtimes deny: loading code into the kernel, mounts,
-namespaces, keys, clocks, swap, performance counters, io_uring and the like, each unless the container has the
-capability for which the kernel would ask. Everything of another architecture or of the x32 ABI is denied. Calls that
-are newer than this list do not exist (ENOSYS), nor does clone3, whose flags a filter cannot see: programs use clone.
+- Denies (EPERM) what the default profiles of container runtimes deny: kernel modules, mounts, namespaces, keys, clocks,
+  swap, performance counters, io_uring and similar, unless the container has the capability that the kernel requires.
+- Denies other architectures and the x32 ABI.
+- Returns ENOSYS for calls newer than this list, and for clone3, whose flags a filter cannot inspect: libraries fall
+  back to clone.
 
-Assembled here rather than by libseccomp: the list is short, two architectures are enough, and nothing is needed for it.
+Assembled here rather than with libseccomp: the list is short, covers two architectures and needs no dependency.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Collection
 from typing import Final
 
 _ARCHITECTURES: Final = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
-_NEWEST: Final = 462  # of Linux 6.10; later numbers are unknown calls
+_NEWEST: Final = 462  # of Linux 6.10; later numbers get ENOSYS
 _X32: Final = 0x40000000
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -24,11 +25,11 @@ _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
 _ALLOW: Final = 0x7FFF0000
 _DENY, _NO_SUCH_CALL = 0x00050001, 0x00050026  # EPERM, ENOSYS
 
-_NAMESPACES: Final = 0x7E020000  # the flags of clone that make namespaces
-_VSOCK: Final = 40  # a family of sockets that leads to the hypervisor
+_NAMESPACES: Final = 0x7E020000  # clone flags that create namespaces
+_VSOCK: Final = 40  # AF_VSOCK reaches the hypervisor
 _PERSONALITIES: Final = (0x0, 0x0008, 0x20000, 0x20008, 0xFFFFFFFF)
 
-# Numbers for x86_64 and aarch64, None where there is no such call; by the capabilities any of which allows them.
+# Call numbers on x86_64 and aarch64 (None: no such call), by the capabilities any of which allows them.
 _DENIED: Final[dict[tuple[str, ...], dict[str, tuple[int | None, int | None]]]] = {
     (): {
         "add_key": (248, 217),
@@ -101,7 +102,7 @@ _CLONE, _CLONE3, _PERSONALITY, _SOCKET = (56, 220), (435, 435), (135, 92), (41, 
 
 
 def default_filter(capabilities: Collection[str], machine: str | None = None) -> bytes | None:
-    """The program for a container with these capabilities; None on an architecture for which there is none."""
+    """Return the filter for a container with these capabilities; None on an unsupported architecture."""
     known = _ARCHITECTURES.get(machine or platform.machine())
     if known is None:
         return None
@@ -133,6 +134,6 @@ def _of(operation: int, if_true: int, if_false: int, value: int) -> bytes:
 
 
 def _when(number: int, checks: list[bytes]) -> list[bytes]:
-    """Look at the first argument of a call; what is not denied by then is allowed."""
+    """Apply checks to the first argument of a call; allow what they do not decide."""
     inside = [_of(_LOAD, 0, 0, _FIRST_ARGUMENT), *checks, _of(_RETURN, 0, 0, _ALLOW)]
     return [_of(_EQUAL, 0, len(inside), number), *inside]

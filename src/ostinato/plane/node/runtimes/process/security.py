@@ -1,7 +1,7 @@
-"""Whom a container runs as and what it may do: its securityContext, and its Pod's where it says nothing itself.
+"""The effective securityContext of a container: its own fields, then those of its Pod.
 
-What this runtime cannot apply is refused with the field and the remedy, unless the node was started with
-`--insecure-processes`: then as much is applied as can be.
+Fields that this runtime cannot apply are rejected with the field path and a remedy, unless the node was started with
+`--insecure-processes`, which applies as much as possible.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from ostinato.kinds.core_v1 import (
 from ostinato.plane.node.runtimes import StartError
 from ostinato.plane.node.runtimes.process.seccomp import default_filter
 
-# As CRI-O's: without NET_RAW and the like, for containers share the machine's network.
+# As CRI-O's defaults: without NET_RAW, because containers share the host network.
 DEFAULT_CAPABILITIES: Final = frozenset(
     {"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETPCAP", "SETUID"}
 )
-# In the order of their numbers.
+# Ordered by capability number.
 _CAPABILITIES: Final = (
     *("CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP"),
     *("LINUX_IMMUTABLE", "NET_BIND_SERVICE", "NET_BROADCAST", "NET_ADMIN", "NET_RAW", "IPC_LOCK", "IPC_OWNER"),
@@ -51,7 +51,7 @@ _FIXES_WITHOUT_ROOT: Final = (
 
 
 class Security(msgspec.Struct, frozen=True, kw_only=True):
-    """As the shim takes it; see `shim.privileges`."""
+    """In the format of the shim; see `shim.privileges`."""
 
     user: int | None
     group: int | None
@@ -62,10 +62,10 @@ class Security(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def security_of(pod: Pod, container: Container, *, isolated: bool, insecure: bool) -> Security:
-    """What is to be applied. A `StartError` if that cannot be, or the container would run as root and must not."""
-    _refuse_root(pod, container)
+    """Return the settings to apply; `StartError` if a field is unsupported or runAsNonRoot is violated."""
+    _check_non_root(pod, container)
     if not insecure:
-        for field, why in refusals(pod, container, isolated=isolated):
+        for field, why in unsupported_fields(pod, container, isolated=isolated):
             fix = _FIXES if isolated or os.geteuid() == 0 else _FIXES_WITHOUT_ROOT
             raise StartError("CreateContainerConfigError", f"{field}: {why}; {fix}")
     own, whole = contexts(pod, container)
@@ -81,7 +81,7 @@ def security_of(pod: Pod, container: Container, *, isolated: bool, insecure: boo
         group=group if isolated else None,
         groups=groups if isolated else None,
         capabilities=sum(1 << _CAPABILITIES.index(each) for each in granted) if isolated else None,
-        # Without root, a filter needs it; and capabilities, of which there are none, stay out of reach by it.
+        # Without root, a seccomp filter requires it, and it keeps dropped capabilities unobtainable.
         no_new_privileges=restricted or (not isolated and (program is not None or drops)),
         seccomp=None if program is None else program.hex(),
     )
@@ -92,7 +92,7 @@ def contexts(pod: Pod, container: Container) -> tuple[SecurityContext, PodSecuri
 
 
 def identity(pod: Pod, container: Container) -> tuple[int, int, list[int]]:
-    """User, group and supplementary groups. An image, whose user and groups would count, there is none."""
+    """Return user, group and supplementary groups. There is no image that could define them."""
     own, whole = contexts(pod, container)
     user = _first(own.run_as_user, whole.run_as_user, os.geteuid())
     group = _first(own.run_as_group, whole.run_as_group, 0 if os.geteuid() == 0 else os.getegid())
@@ -101,7 +101,7 @@ def identity(pod: Pod, container: Container) -> tuple[int, int, list[int]]:
 
 
 def user_of(pod: Pod, container: Container, *, isolated: bool) -> ContainerUser:
-    """As a container's status shows it."""
+    """Return the user for the container's status."""
     if not isolated:
         user, group, groups = os.geteuid(), os.getegid(), sorted(os.getgroups())
     else:
@@ -112,47 +112,50 @@ def user_of(pod: Pod, container: Container, *, isolated: bool) -> ContainerUser:
 
 
 def sysctls_of(pod: Pod) -> dict[str, str]:
-    """Those that a namespace of the Pod has for itself."""
+    """Return the sysctls that are namespaced per Pod."""
     _, whole = contexts(pod, Container(name=""))
     return {each.name: each.value for each in whole.sysctls if _IPC_SYSCTLS.fullmatch(each.name)}
 
 
-# What cannot be applied
+# Unsupported fields
 
 
-def refusals(pod: Pod, container: Container, *, isolated: bool) -> Iterator[tuple[str, str]]:
-    """Fields that ask for what this runtime cannot do here, each with why."""
+def unsupported_fields(pod: Pod, container: Container, *, isolated: bool) -> Iterator[tuple[str, str]]:
+    """Yield (field path, reason) for each field that cannot be applied."""
     own, whole = contexts(pod, container)
     mine, shared = f"spec.containers[{container.name}].securityContext", "spec.securityContext"
     for field, context in ((mine, own), (shared, whole)):
         options: Any = context
         if options.se_linux_options is not None and msgspec.to_builtins(options.se_linux_options):
-            yield f"{field}.seLinuxOptions", "the process runtime sets no SELinux labels"
+            yield f"{field}.seLinuxOptions", "the process runtime does not set SELinux labels"
         if options.app_armor_profile is not None and options.app_armor_profile.type != "Unconfined":
-            yield f"{field}.appArmorProfile", "the process runtime sets no AppArmor profiles"
+            yield f"{field}.appArmorProfile", "the process runtime does not set AppArmor profiles"
         if options.windows_options is not None:
             yield f"{field}.windowsOptions", "this is not Windows"
         profile = options.seccomp_profile
         if profile is not None and profile.type == "Localhost":
-            yield f"{field}.seccompProfile", "the process runtime has no profiles but RuntimeDefault and Unconfined"
+            yield f"{field}.seccompProfile", "the process runtime supports RuntimeDefault and Unconfined only"
         if profile is not None and profile.type == "RuntimeDefault" and default_filter(()) is None:
-            yield f"{field}.seccompProfile", f"the process runtime has no filter for {platform.machine()}"
+            yield f"{field}.seccompProfile", f"the process runtime has no seccomp filter for {platform.machine()}"
     for name in sorted(_added(own) - {"ALL"}):
         if name not in ALL_CAPABILITIES:
             yield f"{mine}.capabilities.add", f"unknown capability {name}"
         elif isolated and name not in node_capabilities():
-            yield f"{mine}.capabilities.add", f"the node itself lacks the capability {name}"
+            yield f"{mine}.capabilities.add", f"the node lacks the capability {name}"
     for each in whole.sysctls:
         if pod.spec.host_ipc or not isolated or not _IPC_SYSCTLS.fullmatch(each.name):
-            yield f"{shared}.sysctls[{each.name}]", "containers share this setting of the machine"
+            yield (
+                f"{shared}.sysctls[{each.name}]",
+                "this sysctl is not namespaced here; containers share the host's value",
+            )
     if not isolated:
-        yield from _refusals_without_isolation(pod, own, whole, mine)
+        yield from _unsupported_without_isolation(pod, own, whole, mine)
 
 
-def _refusals_without_isolation(
+def _unsupported_without_isolation(
     pod: Pod, own: SecurityContext, whole: PodSecurityContext, mine: str
 ) -> Iterator[tuple[str, str]]:
-    cannot = "this takes root and namespaces, which the node does not have"
+    cannot = "requires root and namespaces, which the node does not have"
     user, group = _first(own.run_as_user, whole.run_as_user, None), _first(own.run_as_group, whole.run_as_group, None)
     if user is not None and user != os.geteuid():
         yield f"{mine}.runAsUser", f"containers run as user {os.geteuid()}: {cannot}"
@@ -173,8 +176,8 @@ def _refusals_without_isolation(
         yield "spec.hostUsers", cannot
 
 
-def _refuse_root(pod: Pod, container: Container) -> None:
-    """A `StartError` if it would run as root and must not."""
+def _check_non_root(pod: Pod, container: Container) -> None:
+    """Raise `StartError` if runAsNonRoot is set and the container would run as root."""
     own, whole = contexts(pod, container)
     if not _first(own.run_as_non_root, whole.run_as_non_root, None):
         return
@@ -187,7 +190,7 @@ def _refuse_root(pod: Pod, container: Container) -> None:
 
 
 def _capabilities(own: SecurityContext) -> frozenset[str]:
-    """Dropping all comes first, then what is added, then what is dropped by name: as container runtimes do."""
+    """Apply `drop: [ALL]`, then `add`, then other drops, as container runtimes do."""
     if own.capabilities is None:
         return DEFAULT_CAPABILITIES
     add, drop = _names(own.capabilities.add), _names(own.capabilities.drop)
@@ -201,7 +204,7 @@ def _added(own: SecurityContext) -> frozenset[str]:
 
 @cache
 def node_capabilities() -> frozenset[str]:
-    """Those that this process has; it can give no other. All, where that cannot be known."""
+    """Return the permitted capabilities of this process; all where /proc is not available."""
     with suppress(OSError, ValueError):
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("CapPrm:"):
@@ -215,5 +218,5 @@ def _names(given: list[str]) -> frozenset[str]:
 
 
 def _first(*choices: Any) -> Any:
-    """The first that is said; the last one counts in any case."""
+    """Return the first choice that is not None; the last is the default."""
     return next((each for each in choices[:-1] if each is not None), choices[-1])

@@ -1,4 +1,4 @@
-"""Sessions: commands that are run beside a container's own, and containers that are attached to."""
+"""Exec and attach sessions of a container, served by its keeper."""
 
 from __future__ import annotations
 
@@ -20,33 +20,35 @@ from ostinato.plane.node.runtimes import ExecError
 from ostinato.world import Clock
 
 _CHUNK: Final = 65536
-_AHEAD: Final = 16  # chunks that are read before somebody wants them
+_READ_AHEAD: Final = 16  # chunks that are buffered before they are read
 _HEAD: Final = struct.Struct("!BI")
 _CREDENTIALS: Final = struct.Struct("3i")  # pid, uid, gid
 _KILLED: Final = 137
-_DRAIN: Final = 2.0  # seconds without output after a command's end, when others hold its streams
+_DRAIN: Final = 2.0  # seconds to wait for output after the command's exit, if other processes hold its streams
 
 
-class Kept(msgspec.Struct, frozen=True):
+class KeeperRef(msgspec.Struct, frozen=True):
     """A container's directory, and the process id of its keeper."""
 
     directory: Path
     keeper: int
 
 
-async def run(kept: Kept, command: Sequence[str], clock: Clock, *, stdin: bool, tty: bool) -> ExecSession:
-    """Run a command in a container; an `ExecError` if it cannot be started.
+async def start_exec(
+    keeper_ref: KeeperRef, command: Sequence[str], clock: Clock, *, stdin: bool, tty: bool
+) -> ExecSession:
+    """Run a command in a container; `ExecError` if it cannot be started.
 
-    The container's keeper starts it, so the command joins the container in every respect.
+    The container's keeper forks it into the container's namespaces, control groups and security settings.
     """
     theirs, ours, given = ([], [], None) if tty else _streams(stdin)
     link = None
     try:
-        link = _Link(await _connect(kept, "exec"))
-        await link.ask({"command": list(command), "tty": tty}, theirs)
-        answer = await link.answer()
-        if "error" in answer or (tty and link.received is None):
-            raise ExecError(str(answer.get("error", "the command has no terminal")))
+        link = _ExecConnection(await _connect(keeper_ref, "exec"))
+        await link.send({"command": list(command), "tty": tty}, theirs)
+        reply = await link.reply()
+        if "error" in reply or (tty and link.received is None):
+            raise ExecError(str(reply.get("error", "the command has no terminal")))
     except BaseException as error:
         for each in (*ours, *([] if given is None else [given])):
             os.close(each)
@@ -65,28 +67,28 @@ async def run(kept: Kept, command: Sequence[str], clock: Clock, *, stdin: bool, 
 
 
 def _streams(stdin: bool) -> tuple[list[int], list[int], int | None]:
-    """Those of a command, where we read its output and errors, and where we write to its input, if anybody may."""
+    """Return the command's descriptors, our ends of its output and error, and our end of its input (if any)."""
     taken, given = os.pipe() if stdin else (os.open(os.devnull, os.O_RDONLY), None)
     out, out_end = os.pipe()
     errors, errors_end = os.pipe()
     return [taken, out_end, errors_end], [out, errors], given
 
 
-class _Link:
-    """A connection to a keeper, on which a command is asked for and its end is told."""
+class _ExecConnection:
+    """A connection to a keeper: carries the exec request, its reply and the exit code."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._buffer = b""
-        self.received: int | None = None  # the descriptor of the command's terminal
+        self.received: int | None = None  # descriptor of the command's terminal
 
-    async def ask(self, request: Mapping[str, object], descriptors: Sequence[int]) -> None:
+    async def send(self, request: Mapping[str, object], descriptors: Sequence[int]) -> None:
         data = msgspec.json.encode(request) + b"\n"
         sent = socket.send_fds(self._connection, [data], list(descriptors))
         await asyncio.get_running_loop().sock_sendall(self._connection, data[sent:])
 
-    async def answer(self) -> dict[str, Any]:
-        """The next one; an `OSError` if there is none."""
+    async def reply(self) -> dict[str, Any]:
+        """Read the next reply; `OSError` if the keeper closed the connection."""
         while b"\n" not in self._buffer:
             await _readable(self._connection.fileno())
             try:
@@ -96,7 +98,7 @@ class _Link:
             if descriptors:
                 self.received = descriptors[0]
             if not data:
-                raise ConnectionResetError("its keeper has ended")
+                raise ConnectionResetError("keeper exited")
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
         return msgspec.json.decode(line, type=dict[str, Any])
@@ -106,21 +108,22 @@ class _Link:
 
 
 class ExecSession:
-    """A command of its own.
+    """A command that runs in a container.
 
-    - `outputs`: the descriptors that it writes to, each with its stream; `stdin`: the one that it reads from, if any.
-    - `terminal`: that of its terminal, if it has one.
+    - `outputs`: descriptors to read from, each with its stream number.
+    - `stdin`: the descriptor to write its input to; None without stdin.
+    - `terminal`: the descriptor of its terminal; None without a TTY.
     """
 
     def __init__(
-        self, link: _Link, clock: Clock, outputs: Mapping[int, int], stdin: int | None, terminal: int | None
+        self, link: _ExecConnection, clock: Clock, outputs: Mapping[int, int], stdin: int | None, terminal: int | None
     ) -> None:
         self._link = link
         self._clock = clock
         self._outputs = dict(outputs)
         self._stdin = stdin
         self._terminal = terminal
-        self._chunks: asyncio.Queue[tuple[int, bytes] | None] = asyncio.Queue(_AHEAD)
+        self._chunks: asyncio.Queue[tuple[int, bytes] | None] = asyncio.Queue(_READ_AHEAD)
         for each in {*self._outputs, *([] if stdin is None else [stdin])}:
             os.set_blocking(each, False)
         loop = asyncio.get_running_loop()
@@ -157,15 +160,15 @@ class ExecSession:
         self._ending.cancel()
         self._reading.cancel()
         await asyncio.wait([self._ending, self._reading])
-        self._link.close()  # for its keeper, that is the word to end the command
+        self._link.close()  # the keeper kills the command when the connection closes
         for each in {*self._outputs, *(each for each in (self._stdin, self._terminal) if each is not None)}:
             os.close(each)
         self._outputs, self._stdin, self._terminal = {}, None, None
 
     async def _end(self) -> int:
-        """The command's exit code; that of a killed one if its container, or its keeper, ended first."""
+        """Return the command's exit code; 137 if its container or keeper ended first."""
         try:
-            return int((await self._link.answer())["code"])
+            return int((await self._link.reply())["code"])
         except (OSError, msgspec.DecodeError, KeyError):
             return _KILLED
 
@@ -181,14 +184,14 @@ class ExecSession:
                 data = os.read(descriptor, _CHUNK)
             except BlockingIOError:
                 continue
-            except OSError:  # of a terminal: nobody has its other end open any more
+            except OSError:  # EIO: the other side of the terminal is closed
                 return
             if not data:
                 return
             await self._chunks.put((stream, data))
 
     async def _has_more(self, descriptor: int) -> bool:
-        """Wait for something to read. Others that hold a stream of a command that has ended are not waited for long."""
+        """Wait for data; after the command's exit only briefly, as other processes may hold its streams open."""
         readable = asyncio.get_running_loop().create_task(_readable(descriptor))
         try:
             await asyncio.wait([readable, self._ending], return_when=asyncio.FIRST_COMPLETED)
@@ -201,26 +204,26 @@ class ExecSession:
             readable.cancel()
 
 
-async def attach(kept: Kept) -> AttachSession:
-    """To a container; an `ExecError` if it does not run."""
+async def start_attach(keeper_ref: KeeperRef) -> AttachSession:
+    """Attach to a container; `ExecError` if it is not running."""
     try:
-        connection = await _connect(kept, "attach")
+        connection = await _connect(keeper_ref, "attach")
     except OSError as error:
         raise ExecError(f"container not running: {error.strerror or error}") from None
     reader, writer = await asyncio.open_unix_connection(sock=connection)
     return AttachSession(reader, writer)
 
 
-async def _connect(kept: Kept, name: str) -> socket.socket:
-    """To a socket of a keeper. An `OSError` if there is none, or another process answers there."""
+async def _connect(keeper_ref: KeeperRef, name: str) -> socket.socket:
+    """Connect to a socket of a keeper; `OSError` if there is none or the peer is not the keeper."""
     connection = socket.socket(socket.AF_UNIX)
-    inside = os.open(kept.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:  # the way through the descriptor is short, as the name of a socket must be
+    inside = os.open(keeper_ref.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:  # through the descriptor, because socket paths are limited to 108 bytes
         connection.connect(f"/proc/self/fd/{inside}/{name}")
         if hasattr(socket, "SO_PEERCRED"):
-            said = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-            pid, uid, _ = _CREDENTIALS.unpack(said)
-            if (pid, uid) != (kept.keeper, os.geteuid()):
+            credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+            pid, uid, _ = _CREDENTIALS.unpack(credentials)
+            if (pid, uid) != (keeper_ref.keeper, os.geteuid()):
                 raise PermissionError(errno.EPERM, f"process {pid} of user {uid} is not the container's keeper")
     except BaseException:
         connection.close()
@@ -232,7 +235,7 @@ async def _connect(kept: Kept, name: str) -> socket.socket:
 
 
 class AttachSession:
-    """A container's own streams, by way of its keeper."""
+    """A container's own streams, forwarded by its keeper."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader

@@ -1,4 +1,4 @@
-"""What the processes of a container use, as the kernel tells."""
+"""CPU and memory usage of a container's processes, from /proc."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 def usage_of(keeper: int) -> Usage:
-    """Of all processes below a keeper, those that have ended included."""
+    """Return the usage of all descendants of a keeper, including waited-for children."""
     ticks = pages = 0
     todo = _children(keeper)
     while todo:

@@ -1,7 +1,7 @@
-"""The lower layer of every container's root: empty directories to mount on, and the files of /etc that programs need.
+"""The lower layer of every container's root file system: mount points, and the files of /etc that programs need.
 
-A template is named after its content and never changed, for containers that run have it mounted: another agent, or a
-change of /etc, makes another. What no container that runs was started with is removed when the runtime begins.
+A template is named by the hash of its content and immutable, because running containers have it mounted. A change of
+/etc, or of the agent, creates a new one. Templates that no container uses are removed when the runtime starts.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Final
 
 from ostinato.plane.node.private_files import make_directory
 
-# What programs need to find users, hosts, libraries, certificates and the time. Whatever else is in /etc may be secret.
+# Files for looking up users, hosts, libraries, certificates and time zones. Other files of /etc may be secret.
 _FILES: Final = (
     *("passwd", "group", "nsswitch.conf", "host.conf", "gai.conf", "protocols", "services", "networks", "shells"),
     *("localtime", "timezone", "ld.so.cache", "ld.so.conf", "os-release", "debian_version", "mime.types", "inputrc"),
     *("profile", "bash.bashrc", "ssl/openssl.cnf", "ld-musl-*.path", "alternatives/*", "ld.so.conf.d/*", "terminfo/*"),
     *("java*/**", "python*/**", "crypto-policies/**"),
 )
-# Those that change while containers are started: mounted, or copied when one is.
+# These may change later: mounted, or copied when a container starts.
 LIVE_DIRECTORIES: Final = (
     "/etc/ssl/certs",
     "/etc/pki/tls/certs",
@@ -39,7 +39,7 @@ _MODES: Final = {"root": 0o700, "tmp": 0o1777, "var/tmp": 0o1777}
 
 class Templates:
     def __init__(self, directory: Path, visible: Sequence[str]) -> None:
-        """`visible`: paths of this machine that are mounted into every container."""
+        """`visible`: host paths that are mounted into every container."""
         self._directory = directory
         self._visible = visible
         self._current: Path | None = None
@@ -50,16 +50,16 @@ class Templates:
 
     @property
     def current(self) -> Path:
-        """The template of containers that are started now."""
-        assert self._current is not None, "it was built"
+        """The template for new containers."""
+        assert self._current is not None, "built before use"
         return self._current
 
     def build(self) -> None:
-        """Make the template for now. It takes some time, and blocks."""
+        """Build the current template. Blocks for some time."""
         self._current = self._build()
 
     def prune(self, used: Collection[str]) -> None:
-        """Remove all but those whose paths are given."""
+        """Remove all templates except `used` ones."""
         for each in self._directory.glob("*"):
             if str(each) not in used and each != self._current:
                 shutil.rmtree(each, ignore_errors=True)
@@ -71,7 +71,9 @@ class Templates:
         for name in _DIRECTORIES:
             _make(part / name)
         for name, mode in _MODES.items():
-            if not any(path.startswith(f"/{name}/") for path in self._visible):  # else every user needs the way there
+            if not any(
+                path.startswith(f"/{name}/") for path in self._visible
+            ):  # otherwise every user must be able to traverse it
                 (part / name).chmod(mode)
         (part / "var" / "run").symlink_to("../run")
         for pattern in _FILES:
@@ -98,7 +100,7 @@ def _inside(root: Path, path: str) -> Path:
 
 
 def _make(path: Path) -> None:
-    """Whatever the umask, for others to read."""
+    """Create a directory and its parents, world-readable regardless of the umask."""
     for each in (*reversed(path.parents), path):
         if not each.exists():
             each.mkdir()
@@ -106,7 +108,7 @@ def _make(path: Path) -> None:
 
 
 def _copy(path: str, root: Path) -> None:
-    """A file that every user of this machine may read; a link to what containers see as a link."""
+    """Copy a world-readable file; a link into /usr, which containers see, stays a link."""
     to = _inside(root, path)
     real = os.path.realpath(path)
     if os.path.islink(path) and real.startswith("/usr/"):

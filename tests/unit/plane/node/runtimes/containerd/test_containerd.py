@@ -96,7 +96,7 @@ def on_node(socket: Path, tmp_path: Path) -> Callable[[Play], None]:
             finally:
                 for pod in node.pods:
                     await node.runtime.discard(pod)
-                assert await node.runtime.known() == []
+                assert await node.runtime.pod_uids() == []
                 await found.close()
 
         asyncio.run(scene())
@@ -256,7 +256,7 @@ def test_an_agent_that_comes_after_finds_what_runs_and_how_the_rest_ended(
         await told.wait()
         assert found["runs"].exit is not None
         assert found["runs"].exit.code == 3
-        assert await later.known() == [pod.metadata.uid]
+        assert await later.pod_uids() == [pod.metadata.uid]
         await anew.close()
 
     on_node(play)
@@ -285,7 +285,7 @@ def test_nodes_leave_each_others_pods_alone(on_node: Callable[[Play], None], soc
         container = await node.start(pod, FOREVER)
         anew = await connect(node.world, socket)
         other = ContainerdRuntime(node.world, anew, node.directory / "other")
-        assert await other.known() == []
+        assert await other.pod_uids() == []
         await other.remove(pod.metadata.uid)
         await container.look()
         assert container.exit is None

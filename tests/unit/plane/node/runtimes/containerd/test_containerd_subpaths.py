@@ -77,9 +77,9 @@ def test_a_part_is_bound_where_no_container_reaches_and_released_with_the_pod_by
         with pytest.raises(StartError, match="leads out of its volume"):
             await agent(node, cri).start(launch(volume))
         after = agent(node, cri)
-        assert await after.known() == ["u1"]
+        assert await after.pod_uids() == ["u1"]
         await after.remove("u1")
-        assert await after.known() == []
+        assert await after.pod_uids() == []
 
     asyncio.run(play())
     assert not (node / "volume-subpaths" / "u1").exists()

@@ -20,7 +20,7 @@ class Containers:
     """A CRI with containers, and with or without events."""
 
     def __init__(self, *, tells: bool) -> None:
-        self.tells = tells
+        self.is_real = tells
         self.states: dict[str, int] = {}
         self.calls: list[str] = []
         self.is_away = False
@@ -43,7 +43,7 @@ class Containers:
         return {"status": self.status(request["container_id"])}
 
     async def stream(self, method: str, request: Message) -> AsyncGenerator[dict[str, Any], None]:
-        if not self.tells:
+        if not self.is_real:
             raise RpcError(UNIMPLEMENTED, "unknown method")
         while (event := await self.events.get()) is not None:
             yield event

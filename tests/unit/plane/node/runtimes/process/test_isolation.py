@@ -31,7 +31,9 @@ from ostinato.plane.node.runtimes.process.container import ProcessContainer
 from ostinato.world import World
 
 PATIENCE = 30.0
-pytestmark = pytest.mark.skipif(bool(isolation.obstacle()), reason=f"no isolation here: {isolation.obstacle()}")
+pytestmark = pytest.mark.skipif(
+    bool(isolation.unsupported_reason()), reason=f"no isolation here: {isolation.unsupported_reason()}"
+)
 
 RESTRICTED = {
     "runAsUser": 1000,
@@ -110,7 +112,7 @@ def in_yard(directory: Path, play: Callable[[Yard], Awaitable[None]], *, uvloop:
         try:
             await play(yard)
         finally:
-            for uid in await yard.runtime.known():
+            for uid in await yard.runtime.pod_uids():
                 await yard.runtime.remove(uid)
             yard.world.executor.close()
 
@@ -763,7 +765,7 @@ def test_state_may_lie_on_layers_and_have_any_name(tmp_path: Path) -> None:
 
     async def mapped(yard: Yard) -> None:
         said = await yard.output(yard.pod(hostUsers=False), "true")
-        assert said.startswith("hostUsers: false takes a file system that can map ids")
+        assert said.startswith("hostUsers: false needs a file system with id-mapped mounts")
         assert said.endswith("code 128")
 
     try:

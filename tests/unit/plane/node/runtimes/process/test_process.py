@@ -19,13 +19,13 @@ from ostinato.api.quantity import Quantity
 from ostinato.kinds.core_v1 import Container, Pod, PodSpec, ResourceRequirements
 from ostinato.plane.node.runtimes import ExecError, Launch, Mount, ProcessOptions, StartError
 from ostinato.plane.node.runtimes.process import ProcessRuntime, isolation, limits, runtime
-from ostinato.plane.node.runtimes.process.container import MARK, ProcessContainer
+from ostinato.plane.node.runtimes.process.container import MARKER, ProcessContainer
 from ostinato.world import World
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
 
 PATIENCE = 30.0
-ISOLATED = not isolation.obstacle()
+ISOLATED = not isolation.unsupported_reason()
 
 
 class Bench:
@@ -52,7 +52,7 @@ class Bench:
     async def start(self, *command: str, **more: Any) -> ProcessContainer:
         return await self.runtime.start(self.launch(*command, **more))
 
-    async def end_of(self, container: ProcessContainer) -> int:
+    async def read_exit(self, container: ProcessContainer) -> int:
         await self.until(lambda: container.exit is not None)
         assert container.exit is not None
         return container.exit.code
@@ -78,7 +78,7 @@ def with_bench(directory: Path, play: Callable[[Bench], Awaitable[None]]) -> Non
         try:
             await play(bench)
         finally:
-            for uid in await bench.runtime.known():
+            for uid in await bench.runtime.pod_uids():
                 await bench.runtime.remove(uid)
             bench.world.executor.close()
 
@@ -87,7 +87,7 @@ def with_bench(directory: Path, play: Callable[[Bench], Awaitable[None]]) -> Non
 
 def processes_of(mark: Path) -> list[int]:
     """Those that carry a container's mark."""
-    wanted, found = f"{MARK}={mark}".encode(), []
+    wanted, found = f"{MARKER}={mark}".encode(), []
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
@@ -104,7 +104,7 @@ def test_a_container_runs_writes_its_log_and_ends_with_its_code(tmp_path: Path) 
             "sh", "-c", 'echo "$A"; echo oh >&2; printf rest; exit 7', environment={"A": "one"}
         )
         assert container.exit is None or container.exit.code == 7
-        assert await bench.end_of(container) == 7
+        assert await bench.read_exit(container) == 7
         assert sorted(bench.log()) == ["stderr F oh", "stdout F one", "stdout P rest"]
         first = (tmp_path / "logs" / "0.log").read_text()
         assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z ", first)
@@ -119,7 +119,7 @@ def test_a_container_has_a_directory_of_its_own_and_nothing_of_the_agents_enviro
             container = await bench.start("sh", "-c", 'pwd; echo "[$SECRET_OF_THE_AGENT]"')
         finally:
             del os.environ["SECRET_OF_THE_AGENT"]
-        await bench.end_of(container)
+        await bench.read_exit(container)
         where, secret = bench.log()
         assert where == "stdout F /home/container" if ISOLATED else where.endswith("/pods/u1/containers/c/work")
         assert secret == "stdout F []"
@@ -129,7 +129,7 @@ def test_a_container_has_a_directory_of_its_own_and_nothing_of_the_agents_enviro
 
 def test_a_container_without_a_command_is_refused_with_what_to_do(tmp_path: Path) -> None:
     async def play(bench: Bench) -> None:
-        with pytest.raises(StartError, match="so set `command`") as caught:
+        with pytest.raises(StartError, match="set `command`") as caught:
             await bench.start()
         assert caught.value.reason == "CreateContainerError"
 
@@ -175,7 +175,7 @@ def test_what_a_container_leaves_behind_is_killed_with_it(tmp_path: Path) -> Non
     async def play(bench: Bench) -> None:
         away = "setsid sh -c 'sleep 1000 & sleep 1000' </dev/null >/dev/null 2>&1 & sleep 1000 & sleep 0.2; exit 4"
         container = await bench.start("sh", "-c", away)
-        assert await bench.end_of(container) == 4
+        assert await bench.read_exit(container) == 4
         assert not processes_of(container.directory)
 
     with_bench(tmp_path, play)
@@ -188,17 +188,17 @@ def test_another_agent_finds_a_container_and_the_code_of_one_that_ended_meanwhil
         at = f"{tmp_path}/seen"
         waits = f"while [ ! -e {at}/go ]; do sleep 0.05; done; echo done; exit 9"
         container = await bench.start("sh", "-c", waits, mounts=[Mount(go.parent, at)])
-        container.forget()  # as if the agent were killed
+        container.unwatch()  # as if the agent were killed
         other = bench.again()
         found = (await other.runtime.recover(a_pod()))["c"]
         assert (found.id, found.state, found.attempt) == (container.id, container.state, 0)
         assert found.exit is None
-        found.forget()
+        found.unwatch()
         go.touch()
         await bench.until((container.directory / "exit.json").exists)
         third = bench.again()
         found = (await third.runtime.recover(a_pod()))["c"]
-        assert await third.end_of(found) == 9
+        assert await third.read_exit(found) == 9
         assert bench.log() == ["stdout F done"]
 
     with_bench(tmp_path, play)
@@ -208,7 +208,7 @@ def test_a_container_whose_keeper_is_killed_is_gone_with_all_its_processes(tmp_p
     async def play(bench: Bench) -> None:
         container = await bench.start("sh", "-c", "sleep 1000 & sleep 1000")
         os.kill(container.state.shim, signal.SIGKILL)
-        assert await bench.end_of(container) == 137
+        assert await bench.read_exit(container) == 137
         assert container.exit is not None
         assert container.exit.reason == "ContainerStatusUnknown"
         await bench.until(lambda: not processes_of(container.directory))
@@ -224,8 +224,8 @@ def test_a_keeper_that_comes_late_starts_nothing(tmp_path: Path) -> None:
         assert not directory.exists()
         directory.mkdir()
         (directory / "exit.json").write_text('{"code": 137, "at": 0}')
-        said = await bench.runtime._launcher.keep(directory)
-        assert "given up" in said["error"]
+        said = await bench.runtime._launcher.launch(directory)
+        assert "start timed out" in said["error"]
 
     with_bench(tmp_path, play)
 
@@ -234,11 +234,11 @@ def test_nothing_is_left_of_a_pod_that_is_removed(tmp_path: Path) -> None:
     async def play(bench: Bench) -> None:
         container = await bench.start("sh", "-c", 'trap "" TERM; sleep 1000 & sleep 1000')
         other = bench.again()
-        assert await other.runtime.known() == ["u1"]
+        assert await other.runtime.pod_uids() == ["u1"]
         await other.runtime.remove("u1")
-        assert await other.runtime.known() == []
+        assert await other.runtime.pod_uids() == []
         assert not processes_of(container.directory)
-        await bench.end_of(container)
+        await bench.read_exit(container)
 
     with_bench(tmp_path, play)
 
@@ -249,7 +249,7 @@ def test_a_log_that_grows_is_rotated_and_bounded(tmp_path: Path, monkeypatch: py
 
     async def play(bench: Bench) -> None:
         container = await bench.start("sh", "-c", "yes 0123456789012345678901234567890123456789 | head -c 3000000")
-        assert await bench.end_of(container) == 0
+        assert await bench.read_exit(container) == 0
         sizes = {each.name: each.stat().st_size for each in (tmp_path / "logs").iterdir()}
         assert sorted(sizes) == ["0.log", "0.log.1", "0.log.2"]
         assert sum(sizes.values()) < 1_000_000
@@ -260,7 +260,7 @@ def test_a_log_that_grows_is_rotated_and_bounded(tmp_path: Path, monkeypatch: py
 def test_a_line_that_never_ends_is_cut(tmp_path: Path) -> None:
     async def play(bench: Bench) -> None:
         container = await bench.start("sh", "-c", "head -c 40000 /dev/zero | tr '\\0' x")
-        assert await bench.end_of(container) == 0
+        assert await bench.read_exit(container) == 0
         lines = bench.log()
         assert [line[:9] for line in lines] == ["stdout P "] * 3
         assert sum(len(line) - 9 for line in lines) == 40000
@@ -286,7 +286,7 @@ def test_a_container_that_forks_for_ever_is_bounded(tmp_path: Path, monkeypatch:
     async def play(bench: Bench) -> None:
         bomb = "i=0; while [ $i -lt 100 ]; do sleep 100 & i=$((i+1)); done; echo all of them"
         container = await bench.start("sh", "-c", bomb)
-        await bench.end_of(container)
+        await bench.read_exit(container)
         assert "stdout F all of them" not in bench.log()
         assert not processes_of(container.directory)
 
@@ -301,7 +301,7 @@ def test_a_container_that_takes_more_memory_than_it_may_is_killed(tmp_path: Path
         most = ResourceRequirements(limits={"memory": Quantity("30Mi")})
         greedy = "x = bytearray(200_000_000)"
         container = await bench.start(sys.executable, "-I", "-S", "-c", greedy, resources=most)
-        assert await bench.end_of(container) == 137
+        assert await bench.read_exit(container) == 137
         assert container.exit is not None
         assert container.exit.reason == "OOMKilled"
 
@@ -349,7 +349,7 @@ def test_commands_run_beside_a_container_with_its_variables_and_volumes(tmp_path
 
 def test_a_container_that_ended_runs_no_commands(tmp_path: Path) -> None:
     async def play(bench: Bench) -> None:
-        await bench.end_of(await bench.start("true"))
+        await bench.read_exit(await bench.start("true"))
         with pytest.raises(ExecError, match=r'container not found \("c"\)'):
             await output_of(bench, "true")
 
@@ -366,7 +366,7 @@ def test_who_attaches_sees_what_is_written_from_then_on_and_writes_to_the_input(
         assert await session.read() == (1, b"end\n")
         assert await session.read() is None
         await session.close()
-        assert await bench.end_of(container) == 0
+        assert await bench.read_exit(container) == 0
 
     with_bench(tmp_path, play)
 
@@ -374,7 +374,7 @@ def test_who_attaches_sees_what_is_written_from_then_on_and_writes_to_the_input(
 def test_a_container_with_a_terminal_has_one(tmp_path: Path) -> None:
     async def play(bench: Bench) -> None:
         container = await bench.start("sh", "-c", "test -t 1 && stty size", tty=True, stdin=True)
-        assert await bench.end_of(container) == 0
+        assert await bench.read_exit(container) == 0
 
     with_bench(tmp_path, play)
 
@@ -386,7 +386,7 @@ def test_the_places_of_volumes_are_made_and_taken_away(tmp_path: Path) -> None:
         target = tmp_path / "deep" / "down"
         command = f"echo here > {target}/file; test -w {target}"
         container = await bench.start("sh", "-c", command, mounts=[Mount(volume, str(target))])
-        assert await bench.end_of(container) == 0
+        assert await bench.read_exit(container) == 0
         assert (volume / "file").read_text() == "here\n"
         assert not (tmp_path / "deep").exists()
 
@@ -402,7 +402,7 @@ def test_a_sub_path_that_is_a_link_out_of_its_volume_when_it_is_bound_is_refused
         (tmp_path / "outside" / "file").write_text("secret")
         at = f"{tmp_path}/seen"
         mounts = [Mount(tmp_path / "volume", at, sub_path="part")]
-        assert await bench.end_of(await bench.start("cat", f"{at}/file", mounts=mounts)) == 0
+        assert await bench.read_exit(await bench.start("cat", f"{at}/file", mounts=mounts)) == 0
         assert bench.log() == ["stdout P mine"]
         (tmp_path / "volume" / "part").rename(tmp_path / "volume" / "other")  # as another container would
         (tmp_path / "volume" / "part").symlink_to("../outside")
@@ -423,8 +423,8 @@ def test_two_containers_see_different_volumes_at_one_place(tmp_path: Path) -> No
         mounts = [Mount(tmp_path / "two", at, read_only=True)]
         command = f"cat {at}/file; touch {at}/new || exit 8"
         second = await bench.start("sh", "-c", command, mounts=mounts, attempt=1, pod=a_pod("u2"))
-        assert await bench.end_of(second) == 8
-        assert await bench.end_of(first) == 0
+        assert await bench.read_exit(second) == 8
+        assert await bench.read_exit(first) == 0
         assert bench.log() == ["stdout P one"]
         assert "stdout P two" in bench.log(1)
 
@@ -449,7 +449,7 @@ def test_usage_is_that_of_all_processes_of_a_container(tmp_path: Path) -> None:
 def test_as_root_without_namespaces_nothing_runs_unless_the_node_is_insecure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(isolation, "obstacle", lambda: "the node lacks the capability SYS_ADMIN")
+    monkeypatch.setattr(isolation, "unsupported_reason", lambda: "the node lacks the capability SYS_ADMIN")
 
     async def play(bench: Bench) -> None:
         secure = ProcessRuntime(bench.world, bench.directory / "secure", "192.0.2.7")
@@ -458,7 +458,7 @@ def test_as_root_without_namespaces_nothing_runs_unless_the_node_is_insecure(
         assert caught.value.reason == "CreateContainerError"
         bench.runtime = ProcessRuntime(bench.world, bench.directory / "node", "", ProcessOptions(insecure=True))
         container = await bench.start("sh", "-c", "pwd")
-        assert await bench.end_of(container) == 0
+        assert await bench.read_exit(container) == 0
         assert bench.log()[0].endswith("/pods/u1/containers/c/work")
 
     with_bench(tmp_path, play)

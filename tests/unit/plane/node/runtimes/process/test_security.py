@@ -13,7 +13,7 @@ from ostinato.kinds.core_v1 import Pod
 from ostinato.plane.node.runtimes import StartError
 from ostinato.plane.node.runtimes.process import security
 from ostinato.plane.node.runtimes.process.seccomp import default_filter
-from ostinato.plane.node.runtimes.process.security import refusals, security_of
+from ostinato.plane.node.runtimes.process.security import security_of, unsupported_fields
 
 EPERM, ENOSYS, ALLOWED = 1, 38, 0
 
@@ -31,7 +31,7 @@ def a_pod(own: Any = None, whole: Any = None, **spec: Any) -> Pod:
 
 
 def refused(pod: Pod, *, isolated: bool) -> list[str]:
-    return [field for field, _ in refusals(pod, pod.spec.containers[0], isolated=isolated)]
+    return [field for field, _ in unsupported_fields(pod, pod.spec.containers[0], isolated=isolated)]
 
 
 OWN, WHOLE = "spec.containers[c].securityContext.", "spec.securityContext."

@@ -1,10 +1,10 @@
-"""The shim: the program that starts containers and stays with each of them until its end.
+"""The shim: a separate program that starts containers, like containerd-shim or conmon.
 
-It is a program of its own, started without site packages (`python -I -S DIRECTORY`), and imports nothing of Ostinato's.
+Started without site packages (`python -I -S DIRECTORY`); imports no other package of Ostinato.
 
-- `launcher`: the one process per node that forks a keeper for each container.
-- `keeper`: holds a container's lock, carries its output, and records how it ended.
+- `launcher`: one process per node, which forks a keeper for each container.
+- `keeper`: the process that waits for one container: holds its lock, writes its log, records its exit.
 - `container`: turns a forked process into the container, or into a command that joins it.
-- `root`: the container's own root file system; `privileges`, `seccomp`: what it may do; `kernel`: system calls.
-- `attach`, `execution`: the two sockets of a keeper; `log`: the log file.
+- `root`: the container's root file system. `users`: user namespaces. `privileges`: user, capabilities, seccomp.
+- `kernel`: system calls. `attach`, `execution`: the sockets of a keeper. `log`: the log file.
 """

@@ -1,10 +1,10 @@
-"""Start the launcher; see the package."""
+"""Run the launcher."""
 
 import os
 import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:] = [each for each in sys.path if os.path.abspath(each) != _HERE]  # modules are those of the package alone
+sys.path[:] = [each for each in sys.path if os.path.abspath(each) != _HERE]  # import the modules only as a package
 sys.path += [os.path.dirname(_HERE), os.path.normpath(os.path.join(_HERE, "..", "..", "..", "volumes"))]
 
 from shim.launcher import main  # type: ignore[import-not-found]  # noqa: E402

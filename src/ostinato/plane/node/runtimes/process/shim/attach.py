@@ -1,8 +1,8 @@
-"""Those who are attached to a container, by the socket `attach` of its directory. Part of the shim.
+"""Attach server of a container, on the socket `attach` of its directory. Part of the shim.
 
-Frames go both ways: a byte that says what, four that say how long, and so many bytes. To the client: 1 and 2 are what
-the container printed. From it: 0 is for the container's input, 3 closes that, 4 is the terminal's new size.
-A client that reads too slowly is let go; a container never waits for one.
+Both directions carry frames: type (1 byte), length (4 bytes), payload. To the client: 1 is stdout, 2 is stderr. From
+the client: 0 is stdin, 3 closes stdin, 4 is a new terminal size. A client that reads too slowly is disconnected; the
+container is never blocked by one.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from contextlib import suppress
 from shim import peers  # type: ignore[import-not-found]
 
 _HEAD = struct.Struct("!BI")
-_BACKLOG = 4 << 20  # bytes that wait for a client
-_INPUT = 1 << 20  # bytes that wait for the container
+_BACKLOG = 4 << 20  # bytes buffered for a client
+_INPUT = 1 << 20  # bytes buffered for the container's stdin
 
 
-class Attaching:
+class AttachServer:
     def __init__(self, stdin: int | None, tty: bool, once: bool, terminal: int) -> None:
         self._stdin = stdin
         self._tty = terminal if tty else None
         self._once = once
-        self._pending = bytearray()  # for the container
-        self._closing = False  # the container's input, once nothing is pending
+        self._pending = bytearray()  # stdin data not yet written to the container
+        self._closing = False  # close stdin once nothing is pending
         self._clients: dict[int, _Client] = {}
         self._listener = peers.listen("attach")
         if stdin is not None:
@@ -53,7 +53,7 @@ class Attaching:
             self._serve(client)
 
     def send(self, stream: int, data: bytes) -> None:
-        """To all who are attached."""
+        """Send output to all attached clients."""
         for client in list(self._clients.values()):
             client.waiting += _HEAD.pack(stream, len(data)) + data
             if not client.flush() or len(client.waiting) > _BACKLOG:
@@ -106,7 +106,7 @@ class Attaching:
 
     def _close_input(self) -> None:
         if self._tty is not None:
-            return  # the end of a terminal is a character
+            return  # a terminal signals end of input with a character
         self._closing = True
         self._feed()
 
@@ -118,11 +118,11 @@ class Attaching:
 class _Client:
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
-        self.waiting = bytearray()  # for it
+        self.waiting = bytearray()  # output not yet sent to the client
         self._received = bytearray()
 
     def flush(self) -> bool:
-        """Send what can be sent; whether it is still there."""
+        """Send buffered output; return whether the client is still connected."""
         try:
             while self.waiting:
                 del self.waiting[: self.connection.send(self.waiting)]
@@ -133,7 +133,7 @@ class _Client:
         return True
 
     def read(self) -> list[tuple[int, bytes]] | None:
-        """The frames that have come; None if it has gone."""
+        """Return received frames; None if the client has disconnected."""
         try:
             data = self.connection.recv(65536)
         except BlockingIOError:

@@ -17,22 +17,22 @@ from typing import Any, NoReturn
 from shim import kernel, privileges, root  # type: ignore[import-not-found]
 
 _FAILED = 127
-_HEEDED = (
+_HANDLED_SIGNALS = (
     *(signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTERM, signal.SIGUSR1, signal.SIGCHLD, signal.SIGINT),
     signal.SIGHUP,
 )
-_UNLOCK, _NUMBER = 0x40045431, 0x80045430  # TIOCSPTLCK and TIOCGPTN, of a terminal's own side
-_GO = b"g"  # what the keeper sends to a process that is its child
-_LONGEST = 2000  # bytes of an error
+_UNLOCK, _NUMBER = 0x40045431, 0x80045430  # TIOCSPTLCK and TIOCGPTN
+_GO = b"g"  # sent by the keeper once the process is its child
+_LONGEST = 2000  # bytes of an error message
 
 Streams = tuple[int, int, int] | None
 
 
 class Child:
-    """A process that is being started: what it reports before it becomes the program, and its terminal.
+    """A process that is being started.
 
-    - `pid` is 0 if it failed before there was a process.
-    - `report` becomes readable when the program has begun, which leaves it empty, or when that failed.
+    - `pid`: 0 if the start failed before the process was forked.
+    - `report`: socket that carries an error message and the terminal; it is closed when the program is executed.
     """
 
     def __init__(self, pid: int, report: socket.socket) -> None:
@@ -40,12 +40,12 @@ class Child:
         self.report = report
 
     def outcome(self) -> tuple[str, int | None]:
-        """Wait for it: why it failed, empty if it did not; and the descriptor of its terminal, if it has one."""
+        """Wait for the start; return the error (empty on success) and the terminal's descriptor, if any."""
         text, terminal = b"", None
         while True:
             try:
                 data, ancillary, _, _ = self.report.recvmsg(_LONGEST, socket.CMSG_SPACE(array.array("i").itemsize))
-            except ConnectionResetError:  # it ended without having read what was sent to it
+            except ConnectionResetError:  # it exited before reading the go-ahead
                 break
             for level, kind, content in ancillary:
                 if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
@@ -58,51 +58,52 @@ class Child:
 
 
 def start(launch: dict[str, Any], streams: Streams) -> Child:
-    """Fork the container's first process. Without `streams`, it gets a terminal."""
+    """Fork the container's first process, with a terminal if `streams` is None."""
     plan = launch["isolation"]
-    if plan is not None and plan["peer"] is not None:  # it is not alone among the processes that it is to see
-        return _fork_beside(launch, streams, launch["command"], _of(plan), lambda: _enter_new(launch))
+    if plan is not None and plan["peer"] is not None:  # it joins the PID namespace of another container
+        return _fork_into(launch, streams, launch["command"], _descriptors_of(plan), lambda: _enter_new(launch))
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
         ours.close()
         _report_failure(theirs, lambda: _become(launch, streams, theirs))
     theirs.close()
-    with suppress(OSError):  # it may have failed already
+    with suppress(OSError):  # it may have exited already
         ours.sendall(_GO)
     return Child(pid, ours)
 
 
 def join(launch: dict[str, Any], streams: Streams, command: list[str], first: int | None) -> Child:
-    """Fork a command that runs in a container; `first`: the pidfd of its first process, if it is isolated.
+    """Fork a command into a container.
 
-    It has the container's namespaces, control groups, root, user, groups, capabilities, filter and variables.
+    It gets the container's namespaces, control groups, root, user, capabilities, seccomp filter and environment.
+    `first`: pidfd of the container's first process; None if it is not isolated.
     """
     held = [] if first is None else [first]
-    return _fork_beside(launch, streams, command, held, lambda: _enter_existing(launch, first))
+    return _fork_into(launch, streams, command, held, lambda: _enter_existing(launch, first))
 
 
-def _fork_beside(
+def _fork_into(
     launch: dict[str, Any], streams: Streams, command: list[str], held: list[int], enter: Callable[[], None]
 ) -> Child:
-    """Fork a process among others of a container, to which it appears only when it has no more rights than they.
+    """Fork a process into a PID namespace with other processes, after it has dropped its privileges.
 
-    A process outside of their sight enters first, gives up what they must not get hold of, and then forks it
-    (CVE-2016-9962).
+    A helper outside of the namespace closes descriptors and drops privileges first, and then forks the process that
+    the others can see (CVE-2016-9962).
     """
     ours, theirs = socket.socketpair()
-    told, telling = os.pipe()
+    pid_reader, pid_writer = os.pipe()
     helper = os.fork()
     if helper == 0:
         ours.close()
-        os.close(told)
-        held = [*held, theirs.fileno(), telling, *(streams or ())]
-        _report_failure(theirs, lambda: _become_beside(launch, streams, command, theirs, telling, (held, enter)))
+        os.close(pid_reader)
+        held = [*held, theirs.fileno(), pid_writer, *(streams or ())]
+        _report_failure(theirs, lambda: _become_joined(launch, streams, command, theirs, pid_writer, (held, enter)))
     theirs.close()
-    os.close(telling)
-    with open(told, "rb") as file:
+    os.close(pid_writer)
+    with open(pid_reader, "rb") as file:
         pid = file.read()
-    os.waitpid(helper, 0)  # so that the process is a child of this one now
+    os.waitpid(helper, 0)  # the process is reparented to the keeper
     with suppress(OSError):
         ours.sendall(_GO)
     return Child(int(pid or 0), ours)
@@ -114,7 +115,7 @@ def _report_failure(to: socket.socket, become: Callable[[], NoReturn]) -> NoRetu
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _report(to, f"{where}{error.strerror or error}")
-    except Exception as error:  # noqa: BLE001 - reported to whoever asked for the start
+    except Exception as error:  # noqa: BLE001 - reported to the caller of the start
         _report(to, str(error))
     finally:
         os._exit(_FAILED)
@@ -126,34 +127,34 @@ def _report(to: socket.socket, text: str) -> None:
 
 
 def _become(launch: dict[str, Any], streams: Streams, report: socket.socket) -> NoReturn:
-    _forget_the_keeper(launch, [report.fileno(), *(streams or ()), *_of(launch["isolation"])])
+    _leave_keeper(launch, [report.fileno(), *(streams or ()), *_descriptors_of(launch["isolation"])])
     _enter_new(launch)
     privileges.drop(launch["security"])
     _run(launch, streams, launch["command"], report)
 
 
-def _become_beside(
+def _become_joined(
     launch: dict[str, Any],
     streams: Streams,
     command: list[str],
     report: socket.socket,
-    telling: int,
+    pid_writer: int,
     how: tuple[list[int], Callable[[], None]],
 ) -> NoReturn:
     held, enter = how
-    _forget_the_keeper(launch, held)
+    _leave_keeper(launch, held)
     enter()
     privileges.drop(launch["security"])
     pid = os.fork()
     if pid != 0:
-        os.write(telling, str(pid).encode())
+        os.write(pid_writer, str(pid).encode())
         os._exit(0)
-    os.close(telling)
+    os.close(pid_writer)
     _run(launch, streams, command, report)
 
 
 def _enter_new(launch: dict[str, Any]) -> None:
-    """Make the container's namespaces and root, and enter them."""
+    """Create and enter the container's namespaces and root file system."""
     plan = launch["isolation"]
     if plan is None:
         return
@@ -169,7 +170,7 @@ def _enter_new(launch: dict[str, Any]) -> None:
 
 
 def _enter_existing(launch: dict[str, Any], first: int | None) -> None:
-    """Enter those of a container that runs."""
+    """Enter the namespaces of a running container."""
     plan = launch["isolation"]
     if plan is None or first is None:
         return
@@ -179,7 +180,7 @@ def _enter_existing(launch: dict[str, Any], first: int | None) -> None:
 
 
 def _processes_of(peer: int) -> int:
-    """A copy of another container's /proc: only a process of its namespace could mount one anew."""
+    """Return a copy of another container's /proc; only a process in its namespace could mount a new one."""
     own = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     kernel.join(peer, kernel.NEW_MOUNT, "process namespace")
     tree: int = kernel.clone_tree("/proc", recursive=False)
@@ -188,13 +189,13 @@ def _processes_of(peer: int) -> int:
     return tree
 
 
-def _forget_the_keeper(launch: dict[str, Any], held: list[int]) -> None:
-    """Have nothing of the keeper but some descriptors, and be in the container's control groups."""
+def _leave_keeper(launch: dict[str, Any], held: list[int]) -> None:
+    """Reset signals, close all but the `held` descriptors, and join the container's control groups."""
     signal.set_wakeup_fd(-1)
-    for each in _HEEDED:
+    for each in _HANDLED_SIGNALS:
         signal.signal(each, signal.SIG_DFL)
     if launch["reaps"]:
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the orphans that it becomes the parent of
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps orphans that are reparented to it
     kernel.close_all_but(held)
     os.umask(0o022)
     for path in launch["groups"]:
@@ -212,13 +213,13 @@ def _be_root_of_namespace() -> None:
     os.setresuid(0, 0, 0)
 
 
-def _of(plan: dict[str, Any] | None) -> list[int]:
-    """Descriptors that a plan refers to."""
+def _descriptors_of(plan: dict[str, Any] | None) -> list[int]:
+    """Return the namespace descriptors of a plan."""
     return [] if plan is None else [each for each in (plan["users"], plan["pod"], plan["peer"]) if each is not None]
 
 
 def _run(launch: dict[str, Any], streams: Streams, command: list[str], report: socket.socket) -> NoReturn:
-    """Execute the program, in the container and with its rights."""
+    """Execute the program, after namespaces and privileges have been set."""
     os.setsid()
     environment = dict(launch["environment"])
     if streams is None:
@@ -227,7 +228,7 @@ def _run(launch: dict[str, Any], streams: Streams, command: list[str], report: s
     else:
         for number, stream in enumerate(streams):
             os.dup2(stream, number)
-    if report.recv(1) != _GO:  # the keeper is gone
+    if report.recv(1) != _GO:  # the keeper exited
         os._exit(_FAILED)
     _die_with_parent(report)
     _change_directory(launch["directory"])
@@ -236,7 +237,7 @@ def _run(launch: dict[str, Any], streams: Streams, command: list[str], report: s
 
 
 def _open_terminal(report: socket.socket, *, isolated: bool) -> None:
-    """Make a terminal that has a name in the container, hand its other side to the keeper, and use it."""
+    """Open a terminal of the container's devpts, pass its master to the keeper, and use its slave."""
     if isolated:
         mine = os.open("/dev/pts/ptmx", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
         fcntl.ioctl(mine, _UNLOCK, array.array("i", [0]))
@@ -254,10 +255,10 @@ def _open_terminal(report: socket.socket, *, isolated: bool) -> None:
 
 
 def _die_with_parent(report: socket.socket) -> None:
-    kernel.prctl(kernel.PARENT_DEATH_SIGNAL, signal.SIGKILL)  # after the change of user, which would reset it
+    kernel.prctl(kernel.PARENT_DEATH_SIGNAL, signal.SIGKILL)  # after setresuid, which resets it
     poll = select.poll()
     poll.register(report.fileno(), select.POLLHUP)
-    if any(events & select.POLLHUP for _, events in poll.poll(0)):  # the keeper was gone already
+    if any(events & select.POLLHUP for _, events in poll.poll(0)):  # the keeper had already exited
         os._exit(_FAILED)
 
 
@@ -270,7 +271,7 @@ def _change_directory(path: str) -> None:
 
 def _execute(command: list[str], environment: dict[str, str]) -> NoReturn:
     try:
-        os.execvpe(command[0], command, environment)  # noqa: S606 - that is what it is for
+        os.execvpe(command[0], command, environment)  # noqa: S606 - executes the container's command
     except FileNotFoundError:
         where = "no such file or directory" if "/" in command[0] else "executable file not found in $PATH"
         raise RuntimeError(f'exec: "{command[0]}": {where}') from None

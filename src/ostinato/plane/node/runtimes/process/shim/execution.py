@@ -1,10 +1,11 @@
-"""Commands that are run in a container, by the socket `exec` of its directory. Part of the shim.
+"""Exec server of a container, on the socket `exec` of its directory. Part of the shim.
 
-A connection is a command. The client sends a line of JSON, `{"command": [...], "tty": false}`, with the descriptors of
-standard input, output and error; with a terminal, none. It is answered `{"error": "..."}`, or `{}` once the command
-runs, with the descriptor of its terminal if it has one; and `{"code": 0}` when it has ended. A client that closes the
-connection before that ends the command. Commands are children of the keeper, in all of the container's namespaces and
-control groups, so nothing of them outlasts the container.
+- One connection per command. The client sends a line of JSON, `{"command": [...], "tty": false}`, with the descriptors
+  of stdin, stdout and stderr (none with a TTY).
+- Replies: `{"error": "..."}`, or `{}` once the command runs, with the terminal's descriptor if it has a TTY; then
+  `{"code": 0}` when it has exited.
+- The command is killed if the client closes the connection.
+- Commands are children of the keeper in the container's namespaces and control groups: none survives the container.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ _LONGEST = 1 << 20  # bytes of a request
 _STREAMS = 3
 
 
-class Executions:
+class ExecServer:
     def __init__(self, launch: dict[str, Any], first: int | None) -> None:
-        """`first`: the pidfd of the container's first process, if it is isolated."""
+        """`first`: pidfd of the container's first process; None if it is not isolated."""
         self._launch = launch
         self._first = first
         self._listener = peers.listen("exec")
-        self._clients: dict[int, _Client] = {}  # by descriptors: of the connection, and of what the command reports
+        self._clients: dict[int, _Client] = {}  # by descriptor of the connection and of the start report
 
     def register(self, poll: select.poll) -> None:
         poll.register(self._listener.fileno(), select.POLLIN)
@@ -37,7 +38,7 @@ class Executions:
             poll.register(descriptor, select.POLLIN)
 
     def handle(self, descriptor: int) -> bool:
-        """Whether it is one of these."""
+        """Handle an event; return whether the descriptor belongs to this server."""
         if descriptor == self._listener.fileno():
             accepted = peers.accept(self._listener)
             if accepted is not None:
@@ -47,22 +48,22 @@ class Executions:
         if client is None:
             return False
         if client.child is not None and descriptor == client.report:
-            self._began(client)
+            self._report_start(client)
         elif client.child is None and not client.requested:
             self._read(client)
-        elif not client.is_there():
+        elif not client.is_connected():
             client.kill()
             self._forget(client)
         return True
 
     def ended(self, pid: int, code: int) -> None:
-        """A child of the keeper has."""
+        """Report the exit of a child of the keeper, if it is a command."""
         for client in {*self._clients.values()}:
             if client.child is not None and client.child.pid == pid:
                 if client.report is not None:
-                    self._began(client)
+                    self._report_start(client)
                 if client.connection.fileno() in self._clients:
-                    client.tell({"code": code})
+                    client.send({"code": code})
                     self._forget(client)
 
     def close(self) -> None:
@@ -80,14 +81,14 @@ class Executions:
         if not client.start(request, self._launch, self._first):
             self._forget(client)
             return
-        assert client.report is not None, "it was just started"
+        assert client.report is not None, "just started"
         self._clients[client.report] = client
 
-    def _began(self, client: _Client) -> None:
-        """It runs the program now, or could not."""
-        assert client.report is not None, "it is asked once"
+    def _report_start(self, client: _Client) -> None:
+        """Report to the client whether the program was executed."""
+        assert client.report is not None, "reported once"
         self._clients.pop(client.report, None)
-        if not client.began():
+        if not client.report_start():
             self._forget(client)
 
     def _forget(self, client: _Client) -> None:
@@ -107,14 +108,14 @@ class _Client:
 
     @property
     def report(self) -> int | None:
-        """The descriptor on which the command's start is reported; None before and after."""
+        """The descriptor that reports the start of the command; None before and after."""
         if self.child is None or self.child.report.fileno() < 0:
             return None
         number: int = self.child.report.fileno()
         return number
 
     def read(self) -> dict[str, Any] | None:
-        """The request, once all of it is there. One that is none is answered, and ends nothing but itself."""
+        """Return the request once it is complete; an empty one if it is malformed."""
         try:
             data, descriptors, _, _ = socket.recv_fds(self.connection, 65536, _STREAMS)
         except BlockingIOError:
@@ -135,30 +136,30 @@ class _Client:
     def start(self, request: dict[str, Any], launch: dict[str, Any], first: int | None) -> bool:
         command, tty = request.get("command"), bool(request.get("tty"))
         if not command or (not tty and len(self._streams) != _STREAMS):
-            self.tell({"error": "want a command, and its streams"})
+            self.send({"error": "invalid exec request: want a command and three stream descriptors"})
             return False
         streams = None if tty else (self._streams[0], self._streams[1], self._streams[2])
         try:
             self.child = container.join(launch, streams, command, first)
-        except OSError as error:  # the container is ending: no more processes can be made in it
-            self.tell({"error": f"container not running: {error.strerror}"})
+        except OSError as error:  # the container is exiting: its PID namespace accepts no new processes
+            self.send({"error": f"container not running: {error.strerror}"})
             return False
         self._close_streams()
         return True
 
-    def began(self) -> bool:
-        assert self.child is not None, "it was started"
+    def report_start(self) -> bool:
+        assert self.child is not None, "started before"
         error, terminal = self.child.outcome()
         if error:
-            self.tell({"error": error})
+            self.send({"error": error})
             return False
-        self.tell({}, terminal)
+        self.send({}, terminal)
         if terminal is not None:
             os.close(terminal)
         return True
 
-    def is_there(self) -> bool:
-        """Whether the client has not gone. It has nothing more to say."""
+    def is_connected(self) -> bool:
+        """Return whether the client is connected. Clients send nothing after the request."""
         try:
             return bool(self.connection.recv(4096))
         except BlockingIOError:
@@ -166,7 +167,7 @@ class _Client:
         except OSError:
             return False
 
-    def tell(self, what: dict[str, Any], terminal: int | None = None) -> None:
+    def send(self, what: dict[str, Any], terminal: int | None = None) -> None:
         with suppress(OSError):
             socket.send_fds(
                 self.connection, [json.dumps(what).encode() + b"\n"], [] if terminal is None else [terminal]

@@ -1,18 +1,14 @@
-"""A keeper: the process that stays with one container from its start to its end. Part of the shim.
+"""The keeper: the parent process of one container, from its start to its exit. Part of the shim.
 
-It holds a lock on its directory's `lock` for as long as it lives, does what `launch.json` says, and writes
+- Holds the lock file `lock` of its directory while it runs, and starts the container as `launch.json` describes.
+- Writes `state.json` once the container runs (process ids, start time) and `exit.json` once it has exited.
+- Writes the container's output to its log file, with rotation (`log`), and to attached clients (`attach`).
+- Runs commands in the container for clients of the socket `exec` (`execution`).
+- On SIGTERM, sends the stop signal to the container's first process; on SIGUSR1, kills all its processes.
+- Kills remaining processes when the first one exits: through the PID namespace, the control groups or, without either,
+  as the subreaper of all orphans.
 
-- `state.json` once the container runs: the process ids of keeper and container, and when they started;
-- `exit.json` once it has ended: its exit code, and when;
-- what the container prints, to its log file, which is rotated when it gets large (`log`);
-- to whoever connects to the socket `attach`, what it prints from then on (`attach`);
-- and runs commands in the container for whoever connects to the socket `exec` (`execution`).
-
-The directory is the node's own (0700); the container cannot see it. Both sockets serve the node's user alone.
-
-On SIGTERM it passes the container's stop signal on, to its first process alone; on SIGUSR1 it kills all of it.
-Whatever a container leaves behind is killed when its first process ends: by its process namespace, its control groups,
-and, where it has neither, for the keeper is the parent of all orphans.
+The directory has mode 0700 and is not visible in the container. Both sockets accept the node's user only.
 """
 
 from __future__ import annotations
@@ -28,85 +24,85 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from shim import container, kernel, users  # type: ignore[import-not-found]
-from shim.attach import Attaching  # type: ignore[import-not-found]
-from shim.execution import Executions  # type: ignore[import-not-found]
+from shim.attach import AttachServer  # type: ignore[import-not-found]
+from shim.execution import ExecServer  # type: ignore[import-not-found]
 from shim.log import Log  # type: ignore[import-not-found]
 
 _START_FAILED = 128
 _KILLED = 128 + signal.SIGKILL
-_LOOK_MILLISECONDS = 5000.0  # between two looks at whether its directory is still there
-_DRAIN_SECONDS = 2.0  # that are left for what is still in the pipes when the container has ended
+_POLL_MILLISECONDS = 5000.0  # interval of the check that the directory still exists
+_DRAIN_SECONDS = 2.0  # to read remaining output after the container's exit
 _CHUNK = 65536
 
 
 class Keeper:
     def __init__(self, directory: str, agent: socket.socket) -> None:
-        """`agent`: the socket to answer on, which no container may have."""
+        """`agent`: socket for the reply; not inherited by the container."""
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
         os.chdir(directory)
         self.directory = directory
         self.agent: socket.socket | None = socket.socket(fileno=os.dup(agent.detach()))
-        nowhere = os.open(os.devnull, os.O_RDWR)
+        null = os.open(os.devnull, os.O_RDWR)
         for each in (0, 1, 2):
-            os.dup2(nowhere, each)
-        os.close(nowhere)
+            os.dup2(null, each)
+        os.close(null)
         self.pid = 0
-        self.first: int | None = None  # the pidfd of the container's first process
-        self.code: int | None = None  # of that process
-        self.inputs: dict[int, int] = {}  # descriptor and stream, 1 or 2
+        self.first: int | None = None  # pidfd of the container's first process
+        self.code: int | None = None  # exit code of that process
+        self.inputs: dict[int, int] = {}  # output descriptors to stream numbers (1 or 2)
         self.stdin: int | None = None
 
     def keep(self) -> NoReturn:
         lock = os.open("lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
         if os.path.exists("exit.json"):
-            self._reply({"error": "it was given up before it began"})
+            self._reply({"error": "start timed out before the keeper ran"})
             os._exit(0)
         with open("launch.json", "rb") as file:
             self.launch: dict[str, Any] = json.load(file)
         kernel.hide_from_debuggers()
         kernel.become_subreaper()
         kernel.set_name("ostinato-shim")
-        waking = self._heed_signals()
+        waking = self._install_signal_handlers()
         log = Log(self.launch["log"], self.launch["log_bytes"], self.launch["log_files"])
         if error := self._start():
             _write("exit.json", {"code": _START_FAILED, "at": time.time(), "reason": "StartError", "message": error})
-            self._leave_groups()
+            self._remove_cgroups()
             self._reply({"error": error})
             os._exit(0)
         terminal = next(iter(self.inputs))
-        attaching = Attaching(self.stdin, self.launch["tty"], self.launch["stdin_once"], terminal)
-        executions = Executions(self.launch, self.first)
-        state = {"pid": self.pid, "born": _born(self.pid), "shim": os.getpid(), "started": time.time()}
+        attach_server = AttachServer(self.stdin, self.launch["tty"], self.launch["stdin_once"], terminal)
+        exec_server = ExecServer(self.launch, self.first)
+        state = {"pid": self.pid, "start_ticks": _start_ticks(self.pid), "shim": os.getpid(), "started": time.time()}
         _write("state.json", state)
         self._reply(state)
-        self._attend(waking, log, attaching, executions)
+        self._serve_until_exit(waking, log, attach_server, exec_server)
         at = time.time()
-        self._kill_the_rest()
+        self._kill_remaining()
         log.close()
         ended = {"code": self.code, "at": at} | self._out_of_memory()
-        self._leave_groups()
+        self._remove_cgroups()
         _write("exit.json", ended)
         os._exit(0)
 
     def fail(self, error: Exception) -> None:
-        """Tell of an error that is a defect of this program, or of the machine."""
+        """Report an unexpected error to the agent."""
         if self.agent is not None:
-            self._reply({"error": f"the keeper failed: {type(error).__name__}: {error}"})
+            self._reply({"error": f"keeper failed: {type(error).__name__}: {error}"})
 
     def _reply(self, what: dict[str, Any]) -> None:
-        assert self.agent is not None, "it is answered once"
+        assert self.agent is not None, "replies once"
         text = json.dumps({"directory": self.directory} | what)
         with suppress(OSError):
             self.agent.sendall(text.encode() + b"\n")
         self.agent.close()
         self.agent = None
 
-    # Beginning
+    # Start
 
     def _start(self) -> str:
-        """Start the container; why that cannot be, if so."""
+        """Start the container; return the error, empty on success."""
         launch, plan = self.launch, self.launch["isolation"]
         try:
             if plan is not None:
@@ -138,10 +134,10 @@ class Keeper:
         return str(failure)
 
     def _prepare(self, plan: dict[str, Any]) -> None:
-        """Make or find the namespaces that outlast a single process.
+        """Create or open the namespaces that the container joins.
 
-        `processes`: the next process that is started is in a namespace of its own ("own"), or of the machine ("host");
-        else it names the directory of another container, `peer`, whose namespace it is to be in.
+        `processes`: PID namespace of the container: "own", "host", or the directory of another container, whose first
+        process becomes `peer`.
         """
         if plan["users"] is not None:
             plan["users"] = users.namespace(*plan["users"])
@@ -151,7 +147,7 @@ class Keeper:
         if plan["pod"] is not None:
             plan["pod"] = _first_process(plan["pod"])
 
-    def _heed_signals(self) -> socket.socket:
+    def _install_signal_handlers(self) -> socket.socket:
         waking, woken = socket.socketpair()
         for each in (waking, woken):
             each.settimeout(0)
@@ -164,54 +160,56 @@ class Keeper:
             signal.signal(each_signal, signal.SIG_IGN)
         return waking
 
-    # Attending
+    # Serve
 
-    def _attend(self, waking: socket.socket, log: Log, attaching: Attaching, executions: Executions) -> None:
-        """Carry what the container prints, until it has ended and there is no more."""
+    def _serve_until_exit(
+        self, waking: socket.socket, log: Log, attach_server: AttachServer, exec_server: ExecServer
+    ) -> None:
+        """Forward output and serve both sockets until the container has exited and its output is drained."""
         until: float | None = None
         while self.inputs or self.code is None:
             poll = select.poll()
             for descriptor in (*self.inputs, waking.fileno()):
                 poll.register(descriptor, select.POLLIN)
-            attaching.register(poll)
-            executions.register(poll)
-            left = _LOOK_MILLISECONDS if until is None else max(until - time.monotonic(), 0.0) * 1000
+            attach_server.register(poll)
+            exec_server.register(poll)
+            left = _POLL_MILLISECONDS if until is None else max(until - time.monotonic(), 0.0) * 1000
             for descriptor, _ in poll.poll(left):
                 if descriptor in self.inputs:
-                    self._carry(descriptor, log, attaching)
+                    self._forward_output(descriptor, log, attach_server)
                 elif descriptor == waking.fileno():
                     with suppress(BlockingIOError):
                         waking.recv(4096)
-                elif not executions.handle(descriptor):
-                    attaching.handle(descriptor)
+                elif not exec_server.handle(descriptor):
+                    attach_server.handle(descriptor)
             if self.code is None and not os.path.exists("lock"):
-                os.kill(self.pid, signal.SIGKILL)  # its directory was removed: nobody could ever find it again
+                os.kill(self.pid, signal.SIGKILL)  # its directory was removed: no agent could recover it
             if self.code is None:
-                self._reap(executions)
+                self._reap(exec_server)
             if self.code is not None and until is None:
-                self._kill_the_rest()  # what else holds the pipes' ends
+                self._kill_remaining()  # other processes may hold the pipes open
                 until = time.monotonic() + _DRAIN_SECONDS
             if until is not None and time.monotonic() >= until:
                 break
-        executions.close()
-        attaching.close()
+        exec_server.close()
+        attach_server.close()
 
-    def _carry(self, descriptor: int, log: Log, attaching: Attaching) -> None:
+    def _forward_output(self, descriptor: int, log: Log, attach_server: AttachServer) -> None:
         try:
             data = os.read(descriptor, _CHUNK)
-        except OSError:  # a terminal that nobody has open any more
+        except OSError:  # EIO: the terminal's slave is closed
             data = b""
         stream = self.inputs[descriptor]
         if data:
             log.write(stream, data)
-            attaching.send(stream, data)
+            attach_server.send(stream, data)
         else:
             log.end(stream)
             os.close(descriptor)
             del self.inputs[descriptor]
 
-    def _reap(self, executions: Executions | None = None) -> bool:
-        """Whether there is a child left."""
+    def _reap(self, exec_server: ExecServer | None = None) -> bool:
+        """Reap exited children; return whether any child remains."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -223,10 +221,10 @@ class Keeper:
             code = code if code >= 0 else 128 - code
             if pid == self.pid:
                 self.code = code
-            elif executions is not None:
-                executions.ended(pid, code)
+            elif exec_server is not None:
+                exec_server.ended(pid, code)
 
-    # Ending
+    # Stop
 
     def _signal(self, number: int) -> None:
         if self.pid and self.code is None:
@@ -239,68 +237,68 @@ class Keeper:
                 os.killpg(self.pid, signal.SIGKILL)
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(self.pid, signal.SIGKILL)
-        for pid in {*_children(), *self._in_groups()}:
+        for pid in {*_children(), *self._in_cgroups()}:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
 
-    def _in_groups(self) -> set[int]:
-        """The processes of the container's control groups: also those that are nobody's children of ours."""
+    def _in_cgroups(self) -> set[int]:
+        """Return the processes in the container's control groups, including those that are not our descendants."""
         found: set[int] = set()
         for path in self.launch["groups"]:
             with suppress(OSError), open(f"{path}/cgroup.procs") as file:
                 found.update(int(each) for each in file.read().split())
         return found - {0, os.getpid()}
 
-    def _kill_the_rest(self) -> None:
+    def _kill_remaining(self) -> None:
         until = time.monotonic() + 5.0
         while time.monotonic() < until:
             self._kill()
-            if not self._reap() and not self._in_groups():
+            if not self._reap() and not self._in_cgroups():
                 return
             time.sleep(0.005)
 
     def _out_of_memory(self) -> dict[str, str]:
         for path in self.launch["memory_events"]:
             with suppress(OSError, ValueError), open(path) as file:
-                said = dict(line.split() for line in file)
-                if int(said.get("oom_kill", "0")) and self.code == _KILLED:
+                counters = dict(line.split() for line in file)
+                if int(counters.get("oom_kill", "0")) and self.code == _KILLED:
                     return {"reason": "OOMKilled"}
         return {}
 
-    def _leave_groups(self) -> None:
+    def _remove_cgroups(self) -> None:
         until = time.monotonic() + 1.0
         for path in self.launch["groups"]:
             while not _removed(path) and time.monotonic() < until:
-                time.sleep(0.01)  # the last of its processes are still on their way out
+                time.sleep(0.01)  # exiting processes are still members
 
 
 def _return_to_own_processes() -> None:
-    """Have processes that are started from now on in the namespace of this one."""
+    """Fork later children into this process's own PID namespace again."""
     own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
     kernel.join(own, kernel.NEW_PID, "process namespace")
     os.close(own)
 
 
 def _first_process(directory: str) -> int:
-    """The pidfd of the first process of another keeper's container; an `OSError` if that has ended."""
+    """Return the pidfd of the first process of another container; `OSError` if it is not running."""
     try:
         with open(f"{directory}/state.json", "rb") as file:
             first = os.pidfd_open(json.load(file)["pid"])
         lock = os.open(f"{directory}/lock", os.O_RDWR | os.O_CLOEXEC)
     except (OSError, ValueError, KeyError):
-        raise ProcessLookupError(3, "it does not run", os.path.basename(os.path.dirname(directory))) from None
+        raise ProcessLookupError(3, "container not running", os.path.basename(os.path.dirname(directory))) from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return first  # its keeper lives, so the number is still its own
+        return first  # its keeper is alive, so the process id was not reused
     finally:
         os.close(lock)
     os.close(first)
-    raise ProcessLookupError(3, "it does not run", os.path.basename(os.path.dirname(directory)))
+    raise ProcessLookupError(3, "container not running", os.path.basename(os.path.dirname(directory)))
 
 
-def _born(pid: int) -> int:
-    """When a process was started, in the kernel's count: with its number, it names one process for ever."""
+def _start_ticks(pid: int) -> int:
+    """Return the start time of a process in kernel ticks; with its id it identifies the process uniquely."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return int(file.read().rpartition(b")")[2].split()[19])
@@ -328,7 +326,7 @@ def _removed(directory: str) -> bool:
 
 
 def _write(name: str, what: dict[str, Any]) -> None:
-    """All of it or nothing."""
+    """Write a file atomically."""
     with open(f"{name}.part", "w") as file:
         json.dump(what, file)
     os.replace(f"{name}.part", name)

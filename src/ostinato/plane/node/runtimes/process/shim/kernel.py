@@ -1,6 +1,6 @@
-"""System calls of Linux that Python 3.11 does not have: namespaces, mounts, descriptors. Part of the shim.
+"""Linux system calls that Python 3.11 does not provide: namespaces, mounts, descriptors. Part of the shim.
 
-Every function raises `OSError`; `what` names the path or setting in its message. Importing this works on any system.
+Every function raises `OSError`, with `what` as its file name. The module can be imported on any system.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NEW_MOUNT, NEW_CGROUP, NEW_UTS, NEW_IPC, NEW_USER, NEW_PID = (
     *(0x00020000, 0x02000000, 0x04000000),
     *(0x08000000, 0x10000000, 0x20000000),
 )
-READ_ONLY, NO_SUID, NO_DEVICES, NO_EXEC = 1, 2, 4, 8  # of mount(2) and of mount_setattr(2) alike
+READ_ONLY, NO_SUID, NO_DEVICES, NO_EXEC = 1, 2, 4, 8  # same values in mount(2) and mount_setattr(2)
 _RECURSIVE, _PRIVATE = 1 << 14, 1 << 18
 _DETACH = 2
 _ID_MAP = 0x00100000
@@ -26,16 +26,16 @@ PARENT_DEATH_SIGNAL, _DUMPABLE, _NAME, _SECCOMP, _DROP_BOUND, _CHILD_SUBREAPER, 
 )
 _FILTER, _INSTRUCTION = 2, 8
 
-_CLOSE_RANGE, _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 436, 428, 429, 442  # the same number on every architecture
+_CLOSE_RANGE, _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 436, 428, 429, 442  # same numbers on all architectures
 _KEYCTL = {"x86_64": 250, "aarch64": 219}
 _JOIN_SESSION_KEYRING = 1
-_HERE, _EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
+_AT_FDCWD, _EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
 _CLONE_TREE = 1
 _FROM_EMPTY, _TO_EMPTY = 0x04, 0x40
 
 _libc = ctypes.CDLL(None, use_errno=True)
 for _name in ("syscall", "prctl", "capset", "unshare", "setns", "sethostname", "mount", "pivot_root", "umount2"):
-    getattr(_libc, _name, None)  # found once, before keepers are forked
+    getattr(_libc, _name, None)  # resolve once, before keepers are forked
 
 
 class _MountAttributes(ctypes.Structure):
@@ -48,7 +48,7 @@ class _MountAttributes(ctypes.Structure):
 
 
 def _syscall(number: int, *arguments: object) -> int:
-    """Integers fill whole registers."""
+    """Call with integers widened to register size."""
     widened = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
     result: int = _libc.syscall(ctypes.c_long(number), *widened)
     return result
@@ -65,7 +65,7 @@ def _check(result: int, what: str) -> int:
 
 
 def close_all_but(kept: Iterable[int]) -> None:
-    """Close every descriptor above 2, but for some."""
+    """Close all descriptors above 2 except `kept`."""
     first = 3
     for each in sorted({*kept, 1 << 20}):
         if each > first:
@@ -82,13 +82,13 @@ def _close_range(first: int, last: int) -> None:
 
 
 def prctl(option: int, value: object = 0) -> None:
-    """Nothing happens where there is no such call."""
+    """Call prctl(2); does nothing on systems without it."""
     if hasattr(_libc, "prctl"):
         _check(_libc.prctl(option, value, 0, 0, 0), f"prctl {option}")
 
 
 def become_subreaper() -> None:
-    """Be the parent of orphans among this process's descendants."""
+    """Become the parent of orphaned descendants."""
     prctl(_CHILD_SUBREAPER, 1)
 
 
@@ -97,18 +97,18 @@ def set_name(name: str) -> None:
 
 
 def hide_from_debuggers() -> None:
-    """Let no other process without the capability read or trace this one and those that it forks."""
+    """Clear the dumpable flag: only processes with CAP_SYS_PTRACE can read or trace this one and its forks."""
     prctl(_DUMPABLE, 0)
 
 
 def drop_from_bound(capability: int) -> None:
-    """Make a capability unobtainable for this process and its children."""
+    """Remove a capability from the bounding set."""
     if _libc.prctl(_DROP_BOUND, capability, 0, 0, 0) != 0 and ctypes.get_errno() != errno.EINVAL:
-        _check(-1, f"capability {capability}")  # EINVAL: this kernel does not know it
+        _check(-1, f"capability {capability}")  # EINVAL: unknown to this kernel
 
 
 def set_capabilities(mask: int) -> None:
-    """Have exactly these, permitted and effective, and inherit none."""
+    """Set permitted and effective capabilities; clear inheritable ones."""
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
     low, high = mask & 0xFFFFFFFF, mask >> 32
     data = (ctypes.c_uint32 * 6)(low, low, 0, high, high, 0)
@@ -120,21 +120,21 @@ class _FilterProgram(ctypes.Structure):
 
 
 def install_filter(program: bytes) -> None:
-    """A seccomp filter of classic BPF: it stays for this process and its children."""
+    """Install a seccomp filter (classic BPF) for this process and its children."""
     content = ctypes.create_string_buffer(program, len(program))
     filtering = _FilterProgram(len(program) // _INSTRUCTION, ctypes.addressof(content))
     _check(_libc.prctl(_SECCOMP, _FILTER, ctypes.byref(filtering), 0, 0), "seccomp filter")
 
 
 def leave_session_keyring() -> None:
-    """Have a session keyring of its own: keys of whoever started the node are out of reach."""
+    """Join a new session keyring, so that keys of the node's session are not accessible."""
     number = _KEYCTL.get(platform.machine())
     if number is not None:
-        _syscall(number, _JOIN_SESSION_KEYRING, None)  # a kernel without keyrings has none to share
+        _syscall(number, _JOIN_SESSION_KEYRING, None)  # fails only on kernels without keyrings
 
 
 def own_new_files_as(identity: int) -> None:
-    """Have files that are made from now on belong to a user and group of this number."""
+    """Set the file system user and group id, which own new files."""
     _libc.setfsgid(identity)
     _libc.setfsuid(identity)
 
@@ -147,7 +147,7 @@ def unshare(flags: int, what: str) -> None:
 
 
 def join(process: int, flags: int, what: str) -> None:
-    """Enter namespaces of a process, which is given by its pidfd."""
+    """Enter namespaces of a process (pidfd) or a namespace descriptor."""
     _check(_libc.setns(process, flags), what)
 
 
@@ -164,23 +164,23 @@ def make_mounts_private() -> None:
 
 
 def mount(kind: str, target: str, flags: int, data: str = "") -> None:
-    """Mount a new file system of a kind."""
+    """Mount a new file system of type `kind`."""
     name = kind.encode()
     _check(_libc.mount(name, os.fsencode(target), name, flags, data.encode() or None), target)
 
 
 def clone_tree(source: int | str, recursive: bool) -> int:
-    """A copy of a mount that is mounted nowhere yet, of an open file or a path; a descriptor."""
+    """Return the descriptor of a detached copy of a mount, given by an open file or a path."""
     flags = _CLONE_TREE | os.O_CLOEXEC | (_AT_RECURSIVE if recursive else 0)
     if isinstance(source, int):
         return _check(_syscall(_OPEN_TREE, source, b"", flags | _EMPTY_PATH), "bind mount")
-    return _check(_syscall(_OPEN_TREE, _HERE, os.fsencode(source), flags), source)
+    return _check(_syscall(_OPEN_TREE, _AT_FDCWD, os.fsencode(source), flags), source)
 
 
 def set_attributes(tree: int, flags: int, what: str, recursive: bool = True, user_namespace: int | None = None) -> None:
-    """Of a mount: `READ_ONLY` and the like, and that nothing mounted there is seen elsewhere.
+    """Set mount flags and private propagation.
 
-    `user_namespace`: whose ids its files have, given by a descriptor.
+    `user_namespace`: descriptor of the user namespace that maps the ids of its files.
     """
     more = _ID_MAP if user_namespace is not None else 0
     wanted = _MountAttributes(flags | more, 0, _PRIVATE, 0 if user_namespace is None else user_namespace)
@@ -189,37 +189,37 @@ def set_attributes(tree: int, flags: int, what: str, recursive: bool = True, use
 
 
 def attach_tree(tree: int, target: int | str, what: str) -> None:
-    """Mount a copy at an open file or directory, or at a path."""
+    """Attach a detached mount at an open file or directory, or at a path."""
     if isinstance(target, int):
         result = _syscall(_MOVE_MOUNT, tree, b"", target, b"", _FROM_EMPTY | _TO_EMPTY)
     else:
-        result = _syscall(_MOVE_MOUNT, tree, b"", _HERE, os.fsencode(target), _FROM_EMPTY)
+        result = _syscall(_MOVE_MOUNT, tree, b"", _AT_FDCWD, os.fsencode(target), _FROM_EMPTY)
     _check(result, what)
 
 
 def pivot_here() -> None:
-    """Make the present directory, a mount, the root; what was the root is out of reach then."""
+    """Make the current directory, a mount point, the root and detach the old root."""
     _check(_libc.pivot_root(b".", b"."), "pivot_root")
     _check(_libc.umount2(b".", _DETACH), "the old root")
     os.chdir("/")
 
 
 def run_read_only(arguments: list[str]) -> None:
-    """Execute this interpreter again, from a mount that is read-only; returns if that cannot be.
+    """Re-execute this interpreter from a read-only mount; returns if that fails.
 
-    A container that gets hold of `/proc/PID/exe` of a process on its way into it cannot write to the node's
-    interpreter then (CVE-2019-5736).
+    A container that opens `/proc/PID/exe` of a process that is joining it then cannot overwrite the node's interpreter
+    (CVE-2019-5736).
     """
     try:
         tree = clone_tree(os.path.realpath("/proc/self/exe"), recursive=False)
         set_attributes(tree, READ_ONLY, "/proc/self/exe", recursive=False)
-        os.execve(f"/proc/self/fd/{tree}", arguments, {})  # noqa: S606 - it is this program
+        os.execve(f"/proc/self/fd/{tree}", arguments, {})  # noqa: S606 - re-executes this program
     except OSError:
         return
 
 
 def is_read_only(path: str) -> bool:
-    """Whether a file lies on a mount that is read-only."""
+    """Return whether a file is on a read-only mount."""
     try:
         return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
     except OSError:

@@ -1,6 +1,6 @@
-"""Logs in the format of the CRI: a line each, with its time, its stream, and whether it is whole. Part of the shim.
+"""Container log in the CRI format: time, stream, F (full) or P (partial), and the line. Part of the shim.
 
-A log that has grown too large is renamed (`0.log.1`, `0.log.2`, ...) and begun anew; the oldest are dropped.
+A log that exceeds its size is rotated (`0.log.1`, `0.log.2`, ...); the oldest files are removed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 import time
 from contextlib import suppress
 
-_LONGEST = 16384  # bytes of a line that are kept together
+_LONGEST = 16384  # bytes per line; longer lines are split into partial ones
 _NAMES = {1: b"stdout", 2: b"stderr"}
 
 
@@ -18,7 +18,7 @@ class Log:
         self._path = path
         self._size = size
         self._files = files
-        self._begun: dict[int, bytes] = {1: b"", 2: b""}  # of each stream, the line that has no end yet
+        self._begun: dict[int, bytes] = {1: b"", 2: b""}  # unterminated line of each stream
         self._open()
 
     def write(self, stream: int, data: bytes) -> None:
@@ -39,7 +39,7 @@ class Log:
         self._put(b"".join(out))
 
     def end(self, stream: int) -> None:
-        """The stream has ended, maybe within a line."""
+        """Write the unterminated line of a stream that has ended."""
         rest, self._begun[stream] = self._begun[stream], b""
         if rest:
             self._put(_now() + b" " + _NAMES[stream] + b" P " + rest + b"\n")
@@ -56,7 +56,7 @@ class Log:
     def _put(self, data: bytes) -> None:
         if not data:
             return
-        with suppress(OSError):  # a full disk: the container goes on, its words are lost
+        with suppress(OSError):  # disk full: output is lost, the container continues
             os.write(self._file, data)
         self._written += len(data)
         if self._written >= self._size:

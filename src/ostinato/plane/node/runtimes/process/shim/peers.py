@@ -1,4 +1,4 @@
-"""The sockets of a keeper: in its own directory, for processes of the node's user alone. Part of the shim."""
+"""Unix sockets of a keeper, restricted to processes of the node's user. Part of the shim."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid
 
 
 def listen(name: str) -> socket.socket:
-    """Listen at a name in the present directory."""
+    """Listen on a socket in the current directory."""
     with suppress(FileNotFoundError):
         os.unlink(name)
     listener = socket.socket(socket.AF_UNIX)
@@ -23,7 +23,7 @@ def listen(name: str) -> socket.socket:
 
 
 def accept(listener: socket.socket) -> socket.socket | None:
-    """The next connection; None if there is none, or it is of another user's process."""
+    """Accept the next connection; None if there is none or it belongs to another user."""
     try:
         accepted, _ = listener.accept()
     except OSError:
@@ -37,6 +37,6 @@ def accept(listener: socket.socket) -> socket.socket | None:
 
 def _is_ours(connection: socket.socket) -> bool:
     if not hasattr(socket, "SO_PEERCRED"):
-        return True  # the directory lets in no other user
+        return True  # no SO_PEERCRED: the directory mode (0700) protects the socket
     _, uid, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
     return bool(uid == os.geteuid())

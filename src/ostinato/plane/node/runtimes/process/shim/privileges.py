@@ -1,12 +1,11 @@
-"""What a process of a container may do: user, groups, capabilities, no_new_privs and seccomp. Part of the shim.
+"""Apply user, groups, capabilities, no_new_privs and seccomp to a process of a container. Part of the shim.
 
-A launch's `security` says it:
+Fields of `security` in the launch request:
 
-- `user`, `group`, `groups`: ids; None is whatever this process has.
-- `capabilities`: a bit for each that a process of root has, and that no program can exceed; None where this process
-  cannot change them.
-- `no_new_privileges`: programs with setuid or file capabilities give nothing.
-- `seccomp`: a filter in classic BPF, in hex; None for none.
+- `user`, `group`, `groups`: ids; None leaves them unchanged.
+- `capabilities`: bit mask of the bounding set, and of the permitted set for root; None leaves them unchanged.
+- `no_new_privileges`: sets no_new_privs, which disables setuid and file capabilities.
+- `seccomp`: filter as classic BPF in hex; None for no filter.
 """
 
 from __future__ import annotations
@@ -20,14 +19,13 @@ _LAST = 63
 
 
 def drop(security: dict[str, Any]) -> None:
-    """Give up what the container must not have. What it asked for and cannot get is an `OSError`."""
+    """Drop privileges to those of `security`; `OSError` if that fails."""
     filtered = security["seccomp"]
     if security["no_new_privileges"]:
         kernel.prctl(kernel.NO_NEW_PRIVILEGES, 1)
     elif filtered is not None:
-        kernel.install_filter(
-            bytes.fromhex(filtered)
-        )  # now: without no_new_privs it takes a capability that is about to go
+        # Before capabilities are dropped: without no_new_privs, installing a filter requires SYS_ADMIN.
+        kernel.install_filter(bytes.fromhex(filtered))
     granted = security["capabilities"]
     if granted is not None:
         for number in range(_LAST + 1):
@@ -38,7 +36,7 @@ def drop(security: dict[str, Any]) -> None:
     if security["group"] is not None:
         os.setresgid(*[security["group"]] * 3)
     if security["user"] is not None:
-        os.setresuid(*[security["user"]] * 3)  # for others than root, this leaves no capability
+        os.setresuid(*[security["user"]] * 3)  # clears the capabilities of a non-root user
     if granted is not None:
         kernel.set_capabilities(granted if os.geteuid() == 0 else 0)
     if security["no_new_privileges"] and filtered is not None:

@@ -1,14 +1,13 @@
-"""A container's own root file system, in a mount namespace of its own. Part of the shim.
+"""Build the root file system of a container in its own mount namespace. Part of the shim.
 
-The root is a layer of the container's own, to which it may write, over a template with a few files of /etc. Into it are
-mounted: the machine's programs and libraries, and the directories that the node exposes, read-only and without setuid
-and devices; a new /proc; /sys, read-only; a /dev with a few devices; then the Pod's volumes. Nothing else of the
-machine is there: neither the node's state, nor other Pods' files, nor home directories.
-
-- Sources are copied as mounts before the root is exchanged, volumes by descriptor. Targets are resolved after it, so no
-  link leads out of the container's root.
-- With a user namespace, mounts map ids: what this makes belongs to the container's root.
-- Device files work nowhere but in /dev, unless the container is privileged.
+- The root is a writable overlay layer over a template with a few files of /etc.
+- Mounted into it: host programs, libraries and exposed directories (read-only, nosuid, nodev), a new /proc, /sys
+  (read-only), a /dev with a few devices, and the Pod's volumes. The node's state, other Pods' files and home
+  directories are not visible.
+- Sources are cloned as detached mounts before pivot_root, volumes by descriptor. Targets are resolved after it, so that
+  no symbolic link leads out of the container's root.
+- With a user namespace, mounts are id-mapped: new files belong to the container's root user.
+- Device files work only in /dev, unless the container is privileged.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ _MASKED = (
     "/sys/devices/virtual/powercap",
 )
 _READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
-_UNMAPPED = "hostUsers: false takes a file system that can map ids (ext4, xfs, btrfs, tmpfs)"
+_UNMAPPED = "hostUsers: false needs a file system with id-mapped mounts (ext4, xfs, btrfs, tmpfs)"
 _SAFE = kernel.NO_SUID | kernel.NO_DEVICES
 _INERT = _SAFE | kernel.NO_EXEC
 
 
 def enter(plan: dict[str, Any], binds: list[tuple[str, str, str, bool]], processes: int | None) -> None:
-    """Have this process, and those that it starts, see the container's root alone.
+    """Enter a new mount namespace with the container's root file system.
 
-    `binds`: volume, subPath, target, and whether it is read-only; `processes`: what to mount at /proc, if not that of
-    this process's namespace. An `OSError` names what could not be mounted.
+    `binds`: (volume, subPath, target, read-only) per volume mount. `processes`: mount to attach at /proc; None for a
+    new one of this process's PID namespace. An `OSError` names what could not be mounted.
     """
     privileged, users = plan["privileged"], plan["users"]
     no_devices = 0 if privileged else kernel.NO_DEVICES
@@ -76,7 +75,7 @@ def enter(plan: dict[str, Any], binds: list[tuple[str, str, str, bool]], process
     _make_home(plan)
     for target, tree in volumes:
         _attach(tree, target)
-    with suppress(OSError):  # if it is not there, changing to it says why
+    with suppress(OSError):  # chdir reports the error later
         os.makedirs(plan["directory"], exist_ok=True)
     kernel.own_new_files_as(0)
     if plan["hostname"] is not None:
@@ -93,7 +92,7 @@ def enter(plan: dict[str, Any], binds: list[tuple[str, str, str, bool]], process
         os.close(here)
 
 
-# Sources, before the root is exchanged
+# Sources, before pivot_root
 
 
 def _tree(path: str, flags: int, recursive: bool = True, users: int | None = None) -> int:
@@ -118,7 +117,7 @@ def _volume(source: str, part: str, target: str, read_only: bool, plan: dict[str
 
 
 def _mount_root(plan: dict[str, Any], flags: int) -> None:
-    """Mount the container's own writable layer over the template; where layers cannot be mounted, a copy of that."""
+    """Mount an overlay over the template; where overlays are not supported, use a copy of the template."""
     root = plan["root"]
     if plan["users"] is None:
         layers = {
@@ -129,7 +128,7 @@ def _mount_root(plan: dict[str, Any], flags: int) -> None:
         os.mkdir(layers["upperdir"])
         os.mkdir(layers["workdir"])
         options = ",".join(f"{name}={_escaped(path)}" for name, path in layers.items())
-        with suppress(OSError):  # the state directory may lie on such layers itself
+        with suppress(OSError):  # e.g. the state directory is itself on an overlay
             kernel.mount("overlay", root, flags, options)
             return
     shutil.copytree(plan["template"], root, symlinks=True, dirs_exist_ok=True)
@@ -141,7 +140,7 @@ def _escaped(path: str) -> str:
 
 
 def _read(path: str) -> bytes:
-    """Empty if there is no such file."""
+    """Return the content; empty if the file cannot be read."""
     try:
         with open(path, "rb") as file:
             return file.read()
@@ -150,12 +149,12 @@ def _read(path: str) -> bytes:
 
 
 def _is_directory(path: str) -> bool:
-    """Whether one is there that is not a link."""
+    """Return whether the path is a directory and not a symbolic link."""
     return os.path.isdir(path) and not os.path.islink(path)
 
 
 def _devices(privileged: bool) -> tuple[dict[str, int], dict[str, str]]:
-    """Copies of devices by their names below /dev, and links: all of them for the privileged, else the harmless."""
+    """Return detached mounts of devices by name, and links: all for privileged containers, else a safe set."""
     if not privileged:
         there = [name for name in _DEVICES if os.path.exists(f"/dev/{name}")]
         return {name: _tree(f"/dev/{name}", kernel.NO_SUID | kernel.NO_EXEC) for name in there}, _LINKS
@@ -168,7 +167,7 @@ def _devices(privileged: bool) -> tuple[dict[str, int], dict[str, str]]:
 
 
 def _attach(tree: int, target: str, own: bool = False) -> None:
-    """Mount a copy at a path, which is made. `own`: a part of /proc that this module mounts itself."""
+    """Attach a mount at a path, which is created. `own`: allow targets in /proc, for mounts of this module."""
     if stat.S_ISDIR(os.fstat(tree).st_mode):
         os.makedirs(target, exist_ok=True)
     else:
@@ -179,7 +178,7 @@ def _attach(tree: int, target: str, own: bool = False) -> None:
     try:
         really = os.readlink(f"/proc/self/fd/{place}") if os.path.isdir("/proc/self") else target
         if not own and f"{really}/".startswith("/proc/"):
-            raise OSError(1, "nothing can be mounted in /proc", f"mountPath {target}")
+            raise OSError(1, "mounting in /proc is not allowed", f"mountPath {target}")
         kernel.attach_tree(tree, place, f"mountPath {target}")
     finally:
         os.close(place)
@@ -191,7 +190,7 @@ def _make_parents(path: str) -> None:
 
 
 def _mask() -> None:
-    """Hide what tells of the machine, or lets it be changed."""
+    """Mask files of /proc and /sys that expose the host or allow changing it."""
     for path in _MASKED:
         if os.path.isdir(path):
             kernel.mount("tmpfs", path, kernel.READ_ONLY | _INERT, "size=0")
@@ -208,7 +207,7 @@ def _fill_dev(devices: dict[str, int], links: dict[str, str], shared_memory: int
     for name in ("pts", "shm", "mqueue"):
         os.mkdir(f"/dev/{name}")
     kernel.mount("devpts", "/dev/pts", kernel.NO_SUID | kernel.NO_EXEC, "newinstance,ptmxmode=0666,mode=0620")
-    with suppress(OSError):  # a kernel without message queues
+    with suppress(OSError):  # kernel without message queues
         kernel.mount("mqueue", "/dev/mqueue", _INERT)
     _attach(shared_memory, "/dev/shm")  # noqa: S108
 
@@ -216,7 +215,7 @@ def _fill_dev(devices: dict[str, int], links: dict[str, str], shared_memory: int
 def _make_home(plan: dict[str, Any]) -> None:
     user, group = plan["owner"]
     os.makedirs(plan["home"], exist_ok=True)
-    kernel.own_new_files_as(0)  # which gives the right to change owners, too
+    kernel.own_new_files_as(0)  # restores CAP_CHOWN, which setfsuid cleared
     os.chown(plan["home"], plan["first_id"] + user, plan["first_id"] + group)
     os.chmod(plan["home"], 0o700)
     kernel.own_new_files_as(plan["first_id"])

@@ -1,4 +1,4 @@
-"""User namespaces: ids of a container that are other ids on the machine. Part of the shim."""
+"""User namespaces, which map the ids of a container to a range of host ids. Part of the shim."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from shim import kernel  # type: ignore[import-not-found]
 
 
 def namespace(first: int, count: int) -> int:
-    """A new one, in which 0 is the machine's id `first`, and so on; its descriptor. It takes root."""
+    """Create a user namespace that maps 0..count to host ids from `first`; return its descriptor. Requires root."""
     ready, ready_end = os.pipe()
     done, done_end = os.pipe()
     pid = os.fork()
@@ -25,7 +25,7 @@ def namespace(first: int, count: int) -> int:
     os.close(done)
     try:
         if not os.read(ready, 1):
-            raise OSError(1, "user namespaces cannot be made here", "hostUsers")
+            raise OSError(1, "user namespaces are not available", "hostUsers")
         for kind in ("uid", "gid"):
             with open(f"/proc/{pid}/{kind}_map", "w") as file:
                 file.write(f"0 {first} {count}")

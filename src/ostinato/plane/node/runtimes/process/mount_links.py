@@ -1,7 +1,7 @@
-"""Where containers that share this machine's files see their volumes: without root, they have no mounts of their own.
+"""Symbolic links in place of volume mounts, for containers without a mount namespace (the agent does not run as root).
 
-A symbolic link is put at each place, if that is free; two containers cannot see different things at one. What all
-containers ask for is left out where it cannot be put: else no two of them could run.
+A link is created at each mountPath that does not exist. Two containers cannot use one mountPath for different volumes.
+Mounts that every container requests by default are skipped on conflict; otherwise no two containers could run.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from ostinato.plane.node.runtimes import Mount, StartError
 from ostinato.plane.node.runtimes.process.isolation import target_of
 from ostinato.plane.node.volumes.subpaths import SubPathError, open_subpath, path_of
 
-# Every container asks for these, unless it says otherwise; who does not find them there has done without.
-ASKED_FOR_BY_ALL: Final = frozenset({"/var/run/secrets/kubernetes.io/serviceaccount", "/dev/termination-log"})
-_JOURNAL: Final = "places.json"
+# Requested by every container by default; skipped if they cannot be linked.
+OPTIONAL_TARGETS: Final = frozenset({"/var/run/secrets/kubernetes.io/serviceaccount", "/dev/termination-log"})
+_JOURNAL: Final = "mount_links.json"
 
 
-class Places:
+class MountLinks:
     def __init__(self, directory: Path) -> None:
-        self._file = directory / "places.json"
-        self._made: list[str] = _read(self._file)  # paths that were made, in this order
-        self._users: dict[str, set[Path]] = {}  # of each place, the directories of the containers that use it
+        self._file = directory / "mount_links.json"
+        self._made: list[str] = _read(self._file)  # created paths, in order
+        self._users: dict[str, set[Path]] = {}  # directories of the containers that use each mountPath
         for journal in directory.glob(f"pods/*/containers/*/*/{_JOURNAL}"):
             for target in _read(journal):
                 self._users.setdefault(target, set()).add(journal.parent)
 
-    def take(self, container: Path, mounts: Sequence[Mount]) -> None:
-        """Make the places of a container's mounts. A `StartError` if one is taken."""
+    def add(self, container: Path, mounts: Sequence[Mount]) -> None:
+        """Create the links of a container's mounts; `StartError` if a mountPath is in use."""
         targets = [target_of(each) for each in mounts]
         write_file(container / _JOURNAL, msgspec.json.encode(targets))
         made = len(self._made)
@@ -50,8 +50,8 @@ class Places:
             if len(self._made) != made:
                 self._save()
 
-    def leave(self, container: Path) -> None:
-        """The container has ended."""
+    def remove(self, container: Path) -> None:
+        """Remove the links that only this container used."""
         for target in _read(container / _JOURNAL):
             users = self._users.get(target, set())
             users.discard(container)
@@ -72,10 +72,10 @@ class Places:
         if os.path.lexists(target):
             others = self._users[target] - {container}
             if others or target not in self._made:
-                if target in ASKED_FOR_BY_ALL:
+                if target in OPTIONAL_TARGETS:
                     return
                 who = "another container" if others else "this machine"
-                message = f"mountPath {target} is taken by {who}: without root, containers share all paths"
+                message = f"mountPath {target} is in use by {who}: without root, containers share all paths"
                 raise StartError("CreateContainerError", message)
             os.unlink(target)
             self._made.remove(target)
@@ -83,7 +83,7 @@ class Places:
             self._make_directories(os.path.dirname(target))
             os.symlink(source, target)
         except PermissionError:
-            if target in ASKED_FOR_BY_ALL:
+            if target in OPTIONAL_TARGETS:
                 return
             raise
         self._made.append(target)
@@ -102,7 +102,10 @@ class Places:
 
 
 def _path_of(mount: Mount) -> Path:
-    """What a link leads to. Without root a container has the agent's own rights: it gains nothing by an exchange."""
+    """Return the target of the link.
+
+    Without root a container already has the agent's permissions: it gains nothing by replacing a subPath with a link.
+    """
     if not mount.sub_path:
         return mount.source
     found = open_subpath(mount.source, mount.sub_path)
