@@ -12,12 +12,12 @@ from ostinato.api.quantity import Quantity
 from ostinato.kinds.core_v1 import Container, Pod, ResourceRequirements
 from ostinato.plane.node.runtimes import Launch, Mount
 from ostinato.plane.node.runtimes.containerd.security import container_security, sandbox_security
+from ostinato.plane.node.runtimes.pod_names import dns_config, hostname_of
 
 UID: Final = "io.kubernetes.pod.uid"
 NAME: Final = "io.kubernetes.container.name"
 
 _PERIOD: Final = 100_000  # microseconds over which processor time is counted
-_LONGEST_HOSTNAME: Final = 63
 _PROTOCOLS: Final = {"TCP": 0, "UDP": 1, "SCTP": 2}
 _SIGNALS: Final = (
     *("", "SIGABRT", "SIGALRM", "SIGBUS", "SIGCHLD", "SIGCLD", "SIGCONT", "SIGFPE", "SIGHUP", "SIGILL", "SIGINT"),
@@ -97,64 +97,6 @@ def _mount(mount: Mount) -> dict[str, Any]:
 
 def _encoded(value: str) -> str:
     return b64encode(value.encode()).decode()
-
-
-# Names
-
-
-def hostname_of(pod: Pod) -> str:
-    """What a container of the Pod believes to be called."""
-    spec = pod.spec
-    if spec.hostname_override:
-        return spec.hostname_override
-    name, domain = _names_of(pod)
-    return f"{name}.{domain}" if spec.set_hostname_as_fqdn and domain else name
-
-
-def _names_of(pod: Pod) -> tuple[str, str]:
-    name = (pod.spec.hostname or pod.metadata.name)[:_LONGEST_HOSTNAME].rstrip("-.")
-    return name, f"{pod.spec.subdomain}.{pod.metadata.namespace}.svc." if pod.spec.subdomain else ""
-
-
-def hosts_file(pod: Pod, address: str) -> str:
-    """The names that a container finds without asking anybody."""
-    name, domain = _names_of(pod)
-    lines = [
-        "# Kubernetes-managed hosts file.",
-        "127.0.0.1\tlocalhost",
-        "::1\tlocalhost ip6-localhost ip6-loopback",
-        "fe00::0\tip6-localnet",
-        "fe00::0\tip6-mcastprefix",
-        "fe00::1\tip6-allnodes",
-        "fe00::2\tip6-allrouters",
-        f"{address}\t{name}.{domain}\t{name}" if domain else f"{address}\t{name}",
-    ]
-    if pod.spec.host_aliases:
-        lines += ["", "# Entries added by HostAliases."]
-        lines += ["\t".join((alias.ip, *alias.hostnames)) for alias in pod.spec.host_aliases]
-    return "\n".join(lines) + "\n"
-
-
-def dns_config(pod: Pod, resolv_conf: str) -> dict[str, Any]:
-    """Whom a container asks for names: whom this machine asks, and what the Pod adds to that."""
-    servers: list[str] = []
-    searches: list[str] = []
-    options: dict[str, str | None] = {}
-    if pod.spec.dns_policy != "None":
-        for line in resolv_conf.splitlines():
-            word, *rest = line.split()[:64] or [""]
-            if word == "nameserver" and rest:
-                servers.append(rest[0])
-            elif word == "search":
-                searches = rest
-            elif word == "options":
-                options |= {name: value for name, _, value in (each.partition(":") for each in rest)}
-    if pod.spec.dns_config is not None:
-        servers += [each for each in pod.spec.dns_config.nameservers if each not in servers]
-        searches += [each for each in pod.spec.dns_config.searches if each not in searches]
-        options |= {each.name: each.value for each in pod.spec.dns_config.options if each.name}
-    written = [f"{name}:{value}" if value else name for name, value in options.items()]
-    return {"servers": servers, "searches": searches, "options": written}
 
 
 # Resources

@@ -27,7 +27,6 @@ from ostinato.plane.node.runtimes.containerd.configs import (
     NAME,
     UID,
     container_config,
-    hosts_file,
     machine_memory,
     sandbox_config,
 )
@@ -40,6 +39,7 @@ from ostinato.plane.node.runtimes.containerd.images import Images
 from ostinato.plane.node.runtimes.containerd.sandboxes import Sandboxes, resolv_conf
 from ostinato.plane.node.runtimes.containerd.security import refusal, target_of
 from ostinato.plane.node.runtimes.containerd.streams import CriLink, CriSession
+from ostinato.plane.node.runtimes.pod_names import hosts_file
 from ostinato.plane.node.volumes.subpath_mounts import SubPathMounts
 from ostinato.plane.node.volumes.subpaths import SubPathError
 from ostinato.world import World

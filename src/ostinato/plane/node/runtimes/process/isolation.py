@@ -14,6 +14,7 @@ import msgspec
 import ostinato
 from ostinato.kinds.core_v1 import Container, Pod
 from ostinato.plane.node.runtimes import Mount, ProcessOptions, StartError
+from ostinato.plane.node.runtimes.pod_names import hostname_of
 from ostinato.plane.node.runtimes.process.security import (
     DEFAULT_CAPABILITIES,
     contexts,
@@ -113,10 +114,6 @@ def plan_of(pod: Pod, container: Container, sources: RootSources, sharing: Shari
         "owner": [user, group],
         "directory": container.working_dir or HOME,
     }
-
-
-def hostname_of(pod: Pod) -> str:
-    return (pod.spec.hostname_override or pod.spec.hostname or pod.metadata.name)[:63]
 
 
 def binds_of(mounts: Sequence[Mount]) -> list[tuple[str, str, str, bool]]:

@@ -29,6 +29,7 @@ from ostinato.plane.node.runtimes import (
     StartError,
     Usage,
 )
+from ostinato.plane.node.runtimes.pod_names import hostname_of
 from ostinato.plane.node.runtimes.process import isolation, sandbox, sessions
 from ostinato.plane.node.runtimes.process.container import (
     MARKER,
@@ -225,7 +226,7 @@ class ProcessRuntime:
             plan = isolation.plan_of(launch.pod, container, sources, sharing)
             binds = isolation.binds_of(mounts)
         limits = limits_of(container, _group_of(directory))
-        own = {"PATH": os.environ.get("PATH", _PATH), "HOME": home, "HOSTNAME": isolation.hostname_of(launch.pod)}
+        own = {"PATH": os.environ.get("PATH", _PATH), "HOME": home, "HOSTNAME": hostname_of(launch.pod)}
         content: dict[str, Any] = {
             "command": [*launch.command, *launch.arguments],
             "environment": own | dict(launch.environment) | {MARKER: str(directory)},

@@ -32,13 +32,11 @@ from ostinato.kinds.core_v1 import (
 from ostinato.plane.node.runtimes import Launch, Mount
 from ostinato.plane.node.runtimes.containerd.configs import (
     container_config,
-    dns_config,
-    hostname_of,
-    hosts_file,
     resources,
     sandbox_config,
 )
 from ostinato.plane.node.runtimes.containerd.security import container_security, namespaces, refusal
+from ostinato.plane.node.runtimes.pod_names import dns_config, hostname_of, hosts_file
 
 GIB = 1 << 30
 IMAGE = {"id": "sha256:1"}
