@@ -104,7 +104,7 @@ def _environment() -> dict[str, str]:
 async def _fill(kubeconfig: Path, count: int) -> float:
     """Make the Pods that are missing; the mean size of one as the server has it, in bytes."""
     async with Client.connect(Config.load(path=kubeconfig, namespace=NAMESPACE)) as client:
-        for each in _surroundings():
+        for each in _dependencies():
             with contextlib.suppress(AlreadyExists):
                 await client.create(each)
         known = {each.metadata.name async for each in client.list(MetadataOf(Pod), namespace=NAMESPACE)}
@@ -126,7 +126,7 @@ async def _empty(kubeconfig: Path) -> None:
         await client.delete_all_of(Pod, namespace=NAMESPACE, grace_period=0)
 
 
-def _surroundings() -> list[dict[str, Any]]:
+def _dependencies() -> list[dict[str, Any]]:
     """What Pods need to be let in."""
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": NAMESPACE}}
     return [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}, account]

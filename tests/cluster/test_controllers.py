@@ -14,7 +14,7 @@ from ostinato.api.meta import Condition
 from ostinato.api.owners import is_controlled_by
 from ostinato.cache import CachedClient, Informers
 from ostinato.client import Client, exists
-from ostinato.controllers import Context, Surroundings, controller
+from ostinato.controllers import Context, Dependencies, controller
 from ostinato.crd import crd_of
 from ostinato.kinds.apiextensions_v1 import CustomResourceDefinition
 from ostinato.kinds.core_v1 import ConfigMap
@@ -53,15 +53,15 @@ async def things(thing: Thing, ctx: Context) -> None:
 
 
 @asynccontextmanager
-async def controlling(client: Client, runnable: Any) -> AsyncIterator[Surroundings]:
+async def controlling(client: Client, runnable: Any) -> AsyncIterator[Dependencies]:
     with suppress(AlreadyExists):
         await client.create(crd_of(Thing))
     await client.wait_for(CustomResourceDefinition, "things.controllers.example.dev", "Established", timeout=30)
     informers = Informers(client)
-    surroundings = Surroundings(client=CachedClient(client, informers), informers=informers, world=client.world)
-    task = asyncio.create_task(runnable.run(surroundings))
+    dependencies = Dependencies(client=CachedClient(client, informers), informers=informers, world=client.world)
+    task = asyncio.create_task(runnable.run(dependencies))
     try:
-        yield surroundings
+        yield dependencies
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
@@ -112,14 +112,14 @@ def test_a_controller_makes_follows_prunes_and_cleans_up(run: Callable[[Play], N
 
 def test_many_objects_converge_and_a_second_look_sends_nothing(run: Callable[[Play], None]) -> None:
     async def body(client: Client) -> None:
-        async with controlling(client, things) as surroundings:
+        async with controlling(client, things) as dependencies:
             names = [f"n{number}" for number in range(30)]
             for name in names:
                 await client.create(Thing(metadata=ObjectMeta(name=name), spec=ThingSpec(text="x")))
             for name in names:
                 await client.wait_for(Thing, name, settled(1), timeout=30)
             before = {each.metadata.name: each.metadata.resource_version for each in await client.list(Thing)}
-            informer = surroundings.informers.of(Thing)
+            informer = dependencies.informers.of(Thing)
             for registration in list(informer._listeners):
                 informer._listeners[registration].enqueue_resync(informer.store.entries())
             await client.world.clock.sleep(1)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ostinato import ObjectMeta
 from ostinato.client import Client, Config
-from ostinato.controllers import Surroundings, Task
+from ostinato.controllers import Dependencies, Task
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.kinds.core_v1 import ConfigMap, Event
 from ostinato.manager import LeaderElection, Manager, ReportingOptions
@@ -16,9 +16,9 @@ SECONDS = 60
 
 
 def candidate(config: Config, name: str, turns: list[str]) -> Manager:
-    async def work(surroundings: Surroundings) -> None:
-        made = await surroundings.client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace=config.namespace)))
-        surroundings.recorder.event(made, "Worked", f"{name} worked", kind="Warning")
+    async def work(dependencies: Dependencies) -> None:
+        made = await dependencies.client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace=config.namespace)))
+        dependencies.recorder.event(made, "Worked", f"{name} worked", kind="Warning")
         turns.append(f"{name} begins")
         try:
             await asyncio.get_running_loop().create_future()

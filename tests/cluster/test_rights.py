@@ -28,8 +28,8 @@ class Box(CustomResource, group="rights.example.dev", version="v1", plural="boxe
     spec: BoxSpec
 
 
-async def all_boxes(secret, surroundings):
-    boxes = await surroundings.client.list(Box)  # in whatever namespaces it runs
+async def all_boxes(secret, dependencies):
+    boxes = await dependencies.client.list(Box)  # in whatever namespaces it runs
     print("listed", *sorted(f"{box.metadata.namespace}/{box.metadata.name}" for box in boxes), flush=True)
     return [Request(box.metadata.namespace, box.metadata.name) for box in boxes]
 

@@ -178,7 +178,7 @@ def test_a_part_that_fails_is_told_from_where_it_was_written(tmp_path: Path, req
     file = tmp_path / "failing.py"
     file.write_text(
         "from ostinato import Manager\nfrom ostinato.controllers import Task\n\n\n"
-        "async def work(surroundings):\n    raise LookupError('no such thing')\n\n\n"
+        "async def work(dependencies):\n    raise LookupError('no such thing')\n\n\n"
         "Manager().add(Task('job', work)).run()\n"
     )
     ran = subprocess.run(

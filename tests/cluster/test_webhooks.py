@@ -24,7 +24,7 @@ from ostinato.api.validation.field_errors import FieldError
 from ostinato.api.validation.field_errors import Path as FieldPath
 from ostinato.cache import CachedClient, Informers
 from ostinato.client import Client, Config, HttpTransport, Unstructured, exists
-from ostinato.controllers import Surroundings, controller
+from ostinato.controllers import Dependencies, controller
 from ostinato.crd import crd_of
 from ostinato.kinds.apiextensions_v1 import CustomResourceDefinition
 from ostinato.kinds.core_v1 import (
@@ -178,8 +178,8 @@ async def serving(client: Client, world: World) -> AsyncIterator[None]:
     for document in documents:
         await client.create(document)
     informers = Informers(client)
-    surroundings = Surroundings(client=CachedClient(client, informers), informers=informers, world=world)
-    running = asyncio.create_task(webhooks.run(surroundings))
+    dependencies = Dependencies(client=CachedClient(client, informers), informers=informers, world=world)
+    running = asyncio.create_task(webhooks.run(dependencies))
 
     async def all_is_known() -> bool:
         found = [await client.get(kind, each["metadata"]["name"]) for kind, each in zip(kinds, documents, strict=True)]

@@ -23,7 +23,16 @@ from ostinato.controllers.objects.readiness import Readiness, readiness_of
 from ostinato.controllers.options import ControllerOptions
 from ostinato.controllers.request import Request
 from ostinato.controllers.result import BadResult, Result, TerminalError
-from ostinato.controllers.runnable import CoolsDown, Metrics, Recorder, Runnable, Span, Surroundings, Task, WarmsUp
+from ostinato.controllers.runnable import (
+    Dependencies,
+    Metrics,
+    Recorder,
+    Runnable,
+    Span,
+    Task,
+    TeardownRunnable,
+    WarmupRunnable,
+)
 from ostinato.controllers.sources.channel import Channel, ChannelSource
 from ostinato.controllers.sources.handlers import ForEvent, ForObject, ForOwner, Handler, MapTo
 from ostinato.controllers.sources.kind import KindOptions, KindSource
@@ -59,8 +68,8 @@ __all__ = [
     "ControllerFunction",
     "ControllerOptions",
     "ControllerStatistics",
-    "CoolsDown",
     "CronSource",
+    "Dependencies",
     "ForEvent",
     "ForObject",
     "ForOwner",
@@ -83,10 +92,10 @@ __all__ = [
     "Span",
     "StartupSource",
     "StillOwned",
-    "Surroundings",
     "Task",
+    "TeardownRunnable",
     "TerminalError",
-    "WarmsUp",
+    "WarmupRunnable",
     "WatchKind",
     "WatchedKind",
     "added",

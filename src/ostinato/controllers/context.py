@@ -34,21 +34,21 @@ from ostinato.world import World
 
 if TYPE_CHECKING:
     from ostinato.controllers.objects.applying import Applier
-    from ostinato.controllers.runnable import EventOptions, Subject, Surroundings
+    from ostinato.controllers.runnable import Dependencies, EventOptions, Subject
 
 A = TypeVar("A", bound=AnyObject)
 
 
 class Context:
     def __init__(
-        self, reconcile: Reconcile, surroundings: Surroundings, applier: Applier, owned: Sequence[View[Any]]
+        self, reconcile: Reconcile, dependencies: Dependencies, applier: Applier, owned: Sequence[View[Any]]
     ) -> None:
         self.reconcile = reconcile  # id, reasons and attempt of this run
-        self.client: CachedClient = surroundings.client
-        self.world: World = surroundings.world
-        self.logger: Logger = surroundings.logger
+        self.client: CachedClient = dependencies.client
+        self.world: World = dependencies.world
+        self.logger: Logger = dependencies.logger
         self.object: AnyObject | None = None  # the reconciled object; None if the reconciler takes requests
-        self._surroundings = surroundings
+        self._dependencies = dependencies
         self._applier = applier
         self._owned = owned  # kinds that the controller owns
         self._latest = LatestWrites()
@@ -136,4 +136,4 @@ class Context:
 
     def event(self, regarding: Subject, reason: str, note: str, /, **options: Unpack[EventOptions]) -> None:
         """Record an Event about an object. Never blocks, never raises."""
-        self._surroundings.recorder.event(regarding, reason, note, **options)
+        self._dependencies.recorder.event(regarding, reason, note, **options)

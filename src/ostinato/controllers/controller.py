@@ -28,7 +28,7 @@ from ostinato.controllers.objects.applying import Applier
 from ostinato.controllers.options import ControllerOptions
 from ostinato.controllers.reasons import Cause, Reasons
 from ostinato.controllers.reconcilers import Reconciler
-from ostinato.controllers.runnable import Surroundings
+from ostinato.controllers.runnable import Dependencies
 from ostinato.controllers.sources.kind import KindSource
 from ostinato.controllers.sources.sources import Sink, Source
 from ostinato.controllers.worker import Verdict, Worker
@@ -125,38 +125,38 @@ class Controller:
         if self._loop is not None:
             await self._loop.end_source(source)
 
-    async def warm_up(self, surroundings: Surroundings) -> None:
+    async def warm_up(self, dependencies: Dependencies) -> None:
         """Start the sources and wait until all are ready, if the option `warm_up` is set."""
-        options = self.options.complete(surroundings.controllers)
+        options = self.options.complete(dependencies.controllers)
         if options.warm_up and options.needs_leader_election:
             try:
-                await self._start(surroundings)
+                await self._start(dependencies)
             except BaseException:
-                await self.cool_down(surroundings)
+                await self.tear_down(dependencies)
                 raise
 
-    async def cool_down(self, surroundings: Surroundings) -> None:  # noqa: ARG002 - the same as at the warm-up
+    async def tear_down(self, dependencies: Dependencies) -> None:  # noqa: ARG002 - the same as at the warm-up
         """Stop what `warm_up` started, in a process that never became leader. No effect otherwise."""
         if self._loop is not None:
             await self._loop.end()
 
-    async def run(self, surroundings: Surroundings) -> None:
+    async def run(self, dependencies: Dependencies) -> None:
         if self._ran:
             raise ControllerError(f"controller {self.name} can be started only once; was it added twice?")
         self._ran = True
         try:
-            loop = await self._start(surroundings)
+            loop = await self._start(dependencies)
             await loop.work()
         finally:
-            await self.cool_down(surroundings)
+            await self.tear_down(dependencies)
 
-    async def _start(self, surroundings: Surroundings) -> _Loop:
+    async def _start(self, dependencies: Dependencies) -> _Loop:
         """Start the sources unless they run, and wait until they are ready."""
         if self._loop is None:
             if not self._sources:
                 raise ControllerError(f"controller {self.name} has no sources; add one with watch()")
-            options = self.options.complete(surroundings.controllers, None if self.view is None else self.view.gvk)
-            self._loop = _Loop(self, options, surroundings)
+            options = self.options.complete(dependencies.controllers, None if self.view is None else self.view.gvk)
+            self._loop = _Loop(self, options, dependencies)
             for source in self._sources:
                 self._loop.start_source(source)
         await self._loop.ready()
@@ -177,34 +177,34 @@ class _Started(NamedTuple):
 class _Loop:
     """The run-time state of a started controller."""
 
-    def __init__(self, controller: Controller, options: ControllerOptions, surroundings: Surroundings) -> None:
+    def __init__(self, controller: Controller, options: ControllerOptions, dependencies: Dependencies) -> None:
         assert options.max_concurrent is not None, "options are complete"
         assert options.limiter is not None
         assert options.sync_timeout is not None
         self.name = controller.name
         self._workers = options.max_concurrent
         self._sync_timeout = options.sync_timeout
-        self._surroundings = surroundings
-        self._clock = surroundings.world.clock
-        self._logger: Logger = surroundings.logger
+        self._dependencies = dependencies
+        self._clock = dependencies.world.clock
+        self._logger: Logger = dependencies.logger
         self._reconciler = controller.reconciler
-        executor = None if controller.reconciler.is_async else surroundings.world.executor
+        executor = None if controller.reconciler.is_async else dependencies.world.executor
         self.statistics = ControllerStatistics(self.name, self._clock, self._workers, executor)
         self._queue: WorkQueue[Hashable] = WorkQueue(
             self._clock, limiter=options.limiter(), metrics=self.statistics.queue
         )
         self._reasons = Reasons()
-        self._guard = HotLoopGuard(self._clock, surroundings.informers) if options.hot_loop_guard else None
+        self._guard = HotLoopGuard(self._clock, dependencies.informers) if options.hot_loop_guard else None
         self._stuck = (
             None
             if controller.view is None
-            else StuckDeletions(self._clock, surroundings.informers, controller.view.gvk, self._report_stuck)
+            else StuckDeletions(self._clock, dependencies.informers, controller.view.gvk, self._report_stuck)
         )
         self._worker = Worker(
-            controller, options, surroundings, self.statistics, Applier(surroundings.client, self.name), self._guard
+            controller, options, dependencies, self.statistics, Applier(dependencies.client, self.name), self._guard
         )
         self._waits_for_writes = bool(options.wait_for_own_writes)
-        self._own_events = None if options.runs_for_own_writes else OwnEvents(surroundings.informers)
+        self._own_events = None if options.runs_for_own_writes else OwnEvents(dependencies.informers)
         self._unseen: dict[Hashable, OwnWrites] = {}  # last writes of each key that the cache may not have seen
         self._most_unseen = _MANY  # size at which entries that the cache has seen are removed
         self._parked: dict[Hashable, asyncio.Task[None]] = {}  # keys that wait for the cache to see their writes
@@ -214,7 +214,7 @@ class _Loop:
         self._stopping = False
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._context = copy_context()  # for sources: one added by a reconcile must not inherit its context
-        surroundings.metrics.add(self.statistics.families)
+        dependencies.metrics.add(self.statistics.families)
 
     # Sources
 
@@ -224,7 +224,7 @@ class _Loop:
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         sink = Sink(
             controller=self.name,
-            surroundings=self._surroundings,
+            dependencies=self._dependencies,
             logger=self._logger,
             sync_timeout=None if self._working else self._sync_timeout,
             add=self._add,
@@ -426,7 +426,7 @@ class _Loop:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-        self._surroundings.metrics.remove(self.statistics.families)
+        self._dependencies.metrics.remove(self.statistics.families)
 
     # Reports
 

@@ -21,7 +21,7 @@ import msgspec
 from ostinato.cache.informers import AnyKind
 from ostinato.controllers.builder import Builder
 from ostinato.controllers.controller import Controller
-from ostinato.controllers.runnable import Surroundings
+from ostinato.controllers.runnable import Dependencies
 from ostinato.controllers.sources.handlers import Handler, MapFunction
 from ostinato.controllers.sources.predicates import EventFunction
 from ostinato.controllers.sources.sources import Source
@@ -45,7 +45,7 @@ class ControllerFunction:
     def __init__(self, function: Callable[..., Any], builder: Builder, access: Sequence[Any] = ()) -> None:
         self.function = function
         self._builder = builder.needs(*access)
-        self._running: dict[Surroundings, Controller] = {}
+        self._running: dict[Dependencies, Controller] = {}
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
         self._shown = self.make()  # never run; created here to report errors at the definition
@@ -84,24 +84,24 @@ class ControllerFunction:
         """Create a `Controller`, to run once."""
         return self._builder.make(self.function)
 
-    async def warm_up(self, surroundings: Surroundings) -> None:
-        await self._made(surroundings).warm_up(surroundings)
+    async def warm_up(self, dependencies: Dependencies) -> None:
+        await self._made(dependencies).warm_up(dependencies)
 
-    async def cool_down(self, surroundings: Surroundings) -> None:
-        made = self._running.pop(surroundings, None)
+    async def tear_down(self, dependencies: Dependencies) -> None:
+        made = self._running.pop(dependencies, None)
         if made is not None:
-            await made.cool_down(surroundings)
+            await made.tear_down(dependencies)
 
-    async def run(self, surroundings: Surroundings) -> None:
+    async def run(self, dependencies: Dependencies) -> None:
         try:
-            await self._made(surroundings).run(surroundings)
+            await self._made(dependencies).run(dependencies)
         finally:
-            self._running.pop(surroundings, None)
+            self._running.pop(dependencies, None)
 
-    def _made(self, surroundings: Surroundings) -> Controller:
-        made = self._running.get(surroundings)
+    def _made(self, dependencies: Dependencies) -> Controller:
+        made = self._running.get(dependencies)
         if made is None:
-            made = self._running[surroundings] = self.make()
+            made = self._running[dependencies] = self.make()
         return made
 
 

@@ -1,17 +1,17 @@
 """Runnable: the interface of what a manager runs, and the dependencies that it receives.
 
-- `run(surroundings)` runs until its task is cancelled. The first cancellation requests a graceful stop: accept no new
+- `run(dependencies)` runs until its task is cancelled. The first cancellation requests a graceful stop: accept no new
   work, finish the current work, return. A second cancellation, after the grace period, requests an immediate stop. For
   most runnables both are the same: a cancelled `await` ends them.
 - A runnable that returns is done; an error that it raises stops the manager.
 - `needs_leader_election`: run only while this process is the leader. Defaults to True if the attribute is missing; None
   takes the manager's option for controllers.
-- `warm_up(surroundings)`, optional (`WarmsUp`): called before leadership is acquired; prepares everything but the work,
-  such as caches and queues. `run` continues from there.
-- `cool_down(surroundings)`, optional (`CoolsDown`): called at the end; stops what a warm-up started if `run` was never
-  called.
+- `warm_up(dependencies)`, optional (`WarmupRunnable`): called before leadership is acquired; prepares everything but
+  the work, such as caches and queues. `run` continues from there.
+- `tear_down(dependencies)`, optional (`TeardownRunnable`): called at the end; stops what a warm-up started if `run` was
+  never called.
 
-`Surroundings` holds all dependencies of a runnable, so that there is no global state.
+`Dependencies` holds everything that a runnable uses, so that there is no global state.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def no_span(name: str, attributes: Mapping[str, str]) -> AbstractContextManager[
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Surroundings:
+class Dependencies:
     """
     - `client`: reads watched kinds from the cache, including its own writes; writes go to the server.
     - `informers`: the shared informers of the manager.
@@ -120,34 +120,34 @@ class Runnable(Protocol):
     @property
     def needs_leader_election(self) -> bool | None: ...
 
-    async def run(self, surroundings: Surroundings, /) -> None:
+    async def run(self, dependencies: Dependencies, /) -> None:
         """Run until cancelled; see the module."""
 
 
 @runtime_checkable
-class WarmsUp(Protocol):
-    async def warm_up(self, surroundings: Surroundings, /) -> None:
+class WarmupRunnable(Protocol):
+    async def warm_up(self, dependencies: Dependencies, /) -> None:
         """Prepare everything but the work. Called at most once, before `run`."""
 
 
 @runtime_checkable
-class CoolsDown(Protocol):
-    async def cool_down(self, surroundings: Surroundings, /) -> None:
+class TeardownRunnable(Protocol):
+    async def tear_down(self, dependencies: Dependencies, /) -> None:
         """Stop what the warm-up started. No effect if nothing was started."""
 
 
 class Task:
-    """A function as a runnable: `Task("janitor", sweep)` with `async def sweep(surroundings)`."""
+    """A function as a runnable: `Task("janitor", sweep)` with `async def sweep(dependencies)`."""
 
     def __init__(
-        self, name: str, work: Callable[[Surroundings], Awaitable[None]], *, needs_leader_election: bool = True
+        self, name: str, work: Callable[[Dependencies], Awaitable[None]], *, needs_leader_election: bool = True
     ) -> None:
         self.name = name
         self.needs_leader_election = needs_leader_election
         self._work = work
 
-    async def run(self, surroundings: Surroundings) -> None:
-        running: object = self._work(surroundings)
+    async def run(self, dependencies: Dependencies) -> None:
+        running: object = self._work(dependencies)
         if not isawaitable(running):
             raise TypeError(
                 f"task {self.name} is not an async def and blocked the event loop; make it one, and run blocking calls "

@@ -32,7 +32,7 @@ from ostinato.controllers.objects.applying import Applier, StillOwned
 from ostinato.controllers.options import ControllerOptions
 from ostinato.controllers.reasons import Why
 from ostinato.controllers.result import Result, TerminalError, is_terminal
-from ostinato.controllers.runnable import Span, Surroundings, no_span
+from ostinato.controllers.runnable import Dependencies, Span, no_span
 from ostinato.controllers.trace import shorten
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Worker:
         self,
         controller: Controller,
         options: ControllerOptions,
-        surroundings: Surroundings,
+        dependencies: Dependencies,
         statistics: ControllerStatistics,
         applier: Applier,
         guard: HotLoopGuard | None,
@@ -94,14 +94,14 @@ class Worker:
         self._contain = options.contain_panics is not False
         self._slow_step = options.slow_step or 0.0
         self._measures = self._slow_step > 0 and controller.reconciler.is_async
-        self._surroundings = surroundings
-        self._world = surroundings.world
-        self._logger = surroundings.logger
+        self._dependencies = dependencies
+        self._world = dependencies.world
+        self._logger = dependencies.logger
         self._statistics = statistics
         self._applier = applier
         self._guard = guard
-        self._span = None if surroundings.span is no_span else surroundings.span
-        self._series = surroundings.world.ids.uid()[:24]  # common prefix of the reconcile ids
+        self._span = None if dependencies.span is no_span else dependencies.span
+        self._series = dependencies.world.ids.uid()[:24]  # common prefix of the reconcile ids
         self._runs = 0
 
     async def reconcile(self, key: Hashable, why: Why, attempt: int, own_events: OwnEvents | None = None) -> Verdict:
@@ -116,7 +116,7 @@ class Worker:
             attempt=attempt,
         )
         changes: list[Write] = []
-        context = Context(reconcile, self._surroundings, self._applier, self._controller.owned)
+        context = Context(reconcile, self._dependencies, self._applier, self._controller.owned)
         clock = self._world.clock
         began = clock.monotonic()
         with running(reconcile), own_writes(self._watch(key, changes, own_events)) as writes:
@@ -259,7 +259,7 @@ class Worker:
         if loop is not None:
             self._statistics.hot_loops += 1
             self._logger.warning("hot loop detected %s: the reconcile %s", self._about(key), loop)
-            self._surroundings.recorder.event(
+            self._dependencies.recorder.event(
                 loop.write.after, "HotLoop", f"controller {self._name} {loop}", kind="Warning"
             )
 

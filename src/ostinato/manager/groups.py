@@ -24,7 +24,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final, Protocol, TypeGuard, runtime_checkable
 
 from ostinato.controllers.options import ControllerOptions
-from ostinato.controllers.runnable import CoolsDown, Runnable, Surroundings, WarmsUp
+from ostinato.controllers.runnable import Dependencies, Runnable, TeardownRunnable, WarmupRunnable
 from ostinato.manager.group import Group, Job
 from ostinato.world import Clock
 from ostinato.world.cancellation import cancel_repeatedly
@@ -33,7 +33,7 @@ _logger = logging.getLogger("ostinato.manager")
 
 _CHECK_PERIOD: Final = 0.1  # seconds
 _NO_OPTIONS: Final = ControllerOptions()
-_COOL_DOWN_STEPS: Final = 5  # of the event loop, before a cool-down is cancelled
+_TEARDOWN_STEPS: Final = 5  # of the event loop, before a teardown is cancelled
 _WARNING_PERIOD: Final = 10.0  # seconds
 
 
@@ -56,17 +56,17 @@ class Groups:
         self.warm_up = Group("warm-up", clock, failed)
         self.leaders = Group("leaders", clock, failed)
         self._names: set[str] = set()
-        self._warm: list[tuple[CoolsDown, Surroundings]] = []  # to cool down at the end
+        self._warm: list[tuple[TeardownRunnable, Dependencies]] = []  # to tear down at the end
 
-    def add(self, runnable: Runnable, surroundings: Surroundings) -> None:
+    def add(self, runnable: Runnable, dependencies: Dependencies) -> None:
         """Add a runnable to its groups. ValueError if the name is taken; `Stopped` once the manager stops."""
         name = runnable.name
         if name in self._names:
             raise ValueError(f"add() runnable {name!r} exists; names must be unique in a manager")
-        work = self._work(runnable, surroundings)
+        work = self._work(runnable, dependencies)
         if is_webhook(runnable):
             self.webhooks.add(Job(name, work, lambda: self._serves(runnable)))
-        elif needs_leader_election(runnable, surroundings.controllers):
+        elif needs_leader_election(runnable, dependencies.controllers):
             self.leaders.add(Job(name, work))
         else:
             self.others.add(Job(name, work))
@@ -77,7 +77,7 @@ class Groups:
         self.leaders.close()  # leadership may be acquired during the shutdown
         await asyncio.gather(self.warm_up.stop(), self.others.stop())
         await self.leaders.stop()
-        await self._cool_down()
+        await self._tear_down()
 
     async def drop(self) -> None:
         """Cancel all runnables without a grace period. Leaders first: another process may lead by now."""
@@ -86,29 +86,29 @@ class Groups:
             group.close()
         for group in groups:
             await group.drop()
-        cooling = asyncio.get_running_loop().create_task(self._cool_down(), name="manager: cool-down")
-        for _ in range(_COOL_DOWN_STEPS):
+        teardown = asyncio.get_running_loop().create_task(self._tear_down(), name="manager: teardown")
+        for _ in range(_TEARDOWN_STEPS):
             await self._clock.sleep(0)
-        await cancel_repeatedly([cooling], self._clock)
-        if cooling.done() and not cooling.cancelled() and (error := cooling.exception()) is not None:
+        await cancel_repeatedly([teardown], self._clock)
+        if teardown.done() and not teardown.cancelled() and (error := teardown.exception()) is not None:
             _logger.error("warm-up teardown failed error=%s", error, exc_info=error)
 
-    async def _cool_down(self) -> None:
+    async def _tear_down(self) -> None:
         """Stop what was warmed up and never ran."""
         warm, self._warm = self._warm, []
-        await asyncio.gather(*(runnable.cool_down(surroundings) for runnable, surroundings in warm))
+        await asyncio.gather(*(runnable.tear_down(dependencies) for runnable, dependencies in warm))
 
-    def _work(self, runnable: Runnable, surroundings: Surroundings) -> Callable[[], Coroutine[Any, Any, None]]:
-        if not isinstance(runnable, WarmsUp):
-            return lambda: runnable.run(surroundings)
-        if isinstance(runnable, CoolsDown):
-            self._warm.append((runnable, surroundings))
-        warm_up = _Once(lambda: runnable.warm_up(surroundings))
+    def _work(self, runnable: Runnable, dependencies: Dependencies) -> Callable[[], Coroutine[Any, Any, None]]:
+        if not isinstance(runnable, WarmupRunnable):
+            return lambda: runnable.run(dependencies)
+        if isinstance(runnable, TeardownRunnable):
+            self._warm.append((runnable, dependencies))
+        warm_up = _Once(lambda: runnable.warm_up(dependencies))
         self.warm_up.add(Job(f"{runnable.name}: warm-up", warm_up.run))
 
         async def work() -> None:
             await warm_up.run()
-            await runnable.run(surroundings)
+            await runnable.run(dependencies)
 
         return work
 

@@ -32,7 +32,7 @@ from ostinato.client.client import Client
 from ostinato.client.config.config import Config
 from ostinato.controllers.builder import Builder
 from ostinato.controllers.options import ControllerOptions
-from ostinato.controllers.runnable import Recorder, Runnable, Surroundings
+from ostinato.controllers.runnable import Dependencies, Recorder, Runnable
 from ostinato.manager.connecting import Connect, over_http
 from ostinato.manager.connections import CacheOptions, Connections
 from ostinato.manager.election.announcing import Announcer
@@ -232,7 +232,7 @@ class Manager:
             elif not callable(getattr(runnable, "run", None)) or not getattr(runnable, "name", ""):
                 raise TypeError(f"add() {_problem(runnable)}")
             elif self._groups is not None:
-                self._groups.add(runnable, self._surroundings(runnable))
+                self._groups.add(runnable, self._dependencies(runnable))
             elif any(runnable.name == each.name for each in self._added):
                 raise ValueError(
                     f"add() runnable {runnable.name!r} exists; names must be unique in a manager, "
@@ -312,18 +312,18 @@ class Manager:
         )
         self._show_metrics(connections)
         for runnable in self._added:
-            groups.add(runnable, self._surroundings(runnable))
+            groups.add(runnable, self._dependencies(runnable))
             if is_webhook(runnable) and runnable.name not in self._health["readyz"]:
                 self._health["readyz"].add(runnable.name, runnable.check)
         self._groups = groups
         return Lifecycle(self._parts, self.world.clock, self._grace, self._synced)
 
-    def _surroundings(self, runnable: Runnable) -> Surroundings:
+    def _dependencies(self, runnable: Runnable) -> Dependencies:
         connections = self._connections
         leads = needs_leader_election(runnable, self._controllers)
         identities = self._client_options.identities
         identity = "" if identities is None else identities(runnable.name)
-        return Surroundings(
+        return Dependencies(
             client=connections.client_of(identity, leads=leads),
             informers=connections.informers,
             world=self._world_with_own_threads(),
@@ -407,4 +407,4 @@ def _problem(runnable: object) -> str:
         return f"{runnable.__name__} is a class; pass an instance"
     if isroutine(runnable):
         return f"{runnable.__name__} is a function, not a controller; write @controller(Kind) above it"
-    return f"{runnable!r} is not a runnable; it needs a name and `async def run(surroundings)`"
+    return f"{runnable!r} is not a runnable; it needs a name and `async def run(dependencies)`"

@@ -15,7 +15,7 @@ from typing import Any
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import kind_of
 from ostinato.api.validation import names
-from ostinato.controllers.runnable import Surroundings
+from ostinato.controllers.runnable import Dependencies
 from ostinato.webhook.certificates.ca_injector import BundleTarget, CaInjector
 from ostinato.webhook.certificates.certificate import CertificateSource
 from ostinato.webhook.certificates.files import CertificateFiles
@@ -136,17 +136,17 @@ class Webhooks:
 
     # Running
 
-    async def run(self, surroundings: Surroundings) -> None:
+    async def run(self, dependencies: Dependencies) -> None:
         """Serve until cancelled."""
-        server = self.server(surroundings.world, LiveObjectAccess(surroundings.client.live))
+        server = self.server(dependencies.world, LiveObjectAccess(dependencies.client.live))
         families = server.dispatcher.statistics.families
-        surroundings.metrics.add(families)
+        dependencies.metrics.add(families)
         self._server = server
         try:
             await server.run()
         finally:
             self._server = None
-            surroundings.metrics.remove(families)
+            dependencies.metrics.remove(families)
 
     async def check(self) -> None:
         """Readiness check: raise NotServing unless it is reachable."""

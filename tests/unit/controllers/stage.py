@@ -18,7 +18,7 @@ from ostinato.api.object import CustomResource
 from ostinato.api.struct import Struct
 from ostinato.cache import CachedClient, Informers
 from ostinato.client import Client
-from ostinato.controllers import Channel, ChannelSource, Controller, ControllerOptions, Surroundings
+from ostinato.controllers import Channel, ChannelSource, Controller, ControllerOptions, Dependencies
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.metrics import Family
 from ostinato.server.core import Server
@@ -137,7 +137,7 @@ class Stage:
         self.log = Heard()
         self.logger = logging.Logger("test", logging.DEBUG)
         self.logger.addHandler(self.log)
-        self.surroundings = Surroundings(
+        self.dependencies = Dependencies(
             client=self.client,
             informers=self.informers,
             world=world,
@@ -149,7 +149,7 @@ class Stage:
     @asynccontextmanager
     async def running(self, runnable: Any) -> AsyncIterator[asyncio.Task[None]]:
         """Run a controller during the block; if it ends by itself, its error is raised at the end."""
-        task = asyncio.get_running_loop().create_task(runnable.run(self.surroundings))
+        task = asyncio.get_running_loop().create_task(runnable.run(self.dependencies))
         try:
             yield task
         finally:
@@ -191,7 +191,7 @@ def staged_with(kind: Any) -> Callable[[Play], Callable[[], None]]:
 
 
 class Light:
-    """Surroundings without a server, for what needs none: keys come from a channel."""
+    """Dependencies without a server, for what needs none: keys come from a channel."""
 
     def __init__(self, world: Simulation, **given: Any) -> None:
         self.world = world
@@ -202,7 +202,7 @@ class Light:
         self.logger.addHandler(self.log)
         self.channel = Channel()
         nothing: Any = _Nothing()
-        self.surroundings = Surroundings(
+        self.dependencies = Dependencies(
             client=nothing,
             informers=nothing,
             world=world,

@@ -13,7 +13,7 @@ from tests.unit.controllers.stage import Stage, Widget, config_map, staged, widg
 from ostinato.api.meta import Condition, ObjectMeta
 from ostinato.api.object import CustomResource
 from ostinato.api.struct import Struct
-from ostinato.controllers import Context, StartupSource, Surroundings, Task, WatchKind, controller, on_update, where
+from ostinato.controllers import Context, Dependencies, StartupSource, Task, WatchKind, controller, on_update, where
 from ostinato.controllers.guards.steps import Measured
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.world import Clock
@@ -429,10 +429,10 @@ def test_what_cannot_be_a_source_is_refused_where_it_is_written(source: Any) -> 
 
 @staged
 async def test_a_task_that_is_a_plain_function_is_told_so(stage: Stage) -> None:
-    def sweep(surroundings: Surroundings) -> None: ...
+    def sweep(dependencies: Dependencies) -> None: ...
 
     with pytest.raises(TypeError, match="task janitor is not an async def and blocked the event loop"):
-        await Task("janitor", sweep).run(stage.surroundings)  # type: ignore[arg-type]
+        await Task("janitor", sweep).run(stage.dependencies)  # type: ignore[arg-type]
 
 
 async def _later(*_: Any) -> bool:

@@ -167,7 +167,7 @@ def test_a_plain_function_that_never_ends_is_abandoned_when_the_controller_is_dr
         def stuck(request: Request) -> None:
             release.wait(10)
 
-        task = asyncio.create_task(light.controller(stuck, StartupSource([A])).run(light.surroundings))
+        task = asyncio.create_task(light.controller(stuck, StartupSource([A])).run(light.dependencies))
         await light.settle(0.05)
         task.cancel()
         await light.settle(0.05)

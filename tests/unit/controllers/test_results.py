@@ -262,7 +262,7 @@ async def test_panics_end_the_controller_if_they_are_not_to_be_contained(light: 
     playing = Playing(light, TypeError("a bug"))
     controller = light.controller(playing, StartupSource([KEY]), contain_panics=False)
     with pytest.raises(TypeError, match="a bug"):
-        await controller.run(light.surroundings)
+        await controller.run(light.dependencies)
     assert controller.statistics is not None
     assert controller.statistics.panics == 1
 
@@ -351,7 +351,7 @@ async def test_a_reconcile_that_ends_in_time_or_with_its_controller_is_no_timeou
         await light.world.clock.sleep(1 if request == KEY else 60)
 
     made = light.controller(takes, StartupSource([KEY, Request("", "longer")]), reconcile_timeout=5.0)
-    task = asyncio.create_task(made.run(light.surroundings))
+    task = asyncio.create_task(made.run(light.dependencies))
     await light.settle(3)
     for _ in range(2):  # to end, and to end at once
         task.cancel()

@@ -24,14 +24,14 @@ from ostinato.controllers import (
     Controller,
     ControllerError,
     ControllerOptions,
+    Dependencies,
     ForObject,
     KindSource,
     Request,
     Sink,
     StartupSource,
-    Surroundings,
     Task,
-    WarmsUp,
+    WarmupRunnable,
     controller,
     current_reconcile,
 )
@@ -120,13 +120,13 @@ async def test_a_controller_runs_once(light: Light) -> None:
     async with light.running(made):
         await light.settle()
         with pytest.raises(ControllerError, match="can be started only once; was it added twice"):
-            await made.run(light.surroundings)
+            await made.run(light.dependencies)
 
 
 @lightly
 async def test_a_controller_that_watches_nothing_is_refused(light: Light) -> None:
     with pytest.raises(ControllerError, match="has no sources"):
-        await Controller("idle", RecordingReconciler()).run(light.surroundings)
+        await Controller("idle", RecordingReconciler()).run(light.dependencies)
 
 
 @lightly
@@ -144,7 +144,7 @@ async def test_a_source_that_never_gets_ready_is_an_error_that_names_it(light: L
     with pytest.raises(
         ControllerError, match=r"controller test: not ready after 3 s: a gate; a source must call sink\.ready"
     ):
-        await made.run(light.surroundings)
+        await made.run(light.dependencies)
 
 
 @lightly
@@ -160,7 +160,7 @@ async def test_a_source_that_fails_ends_the_controller(light: Light) -> None:
 
     made = light.controller(RecordingReconciler(), Broken())
     with pytest.raises(OSError, match="gone"):
-        await made.run(light.surroundings)
+        await made.run(light.dependencies)
 
 
 @lightly
@@ -176,7 +176,7 @@ async def test_a_source_that_ends_as_cancelled_though_it_was_not_to_ends_the_con
             await connection
 
     with pytest.raises(ControllerError, match="controller test: a broken source was cancelled by something"):
-        await light.controller(RecordingReconciler(), Broken()).run(light.surroundings)
+        await light.controller(RecordingReconciler(), Broken()).run(light.dependencies)
 
 
 @lightly
@@ -186,7 +186,7 @@ async def test_a_source_that_fails_before_it_is_ready_ends_the_controller(light:
             raise OSError("gone")
 
     with pytest.raises(OSError, match="gone"):
-        await light.controller(RecordingReconciler(), Broken(), Gate()).run(light.surroundings)
+        await light.controller(RecordingReconciler(), Broken(), Gate()).run(light.dependencies)
 
 
 @lightly
@@ -235,7 +235,7 @@ async def test_a_source_that_a_reconcile_adds_does_not_belong_to_it(light: Light
 async def test_a_source_may_be_added_to_a_controller_that_is_warm(light: Light) -> None:
     gate, noting = Gate(), RecordingReconciler()
     made = light.controller(noting, warm_up=True)
-    await made.warm_up(light.surroundings)
+    await made.warm_up(light.dependencies)
     made.watch(gate)
     await light.settle()
     assert gate.starts == 1, "it starts at once"
@@ -255,7 +255,7 @@ async def test_a_source_may_be_added_to_a_controller_that_is_warm(light: Light) 
 async def test_a_warm_up_starts_the_sources_once_and_no_workers(light: Light) -> None:
     gate, noting = Gate(KEY), RecordingReconciler()
     made = light.controller(noting, gate, warm_up=True)
-    warming = asyncio.create_task(made.warm_up(light.surroundings))
+    warming = asyncio.create_task(made.warm_up(light.dependencies))
     async with light.running(made):
         await light.settle()
         assert (gate.starts, warming.done()) == (1, False)
@@ -271,7 +271,7 @@ def test_a_warm_up_that_is_not_asked_for_or_not_needed_does_nothing(options: dic
     @lightly
     async def play(light: Light) -> None:
         gate = Gate()
-        await light.controller(RecordingReconciler(), gate, **options).warm_up(light.surroundings)
+        await light.controller(RecordingReconciler(), gate, **options).warm_up(light.dependencies)
         assert gate.starts == 0
 
     play()
@@ -286,31 +286,31 @@ async def test_an_error_while_warming_up_is_raised(light: Light) -> None:
     gate = Gate()
     made = light.controller(RecordingReconciler(), Broken(), gate, warm_up=True)
     with pytest.raises(OSError, match="gone"):
-        await made.warm_up(light.surroundings)
+        await made.warm_up(light.dependencies)
     assert gate.ended
 
 
 @lightly
-async def test_what_was_warmed_up_and_never_led_is_cooled_down(light: Light) -> None:
+async def test_a_warmed_up_controller_that_never_led_is_torn_down(light: Light) -> None:
     gate = Gate()
     gate.open.set()
 
     @controller(sources=[gate], warm_up=True)
     async def never(request: Request, ctx: Context) -> None: ...
 
-    await never.cool_down(light.surroundings)
-    await never.warm_up(light.surroundings)
+    await never.tear_down(light.dependencies)
+    await never.warm_up(light.dependencies)
     assert (gate.starts, gate.ended) == (1, False)
-    await never.cool_down(light.surroundings)
+    await never.tear_down(light.dependencies)
     assert gate.ended
-    await never.cool_down(light.surroundings)
+    await never.tear_down(light.dependencies)
 
 
 @lightly
 async def test_a_warm_up_that_is_cancelled_leaves_nothing_behind(light: Light) -> None:
     gate = Gate()
     made = light.controller(RecordingReconciler(), gate, warm_up=True)
-    task = asyncio.create_task(made.warm_up(light.surroundings))
+    task = asyncio.create_task(made.warm_up(light.dependencies))
     await light.settle()
     task.cancel()
     await asyncio.wait([task])
@@ -320,13 +320,13 @@ async def test_a_warm_up_that_is_cancelled_leaves_nothing_behind(light: Light) -
 @lightly
 async def test_the_managers_options_are_taken_where_the_controller_has_none(light: Light) -> None:
     manager = ControllerOptions(max_concurrent=3, warm_up=True, concurrency_of={"Widget.example.dev": 9})
-    surroundings = Light(light.world, controllers=manager).surroundings
+    dependencies = Light(light.world, controllers=manager).dependencies
     made = light.controller(RecordingReconciler(), StartupSource([]))
-    await made.warm_up(surroundings)
+    await made.warm_up(dependencies)
     assert made.statistics is not None
     families = {each.name: each for each in made.statistics.families()}
     assert families["controller_runtime_max_concurrent_reconciles"].samples[0].value == 3
-    task = asyncio.create_task(made.run(surroundings))
+    task = asyncio.create_task(made.run(dependencies))
     await light.settle()
     task.cancel()
     await asyncio.wait([task])
@@ -386,7 +386,7 @@ async def test_what_is_under_way_finishes_and_what_is_queued_is_dropped(light: L
         done.append(request.name)
 
     made = light.controller(reconcile)
-    task = asyncio.create_task(made.run(light.surroundings))
+    task = asyncio.create_task(made.run(light.dependencies))
     light.channel.put(Request("", "first"))
     light.channel.put(Request("", "second"))
     await light.settle(1)
@@ -410,7 +410,7 @@ async def test_a_second_cancellation_drops_what_is_under_way(light: Light) -> No
             ended.append("dropped")
 
     made = light.controller(reconcile)
-    task = asyncio.create_task(made.run(light.surroundings))
+    task = asyncio.create_task(made.run(light.dependencies))
     light.channel.put(KEY)
     await light.settle(1)
     task.cancel()
@@ -430,7 +430,7 @@ async def test_a_reconciler_that_cancels_its_worker_ends_the_controller_with_an_
         task.cancel()
         await ctx.world.clock.sleep(1)
 
-    task = asyncio.get_running_loop().create_task(light.controller(reconcile).run(light.surroundings))
+    task = asyncio.get_running_loop().create_task(light.controller(reconcile).run(light.dependencies))
     light.channel.put("a")
     with pytest.raises(ControllerError, match=r"controller test: the reconciler cancelled the worker task"):
         await task
@@ -500,7 +500,7 @@ async def test_a_controller_that_is_not_started_does_nothing_in_the_background(l
     gate = Gate()
     made = Controller("idle", RecordingReconciler(), sources=[StartupSource([KEY])])
     made.watch(gate)
-    await made.warm_up(light.surroundings)
+    await made.warm_up(light.dependencies)
     await light.settle()
     assert asyncio.all_tasks() == {asyncio.current_task()}
     assert (made.statistics, gate.starts, light.metrics.sources) == (None, 0, [])
@@ -518,7 +518,7 @@ async def test_a_kind_that_is_missing_is_told_within_seconds_and_is_an_error_at_
     @controller(Gadget, sync_timeout=30)
     async def gadgets(gadget: Gadget, ctx: Context) -> None: ...
 
-    task = asyncio.create_task(gadgets.run(stage.surroundings))
+    task = asyncio.create_task(gadgets.run(stage.dependencies))
     await stage.settle(10)
     assert not task.done()
     file = Path(__file__).relative_to(Path.cwd())
@@ -546,7 +546,7 @@ async def test_a_kind_of_somebody_else_that_is_missing_comes_with_its_program(st
     @controller(Gadget)
     async def gadgets(gadget: Gadget, ctx: Context) -> None: ...
 
-    task = asyncio.create_task(gadgets.run(stage.surroundings))
+    task = asyncio.create_task(gadgets.run(stage.dependencies))
     await stage.settle(10)
     assert stage.log.texts()[0].endswith("installed? It is installed with the program that defines the kind")
     task.cancel()
@@ -642,22 +642,22 @@ async def test_an_optional_kind_is_not_waited_for_and_is_told_when_it_comes(stag
 
 @lightly
 async def test_a_function_is_a_runnable(light: Light) -> None:
-    ran: list[Surroundings] = []
+    ran: list[Dependencies] = []
 
-    async def sweep(surroundings: Surroundings) -> None:
-        ran.append(surroundings)
+    async def sweep(dependencies: Dependencies) -> None:
+        ran.append(dependencies)
 
     task = Task("janitor", sweep, needs_leader_election=False)
-    await task.run(light.surroundings)
-    assert ran == [light.surroundings]
+    await task.run(light.dependencies)
+    assert ran == [light.dependencies]
     assert (task.name, task.needs_leader_election) == ("janitor", False)
-    assert not isinstance(task, WarmsUp)
-    assert isinstance(light.controller(RecordingReconciler()), WarmsUp)
+    assert not isinstance(task, WarmupRunnable)
+    assert isinstance(light.controller(RecordingReconciler()), WarmupRunnable)
 
 
 @lightly
-async def test_surroundings_need_no_metrics_no_recorder_and_no_traces(light: Light) -> None:
-    quiet = Surroundings(client=light.surroundings.client, informers=light.surroundings.informers, world=light.world)
+async def test_dependencies_need_no_metrics_no_recorder_and_no_traces(light: Light) -> None:
+    quiet = Dependencies(client=light.dependencies.client, informers=light.dependencies.informers, world=light.world)
     families: list[Family] = []
     quiet.metrics.add(lambda: families)
     quiet.metrics.remove(lambda: families)

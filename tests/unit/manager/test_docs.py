@@ -10,7 +10,7 @@ import pytest
 
 from ostinato.cache import InformerSettings
 from ostinato.client.config.config import Config
-from ostinato.controllers import Context, Request, Surroundings, controller
+from ostinato.controllers import Context, Dependencies, Request, controller
 from ostinato.kinds.core_v1 import ConfigMap, Secret
 from ostinato.manager import Manager
 
@@ -34,7 +34,7 @@ def test_the_examples_run(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     @controller(ConfigMap)
     async def widgets(source: ConfigMap, ctx: Context) -> None: ...
 
-    async def report(surroundings: Surroundings) -> None: ...
+    async def report(dependencies: Dependencies) -> None: ...
 
     async def reconcile(request: Request) -> None: ...
 
@@ -57,7 +57,7 @@ def test_the_examples_run(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
         "Secret": Secret,
         "InformerSettings": InformerSettings,
         "database": Database(),
-        "surroundings": Around(),
+        "dependencies": Around(),
         "widget": None,
         "deployment": None,
         "other_config": Config(server="http://127.0.0.1:1"),

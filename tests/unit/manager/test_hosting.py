@@ -74,7 +74,7 @@ def test_a_manager_says_what_was_added_to_it() -> None:
     class Part:
         name = "part"
 
-        async def run(self, surroundings: Any) -> None: ...
+        async def run(self, dependencies: Any) -> None: ...
 
     part = Part()
     assert Manager().add(part).runnables == (part,)

@@ -19,9 +19,9 @@ from ostinato.controllers import (
     Context,
     ControllerError,
     ControllerOptions,
+    Dependencies,
     Sink,
     StartupSource,
-    Surroundings,
     Task,
     controller,
 )
@@ -64,7 +64,7 @@ class Rig:
         return self.wires[name]
 
     def part(self, name: str, *, leads: bool = True, error: Exception | None = None, stop_takes: float = 0) -> Task:
-        async def work(surroundings: Surroundings) -> None:
+        async def work(dependencies: Dependencies) -> None:
             self.said.append(f"{name} starts")
             if error is not None:
                 raise error
@@ -101,8 +101,8 @@ class Served:
         self._after = after
         self.serves = False
 
-    async def run(self, surroundings: Surroundings) -> None:
-        await surroundings.world.clock.sleep(self._after)
+    async def run(self, dependencies: Dependencies) -> None:
+        await dependencies.world.clock.sleep(self._after)
         self.serves = True
         self._rig.said.append(f"{self.name} serve")
         try:
@@ -123,11 +123,11 @@ class Warm:
         self.needs_leader_election = leads
         self._rig = rig
 
-    async def warm_up(self, surroundings: Surroundings) -> None:
-        await surroundings.world.clock.sleep(3)
+    async def warm_up(self, dependencies: Dependencies) -> None:
+        await dependencies.world.clock.sleep(3)
         self._rig.said.append(f"{self.name} is warm")
 
-    async def run(self, surroundings: Surroundings) -> None:
+    async def run(self, dependencies: Dependencies) -> None:
         self._rig.said.append(f"{self.name} starts")
 
 
@@ -194,8 +194,8 @@ async def test_a_warm_up_that_says_nothing_of_leadership_needs_it(stage: Stage) 
 @staged
 async def test_a_warm_up_that_fails_ends_the_manager_and_nobody_leads(stage: Stage) -> None:
     class Broken(Warm):
-        async def warm_up(self, surroundings: Surroundings) -> None:
-            await super().warm_up(surroundings)
+        async def warm_up(self, dependencies: Dependencies) -> None:
+            await super().warm_up(dependencies)
             raise OSError("no source")
 
     rig = Rig(stage, leader_election=QUICK)
@@ -349,7 +349,7 @@ def test_a_source_that_is_late_ends_the_manager_and_is_named(*, warm_up: bool) -
 
 @staged
 async def test_a_part_that_returns_is_done_and_the_others_go_on(stage: Stage) -> None:
-    async def nothing(_: Surroundings) -> None: ...
+    async def nothing(_: Dependencies) -> None: ...
 
     rig = Rig(stage)
     rig.manager.add(Task("short", nothing), rig.part("a"))
@@ -403,7 +403,7 @@ async def test_caches_of_other_clusters_are_filled_before_anything_runs(stage: S
     informer = more.of(ConfigMap)
     seen: list[bool] = []
 
-    async def look(_: Surroundings) -> None:
+    async def look(_: Dependencies) -> None:
         seen.append(informer.has_synced)
 
     rig.manager.add(more, Task("look", look, needs_leader_election=False))
@@ -492,7 +492,7 @@ def test_a_part_that_ends_as_cancelled_is_no_failure(caplog: pytest.LogCaptureFi
 def test_a_part_that_ends_as_cancelled_though_it_was_not_to_stop_ends_the_manager(raised: BaseException) -> None:
     @staged
     async def play(stage: Stage) -> None:
-        async def work(_: Surroundings) -> None:
+        async def work(_: Dependencies) -> None:
             raise raised
 
         rig = Rig(stage)
@@ -516,7 +516,7 @@ async def test_an_error_and_a_stop_that_takes_too_long_are_both_raised(stage: St
 
 
 def test_errors_while_stopping_are_only_logged(caplog: pytest.LogCaptureFixture) -> None:
-    async def work(_: Surroundings) -> None:
+    async def work(_: Dependencies) -> None:
         try:
             await asyncio.get_running_loop().create_future()
         except asyncio.CancelledError:
@@ -544,7 +544,7 @@ def test_a_part_that_will_not_end_is_left_behind(caplog: pytest.LogCaptureFixtur
 async def left_behind(stage: Stage) -> None:
     stubborn = True
 
-    async def work(_: Surroundings) -> None:
+    async def work(_: Dependencies) -> None:
         while stubborn:
             try:
                 await stage.clock.sleep(1000)
@@ -688,7 +688,7 @@ def test_all_parts_have_the_context_of_the_manager_whoever_starts_them(election:
         seen: dict[str, str] = {}
 
         def part(name: str, *, leads: bool) -> Task:
-            async def work(_: Surroundings) -> None:
+            async def work(_: Dependencies) -> None:
                 seen[name] = COLOUR.get()
 
             return Task(name, work, needs_leader_election=leads)
@@ -864,8 +864,8 @@ async def test_only_a_leader_writes_through_the_managers_client_and_everybody_re
     renewing = asyncio.create_task(other.elector.renew())
     rig = Rig(stage, leader_election=QUICK)
 
-    async def write(surroundings: Surroundings) -> None:
-        await surroundings.client.create(ConfigMap(metadata=ObjectMeta(name="by-everybody")))
+    async def write(dependencies: Dependencies) -> None:
+        await dependencies.client.create(ConfigMap(metadata=ObjectMeta(name="by-everybody")))
 
     rig.manager.add(Task("writes", write, needs_leader_election=False))
     await rig.start(5)
@@ -975,8 +975,8 @@ async def test_a_lease_that_is_not_to_be_released_is_left_to_expire(stage: Stage
 
 @staged
 async def test_a_write_that_was_cut_short_keeps_the_lease_until_it_expires(stage: Stage) -> None:
-    async def write(surroundings: Surroundings) -> None:
-        await surroundings.client.create(ConfigMap(metadata=ObjectMeta(name="cut")))
+    async def write(dependencies: Dependencies) -> None:
+        await dependencies.client.create(ConfigMap(metadata=ObjectMeta(name="cut")))
 
     rig = Rig(stage, leader_election=QUICK)
     rig.manager.add(Task("writes", write))
@@ -1001,9 +1001,9 @@ async def test_a_write_that_was_never_sent_does_not_keep_the_lease(stage: Stage)
     async def unplugged(_: Request) -> None:
         raise Unreachable("nobody is there")
 
-    async def write(surroundings: Surroundings) -> None:
+    async def write(dependencies: Dependencies) -> None:
         with suppress(Unreachable):
-            await surroundings.client.create(ConfigMap(metadata=ObjectMeta(name="unsent")))
+            await dependencies.client.create(ConfigMap(metadata=ObjectMeta(name="unsent")))
 
     rig = Rig(stage, leader_election=QUICK)
     rig.manager.add(Task("writes", write))
@@ -1022,9 +1022,9 @@ def test_a_write_of_which_nobody_knows_what_became_keeps_the_lease_too(
 
     @staged
     async def play(stage: Stage) -> None:
-        async def write(surroundings: Surroundings) -> None:
+        async def write(dependencies: Dependencies) -> None:
             with suppress(ConnectionLost, APIError):
-                await surroundings.client.create(ConfigMap(metadata=ObjectMeta(name="cut")))
+                await dependencies.client.create(ConfigMap(metadata=ObjectMeta(name="cut")))
 
         rig = Rig(stage, leader_election=QUICK)
         rig.manager.add(Task("writes", write))
@@ -1081,7 +1081,7 @@ async def test_a_manager_that_cannot_be_put_together_leaves_nothing_open(stage: 
         def needs_leader_election(self) -> bool:
             raise LookupError("no such setting")
 
-        async def run(self, surroundings: Surroundings) -> None: ...
+        async def run(self, dependencies: Dependencies) -> None: ...
 
     rig = Rig(stage)
     rig.manager.add(Broken())
@@ -1133,11 +1133,11 @@ async def test_a_lease_that_is_deleted_does_not_end_the_leader(stage: Stage) -> 
 
 @staged
 async def test_events_of_a_part_are_told_in_its_name_even_at_the_end(stage: Stage) -> None:
-    async def work(surroundings: Surroundings) -> None:
+    async def work(dependencies: Dependencies) -> None:
         try:
             await asyncio.get_running_loop().create_future()
         finally:
-            surroundings.recorder.event(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")), "Bye", "x")
+            dependencies.recorder.event(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")), "Bye", "x")
 
     rig = Rig(stage)
     rig.manager.add(Task("parts", work))

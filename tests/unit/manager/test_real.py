@@ -20,7 +20,7 @@ import pytest
 from ostinato.client import Client
 from ostinato.client.config.config import Config
 from ostinato.client.transport.protocol import Request
-from ostinato.controllers.runnable import Surroundings, Task
+from ostinato.controllers.runnable import Dependencies, Task
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.manager import LeaderElection, Manager, run, serve_together
 from ostinato.manager.election.election import Election
@@ -155,7 +155,7 @@ def test_several_managers_in_one_process_end_together() -> None:
     said: list[str] = []
 
     def part(name: str, error: Exception | None = None) -> Task:
-        async def work(_: Surroundings) -> None:
+        async def work(_: Dependencies) -> None:
             try:
                 await asyncio.sleep(0.05)
                 if error is not None:
@@ -177,7 +177,7 @@ def test_several_managers_in_one_process_end_together() -> None:
 def test_managers_that_are_cancelled_together_stop_gracefully() -> None:
     said: list[str] = []
 
-    async def work(_: Surroundings) -> None:
+    async def work(_: Dependencies) -> None:
         try:
             await asyncio.sleep(100)
         finally:
@@ -202,7 +202,7 @@ def test_the_garbage_collector_is_kept_from_what_was_there_before_the_caches_wer
     def is_looked_at(each: object) -> bool:
         return any(each is other for other in gc.get_objects())
 
-    async def work(_: Surroundings) -> None:
+    async def work(_: Dependencies) -> None:
         await asyncio.sleep(0)  # the same news woke who sets things aside
         came: list[object] = [loaded]
         seen.extend(is_looked_at(each) for each in (loaded[0], loaded[-1], came))
@@ -223,7 +223,7 @@ def test_the_garbage_collector_looks_less_often_while_managers_run() -> None:
     before = gc.get_threshold()
     during: list[int] = []
 
-    async def work(_: Surroundings) -> None:
+    async def work(_: Dependencies) -> None:
         during.append(gc.get_threshold()[0])
         manager.stop()
 
@@ -258,7 +258,7 @@ PROGRAM = """
         host = "nowhere"
         async def close(self): ...
 
-    async def work(surroundings):
+    async def work(dependencies):
         print("works", flush=True)
         try:
             await asyncio.sleep(100)

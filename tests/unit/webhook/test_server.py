@@ -23,7 +23,7 @@ from tests.unit.webhook.samples import Widget, admission_review, widget
 from ostinato.api.errors import ServiceUnavailable, Unauthorized
 from ostinato.cache import CachedClient, Informers
 from ostinato.client import Client, ConnectionLost, Unstructured
-from ostinato.controllers.runnable import Families, Surroundings
+from ostinato.controllers.runnable import Dependencies, Families
 from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog
@@ -471,8 +471,8 @@ async def test_webhooks_run_with_everything_made_by_themselves() -> None:
         await webhooks.check()
     informers = Informers(client)
     cached = CachedClient(client, informers, unwatched="refuse")  # whatever is cached, certificates need the server
-    surroundings = Surroundings(client=cached, informers=informers, world=world, metrics=shown)
-    task = asyncio.create_task(webhooks.run(surroundings))
+    dependencies = Dependencies(client=cached, informers=informers, world=world, metrics=shown)
+    task = asyncio.create_task(webhooks.run(dependencies))
 
     async def bundle_is_written() -> None:
         async for event in client.watch(Unstructured.of(VALIDATING.api_version, VALIDATING.kind)):

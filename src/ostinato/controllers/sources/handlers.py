@@ -32,11 +32,11 @@ from ostinato.client.arguments import summarize
 from ostinato.client.views import View, view_of
 
 if TYPE_CHECKING:
-    from ostinato.controllers.runnable import Surroundings
+    from ostinato.controllers.runnable import Dependencies
 
 Keys: TypeAlias = Iterable[Hashable]
 MapFunction = Callable[..., Keys | Hashable | Awaitable[Keys | Hashable | None] | None]
-"""`function(object)` or `function(object, surroundings)`, plain or async; returns a key, several keys, or None."""
+"""`function(object)` or `function(object, dependencies)`, plain or async; returns a key, several keys, or None."""
 
 EventMapFunction = Callable[[Event], Keys | Hashable | Awaitable[Keys | Hashable | None] | None]
 
@@ -44,7 +44,7 @@ EventMapFunction = Callable[[Event], Keys | Hashable | Awaitable[Keys | Hashable
 class Handler(ABC):
     index: IndexBy | None = None  # added to the informer of the watched kind
 
-    async def prepare(self, watched: View[Any], surroundings: Surroundings) -> None:  # noqa: B027 - optional
+    async def prepare(self, watched: View[Any], dependencies: Dependencies) -> None:  # noqa: B027 - optional
         """Called once before the first event, on a copy per source."""
 
     @abstractmethod
@@ -70,10 +70,10 @@ class ForOwner(Handler):
         self._every = every_owner
         self._namespaced = True
 
-    async def prepare(self, watched: View[Any], surroundings: Surroundings) -> None:  # noqa: ARG002
+    async def prepare(self, watched: View[Any], dependencies: Dependencies) -> None:  # noqa: ARG002
         info = self._view.info
         if info is None:
-            info = await surroundings.client.live.mapper.kind(self._view.gvk)
+            info = await dependencies.client.live.mapper.kind(self._view.gvk)
         self._namespaced = info.namespaced
 
     def keys(self, event: Event) -> Keys:
@@ -99,11 +99,11 @@ class MapTo(Handler):
         self._function = function
         self._arguments = _count_arguments(function)
         self._watched: View[Any] | None = None
-        self._surroundings: Surroundings | None = None
+        self._dependencies: Dependencies | None = None
 
-    async def prepare(self, watched: View[Any], surroundings: Surroundings) -> None:
+    async def prepare(self, watched: View[Any], dependencies: Dependencies) -> None:
         self._watched = watched
-        self._surroundings = surroundings
+        self._dependencies = dependencies
 
     async def keys(self, event: Event) -> Keys:
         found = await self._of(event.object)
@@ -113,7 +113,7 @@ class MapTo(Handler):
 
     async def _of(self, entry: Entry) -> list[Hashable]:
         assert self._watched is not None, "prepare() is called before the first event"
-        arguments = (entry.read(self._watched), self._surroundings)
+        arguments = (entry.read(self._watched), self._dependencies)
         answer = self._function(*arguments[: self._arguments])
         if inspect.isawaitable(answer):
             answer = await answer
@@ -153,14 +153,14 @@ def _group(api_version: str) -> str | None:
 
 
 def _count_arguments(function: Callable[..., Any]) -> int:
-    """Return 1 if the function takes the object, 2 if it takes the surroundings too."""
+    """Return 1 if the function takes the object, 2 if it takes the dependencies too."""
     parameters = [
         each
         for each in inspect.signature(function).parameters.values()
         if each.default is each.empty and each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
     ]
     if len(parameters) not in (1, 2):
-        raise TypeError(f"{_name(function)}: a map function must take the object, and may take the surroundings")
+        raise TypeError(f"{_name(function)}: a map function must take the object, and may take the dependencies")
     return len(parameters)
 
 

@@ -89,10 +89,10 @@ class KindSource:
         return source
 
     async def run(self, sink: Sink) -> None:
-        clock = sink.surroundings.world.clock
+        clock = sink.dependencies.world.clock
         until = clock.monotonic() + (inf if sink.sync_timeout is None else sink.sync_timeout)
         handler = await self._prepared(sink, until)
-        informers = self.options.informers or sink.surroundings.informers
+        informers = self.options.informers or sink.dependencies.informers
         informer: Informer = informers.of(await self._placed(informers, sink, until), self.options.settings)
         if handler.index is not None:
             with suppress(ValueError):  # the index exists
@@ -112,7 +112,7 @@ class KindSource:
     async def _prepared(self, sink: Sink, until: float) -> Handler:
         """Return a prepared copy of the handler. Retries: the CRD of an owner may be created later."""
         handler = copy(self._handler)  # its state belongs to this source
-        await self._answered(lambda: handler.prepare(self.view, sink.surroundings), sink, until)
+        await self._answered(lambda: handler.prepare(self.view, sink.dependencies), sink, until)
         return handler
 
     async def _placed(self, informers: Informers, sink: Sink, until: float) -> View[Any]:
@@ -132,7 +132,7 @@ class KindSource:
 
     async def _answered(self, ask: Callable[[], Awaitable[T]], sink: Sink, until: float) -> T:
         """Retry a call until it succeeds or the sync timeout passes."""
-        clock, reported = sink.surroundings.world.clock, ""
+        clock, reported = sink.dependencies.world.clock, ""
         while True:
             try:
                 return await ask()
@@ -154,7 +154,7 @@ class KindSource:
             await clock.sleep(min(_RETRY_PERIOD, left))
 
     async def _synced(self, registration: Registration, sink: Sink, until: float) -> None:
-        clock, reported = sink.surroundings.world.clock, ""
+        clock, reported = sink.dependencies.world.clock, ""
         while True:
             left = max(until - clock.monotonic(), 0.0)
             try:

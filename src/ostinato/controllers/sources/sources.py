@@ -20,7 +20,7 @@ from typing import Protocol, TypeAlias
 import msgspec
 
 from ostinato.controllers.reasons import Cause
-from ostinato.controllers.runnable import Surroundings
+from ostinato.controllers.runnable import Dependencies
 
 Add: TypeAlias = Callable[[Hashable, str, int, Cause | None], None]
 
@@ -34,7 +34,7 @@ class Sink(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     controller: str
-    surroundings: Surroundings
+    dependencies: Dependencies
     logger: Logger
     sync_timeout: float | None
     add: Add

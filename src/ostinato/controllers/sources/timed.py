@@ -34,7 +34,7 @@ class CronSource:
 
     async def run(self, sink: Sink) -> None:
         sink.ready()
-        clock = sink.surroundings.world.clock
+        clock = sink.dependencies.world.clock
         moment = self._schedule.next(clock.now())
         while moment is not None:
             await clock.sleep((moment - clock.now()).total_seconds())

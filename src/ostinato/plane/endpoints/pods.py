@@ -21,7 +21,7 @@ from ostinato.api.struct import Struct
 from ostinato.cache import Entry, Event, Updated
 from ostinato.client.views import View
 from ostinato.controllers.context import Context
-from ostinato.controllers.runnable import Surroundings
+from ostinato.controllers.runnable import Dependencies
 from ostinato.controllers.sources.handlers import Handler, Keys
 from ostinato.kinds.core_v1 import Endpoints, ObjectReference, Service, ServicePort
 from ostinato.kinds.discovery_v1 import EndpointSlice
@@ -146,8 +146,8 @@ class ForServices(Handler):
     def __init__(self) -> None:
         self._selectors = Selectors(Service, selector_of_service, version=_version)
 
-    async def prepare(self, watched: View[Any], surroundings: Surroundings) -> None:  # noqa: ARG002
-        self._selectors.among(surroundings)
+    async def prepare(self, watched: View[Any], dependencies: Dependencies) -> None:  # noqa: ARG002
+        self._selectors.among(dependencies)
 
     def keys(self, event: Event) -> Keys:
         entry = event.object

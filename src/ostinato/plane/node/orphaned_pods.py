@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ostinato.api.errors import APIError
 from ostinato.client.transport.protocol import TransportError
-from ostinato.controllers import Surroundings
+from ostinato.controllers import Dependencies
 from ostinato.kinds.core_v1 import Pod
 from ostinato.plane.node.agent import ClientOf
 from ostinato.plane.node.static_pods import uids_in
@@ -41,23 +41,23 @@ class Sweep:
         """A node with a directory of its own, and what may be left there."""
         self._nodes[node] = (directory, leftovers)
 
-    async def run(self, surroundings: Surroundings) -> None:
+    async def run(self, dependencies: Dependencies) -> None:
         found = {name: await leftovers.pod_uids() for name, (_, leftovers) in self._nodes.items()}
         logged = [*self._logs.iterdir()] if self._logs.is_dir() else []
         alive = uids_in({name: directory / "manifests" for name, (directory, _) in self._nodes.items()})
-        alive |= await self._alive(surroundings)  # after that: a Pod that comes meanwhile is not left over
+        alive |= await self._alive(dependencies)  # after that: a Pod that comes meanwhile is not left over
         for name, (directory, leftovers) in self._nodes.items():
             for uid in found[name]:
                 if uid not in alive:
-                    surroundings.logger.info("Pod %s is gone: ending what is left of it", uid)
+                    dependencies.logger.info("Pod %s is gone: ending what is left of it", uid)
                     await leftovers.remove(uid)
-                    await surroundings.world.executor.run(remove_tree, directory / "pods" / uid)
+                    await dependencies.world.executor.run(remove_tree, directory / "pods" / uid)
         for each in logged:
             if each.name.rpartition("_")[2] not in alive:
-                await surroundings.world.executor.run(remove_tree, each)
+                await dependencies.world.executor.run(remove_tree, each)
         await asyncio.Event().wait()  # a runnable that ends would end the manager
 
-    async def _alive(self, surroundings: Surroundings) -> set[str]:
+    async def _alive(self, dependencies: Dependencies) -> set[str]:
         """The uids of all Pods of these nodes."""
         while True:
             try:
@@ -67,5 +67,5 @@ class Sweep:
                     async for pod in self._client_of(node).live.list(Pod, fields={"spec.nodeName": node})
                 }
             except (APIError, TransportError) as error:
-                surroundings.logger.warning("the nodes' Pods cannot be listed yet: %s", error)
-                await surroundings.world.clock.sleep(5)
+                dependencies.logger.warning("the nodes' Pods cannot be listed yet: %s", error)
+                await dependencies.world.clock.sleep(5)

@@ -18,7 +18,7 @@ from ostinato.api.gvk import NamespacedName
 from ostinato.api.owners import reference_to
 from ostinato.api.wire.yaml import decode_yaml
 from ostinato.client.client import Client
-from ostinato.controllers import Surroundings
+from ostinato.controllers import Dependencies
 from ostinato.kinds.core_v1 import Node, Pod
 
 MIRROR: Final = "kubernetes.io/config.mirror"
@@ -48,20 +48,20 @@ class StaticPods:
         self._directory = directory
         self._tell = tell
 
-    async def run(self, surroundings: Surroundings) -> None:
+    async def run(self, dependencies: Dependencies) -> None:
         known: Statics = {}
         complaints: set[str] = set()
         while True:
             found, wrong = read(self._directory, self._node)
             for complaint in sorted(wrong - complaints):
-                surroundings.logger.warning("static Pod not run: %s", complaint)
+                dependencies.logger.warning("static Pod not run: %s", complaint)
             complaints = wrong
             if {key: pod.metadata.uid for key, pod in found.items()} != {
                 key: pod.metadata.uid for key, pod in known.items()
             }:
                 known = found
                 self._tell(self._node, found)
-            await surroundings.world.clock.sleep(_LOOK_EVERY)
+            await dependencies.world.clock.sleep(_LOOK_EVERY)
 
 
 def read(directory: Path, node: str) -> tuple[Statics, set[str]]:

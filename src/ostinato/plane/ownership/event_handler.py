@@ -26,7 +26,7 @@ from ostinato.cache.events import Deleted, Event, Updated
 from ostinato.cache.readable_store import ReadableStore
 from ostinato.cache.store.entry import Entry
 from ostinato.client.views import View
-from ostinato.controllers.runnable import Surroundings
+from ostinato.controllers.runnable import Dependencies
 from ostinato.controllers.sources.handlers import Handler, Keys
 from ostinato.plane.ownership.controller_refs import CONTROLLED
 
@@ -72,8 +72,8 @@ class ForClaimants(Handler, Generic[O]):
         self._group_kind = kind_of(kind).gvk.group_kind
         self._selectors = Selectors(kind, select)
 
-    async def prepare(self, watched: View[Any], surroundings: Surroundings) -> None:  # noqa: ARG002
-        self._selectors.among(surroundings)
+    async def prepare(self, watched: View[Any], dependencies: Dependencies) -> None:  # noqa: ARG002
+        self._selectors.among(dependencies)
 
     def keys(self, event: Event) -> Keys:
         entry = event.object
@@ -113,9 +113,9 @@ class Selectors(Generic[O]):
         self._store: ReadableStore | None = None
         self._known: dict[tuple[str, Hashable], Selector] = {}  # by uid and version
 
-    def among(self, surroundings: Surroundings) -> None:
+    def among(self, dependencies: Dependencies) -> None:
         """Look among the objects in these caches."""
-        self._store = surroundings.informers.of(self._kind).store
+        self._store = dependencies.informers.of(self._kind).store
 
     def matching(self, entry: Entry) -> list[NamespacedName]:
         """The objects, in the same namespace, that select this one."""

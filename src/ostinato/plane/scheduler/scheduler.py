@@ -16,7 +16,7 @@ from typing import Any, Final
 from ostinato.api.errors import APIError
 from ostinato.cache.informer import Registration
 from ostinato.client.transport.protocol import TransportError
-from ostinato.controllers.runnable import Recorder, Surroundings
+from ostinato.controllers.runnable import Dependencies, Recorder
 from ostinato.kinds.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Service
 from ostinato.kinds.storage_v1 import StorageClass
 from ostinato.plane.objects.pod_state import PodState
@@ -49,12 +49,12 @@ class Scheduler:
         self._recorders = recorders
         self._tasks: set[asyncio.Task[None]] = set()  # writes that are under way
 
-    async def run(self, surroundings: Surroundings) -> None:
-        work = _Work(self._profiles, surroundings)
-        registrations = self._listen(work, surroundings)
+    async def run(self, dependencies: Dependencies) -> None:
+        work = _Work(self._profiles, dependencies)
+        registrations = self._listen(work, dependencies)
         try:
             for kind in KINDS:
-                await surroundings.informers.of(kind).synced(_SYNC_TIMEOUT)
+                await dependencies.informers.of(kind).synced(_SYNC_TIMEOUT)
             for registration in registrations:
                 await registration.synced(_SYNC_TIMEOUT)
             await self._schedule_all(work)
@@ -65,9 +65,9 @@ class Scheduler:
             if self._tasks:
                 await asyncio.wait(self._tasks)
 
-    def _listen(self, work: _Work, surroundings: Surroundings) -> list[Registration]:
+    def _listen(self, work: _Work, dependencies: Dependencies) -> list[Registration]:
         handlers = Handlers(self._profiles.keys(), work.snapshot, work.queue, work.nominator, work.objects)
-        informers = surroundings.informers
+        informers = dependencies.informers
         heard: list[tuple[Any, Callable[[Any], None]]] = [
             (Node, handlers.node),
             (PodState, handlers.pod),
@@ -113,7 +113,7 @@ class Scheduler:
             else:
                 self._no_fit(work, queued, found)
         except Exception as error:  # of a plugin, whoever wrote it: other Pods go on
-            work.surroundings.logger.exception("%s cannot be scheduled", pod)
+            work.dependencies.logger.exception("%s cannot be scheduled", pod)
             self._failed(work, queued, error)
 
     # A node was found
@@ -129,13 +129,13 @@ class Scheduler:
         pod, node = found.cycle.pod, found.node
         try:
             for plugin in work.preparing[pod.scheduler_name]:
-                await plugin.pre_bind(found.cycle, node, work.surroundings)
+                await plugin.pre_bind(found.cycle, node, work.dependencies)
             await work.writes.bind(pod, node.name)
         except Exception as error:  # noqa: BLE001 - whatever it is, the node is not taken, and the Pod is tried again
             self._give_back(work, found)
             if work.still_waits(pod):
                 if not isinstance(error, APIError | TransportError):
-                    work.surroundings.logger.warning("%s cannot be bound: %s: %s", pod, type(error).__name__, error)
+                    work.dependencies.logger.warning("%s cannot be bound: %s: %s", pod, type(error).__name__, error)
                 self._failed(work, queued, error)
             return
         self._record(pod, "Scheduled", f"Successfully assigned {pod.namespace}/{pod.name} to {node.name}", "Binding")
@@ -202,7 +202,7 @@ class Scheduler:
                     note = f"Preempted by pod {pod.uid} on node {node}"
                     self._record(victim, "Preempted", note, "Preempting", recorder=pod.scheduler_name, related=pod)
         except (APIError, TransportError) as error:
-            work.surroundings.logger.warning("cannot make room for %s on %s: %s", pod, node, error)
+            work.dependencies.logger.warning("cannot make room for %s on %s: %s", pod, node, error)
             del work.preempting[pod.uid]
             work.queue.activate(pod.uid)
         finally:
@@ -241,14 +241,14 @@ class Scheduler:
 class _Work:
     """Everything that one run of the scheduler works with."""
 
-    def __init__(self, profiles: Mapping[str, Profile], surroundings: Surroundings) -> None:
-        self.surroundings = surroundings
-        self.clock = surroundings.world.clock
+    def __init__(self, profiles: Mapping[str, Profile], dependencies: Dependencies) -> None:
+        self.dependencies = dependencies
+        self.clock = dependencies.world.clock
         self.snapshot = Snapshot()
         self.nominator = Nominator()
-        self.objects = Objects(surroundings.informers)
-        self.writes = Writes(surroundings.client, self.objects, self.clock)
-        rng = surroundings.world.rng.fork("scheduler")
+        self.objects = Objects(dependencies.informers)
+        self.writes = Writes(dependencies.client, self.objects, self.clock)
+        rng = dependencies.world.rng.fork("scheduler")
         self.frameworks = {
             name: Framework(profile, self.snapshot, self.objects, self.nominator, rng.fork(name))
             for name, profile in profiles.items()

@@ -40,7 +40,7 @@ async def context(stage: Stage, *watched: Any, name: str = "widgets") -> Context
         attempt=1,
     )
     views = [view_of(kind) for kind in watched]
-    return Context(reconcile, stage.surroundings, Applier(stage.client, name), views)
+    return Context(reconcile, stage.dependencies, Applier(stage.client, name), views)
 
 
 def deployment(name: str = "a", replicas: int = 1) -> Deployment:

@@ -137,7 +137,7 @@ class Slow:
     async def run(self, sink: Sink) -> None:
         self.runs += 1
         sink.ready()
-        clock = sink.surroundings.world.clock
+        clock = sink.dependencies.world.clock
         try:
             await clock.sleep(5)
         finally:
@@ -149,7 +149,7 @@ class Slow:
 async def test_a_source_that_comes_back_before_it_has_gone_is_heard_of_when_it_fails(light: Light) -> None:
     slow = Slow()
     built = light.controller(lambda request: None, slow)
-    running = asyncio.create_task(built.run(light.surroundings))
+    running = asyncio.create_task(built.run(light.dependencies))
     await light.settle()
     leaving = asyncio.create_task(built.unwatch(slow))
     await light.settle()
@@ -215,7 +215,7 @@ async def test_the_owners_kind_may_be_defined_later_though_there_is_no_class_of_
 async def test_an_owners_kind_that_never_comes_is_an_error_that_names_the_controller(stage: Stage) -> None:
     handler = ForOwner(GADGETS)
     built = Builder("late").watches(ConfigMap, handler=handler).with_options(sync_timeout=30)
-    task = asyncio.create_task(built.complete(lambda request: None).run(stage.surroundings))
+    task = asyncio.create_task(built.complete(lambda request: None).run(stage.dependencies))
     with pytest.raises(SyncError, match="controller late: ConfigMap of v1 is not watched after 30 s: no matches for"):
         await task
     assert stage.world.clock.monotonic() == pytest.approx(30, abs=2)
@@ -231,10 +231,10 @@ def test_where_namespaces_are_named_a_kind_that_has_none_is_watched_whole(metada
             seen.add(request)
 
         informers = Informers(stage.client.live, defaults=InformerSettings(namespaces=("default", "kube-system")))
-        surroundings = dataclasses.replace(stage.surroundings, informers=informers)
+        dependencies = dataclasses.replace(stage.dependencies, informers=informers)
         namespaces = Unstructured.of("v1", "Namespace")
         built = Builder("all").watch_for(namespaces, metadata_only=metadata_only).complete(reconcile)
-        task = asyncio.create_task(built.run(surroundings))
+        task = asyncio.create_task(built.run(dependencies))
         await stage.settle(5)
         assert Request("", "kube-public") in seen
         assert [each.namespaces for each in informers.all()] == [("",)]
@@ -253,8 +253,8 @@ async def test_where_namespaces_are_named_a_kind_that_has_none_may_be_defined_la
         seen.append(request)
 
     informers = Informers(stage.client.live, defaults=InformerSettings(namespaces=("default",)))
-    surroundings = dataclasses.replace(stage.surroundings, informers=informers)
-    task = asyncio.create_task(Builder("late").watch_for(GADGETS).complete(reconcile).run(surroundings))
+    dependencies = dataclasses.replace(stage.dependencies, informers=informers)
+    task = asyncio.create_task(Builder("late").watch_for(GADGETS).complete(reconcile).run(dependencies))
     await stage.settle(5)
     await stage.people.create(definition("Gadget", "gadgets", "Cluster"))
     await stage.settle(30)
@@ -280,4 +280,4 @@ async def test_a_server_that_is_not_reached_is_what_a_controller_that_never_bega
     built = Builder("alone").watch_for(Widget).complete(lambda request: None)
     said = "controller alone: Widget of example.dev/v1 is not synced after 120 s: no route to host"
     with pytest.raises(SyncError, match=said):
-        await built.run(stage.surroundings)
+        await built.run(stage.dependencies)

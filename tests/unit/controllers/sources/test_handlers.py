@@ -15,6 +15,7 @@ from ostinato.client import MetadataOf
 from ostinato.controllers import (
     Builder,
     Context,
+    Dependencies,
     ForEvent,
     ForObject,
     ForOwner,
@@ -23,7 +24,6 @@ from ostinato.controllers import (
     KindSource,
     MapTo,
     Request,
-    Surroundings,
     WatchKind,
     controller,
     having_labels,
@@ -150,11 +150,11 @@ async def test_a_handler_may_be_that_of_several_kinds(stage: Stage) -> None:
 
 
 @staged
-async def test_a_map_function_is_given_the_surroundings_of_the_manager_that_asks(stage: Stage) -> None:
+async def test_a_map_function_receives_the_dependencies_of_its_manager(stage: Stage) -> None:
     asked: list[object] = []
 
-    def keys(each: ConfigMap, surroundings: Surroundings) -> None:
-        asked.append(surroundings.client)
+    def keys(each: ConfigMap, dependencies: Dependencies) -> None:
+        asked.append(dependencies.client)
 
     @controller(Widget, watches=[WatchKind(ConfigMap, map_to=keys)])
     async def widgets(each: Widget, ctx: Context) -> None: ...
@@ -204,7 +204,7 @@ async def test_several_controllers_watch_the_metadata_of_a_kind_for_owned_or_map
         owner.complete(reconcile_owner),
         Builder("maps").watches(ConfigMap, map_to=keys, metadata_only=True).complete(reconcile_mapped),
     ]
-    tasks = [asyncio.create_task(each.run(stage.surroundings)) for each in controllers]
+    tasks = [asyncio.create_task(each.run(stage.dependencies)) for each in controllers]
     await stage.settle()
     await stage.people.create(owned_by_a(text="long"))
     await stage.settle()

@@ -33,6 +33,7 @@ from ostinato.controllers import (
     ChannelSource,
     Context,
     CronSource,
+    Dependencies,
     ForEvent,
     ForObject,
     ForOwner,
@@ -42,7 +43,6 @@ from ostinato.controllers import (
     Request,
     Result,
     StartupSource,
-    Surroundings,
     current_reconcile,
     generation_changed,
     having_labels,
@@ -64,7 +64,7 @@ class Told:
         self.is_ready = False
         self.sink = Sink(
             controller="test",
-            surroundings=stage.surroundings,
+            dependencies=stage.dependencies,
             logger=stage.logger,
             sync_timeout=10,
             add=self._add,
@@ -354,8 +354,8 @@ async def test_a_map_function_says_none_one_or_many_for_the_old_and_the_new_stat
 
 @staged
 async def test_a_map_function_may_be_async_and_use_the_client(stage: Stage) -> None:
-    async def keys(each: ConfigMap, surroundings: Surroundings) -> list[Request]:
-        found = await surroundings.client.list(Widget, namespace=each.metadata.namespace)
+    async def keys(each: ConfigMap, dependencies: Dependencies) -> list[Request]:
+        found = await dependencies.client.list(Widget, namespace=each.metadata.namespace)
         return [Request("default", other.metadata.name) for other in found]
 
     await stage.people.create(widget("a"))
@@ -382,7 +382,7 @@ async def test_a_map_function_that_returns_a_name_is_told_so(stage: Stage) -> No
 
 
 def test_a_map_function_takes_one_or_two_arguments() -> None:
-    with pytest.raises(TypeError, match="a map function must take the object, and may take the surroundings"):
+    with pytest.raises(TypeError, match="a map function must take the object, and may take the dependencies"):
         MapTo(lambda: None)
 
 
@@ -435,7 +435,7 @@ def test_what_another_thread_puts_into_a_channel_is_told_at_once() -> None:
         channel, clock, told = Channel(), World.real().clock, asyncio.Event()
         sink = Sink(
             controller="test",
-            surroundings=Light(Simulation(1)).surroundings,
+            dependencies=Light(Simulation(1)).dependencies,
             logger=logging.getLogger(),
             sync_timeout=1,
             add=lambda *_: told.set(),
@@ -622,8 +622,8 @@ def test_a_date_that_is_set_back_is_waited_for_again() -> None:
         told = Told(light)
         slow = Sink(
             controller="test",
-            surroundings=Surroundings(
-                client=told.sink.surroundings.client, informers=told.sink.surroundings.informers, world=world
+            dependencies=Dependencies(
+                client=told.sink.dependencies.client, informers=told.sink.dependencies.informers, world=world
             ),
             logger=light.logger,
             sync_timeout=1,

@@ -233,14 +233,14 @@ def test_what_is_remembered_is_bounded() -> None:
 
 @staged
 async def test_a_manager_says_in_which_group_events_are_written(stage: Stage) -> None:
-    from ostinato.controllers import Surroundings, Task
+    from ostinato.controllers import Dependencies, Task
     from ostinato.manager import Manager, Purpose, ReportingOptions
 
     def connect(purpose: Purpose) -> Any:
         return InProcessTransport(stage.server, deadline=purpose.deadline)
 
-    async def work(surroundings: Surroundings) -> None:
-        surroundings.recorder.event(A, "Worked", "x")
+    async def work(dependencies: Dependencies) -> None:
+        dependencies.recorder.event(A, "Worked", "x")
 
     core = ReportingOptions(core_events=True)
     manager = Manager(connect=connect, world=stage.world, reporting=core).add(Task("worker", work))

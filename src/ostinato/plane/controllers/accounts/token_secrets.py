@@ -18,7 +18,7 @@ import msgspec
 from ostinato.api.errors import Conflict, NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.cache import Deleted, Event, InformerSettings
-from ostinato.controllers import Context, Request, Surroundings
+from ostinato.controllers import Context, Dependencies, Request
 from ostinato.kinds.core_v1 import Secret, ServiceAccount
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
@@ -50,10 +50,10 @@ def _is_gone(event: Event) -> bool:
     return isinstance(event, Deleted)
 
 
-async def _secrets_of(account: ServiceAccount, surroundings: Surroundings) -> Iterable[NamespacedName]:
+async def _secrets_of(account: ServiceAccount, dependencies: Dependencies) -> Iterable[NamespacedName]:
     """The Secrets of a service account."""
     meta = account.metadata
-    found = await surroundings.client.live.list(Secret, namespace=meta.namespace, fields={"type": TYPE})
+    found = await dependencies.client.live.list(Secret, namespace=meta.namespace, fields={"type": TYPE})
     return [
         NamespacedName(each.metadata.namespace, each.metadata.name)
         for each in found

@@ -14,7 +14,7 @@ from ostinato.api.text.go_format import quote
 from ostinato.cache.events import Deleted, Event, Updated
 from ostinato.cache.store.entry import Entry
 from ostinato.client.views import View
-from ostinato.controllers.runnable import Recorder, Surroundings
+from ostinato.controllers.runnable import Dependencies, Recorder
 from ostinato.controllers.sources.handlers import Handler, Keys
 from ostinato.kinds.policy_v1 import PodDisruptionBudget
 from ostinato.manager import Manager
@@ -48,9 +48,9 @@ class ForBudgets(Handler):
         self._budgets = Selectors(PodDisruptionBudget)
         self._recorder: Recorder | None = None
 
-    async def prepare(self, watched: View[Any], surroundings: Surroundings) -> None:  # noqa: ARG002
-        self._budgets.among(surroundings)
-        self._recorder = surroundings.recorder
+    async def prepare(self, watched: View[Any], dependencies: Dependencies) -> None:  # noqa: ARG002
+        self._budgets.among(dependencies)
+        self._recorder = dependencies.recorder
 
     def keys(self, event: Event) -> Keys:
         budgets = self._budgets.matching(event.object)

@@ -82,7 +82,7 @@ class Monitors:
         return "the metadata of every kind"
 
     async def run(self, sink: Sink) -> None:
-        clock = sink.surroundings.world.clock
+        clock = sink.dependencies.world.clock
         self._graph.on_look = lambda uid: sink.add(uid, "graph changed", 0, None)
         self._graph.on_misplaced = lambda node, reference: _tell(sink, node, reference)
         try:
@@ -111,7 +111,7 @@ class Monitors:
 
     async def _look(self, sink: Sink) -> None:
         """Watch what is served now, and nothing else."""
-        mapper = sink.surroundings.client.live.mapper
+        mapper = sink.dependencies.client.live.mapper
         try:
             await mapper.refresh()
             catalogue = await mapper.catalogue()
@@ -129,7 +129,7 @@ class Monitors:
                 self._add(info, sink)
 
     def _add(self, info: KindInfo, sink: Sink) -> None:
-        informers = sink.surroundings.informers
+        informers = sink.dependencies.informers
         informer = informers.of(MetadataOf(Unstructured(info.gvk, info)))
         monitor = self._monitors[info.gvk] = Monitor(info, informer, self._graph)
         if info.gvk.group_kind in _DEFINITIONS:
@@ -140,14 +140,14 @@ class Monitors:
         monitor = self._monitors.pop(gvk)
         monitor.end()
         self._graph.forget(monitor)
-        await sink.surroundings.informers.release(monitor.informer)
+        await sink.dependencies.informers.release(monitor.informer)
 
     def _hear_definition(self, event: Event) -> None:  # noqa: ARG002 - whatever it is
         self._changed.set()
 
     async def _synced(self, sink: Sink) -> None:
         """Wait for the first lists, but not for ever: a kind that cannot be listed must not stop all others."""
-        clock = sink.surroundings.world.clock
+        clock = sink.dependencies.world.clock
         until = clock.monotonic() + _SYNC
         for monitor in list(self._monitors.values()):
             try:
@@ -177,4 +177,4 @@ def _tell(sink: Sink, node: Node, reference: Reference) -> None:
         f"uid: {reference.uid}]"
     )
     note = f'ownerRef {owner} does not exist in namespace "{namespace}"'
-    sink.surroundings.recorder.event(entry.metadata(), "OwnerRefInvalidNamespace", note, kind="Warning")
+    sink.dependencies.recorder.event(entry.metadata(), "OwnerRefInvalidNamespace", note, kind="Warning")

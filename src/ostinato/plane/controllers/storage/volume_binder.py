@@ -22,7 +22,7 @@ from ostinato.api.time import Time
 from ostinato.cache import Entry, Event, Informer, by
 from ostinato.client.patching import MergePatch
 from ostinato.controllers import Context, ForEvent, Request
-from ostinato.controllers.runnable import Surroundings, Task
+from ostinato.controllers.runnable import Dependencies, Task
 from ostinato.kinds.core_v1 import (
     HostPathVolumeSource,
     ObjectReference,
@@ -91,10 +91,10 @@ def add_to(manager: Manager, options: Options) -> None:
         manager.add(Task("default-storage-class", _make_class))
 
 
-async def _make_class(surroundings: Surroundings) -> None:
+async def _make_class(dependencies: Dependencies) -> None:
     metadata = ObjectMeta(name=DEFAULT_CLASS, annotations={_IS_DEFAULT: "true"})
     try:
-        await surroundings.client.create(
+        await dependencies.client.create(
             StorageClass(metadata=metadata, provisioner=PROVISIONER, reclaim_policy="Delete")
         )
     except AlreadyExists:

@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from ostinato.api.gvk import NamespacedName
-from ostinato.controllers import Surroundings
+from ostinato.controllers import Dependencies
 from ostinato.plane.network.netlink import Address
 from ostinato.plane.network.services.addresses import Network, Taken, Unavailable
 from ostinato.plane.network.services.balancer import Balancer
@@ -70,10 +70,10 @@ class Proxy:
                 await self._leave(key, frontend)
             await self._follow(key)
 
-    async def run(self, surroundings: Surroundings) -> None:
+    async def run(self, dependencies: Dependencies) -> None:
         try:
             while True:
-                await surroundings.world.clock.sleep(AGAIN)
+                await dependencies.world.clock.sleep(AGAIN)
                 async with self._lock:
                     for key in list(self._tables):
                         await self._follow(key)

@@ -23,7 +23,7 @@ from ostinato.client.client import Client
 from ostinato.client.config.config import Config, Tls
 from ostinato.client.http.transport import HttpTransport
 from ostinato.client.transport.protocol import TransportError
-from ostinato.controllers import Surroundings
+from ostinato.controllers import Dependencies
 from ostinato.kinds.certificates_v1 import CertificateSigningRequest, CertificateSigningRequestSpec
 from ostinato.kinds.core_v1 import Node
 from ostinato.server.state import write_private
@@ -119,8 +119,8 @@ class Renewal:
         self._pair = pair
         self._changed = changed
 
-    async def run(self, surroundings: Surroundings) -> None:
-        world, client, retry = surroundings.world, surroundings.client.live, _FIRST_RETRY
+    async def run(self, dependencies: Dependencies) -> None:
+        world, client, retry = dependencies.world, dependencies.client.live, _FIRST_RETRY
         while True:
             await world.clock.sleep(max(0.0, self._left(world)))
             try:
@@ -132,7 +132,7 @@ class Renewal:
                 await world.clock.sleep(_FIRST_RETRY)
                 continue
             except (APIError, TransportError, CertificateError) as error:
-                surroundings.logger.warning("certificate not renewed signer=%s error=%s", self._signer, error)
+                dependencies.logger.warning("certificate not renewed signer=%s error=%s", self._signer, error)
                 await world.clock.sleep(retry)
                 retry = min(2 * retry, _LONGEST_RETRY)
                 continue

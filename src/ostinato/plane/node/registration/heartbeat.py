@@ -18,7 +18,7 @@ from ostinato.api.time import MicroTime, Time
 from ostinato.client.client import Client
 from ostinato.client.patching import MergePatch, StrategicMergePatch
 from ostinato.client.transport.protocol import TransportError
-from ostinato.controllers import Surroundings
+from ostinato.controllers import Dependencies
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.kinds.core_v1 import Node
 from ostinato.plane.node.agent import ClientOf
@@ -41,8 +41,8 @@ class Heartbeat:
         self._machines = machines
         self._client_of = client_of
 
-    async def run(self, surroundings: Surroundings) -> None:
-        clock = surroundings.world.clock
+    async def run(self, dependencies: Dependencies) -> None:
+        clock = dependencies.world.clock
         limit = asyncio.Semaphore(_AT_ONCE)
 
         async def join(machine: Machine) -> None:
@@ -50,15 +50,15 @@ class Heartbeat:
                 await _register(machine, self._client_of(machine.name).live, clock)
 
         await asyncio.gather(*(join(machine) for machine in self._machines))
-        surroundings.logger.info("%d nodes have joined", len(self._machines))
+        dependencies.logger.info("%d nodes have joined", len(self._machines))
         pause = RENEW_EVERY / max(len(self._machines), 1)
         async with asyncio.TaskGroup() as group:
             for lane in range(min(_AT_ONCE, len(self._machines))):
-                group.create_task(self._beat(self._machines[lane::_AT_ONCE], surroundings, lane * pause))
+                group.create_task(self._beat(self._machines[lane::_AT_ONCE], dependencies, lane * pause))
 
-    async def _beat(self, machines: Sequence[Machine], surroundings: Surroundings, offset: float) -> None:
+    async def _beat(self, machines: Sequence[Machine], dependencies: Dependencies, offset: float) -> None:
         """Renew the leases of some nodes, one after the other, for ever."""
-        clock = surroundings.world.clock
+        clock = dependencies.world.clock
         told = {machine.name: clock.monotonic() for machine in machines}
         pause = RENEW_EVERY / len(machines)
         began, turns = clock.monotonic() + offset, 0
@@ -75,7 +75,7 @@ class Heartbeat:
                         await _register(machine, client.live, clock)
                         told[machine.name] = clock.monotonic()
                 except (APIError, TransportError) as error:
-                    surroundings.logger.warning("node %s: its heartbeat failed: %s", machine.name, error)
+                    dependencies.logger.warning("node %s: its heartbeat failed: %s", machine.name, error)
 
 
 def _is_given_up(node: Node) -> bool:

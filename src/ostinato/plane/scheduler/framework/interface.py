@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, Final
 
-from ostinato.controllers.runnable import Surroundings
+from ostinato.controllers.runnable import Dependencies
 from ostinato.plane.scheduler.cache.listers import Objects
 from ostinato.plane.scheduler.cache.node_info import NodeInfo
 from ostinato.plane.scheduler.cache.pod_info import PodInfo, Shape
@@ -123,7 +123,7 @@ class Plugin:
     def unreserve(self, cycle: Cycle, node: NodeInfo) -> None:
         """It has not, after all. Harmless when nothing was reserved."""
 
-    async def pre_bind(self, cycle: Cycle, node: NodeInfo, surroundings: Surroundings) -> None:
+    async def pre_bind(self, cycle: Cycle, node: NodeInfo, dependencies: Dependencies) -> None:
         """Make ready what the Pod needs there; an error lets it be tried again."""
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 import pytest
 
 from ostinato.api.gvk import NamespacedName
-from ostinato.controllers import Surroundings
+from ostinato.controllers import Dependencies
 from ostinato.plane.network.netlink import Address
 from ostinato.plane.network.services import proxy as module
 from ostinato.plane.network.services import udp
@@ -64,8 +64,8 @@ class Cast:
 async def proxying() -> AsyncIterator[Cast]:
     world, network = World.real(), FakeNetwork()
     proxy = Proxy(world, network)
-    surroundings = cast("Surroundings", SimpleNamespace(world=world))
-    running = asyncio.create_task(proxy.run(surroundings))
+    dependencies = cast("Dependencies", SimpleNamespace(world=world))
+    running = asyncio.create_task(proxy.run(dependencies))
     await world.clock.sleep(0)  # it begins
     try:
         yield Cast(proxy, network)

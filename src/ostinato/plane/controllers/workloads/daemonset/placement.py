@@ -20,7 +20,7 @@ from ostinato.cache.events import Deleted, Event, Updated
 from ostinato.cache.readable_store import ReadableStore
 from ostinato.cache.store.entry import Entry
 from ostinato.client.views import View
-from ostinato.controllers.runnable import Surroundings
+from ostinato.controllers.runnable import Dependencies
 from ostinato.controllers.sources.handlers import Handler, Keys
 from ostinato.kinds.apps_v1 import DaemonSet
 from ostinato.kinds.core_v1 import NodeSelectorTerm, PodSpec, Toleration
@@ -105,8 +105,8 @@ class ForPlacement(Handler):
         self._sets: ReadableStore | None = None
         self._known: dict[tuple[str, int], Placement] = {}  # by uid and generation
 
-    async def prepare(self, watched: View[object], surroundings: Surroundings) -> None:  # noqa: ARG002
-        self._sets = surroundings.informers.of(DaemonSet).store
+    async def prepare(self, watched: View[object], dependencies: Dependencies) -> None:  # noqa: ARG002
+        self._sets = dependencies.informers.of(DaemonSet).store
 
     def keys(self, event: Event) -> Keys:
         assert self._sets is not None, "a handler is prepared before the first event"

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from ostinato.api.gvk import NamespacedName
 from ostinato.cache.store.entry import Entry
-from ostinato.controllers.runnable import Surroundings
+from ostinato.controllers.runnable import Dependencies
 from ostinato.controllers.sources.predicates import deleted
 from ostinato.kinds.apps_v1 import ControllerRevision, StatefulSet
 from ostinato.kinds.core_v1 import PersistentVolumeClaim
@@ -37,9 +37,9 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - there 
     )
 
 
-def _users_of(claim: PersistentVolumeClaim, surroundings: Surroundings) -> Iterable[NamespacedName]:
+def _users_of(claim: PersistentVolumeClaim, dependencies: Dependencies) -> Iterable[NamespacedName]:
     """The sets that have a Pod for which the claim was: it may wait for another."""
     namespace = claim.metadata.namespace
     user, _ = split(claim.metadata.name)
-    sets: list[Entry] = surroundings.informers.of(StatefulSet).store.entries(namespace)
+    sets: list[Entry] = dependencies.informers.of(StatefulSet).store.entries(namespace)
     return [each.key for each in sets if user.endswith(f"-{each.key.name}")]

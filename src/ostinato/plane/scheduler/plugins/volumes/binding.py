@@ -16,7 +16,7 @@ import msgspec
 
 from ostinato.api.gvk import NamespacedName
 from ostinato.client.patching import MergePatch
-from ostinato.controllers.runnable import Surroundings
+from ostinato.controllers.runnable import Dependencies
 from ostinato.kinds.core_v1 import PersistentVolume, PersistentVolumeClaim
 from ostinato.kinds.storage_v1 import StorageClass
 from ostinato.plane.placement.volume_matching import (
@@ -124,11 +124,11 @@ class VolumeBinding(Plugin):
             for claim in plan.provision:
                 self._told.pop(claim.metadata.uid, None)
 
-    async def pre_bind(self, cycle: Cycle, node: NodeInfo, surroundings: Surroundings) -> None:
+    async def pre_bind(self, cycle: Cycle, node: NodeInfo, dependencies: Dependencies) -> None:
         plan = _plan_for(cycle, node)
         if plan is None or not (plan.bind or plan.provision):
             return
-        client, clock = surroundings.client, surroundings.world.clock
+        client, clock = dependencies.client, dependencies.world.clock
         for claim, volume in plan.bind:
             change = MergePatch(_promise(claim, volume))
             await client.patch(PersistentVolume, volume.metadata.name, change, field_manager=FIELD_MANAGER)
