@@ -17,7 +17,7 @@ from ostinato.api.time import Duration, MicroTime, Time, TimeError
 from ostinato.cel.parse.parser import parse as parse_cel
 from ostinato.http.request import Body, Malformed, parse_head
 from ostinato.http.websocket import BadFrame, FrameReader
-from ostinato.server.access.attributes import asked_by
+from ostinato.server.access.attributes import attributes_of
 from ostinato.server.request import Request, parameters
 from ostinato.server.request.negotiate import status_form
 from ostinato.server.request.options import list_options, write_options
@@ -36,7 +36,7 @@ def check_head(data: bytes) -> None:
         request = Request(head.method, head.path, head.query, head.headers)
         parameters(head.query)
         route = parse_route(head.method, head.path, watch=False)
-        asked = asked_by(request, route)
+        asked = attributes_of(request, route)
         if route is not None:
             assert (asked.namespace, asked.resource, asked.subresource) == (
                 route.namespace,

@@ -15,14 +15,14 @@ from ostinato.api.errors import APIError, BadRequest, InternalError, ServiceUnav
 from ostinato.api.gvk import GroupResource
 from ostinato.api.text.go_format import quote
 from ostinato.api.time import Duration, TimeError
-from ostinato.server.access.attributes import asked_by
+from ostinato.server.access.attributes import attributes_of
 from ostinato.server.access.authentication.assembly import Authentication
 from ostinato.server.access.authentication.settings import AuthenticationSettings
 from ostinato.server.access.authorization.authorizer import MASTERS, AuthorizationFailed, refuse
 from ostinato.server.access.authorization.modes import Authorization, AuthorizationSettings
 from ostinato.server.access.impersonation import Impersonation, impersonates
 from ostinato.server.admission import AdmissionChain
-from ostinato.server.admission.dependencies import Materials
+from ostinato.server.admission.dependencies import PluginDependencies
 from ostinato.server.admission.plugins import plugins
 from ostinato.server.admission.settings import AdmissionSettings
 from ostinato.server.audit.settings import AuditSettings
@@ -38,7 +38,7 @@ from ostinato.server.flow.heavy import HeavyLane
 from ostinato.server.flow.queue_set import Seated
 from ostinato.server.flow.report import FlowReport
 from ostinato.server.flow.turns import Turns
-from ostinato.server.node_agents.endpoint import Nodes
+from ostinato.server.node_agents.endpoint import NodeAgents
 from ostinato.server.publish import Health, Issuer, Metrics, Publisher
 from ostinato.server.request import Answer, Request, Response, text_response
 from ostinato.server.request.context import Context
@@ -53,7 +53,7 @@ from ostinato.server.resources.resource import Resource
 from ostinato.server.store.index import Index, Log, StoreFailed
 from ostinato.server.verbs.get import get, get_at_once
 from ostinato.server.verbs.subresources.pod_handlers import pod_handlers
-from ostinato.server.verbs.subresources.proxy import Passage, api_servers, proxy_handlers
+from ostinato.server.verbs.subresources.proxy import ProxyAccess, api_servers, proxy_handlers
 from ostinato.server.verbs.subresources.token_request import token_handlers
 from ostinato.server.verbs.unstored import component_status
 from ostinato.server.verbs.unstored.review import review_handlers
@@ -103,12 +103,12 @@ class Server:
         report, issuer = FlowReport(self.flow, world.clock), Issuer(self.authentication)
         self.publisher = Publisher(self.registry, self.health, self.metrics, issuer, report, world.clock)
         self.admission = AdmissionChain(
-            plugins(Materials(world, self.registry, self.authorizer, self.webhooks, admission))
+            plugins(PluginDependencies(world, self.registry, self.authorizer, self.webhooks, admission))
         )
-        self.nodes = Nodes()
+        self.nodes = NodeAgents()
         self.guard = AddressGuard(lambda: api_servers(self.registry), world.clock)
         identity = IdentityHeaders.of(authentication.front_proxy)
-        passage = Passage(self.guard, identity, self.authorizer)
+        passage = ProxyAccess(self.guard, identity, self.authorizer)
         self.dispatcher = Dispatcher(
             {
                 **pod_handlers(self.registry, self.nodes, self.authorizer),
@@ -126,7 +126,7 @@ class Server:
         assert self._definitions is not None
         # By resource: called after a write and before its response, to make dependent writes.
         self._settles: dict[GroupResource, Callable[[], Awaitable[None]]] = {
-            **flow_schemas.settles(self.registry, self.index, world, self.flow.reload),
+            **flow_schemas.reconciles_after_write(self.registry, self.index, world, self.flow.reload),
             self._definitions.group_resource: self._settle_definitions,
         }
         self._custom_resources: CustomResources | None = None  # loaded with the first definition
@@ -284,7 +284,7 @@ class Server:
             return False
         self.flow.classify(request, user, route)
         if MASTERS not in user.groups:
-            asked = asked_by(request, route)
+            asked = attributes_of(request, route)
             decision = self.authorizer.decide_now(user, asked)
             if decision is None:
                 return False
@@ -296,7 +296,7 @@ class Server:
     async def _enter(self, request: Request, route: Route | None) -> None:
         """Authenticate the request, impersonate, authorize."""
         user = await self.authenticator.authenticate(request)
-        asked = asked_by(request, route)
+        asked = attributes_of(request, route)
         if impersonates(request.headers):
             user = await self._impersonation.user(request, user, asked)
         request.user = user
@@ -306,7 +306,7 @@ class Server:
 
     async def _enter_audited(self, auditor: Auditor, request: Request, route: Route | None) -> None:
         """Like `_enter`, with audit events from authentication on."""
-        asked = asked_by(request, route)
+        asked = attributes_of(request, route)
         try:
             user = await self.authenticator.authenticate(request)
         except APIError:
@@ -331,9 +331,9 @@ class Server:
                 return
             from ostinato.server.controllers.custom_resources import CustomResources  # noqa: PLC0415
 
-            ask = self.webhooks.ask
+            ask = self.webhooks.post_review
             self._custom_resources = CustomResources(self.world, self.index, self.registry, ask, self.lane)
-        await self._custom_resources.settle()
+        await self._custom_resources.reconcile()
 
     def _store_fault(self) -> str | None:
         """The failure of the store, for health checks; None if it is healthy.

@@ -28,7 +28,7 @@ from ostinato.server.flow.control import FlowSettings
 from ostinato.server.http import HttpServer
 from ostinato.server.http.client_certificates import RequestingContext, certificates_of
 from ostinato.server.node_agents.endpoint import Remote
-from ostinato.server.node_agents.remote import RemoteNodes
+from ostinato.server.node_agents.remote import RemoteNodeAgents
 from ostinato.server.state import StateDirectory
 from ostinato.server.store.index import Log, StoreFailed, UnusableStore
 from ostinato.server.store.log_memory import MemoryLog
@@ -196,7 +196,7 @@ def _authentication(settings: Settings) -> AuthenticationSettings:
     """The settings, with the path of the service account key in the state directory."""
     given = settings.authentication
     (settings.state / "accounts.key").unlink(missing_ok=True)  # of HS256 tokens, which are no longer accepted
-    accounts = msgspec.structs.replace(given.accounts, kept_key=settings.state / "sa.key")
+    accounts = msgspec.structs.replace(given.accounts, generated_key=settings.state / "sa.key")
     return msgspec.structs.replace(given, accounts=accounts)
 
 
@@ -226,7 +226,7 @@ def _remote_nodes(world: World, authority: Authority, guard: AddressGuard, setti
         made.load_cert_chain(pair.certificate, pair.key)
         return made
 
-    return RemoteNodes(world.clock, context, guard)
+    return RemoteNodeAgents(world.clock, context, guard)
 
 
 def _requesting(authority: Authority, settings: AuthenticationSettings) -> RequestingContext:

@@ -42,7 +42,7 @@ def add(options: argparse.Namespace) -> None:
     out = Path(options.out) if options.out else Path(f"{re.sub(r'[^A-Za-z0-9._-]', '_', name)}.kubeconfig")
     _write(out, text)
     member = f" in {', '.join(groups)}" if groups else ""
-    sys.stdout.write(f"wrote {out}: user {name}{member}, valid until {made.ends:%Y-%m-%d %H:%M} UTC\n")
+    sys.stdout.write(f"wrote {out}: user {name}{member}, valid until {made.not_after:%Y-%m-%d %H:%M} UTC\n")
 
 
 def _check(kind: str, text: str, *, allow_system: bool) -> None:

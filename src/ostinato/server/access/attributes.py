@@ -17,7 +17,7 @@ _SELECTING = frozenset({"list", "watch", "deletecollection"})
 _MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})  # what a browser could take for HTML
 
 
-class Asked(NamedTuple):
+class RequestAttributes(NamedTuple):
     """`path` is None for a resource; otherwise it and the verb are all there is.
 
     The selectors narrow what a list, a watch or a deletion of many reaches. They are empty where a request has none, or
@@ -49,28 +49,28 @@ class Asked(NamedTuple):
         return Forbidden.of(about, self.name, f"{what}: {reason}" if reason else what)
 
 
-def asked_by(request: Request, route: Route | None) -> Asked:
+def attributes_of(request: Request, route: Route | None) -> RequestAttributes:
     """What a request asks; without a route it is for a path."""
     if route is None:
-        return Asked(request.method.lower(), path=unquote(request.path))
-    asked = Asked(
+        return RequestAttributes(request.method.lower(), path=unquote(request.path))
+    attributes = RequestAttributes(
         route.verb, route.group, route.resource, route.subresource, route.namespace, route.name, None, route.version
     )
     query = request.query_string
     if query and route.verb in _SELECTING and not route.old_watch and ("Selector" in query or "%" in query):
-        return _selecting(asked, request)
-    return asked
+        return _selecting(attributes, request)
+    return attributes
 
 
-def _selecting(asked: Asked, request: Request) -> Asked:
+def _selecting(attributes: RequestAttributes, request: Request) -> RequestAttributes:
     """The question with the selectors of the request; one that can match a single object names it."""
     terms = field_terms(request.parameter("fieldSelector"))
     requirements = label_requirements(request.parameter("labelSelector"))
-    name = asked.name
-    if not name and asked.verb != "deletecollection":
+    name = attributes.name
+    if not name and attributes.verb != "deletecollection":
         name = next((term.value for term in terms if term.field == "metadata.name" and not term.negated), "")
         name = "" if names.name_is_path_segment(name) else name
-    return asked._replace(name=name, field_selector=terms, label_selector=requirements)
+    return attributes._replace(name=name, field_selector=terms, label_selector=requirements)
 
 
 def field_terms(text: str) -> tuple[fields.Term, ...]:

@@ -46,25 +46,25 @@ class Pair(NamedTuple):
     key: Path
 
 
-class KeyAndCertificate(NamedTuple):
+class KeyPair(NamedTuple):
     """In PEM, and when the certificate ends."""
 
     certificate: bytes
     key: bytes
-    ends: datetime
+    not_after: datetime
 
 
-class _Note(msgspec.Struct):
+class _CertificateInfo(msgspec.Struct, rename={"not_before": "begins", "not_after": "ends"}):
     """What a certificate says, so that it need not be parsed to know whether it still serves."""
 
     certificate: str  # hashes of the files: a note about other files is worth nothing
     authority: str
     names: list[str]
-    begins: float
-    ends: float
+    not_before: float
+    not_after: float
 
     def is_valid(self, now: float, days_left: int) -> bool:
-        return self.begins <= now and self.ends - now > days_left * 86_400
+        return self.not_before <= now and self.not_after - now > days_left * 86_400
 
 
 class Authority:
@@ -74,7 +74,7 @@ class Authority:
         self._world = world
         self._directory = directory
         self.files = Pair(directory / "ca.crt", directory / "ca.key")
-        self._note = directory / "ca.json"
+        self._info_file = directory / "ca.json"
         if not self.files.certificate.exists() or not self.files.key.exists():
             self._make()
         self.certificate = self.files.certificate.read_bytes()
@@ -82,34 +82,34 @@ class Authority:
 
     def renew(self) -> bool:
         """Give the authority a certificate that is valid now, if its own is not; whether that was so."""
-        note = self._read_note()
+        info = self._read_info()
         now = self._world.clock.wall()
-        if note.is_valid(now, RENEW_AUTHORITY_DAYS):
+        if info.is_valid(now, RENEW_AUTHORITY_DAYS):
             return False
-        if not note.names:  # another has signed it
-            if note.is_valid(now, 0):
+        if not info.names:  # another has signed it
+            if info.is_valid(now, 0):
                 return False
             raise StateError(
-                f"{self.files.certificate} is valid from {_date(note.begins)} to {_date(note.ends)}, and the clock "
-                f"says {_date(now)}: set the clock right, or put a certificate there that is valid"
+                f"{self.files.certificate}: not valid at {_date(now)}, only from {_date(info.not_before)} to "
+                f"{_date(info.not_after)}; correct the clock, or replace the certificate"
             )
         _logger.warning(
-            "the certificate of the authority is not valid now, or not for long: made again for the same key; "
-            "file=%s was_valid_from=%s was_valid_to=%s",
+            "certificate authority is not valid or expires soon, renewing with the same key "
+            "file=%s not_before=%s not_after=%s",
             self.files.certificate,
-            _date(note.begins),
-            _date(note.ends),
+            _date(info.not_before),
+            _date(info.not_after),
         )
-        self._make_again()
+        self._renew_certificate()
         self.certificate = self.files.certificate.read_bytes()
-        self._read_note()
+        self._read_info()
         return True
 
-    def _read_note(self) -> _Note:
+    def _read_info(self) -> _CertificateInfo:
         """When the authority's certificate is valid. Its names are its own if it has signed itself."""
         digest = _hash(self.certificate)
         try:
-            known = msgspec.json.decode(self._note.read_bytes(), type=_Note)
+            known = msgspec.json.decode(self._info_file.read_bytes(), type=_CertificateInfo)
             if known.certificate == digest:
                 return known
         except (OSError, msgspec.DecodeError):
@@ -118,10 +118,10 @@ class Authority:
 
         made = x509.load_pem_x509_certificate(self.certificate)
         names = [made.subject.rfc4514_string()] if made.subject == made.issuer else []
-        begins, ends = made.not_valid_before_utc.timestamp(), made.not_valid_after_utc.timestamp()
-        note = _Note(digest, digest, names, begins, ends)
-        write_private(self._note, msgspec.json.encode(note))
-        return note
+        not_before, not_after = made.not_valid_before_utc.timestamp(), made.not_valid_after_utc.timestamp()
+        info = _CertificateInfo(digest, digest, names, not_before, not_after)
+        write_private(self._info_file, msgspec.json.encode(info))
+        return info
 
     def server(self, name: str, hosts: list[str]) -> Pair:
         """A certificate for a server that answers to these names and addresses."""
@@ -129,9 +129,9 @@ class Authority:
 
     def client(self, name: str, user: str, groups: list[str]) -> Pair:
         """A certificate that says who a client is."""
-        return self._pair(name, [], common_name=user, organisations=groups)
+        return self._pair(name, [], common_name=user, organizations=groups)
 
-    def user(self, name: str, groups: list[str], lives: timedelta) -> KeyAndCertificate:
+    def user(self, name: str, groups: list[str], lives: timedelta) -> KeyPair:
         """A certificate for a user, and its key, of which nothing is kept here. It ends with the authority's."""
         from cryptography import x509  # noqa: PLC0415
         from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
@@ -139,10 +139,10 @@ class Authority:
 
         issuer = x509.load_pem_x509_certificate(self.certificate)
         now, key, signer = self._world.clock.now(), _new_key(), self._key()
-        ends = min(now + lives, issuer.not_valid_after_utc)
+        not_after = min(now + lives, issuer.not_valid_after_utc)
         attributes = [x509.NameAttribute(x509.NameOID.ORGANIZATION_NAME, value) for value in groups]
         attributes.append(x509.NameAttribute(x509.NameOID.COMMON_NAME, name))
-        builder = self._builder(x509.Name(attributes), issuer.subject, key, now - _BACKDATED, ends)
+        builder = self._builder(x509.Name(attributes), issuer.subject, key, now - _BACKDATED, not_after)
         identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
         builder = (
             builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
@@ -154,22 +154,25 @@ class Authority:
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
         certificate = builder.sign(signer, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-        return KeyAndCertificate(certificate, private, ends)
+        return KeyPair(certificate, private, not_after)
 
-    def _pair(self, name: str, hosts: list[str], *, common_name: str, organisations: list[str] | None = None) -> Pair:
+    def _pair(self, name: str, hosts: list[str], *, common_name: str, organizations: list[str] | None = None) -> Pair:
         pair = Pair(self._directory / f"{name}.crt", self._directory / f"{name}.key")
-        note = self._directory / f"{name}.json"
-        says = [*hosts, common_name, *(organisations or ())]
-        if self._serves(pair, note, says):
+        info_file = self._directory / f"{name}.json"
+        names = [*hosts, common_name, *(organizations or ())]
+        if self._is_current(pair, info_file, names):
             return pair
-        begins, ends = self._sign(pair, hosts, common_name, organisations)
+        not_before, not_after = self._sign(pair, hosts, common_name, organizations)
         hashes = _hash(pair.certificate.read_bytes()), _hash(self.certificate)
-        write_private(note, msgspec.json.encode(_Note(*hashes, says, begins.timestamp(), ends.timestamp())))
+        write_private(
+            info_file,
+            msgspec.json.encode(_CertificateInfo(*hashes, names, not_before.timestamp(), not_after.timestamp())),
+        )
         return pair
 
-    def _serves(self, pair: Pair, note: Path, says: list[str]) -> bool:
+    def _is_current(self, pair: Pair, info_file: Path, names: list[str]) -> bool:
         try:
-            known = msgspec.json.decode(note.read_bytes(), type=_Note)
+            known = msgspec.json.decode(info_file.read_bytes(), type=_CertificateInfo)
             certificate = pair.certificate.read_bytes()
         except (OSError, msgspec.DecodeError):
             return False
@@ -177,7 +180,7 @@ class Authority:
             is_private(pair.key)
             and known.certificate == _hash(certificate)
             and known.authority == _hash(self.certificate)
-            and known.names == says
+            and known.names == names
             and known.is_valid(self._world.clock.wall(), RENEW_DAYS)
         )
 
@@ -190,43 +193,45 @@ class Authority:
         now = self._world.clock.now()
         self._sign_itself(name, _new_key(), now - _BACKDATED, now + timedelta(days=AUTHORITY_DAYS))
 
-    def _make_again(self) -> None:
+    def _renew_certificate(self) -> None:
         """The same authority, valid now. What was valid before stays so."""
         from cryptography import x509  # noqa: PLC0415
 
         made = x509.load_pem_x509_certificate(self.certificate)
         now = self._world.clock.now()
-        begins = min(made.not_valid_before_utc, now - _BACKDATED)
-        ends = max(made.not_valid_after_utc, now + timedelta(days=AUTHORITY_DAYS))
-        self._sign_itself(made.subject, self._key(), begins, ends)
+        not_before = min(made.not_valid_before_utc, now - _BACKDATED)
+        not_after = max(made.not_valid_after_utc, now + timedelta(days=AUTHORITY_DAYS))
+        self._sign_itself(made.subject, self._key(), not_before, not_after)
 
     def _key(self) -> EllipticCurvePrivateKey:
         from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
 
         return load_pem_private_key(read_private(self.files.key), None)  # type: ignore[return-value]  # as ours are
 
-    def _sign_itself(self, name: x509.Name, key: EllipticCurvePrivateKey, begins: datetime, ends: datetime) -> None:
+    def _sign_itself(
+        self, name: x509.Name, key: EllipticCurvePrivateKey, not_before: datetime, not_after: datetime
+    ) -> None:
         from cryptography import x509  # noqa: PLC0415
 
-        builder = self._builder(name, name, key, begins, ends)
+        builder = self._builder(name, name, key, not_before, not_after)
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         builder = builder.add_extension(_usage(signs_certificates=True), critical=True)
         self._write(self.files, builder, key, key)
 
     def _sign(
-        self, pair: Pair, hosts: list[str], common_name: str, organisations: list[str] | None
+        self, pair: Pair, hosts: list[str], common_name: str, organizations: list[str] | None
     ) -> tuple[datetime, datetime]:
         from cryptography import x509  # noqa: PLC0415
         from cryptography.x509.oid import ExtendedKeyUsageOID  # noqa: PLC0415
 
         issuer = x509.load_pem_x509_certificate(self.certificate)
-        begins = issuer.not_valid_before_utc
-        ends = self._world.clock.now() + timedelta(days=CERTIFICATE_DAYS)
+        not_before = issuer.not_valid_before_utc
+        not_after = self._world.clock.now() + timedelta(days=CERTIFICATE_DAYS)
         key = _new_key()
-        attributes = [x509.NameAttribute(x509.NameOID.ORGANIZATION_NAME, value) for value in organisations or ()]
+        attributes = [x509.NameAttribute(x509.NameOID.ORGANIZATION_NAME, value) for value in organizations or ()]
         attributes.append(x509.NameAttribute(x509.NameOID.COMMON_NAME, common_name))
         purpose = ExtendedKeyUsageOID.SERVER_AUTH if hosts else ExtendedKeyUsageOID.CLIENT_AUTH
-        builder = self._builder(x509.Name(attributes), issuer.subject, key, begins, ends)
+        builder = self._builder(x509.Name(attributes), issuer.subject, key, not_before, not_after)
         builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         builder = builder.add_extension(_usage(signs_certificates=False), critical=True)
         builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
@@ -234,10 +239,15 @@ class Authority:
             names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
             builder = builder.add_extension(names, critical=False)
         self._write(pair, builder, key, self._key())
-        return begins, ends
+        return not_before, not_after
 
     def _builder(
-        self, subject: x509.Name, issuer: x509.Name, key: EllipticCurvePrivateKey, begins: datetime, ends: datetime
+        self,
+        subject: x509.Name,
+        issuer: x509.Name,
+        key: EllipticCurvePrivateKey,
+        not_before: datetime,
+        not_after: datetime,
     ) -> x509.CertificateBuilder:
         from cryptography import x509  # noqa: PLC0415
 
@@ -247,8 +257,8 @@ class Authority:
             .issuer_name(issuer)
             .public_key(key.public_key())
             .serial_number(int.from_bytes(self._world.ids.token(19), "big") | 1)
-            .not_valid_before(begins)
-            .not_valid_after(ends)
+            .not_valid_before(not_before)
+            .not_valid_after(not_after)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         )
 

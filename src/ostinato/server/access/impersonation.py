@@ -23,7 +23,7 @@ from ostinato.api.text.go_format import quote
 from ostinato.api.validation import names
 from ostinato.api.validation.field_errors import Path
 from ostinato.api.validation.field_values import validate_domain_prefixed_path
-from ostinato.server.access.attributes import Asked
+from ostinato.server.access.attributes import RequestAttributes
 from ostinato.server.access.authentication.identity import ANONYMOUS, AUTHENTICATED
 from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
 from ostinato.server.access.authorization.rbac import aggregated
@@ -45,7 +45,7 @@ def impersonates(headers: Mapping[str, str]) -> bool:
     return "impersonate-" in " ".join(headers)
 
 
-class _Way(NamedTuple):
+class _Mode(NamedTuple):
     sort: str  # "": the old one
     fits: Callable[[User, User], bool]  # whether it is for a wanted user, and a user who asks
 
@@ -57,90 +57,92 @@ class _Way(NamedTuple):
 class Impersonation:
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
-        self._last: dict[str, _Way] = {}  # by the name of the user who asks
+        self._last_mode: dict[str, _Mode] = {}  # by the name of the user who asks
 
-    async def user(self, request: Request, user: User, asked: Asked) -> User:
+    async def user(self, request: Request, user: User, attributes: RequestAttributes) -> User:
         """As whom a user asks; BadRequest or Forbidden if that cannot be."""
         wanted = _wanted(request)
         if wanted is None:
             return user
-        last = self._last.get(user.name)
+        last = self._last_mode.get(user.name)
         refusal: Exception | None = None
-        for way in _WAYS if last is None else (last, *(way for way in _WAYS if way is not last)):
-            if not way.fits(wanted, user):
+        for mode in _MODES if last is None else (last, *(mode for mode in _MODES if mode is not last)):
+            if not mode.fits(wanted, user):
                 continue
             try:
-                found = await self._by(way, wanted, user, asked)
+                found = await self._impersonate(mode, wanted, user, attributes)
             except Forbidden as error:
                 refusal = refusal or error
                 continue
-            self._remember(user.name, way)
+            self._remember(user.name, mode)
             if request.audit is not None:
                 request.audit.impersonated = found
-                request.audit.constraint = way.verb if way.sort else ""
+                request.audit.constraint = mode.verb if mode.sort else ""
             return found
         raise refusal or InternalError.of("all impersonation modes failed")
 
-    def _remember(self, name: str, way: _Way) -> None:
-        if len(self._last) >= MOST_REMEMBERED and name not in self._last:
-            self._last.clear()
-        self._last[name] = way
+    def _remember(self, name: str, mode: _Mode) -> None:
+        if len(self._last_mode) >= MOST_REMEMBERED and name not in self._last_mode:
+            self._last_mode.clear()
+        self._last_mode[name] = mode
 
-    async def _by(self, way: _Way, wanted: User, user: User, asked: Asked) -> User:
-        if way.sort:
-            await self._authorizer.check(user, asked._replace(verb=f"impersonate-on:{way.sort}:{asked.verb}"))
-        groups = await self._check_name(way, wanted, user)
+    async def _impersonate(self, mode: _Mode, wanted: User, user: User, attributes: RequestAttributes) -> User:
+        if mode.sort:
+            await self._authorizer.check(
+                user, attributes._replace(verb=f"impersonate-on:{mode.sort}:{attributes.verb}")
+            )
+        groups = await self._check_name(mode, wanted, user)
         if wanted.uid:
-            await self._authorizer.check(user, Asked(way.verb, _AUTHENTICATION, "uids", name=wanted.uid))
+            await self._authorizer.check(user, RequestAttributes(mode.verb, _AUTHENTICATION, "uids", name=wanted.uid))
         if wanted.groups:
-            await self._check_groups(way, wanted.groups, user)
+            await self._check_groups(mode, wanted.groups, user)
         if wanted.extra:
-            await self._check_extra(way, wanted.extra, user)
+            await self._check_extra(mode, wanted.extra, user)
         if wanted.name == ANONYMOUS.name:
             groups = _with(groups, _UNAUTHENTICATED)
         elif _UNAUTHENTICATED not in groups:
             groups = _with(groups, AUTHENTICATED)
         return User(wanted.name, wanted.uid, groups, wanted.extra)
 
-    async def _check_name(self, way: _Way, wanted: User, user: User) -> tuple[str, ...]:
+    async def _check_name(self, mode: _Mode, wanted: User, user: User) -> tuple[str, ...]:
         """Check the name, and give back the groups that go with it."""
-        group, groups = _AUTHENTICATION if way.sort else "", wanted.groups
-        asked = Asked(way.verb, group, "users", name=wanted.name)
+        group, groups = _AUTHENTICATION if mode.sort else "", wanted.groups
+        attributes = RequestAttributes(mode.verb, group, "users", name=wanted.name)
         node, account = _node(wanted.name), _account(wanted.name)
-        if way.sort and node:
-            asked = Asked(way.verb, group, "nodes", name="*" if way is _ASSOCIATED_NODE else node)
+        if mode.sort and node:
+            attributes = RequestAttributes(mode.verb, group, "nodes", name="*" if mode is _ASSOCIATED_NODE else node)
             groups = (_NODES,)
         elif account is not None:
-            asked = Asked(way.verb, group, "serviceaccounts", namespace=account[0], name=account[1])
+            attributes = RequestAttributes(mode.verb, group, "serviceaccounts", namespace=account[0], name=account[1])
             groups = groups or ("system:serviceaccounts", f"system:serviceaccounts:{account[0]}")
-        await self._authorizer.check(user, asked)
+        await self._authorizer.check(user, attributes)
         return groups
 
-    async def _check_groups(self, way: _Way, groups: tuple[str, ...], user: User) -> None:
-        asked = Asked(way.verb, _AUTHENTICATION if way.sort else "", "groups")
-        if way.sort:
+    async def _check_groups(self, mode: _Mode, groups: tuple[str, ...], user: User) -> None:
+        attributes = RequestAttributes(mode.verb, _AUTHENTICATION if mode.sort else "", "groups")
+        if mode.sort:
             if "" in groups:
-                raise asked.refusal(user, "impersonating the empty string group is not allowed")
+                raise attributes.refusal(user, "impersonating the empty string group is not allowed")
             if MASTERS in groups:
                 reason = f"impersonating the {MASTERS} group is not allowed"
-                raise asked._replace(name=MASTERS).refusal(user, reason)
-            if len(groups) >= MANY and (await self._authorizer.decide(user, asked._replace(name="*"))).allowed:
+                raise attributes._replace(name=MASTERS).refusal(user, reason)
+            if len(groups) >= MANY and (await self._authorizer.decide(user, attributes._replace(name="*"))).allowed:
                 return
         for group in groups:
-            await self._authorizer.check(user, asked._replace(name=group))
+            await self._authorizer.check(user, attributes._replace(name=group))
 
-    async def _check_extra(self, way: _Way, extra: Mapping[str, Sequence[str]], user: User) -> None:
-        asked = Asked(way.verb, _AUTHENTICATION, "userextras")
-        if way.sort:
+    async def _check_extra(self, mode: _Mode, extra: Mapping[str, Sequence[str]], user: User) -> None:
+        attributes = RequestAttributes(mode.verb, _AUTHENTICATION, "userextras")
+        if mode.sort:
             fault = _extra_fault(extra)
             if fault:
-                raise asked.refusal(user, fault)
+                raise attributes.refusal(user, fault)
             many = len(extra) >= MANY or sum(map(len, extra.values())) >= MANY
-            if many and (await self._authorizer.decide(user, asked._replace(subresource="*", name="*"))).allowed:
+            if many and (await self._authorizer.decide(user, attributes._replace(subresource="*", name="*"))).allowed:
                 return
         for key, values in extra.items():
             for value in values:
-                await self._authorizer.check(user, asked._replace(subresource=key, name=value))
+                await self._authorizer.check(user, attributes._replace(subresource=key, name=value))
 
 
 def _wanted(request: Request) -> User | None:
@@ -231,11 +233,11 @@ def _is_own_node(wanted: User, user: User) -> bool:
     )
 
 
-_ASSOCIATED_NODE = _Way("associated-node", _is_own_node)
-_WAYS = (
+_ASSOCIATED_NODE = _Mode("associated-node", _is_own_node)
+_MODES = (
     _ASSOCIATED_NODE,
-    _Way("arbitrary-node", lambda wanted, _: _name_alone(wanted) and bool(_node(wanted.name))),
-    _Way("serviceaccount", lambda wanted, _: _name_alone(wanted) and _account(wanted.name) is not None),
-    _Way("user-info", lambda wanted, _: not _node(wanted.name) and _account(wanted.name) is None),
-    _Way("", lambda _wanted, _user: True),
+    _Mode("arbitrary-node", lambda wanted, _: _name_alone(wanted) and bool(_node(wanted.name))),
+    _Mode("serviceaccount", lambda wanted, _: _name_alone(wanted) and _account(wanted.name) is not None),
+    _Mode("user-info", lambda wanted, _: not _node(wanted.name) and _account(wanted.name) is None),
+    _Mode("", lambda _wanted, _user: True),
 )

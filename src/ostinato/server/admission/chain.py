@@ -20,12 +20,12 @@ class Plugin:
     """One admission plugin. `operation` is CREATE, UPDATE, DELETE or CONNECT; `obj` is None on a delete."""
 
     about: frozenset[GroupResource] | None = None  # the resources that it covers, subresources included; None: all
-    goes_by: Sequence[Sized] | None = None  # skipped while all of these are empty; None: never skipped
+    skip_while_empty: Sequence[Sized] | None = None  # skipped while all of these are empty; None: never skipped
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
         """May change the object in place, or raise an APIError."""
 
-    async def mutate_again(
+    async def reinvoke(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
         """Reinvocation after a webhook has changed the object."""
@@ -46,29 +46,33 @@ class AdmissionChain:
     def __init__(self, plugins: Sequence[Plugin]) -> None:
         self._mutating = [p for p in plugins if type(p).mutate is not Plugin.mutate]
         self._validating = [p for p in plugins if type(p).validate is not Plugin.validate]
-        self._asked: dict[GroupResource, tuple[_Asked, _Asked]] = {}  # by resource: the plugins that cover it
+        self._by_resource: dict[GroupResource, tuple[_Plugins, _Plugins]] = {}  # by resource: the plugins that cover it
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
-        for plugin, goes_by in self._about(context.resource.group_resource)[0]:
-            if goes_by is None or any(goes_by):
+        for plugin, skip_while_empty in self._plugins_for(context.resource.group_resource)[0]:
+            if skip_while_empty is None or any(skip_while_empty):
                 await plugin.mutate(context, operation, obj, old, options)
 
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
-        for plugin, goes_by in self._about(context.resource.group_resource)[1]:
-            if goes_by is None or any(goes_by):
+        for plugin, skip_while_empty in self._plugins_for(context.resource.group_resource)[1]:
+            if skip_while_empty is None or any(skip_while_empty):
                 await plugin.validate(context, operation, obj, old, options)
 
-    def _about(self, resource: GroupResource) -> tuple[_Asked, _Asked]:
-        asked = self._asked.get(resource)
-        if asked is None:
+    def _plugins_for(self, resource: GroupResource) -> tuple[_Plugins, _Plugins]:
+        covering = self._by_resource.get(resource)
+        if covering is None:
             mutating, validating = (
-                [(plugin, plugin.goes_by) for plugin in plugins if plugin.about is None or resource in plugin.about]
+                [
+                    (plugin, plugin.skip_while_empty)
+                    for plugin in plugins
+                    if plugin.about is None or resource in plugin.about
+                ]
                 for plugins in (self._mutating, self._validating)
             )
-            asked = self._asked[resource] = (mutating, validating)
-        return asked
+            covering = self._by_resource[resource] = (mutating, validating)
+        return covering
 
 
-_Asked = list[tuple[Plugin, Sequence[Sized] | None]]  # plugins, and what they go by
+_Plugins = list[tuple[Plugin, Sequence[Sized] | None]]  # plugins, and what they go by

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ostinato.world import World
 
 
-class Materials(NamedTuple):
+class PluginDependencies(NamedTuple):
     world: World
     registry: Registry
     authorizer: Authorizer
@@ -28,4 +28,4 @@ class Materials(NamedTuple):
         return Lister(self.registry, group, "v1", resource)
 
 
-Make = Callable[[Materials], Plugin]
+PluginFactory = Callable[[PluginDependencies], Plugin]

@@ -11,7 +11,7 @@ from functools import partial
 
 from ostinato.server.admission import catalogue
 from ostinato.server.admission.access.certificate_signers import CertificateApproval, CertificateSigning
-from ostinato.server.admission.access.certificate_subject import CertificateSubject
+from ostinato.server.admission.access.certificate_subject import CertificateSubjectRestriction
 from ostinato.server.admission.access.create_by_update import CreateByUpdate
 from ostinato.server.admission.access.node_restriction import NodeRestriction
 from ostinato.server.admission.access.role_escalation import RoleEscalation
@@ -19,34 +19,42 @@ from ostinato.server.admission.access.signing_request_user import SigningRequest
 from ostinato.server.admission.chain import Plugin
 from ostinato.server.admission.cluster.default_ingress_class import DefaultIngressClass
 from ostinato.server.admission.cluster.namespace_lifecycle import NamespaceLifecycle
-from ostinato.server.admission.cluster.storage import DefaultStorageClass, ProtectStorage, ResizeClaims
-from ostinato.server.admission.cluster.taint_nodes import TaintNodes
+from ostinato.server.admission.cluster.storage import (
+    DefaultStorageClass,
+    PersistentVolumeClaimResize,
+    StorageObjectInUseProtection,
+)
+from ostinato.server.admission.cluster.taint_nodes import TaintNodesByCondition
 from ostinato.server.admission.cluster.terminating_definition import TerminatingDefinition
-from ostinato.server.admission.dependencies import Make, Materials
+from ostinato.server.admission.dependencies import PluginDependencies, PluginFactory
 from ostinato.server.admission.pod_security.plugin import PodSecurity
-from ostinato.server.admission.pods.default_tolerations import DefaultTolerations
+from ostinato.server.admission.pods.default_tolerations import DefaultTolerationSeconds
 from ostinato.server.admission.pods.priority import Priority
-from ostinato.server.admission.pods.resize import NodeDeclaredFeatures, PodResize
+from ostinato.server.admission.pods.resize import NodeDeclaredFeatureValidator, PodResizeValidator
 from ostinato.server.admission.pods.runtime_class import RuntimeClass
 from ostinato.server.admission.pods.service_account import ServiceAccount
-from ostinato.server.admission.pods.topology import PodTopology
+from ostinato.server.admission.pods.topology import PodTopologyLabels
 from ostinato.server.admission.policies.parameters import PolicyParameters
-from ostinato.server.admission.policies.plugins import MutatingPolicy, ValidatingPolicy
+from ostinato.server.admission.policies.plugins import MutatingAdmissionPolicyPlugin, ValidatingAdmissionPolicyPlugin
 from ostinato.server.admission.quota.limit_ranger import LimitRanger
 from ostinato.server.admission.quota.resource_quota import ResourceQuota
-from ostinato.server.admission.webhooks.plugins import MutatingWebhook, Parts, ValidatingWebhook
+from ostinato.server.admission.webhooks.plugins import (
+    MutatingAdmissionWebhookPlugin,
+    ValidatingAdmissionWebhookPlugin,
+    WebhookDependencies,
+)
 from ostinato.server.resources.lister import Lister
 
 
-def plugins(materials: Materials) -> list[Plugin]:
+def plugins(dependencies: PluginDependencies) -> list[Plugin]:
     """All enabled plugins, behind the checks that belong to kinds themselves and cannot be turned off."""
-    settings = materials.settings
+    settings = dependencies.settings
     made: list[Plugin] = [
-        PolicyParameters(materials.registry, materials.authorizer),
-        CreateByUpdate(materials.authorizer),
+        PolicyParameters(dependencies.registry, dependencies.authorizer),
+        CreateByUpdate(dependencies.authorizer),
         TerminatingDefinition(),
         SigningRequestUser(),
-        RoleEscalation(materials.authorizer),
+        RoleEscalation(dependencies.authorizer),
     ]
     names = catalogue.enabled(settings.enabled, settings.disabled)
     known = _PLUGINS
@@ -56,85 +64,95 @@ def plugins(materials: Materials) -> list[Plugin]:
         known = known | PLUGINS
     for name in names:
         if name in known:
-            made.append(known[name](materials._replace(before=tuple(made))))
+            made.append(known[name](dependencies._replace(before=tuple(made))))
     return made
 
 
 _STORAGE, _REGISTRATION = "storage.k8s.io", "admissionregistration.k8s.io"
 
 
-def _default_tolerations(materials: Materials) -> Plugin:
-    settings = materials.settings
-    return DefaultTolerations(settings.not_ready_toleration_seconds, settings.unreachable_toleration_seconds)
+def _default_tolerations(dependencies: PluginDependencies) -> Plugin:
+    settings = dependencies.settings
+    return DefaultTolerationSeconds(settings.not_ready_toleration_seconds, settings.unreachable_toleration_seconds)
 
 
-def _pod_security(materials: Materials) -> Plugin:
-    configuration = materials.settings.configuration.get("PodSecurity")
-    return PodSecurity(materials.kind("namespaces"), materials.kind("pods"), configuration)
+def _pod_security(dependencies: PluginDependencies) -> Plugin:
+    configuration = dependencies.settings.configuration.get("PodSecurity")
+    return PodSecurity(dependencies.kind("namespaces"), dependencies.kind("pods"), configuration)
 
 
-def _policies(materials: Materials, sort: str) -> tuple[Lister, Lister]:
+def _policies(dependencies: PluginDependencies, sort: str) -> tuple[Lister, Lister]:
     """Policies of a sort, and their bindings."""
     return (
-        materials.kind(f"{sort}admissionpolicies", _REGISTRATION),
-        materials.kind(f"{sort}admissionpolicybindings", _REGISTRATION),
+        dependencies.kind(f"{sort}admissionpolicies", _REGISTRATION),
+        dependencies.kind(f"{sort}admissionpolicybindings", _REGISTRATION),
     )
 
 
-def _mutating_policy(materials: Materials) -> Plugin:
-    kinds = _policies(materials, "mutating")
-    return MutatingPolicy(materials.registry, kinds, materials.kind("namespaces"), materials.authorizer)
+def _mutating_policy(dependencies: PluginDependencies) -> Plugin:
+    kinds = _policies(dependencies, "mutating")
+    return MutatingAdmissionPolicyPlugin(
+        dependencies.registry, kinds, dependencies.kind("namespaces"), dependencies.authorizer
+    )
 
 
-def _validating_policy(materials: Materials) -> Plugin:
-    kinds = _policies(materials, "validating")
-    return ValidatingPolicy(materials.registry, kinds, materials.kind("namespaces"), materials.authorizer)
+def _validating_policy(dependencies: PluginDependencies) -> Plugin:
+    kinds = _policies(dependencies, "validating")
+    return ValidatingAdmissionPolicyPlugin(
+        dependencies.registry, kinds, dependencies.kind("namespaces"), dependencies.authorizer
+    )
 
 
-def _webhook_parts(materials: Materials, name: str) -> Parts:
+def _webhook_dependencies(dependencies: PluginDependencies, name: str) -> WebhookDependencies:
     """What webhooks are asked with: as whom says the configuration of the plugin."""
-    identities = materials.settings.configuration.get(name)
-    ask = materials.webhooks.ask
+    identities = dependencies.settings.configuration.get(name)
+    post_review = dependencies.webhooks.post_review
     if identities is not None:
-        ask = partial(ask, identify=identities.of)
-    return Parts(materials.registry, materials.kind("namespaces"), materials.authorizer, ask)
+        post_review = partial(post_review, identify=identities.of)
+    return WebhookDependencies(
+        dependencies.registry, dependencies.kind("namespaces"), dependencies.authorizer, post_review
+    )
 
 
-def _mutating_webhook(materials: Materials) -> Plugin:
-    configurations = materials.kind("mutatingwebhookconfigurations", _REGISTRATION)
-    return MutatingWebhook(configurations, _webhook_parts(materials, "MutatingAdmissionWebhook"), materials.before)
+def _mutating_webhook(dependencies: PluginDependencies) -> Plugin:
+    configurations = dependencies.kind("mutatingwebhookconfigurations", _REGISTRATION)
+    return MutatingAdmissionWebhookPlugin(
+        configurations, _webhook_dependencies(dependencies, "MutatingAdmissionWebhook"), dependencies.before
+    )
 
 
-def _validating_webhook(materials: Materials) -> Plugin:
-    configurations = materials.kind("validatingwebhookconfigurations", _REGISTRATION)
-    return ValidatingWebhook(configurations, _webhook_parts(materials, "ValidatingAdmissionWebhook"))
+def _validating_webhook(dependencies: PluginDependencies) -> Plugin:
+    configurations = dependencies.kind("validatingwebhookconfigurations", _REGISTRATION)
+    return ValidatingAdmissionWebhookPlugin(
+        configurations, _webhook_dependencies(dependencies, "ValidatingAdmissionWebhook")
+    )
 
 
-def _resource_quota(materials: Materials) -> Plugin:
-    limited = materials.settings.configuration.get("ResourceQuota") or ()
-    return ResourceQuota(materials.kind("resourcequotas"), limited)
+def _resource_quota(dependencies: PluginDependencies) -> Plugin:
+    limited = dependencies.settings.configuration.get("ResourceQuota") or ()
+    return ResourceQuota(dependencies.kind("resourcequotas"), limited)
 
 
-_PLUGINS: dict[str, Make] = {
+_PLUGINS: dict[str, PluginFactory] = {
     "NamespaceLifecycle": lambda m: NamespaceLifecycle(m.kind("namespaces").collection),
     "LimitRanger": lambda m: LimitRanger(m.kind("limitranges")),
     "ServiceAccount": lambda m: ServiceAccount(m.kind("serviceaccounts")),
     "NodeRestriction": lambda m: NodeRestriction(m.registry, m.authorizer),
-    "TaintNodesByCondition": lambda _: TaintNodes(),
+    "TaintNodesByCondition": lambda _: TaintNodesByCondition(),
     "PodSecurity": _pod_security,
     "Priority": lambda m: Priority(m.kind("priorityclasses", "scheduling.k8s.io")),
     "DefaultTolerationSeconds": _default_tolerations,
     "DefaultStorageClass": lambda m: DefaultStorageClass(m.kind("storageclasses", _STORAGE)),
-    "StorageObjectInUseProtection": lambda _: ProtectStorage(),
-    "PersistentVolumeClaimResize": lambda m: ResizeClaims(m.kind("storageclasses", _STORAGE)),
+    "StorageObjectInUseProtection": lambda _: StorageObjectInUseProtection(),
+    "PersistentVolumeClaimResize": lambda m: PersistentVolumeClaimResize(m.kind("storageclasses", _STORAGE)),
     "RuntimeClass": lambda m: RuntimeClass(m.kind("runtimeclasses", "node.k8s.io")),
     "CertificateApproval": lambda m: CertificateApproval(m.authorizer),
     "CertificateSigning": lambda m: CertificateSigning(m.authorizer),
-    "CertificateSubjectRestriction": lambda _: CertificateSubject(),
+    "CertificateSubjectRestriction": lambda _: CertificateSubjectRestriction(),
     "DefaultIngressClass": lambda m: DefaultIngressClass(m.kind("ingressclasses", "networking.k8s.io")),
-    "PodTopologyLabels": lambda m: PodTopology(m.kind("nodes")),
-    "NodeDeclaredFeatureValidator": lambda m: NodeDeclaredFeatures(m.kind("nodes")),
-    "PodResizeValidator": lambda m: PodResize(m.kind("nodes")),
+    "PodTopologyLabels": lambda m: PodTopologyLabels(m.kind("nodes")),
+    "NodeDeclaredFeatureValidator": lambda m: NodeDeclaredFeatureValidator(m.kind("nodes")),
+    "PodResizeValidator": lambda m: PodResizeValidator(m.kind("nodes")),
     "MutatingAdmissionPolicy": _mutating_policy,
     "MutatingAdmissionWebhook": _mutating_webhook,
     "ValidatingAdmissionPolicy": _validating_policy,

@@ -26,7 +26,7 @@ from ostinato.streams.upgrade import Socket, Upgrade
 from ostinato.world import World
 
 if TYPE_CHECKING:
-    from ostinato.server.access.attributes import Asked
+    from ostinato.server.access.attributes import RequestAttributes
     from ostinato.server.request.route import Route
 
 _LONG_RUNNING: Final = frozenset({"attach", "exec", "log", "portforward", "proxy"})
@@ -56,9 +56,9 @@ class Auditor:
             backend = WebhookBackend(hook, world, call)
             self._deliveries.append(Delivery(backend, hook.mode, hook.batching, world.clock, self.counters))
 
-    async def received(self, request: Request, user: User, asked: Asked, route: Route | None) -> None:
+    async def received(self, request: Request, user: User, attributes: RequestAttributes, route: Route | None) -> None:
         """Begin the record of a request; InternalError if it must be written and cannot be."""
-        record = self._begin(request, user, asked, route)
+        record = self._begin(request, user, attributes, route)
         if record is None:
             return
         if not await self._write(record, "RequestReceived", None, None):
@@ -66,9 +66,9 @@ class Auditor:
             raise InternalError.of("failed to store audit event")
         request.audit = record
 
-    def unauthenticated(self, request: Request, asked: Asked, route: Route | None) -> None:
+    def unauthenticated(self, request: Request, attributes: RequestAttributes, route: Route | None) -> None:
         """Begin the record of a request from nobody knows whom: its refusal is all that is written."""
-        record = self._begin(request, None, asked, route)
+        record = self._begin(request, None, attributes, route)
         if record is not None:
             record.head["refused"] = True
             request.audit = record
@@ -93,7 +93,7 @@ class Auditor:
         if record.long_running:
             await self._write(record, "ResponseStarted", status, wanted)
         if isinstance(answer, Stream):
-            answer.chunks = _Ending(answer.chunks, lambda: self._write(record, "ResponseComplete", status, None))
+            answer.chunks = _AuditedStream(answer.chunks, lambda: self._write(record, "ResponseComplete", status, None))
         elif isinstance(answer, Upgrade):
             self._at_end(record, answer, status)
         else:
@@ -126,7 +126,7 @@ class Auditor:
         self, record: AuditRecord, stage: str, status: dict[str, Any] | None, response: Response | None
     ) -> bool:
         """Hand an event to every backend; False if one must have it and has not."""
-        if stage in record.verdict.omitted_stages:
+        if stage in record.config.omitted_stages:
             return True
         at = record.received if stage == "RequestReceived" else self._now()
         self.counters.events += 1
@@ -137,17 +137,19 @@ class Auditor:
     def _now(self) -> str:
         return micro_time(self._world.clock.wall())
 
-    def _begin(self, request: Request, user: User | None, asked: Asked, route: Route | None) -> AuditRecord | None:
-        verdict = self._policy.verdict(user, asked)
-        self.counters.levels[verdict.level] += 1
-        if not verdict.level:
+    def _begin(
+        self, request: Request, user: User | None, attributes: RequestAttributes, route: Route | None
+    ) -> AuditRecord | None:
+        config = self._policy.evaluate(user, attributes)
+        self.counters.levels[config.level] += 1
+        if not config.level:
             return None
         query = f"?{request.query_string}" if request.query_string else ""
         agent = request.headers.get("user-agent", "")
         head: dict[str, Any] = {
             "auditID": request.headers.get("audit-id") or self._world.ids.uid(),
             "requestURI": request.path + query,
-            "verb": asked.verb,
+            "verb": attributes.verb,
             "user": user_info(user),
             "sourceIPs": source_addresses(request),
             "userAgent": agent[:_LONGEST_AGENT] + _TRUNCATED_AGENT if len(agent) > _LONGEST_AGENT else agent,
@@ -155,27 +157,27 @@ class Auditor:
         reference = None
         if route is not None:
             reference = {
-                "resource": asked.resource,
-                "namespace": asked.namespace,
-                "name": asked.name,
-                "apiGroup": asked.group,
+                "resource": attributes.resource,
+                "namespace": attributes.namespace,
+                "name": attributes.name,
+                "apiGroup": attributes.group,
                 "apiVersion": route.version,
-                "subresource": asked.subresource,
+                "subresource": attributes.subresource,
             }
-        record = AuditRecord(verdict, head, reference, self._now())
-        record.sensitive = is_sensitive(asked.group, asked.resource, asked.subresource)
-        record.long_running = asked.verb == "watch" or asked.subresource in _LONG_RUNNING
+        record = AuditRecord(config, head, reference, self._now())
+        record.sensitive = is_sensitive(attributes.group, attributes.resource, attributes.subresource)
+        record.long_running = attributes.verb == "watch" or attributes.subresource in _LONG_RUNNING
         return record
 
 
-class _Ending:
+class _AuditedStream:
     """Chunks of a stream, and what is done once when they end, however they do: even if nobody reads any."""
 
     def __init__(self, chunks: AsyncIterator[bytes], end: Callable[[], Awaitable[bool]]) -> None:
         self._chunks = chunks
         self._end: Callable[[], Awaitable[bool]] | None = end
 
-    def __aiter__(self) -> _Ending:
+    def __aiter__(self) -> _AuditedStream:
         return self
 
     async def __anext__(self) -> bytes:
@@ -232,12 +234,12 @@ def _status_of(record: AuditRecord, answer: Answer) -> dict[str, Any]:
     if record.panic:
         why = f"APIServer panic'd: {record.panic}"
         return {"status": "Failure", "message": why, "reason": "InternalError", "code": 500}
-    told: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if isinstance(answer, Response) and (answer.status >= 400 or record.head["verb"] in _STATUSES):
         value = _decoded(answer)
         if value.get("kind") == "Status":
-            told = {field: value[field] for field in _STATUS if field in value}
-    return {**told, "code": answer.status}
+            fields = {field: value[field] for field in _STATUS if field in value}
+    return {**fields, "code": answer.status}
 
 
 def _decoded(answer: Response) -> dict[str, Any]:

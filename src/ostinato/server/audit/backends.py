@@ -19,7 +19,7 @@ from typing import Protocol
 from ostinato.server.audit.counters import AuditCounters
 from ostinato.server.audit.event import Event, encoded, legacy_line
 from ostinato.server.audit.log_file import LogFile, StandardOutput
-from ostinato.server.audit.settings import Batching, LogSettings, Mode, Truncation, WebhookSettings
+from ostinato.server.audit.settings import AuditLogSettings, AuditWebhookSettings, Batching, Mode, Truncation
 from ostinato.server.state import StateError
 from ostinato.server.webhooks.target import CallError, Target
 from ostinato.world import Clock, World
@@ -61,7 +61,7 @@ def _texts(events: Sequence[Event], name: str, truncation: Truncation | None) ->
 class LogBackend:
     name = "log"
 
-    def __init__(self, settings: LogSettings, world: World) -> None:
+    def __init__(self, settings: AuditLogSettings, world: World) -> None:
         """StateError if the file cannot be opened."""
         self._settings = settings
         self._executor = world.executor
@@ -69,8 +69,8 @@ class LogBackend:
             self._file = StandardOutput() if settings.path == "-" else LogFile(settings, world.clock)
         except OSError as error:
             why = (error.strerror or str(error)).lower()
-            told = f"cannot write the audit log {settings.path}: {why}"
-            raise StateError(f"{told}: give another path, or create its directory") from None
+            fields = f"cannot write the audit log {settings.path}: {why}"
+            raise StateError(f"{fields}: give another path, or create its directory") from None
 
     async def send(self, events: Sequence[Event]) -> None:
         await self._executor.run(self._write, events)
@@ -90,7 +90,7 @@ class LogBackend:
 class WebhookBackend:
     name = "webhook"
 
-    def __init__(self, settings: WebhookSettings, world: World, call: Call) -> None:
+    def __init__(self, settings: AuditWebhookSettings, world: World, call: Call) -> None:
         self._settings = settings
         self._world = world
         self._call = call

@@ -49,7 +49,7 @@ def event_of(
         stage,
         timestamp,
         record.received,
-        record.verdict.level,
+        record.config.level,
         dict(record.annotations),
         None if record.object_ref is None else dict(record.object_ref),
         record.impersonated,
@@ -58,7 +58,7 @@ def event_of(
         record.request_object,
         response,
         record.sensitive,
-        record.verdict.omit_managed_fields,
+        record.config.omit_managed_fields,
     )
 
 
@@ -155,13 +155,13 @@ def _without_managed_fields(value: Any) -> Any:
 def user_info(user: User | None) -> dict[str, Any]:
     if user is None:
         return {}
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "username": user.name,
         "uid": user.uid,
         "groups": list(user.groups),
         "extra": {key: list(values) for key, values in user.extra.items()},
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in fields.items() if value}
 
 
 def legacy_line(event: Event) -> str:
@@ -181,8 +181,8 @@ def legacy_line(event: Event) -> str:
         "uri": event.head["requestURI"],
         "response": "<deferred>" if event.status is None else str(event.status.get("code", 0)),
     }
-    told = " ".join(f"{name}={quote(value)}" for name, value in shown.items())
-    return f"{event.received} AUDIT: {told}"
+    fields = " ".join(f"{name}={quote(value)}" for name, value in shown.items())
+    return f"{event.received} AUDIT: {fields}"
 
 
 def _quoted_list(values: Any) -> str:

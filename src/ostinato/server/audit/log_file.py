@@ -17,7 +17,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from ostinato.server.audit.settings import LogSettings
+from ostinato.server.audit.settings import AuditLogSettings
 from ostinato.world import Clock
 
 _MEGABYTE = 1 << 20
@@ -38,7 +38,7 @@ class StandardOutput:
 class LogFile:
     """OSError if the file cannot be opened."""
 
-    def __init__(self, settings: LogSettings, clock: Clock) -> None:
+    def __init__(self, settings: AuditLogSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
         self._path = Path(settings.path)

@@ -18,7 +18,7 @@ from ostinato.api.wire import DecodeError
 from ostinato.api.wire.yaml import decode_yaml
 
 if TYPE_CHECKING:
-    from ostinato.server.access.attributes import Asked
+    from ostinato.server.access.attributes import RequestAttributes
     from ostinato.server.request import User
 
 LEVELS: Final = ("None", "Metadata", "Request", "RequestResponse")
@@ -30,7 +30,7 @@ class PolicyError(ValueError):
     """The policy cannot be used; the message says which field is wrong."""
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class RequestAuditConfig(msgspec.Struct, frozen=True):
     """What is written of a request. `level` is an index into LEVELS."""
 
     level: int
@@ -38,7 +38,7 @@ class Verdict(msgspec.Struct, frozen=True):
     omit_managed_fields: bool
 
 
-_NOTHING: Final = Verdict(0, frozenset(), omit_managed_fields=False)
+_NOTHING: Final = RequestAuditConfig(0, frozenset(), omit_managed_fields=False)
 
 
 class _Resources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -46,14 +46,14 @@ class _Resources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
     resources: tuple[str, ...] = ()
     resource_names: tuple[str, ...] = ()
 
-    def matches(self, asked: Asked) -> bool:
-        if self.group not in ("*", asked.group):
+    def matches(self, attributes: RequestAttributes) -> bool:
+        if self.group not in ("*", attributes.group):
             return False
         if not self.resources:
             return True
-        if self.resource_names and asked.name not in self.resource_names:
+        if self.resource_names and attributes.name not in self.resource_names:
             return False
-        return any(_is_for(each, asked.resource, asked.subresource) for each in self.resources)
+        return any(_is_for(each, attributes.resource, attributes.subresource) for each in self.resources)
 
 
 def _is_for(pattern: str, resource: str, subresource: str) -> bool:
@@ -76,19 +76,19 @@ class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     omit_stages: tuple[str, ...] = msgspec.field(default=(), name="omitStages")
     omit_managed_fields: bool | None = msgspec.field(default=None, name="omitManagedFields")
 
-    def matches(self, user: User | None, asked: Asked) -> bool:
+    def matches(self, user: User | None, attributes: RequestAttributes) -> bool:
         if self.users and (user is None or user.name not in self.users):
             return False
         if self.user_groups and (user is None or not any(group in self.user_groups for group in user.groups)):
             return False
-        if self.verbs and asked.verb not in self.verbs:
+        if self.verbs and attributes.verb not in self.verbs:
             return False
         if self.namespaces or self.resources:
-            if asked.path is not None or (self.namespaces and asked.namespace not in self.namespaces):
+            if attributes.path is not None or (self.namespaces and attributes.namespace not in self.namespaces):
                 return False
-            return not self.resources or any(each.matches(asked) for each in self.resources)
+            return not self.resources or any(each.matches(attributes) for each in self.resources)
         if self.non_resource_urls:
-            path = asked.path
+            path = attributes.path
             return path is not None and any(_is_below(path, each) for each in self.non_resource_urls)
         return True
 
@@ -109,7 +109,7 @@ class Policy:
         self._rules = [
             (
                 rule,
-                Verdict(
+                RequestAuditConfig(
                     LEVELS.index(rule.level),
                     frozenset(file.omit_stages + rule.omit_stages),
                     file.omit_managed_fields if rule.omit_managed_fields is None else rule.omit_managed_fields,
@@ -118,11 +118,11 @@ class Policy:
             for rule in file.rules
         ]
 
-    def verdict(self, user: User | None, asked: Asked) -> Verdict:
+    def evaluate(self, user: User | None, attributes: RequestAttributes) -> RequestAuditConfig:
         """What is to be written of a request; `user` is None if nobody knows who asks."""
-        for rule, verdict in self._rules:
-            if rule.matches(user, asked):
-                return verdict
+        for rule, config in self._rules:
+            if rule.matches(user, attributes):
+                return config
         return _NOTHING
 
 

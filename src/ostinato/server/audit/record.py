@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from ostinato.server.audit.policy import LEVELS, Verdict
+from ostinato.server.audit.policy import LEVELS, RequestAuditConfig
 
 if TYPE_CHECKING:
     from ostinato.server.request import User
@@ -24,6 +24,7 @@ class AuditRecord:
 
     __slots__ = (
         "annotations",
+        "config",
         "constraint",
         "head",
         "impersonated",
@@ -33,13 +34,12 @@ class AuditRecord:
         "received",
         "request_object",
         "sensitive",
-        "verdict",
     )
 
     def __init__(
-        self, verdict: Verdict, head: dict[str, Any], object_ref: dict[str, str] | None, received: str
+        self, config: RequestAuditConfig, head: dict[str, Any], object_ref: dict[str, str] | None, received: str
     ) -> None:
-        self.verdict = verdict
+        self.config = config
         self.head = head  # what is known from the beginning: id, URI, verb, user, addresses
         self.object_ref = object_ref
         self.received = received
@@ -58,11 +58,11 @@ class AuditRecord:
 
     @property
     def wants_request(self) -> bool:
-        return self.verdict.level >= REQUEST
+        return self.config.level >= REQUEST
 
     @property
     def wants_response(self) -> bool:
-        return self.verdict.level >= REQUEST_RESPONSE
+        return self.config.level >= REQUEST_RESPONSE
 
     def note_object(self, resource: Resource, obj: dict[str, Any]) -> None:
         """The object that the client sent, defaulted; it is encoded here, before anybody changes it."""

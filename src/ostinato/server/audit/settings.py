@@ -31,7 +31,7 @@ class Truncation(msgspec.Struct, frozen=True, kw_only=True):
     max_batch_size: int = 10_485_760
 
 
-class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
+class AuditLogSettings(msgspec.Struct, frozen=True, kw_only=True):
     """0 means without limit, for sizes (megabytes), ages (days) and backups alike."""
 
     path: str  # "-" is standard output
@@ -45,7 +45,7 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True):
     truncation: Truncation | None = None
 
 
-class WebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
+class AuditWebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
     backend: Target
     mode: Mode = "batch"
     initial_backoff: float = 10.0
@@ -57,8 +57,8 @@ class AuditSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing is audited without a policy, and nothing without a backend."""
 
     policy_file: Path | None = None
-    log: LogSettings | None = None
-    webhook: WebhookSettings | None = None
+    log: AuditLogSettings | None = None
+    webhook: AuditWebhookSettings | None = None
 
     @property
     def enabled(self) -> bool:

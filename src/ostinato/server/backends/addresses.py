@@ -23,7 +23,7 @@ from ostinato.world import Clock
 Lookup = Callable[[str], Awaitable[Sequence[str]]]
 """The addresses that a name has now; an OSError if it has none."""
 
-Places = Callable[[], Iterable[tuple[str, int]]]
+ApiServerAddresses = Callable[[], Iterable[tuple[str, int]]]
 """Addresses and ports."""
 
 _LOOKUP_PATIENCE: Final = 10.0  # seconds
@@ -45,7 +45,7 @@ async def look_up(host: str) -> list[str]:
 class AddressGuard:
     """Of one API server."""
 
-    def __init__(self, servers: Places, clock: Clock, lookup: Lookup = look_up) -> None:
+    def __init__(self, servers: ApiServerAddresses, clock: Clock, lookup: Lookup = look_up) -> None:
         """`servers`: where the cluster's API servers are reached, as its objects say."""
         self._servers = servers
         self._clock = clock

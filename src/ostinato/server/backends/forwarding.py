@@ -24,7 +24,7 @@ from ostinato.api.text.go_format import quote
 from ostinato.http.byte_stream import ByteStream, PlainStream
 from ostinato.http.exchange import Head, MalformedAnswer, body_of, read_head
 from ostinato.http.tls_stream import TlsStream
-from ostinato.server.backends.headers import IdentityHeaders, back, is_upgrade, onward
+from ostinato.server.backends.headers import IdentityHeaders, is_upgrade, request_headers, response_headers
 from ostinato.server.http.head import clean, first_lines
 from ostinato.server.request import Answer, Request, Response, Stream
 from ostinato.streams.upgrade import Socket, Upgrade
@@ -135,7 +135,7 @@ async def forward(
 
 def _answer(request: Request, head: Head, stream: ByteStream, backend: Backend, path: str) -> Answer:
     kind = head.headers.get("content-type", "")
-    headers = back(head)
+    headers = response_headers(head)
     if "location" in head.headers:
         headers = [
             (name, _through(value, backend, request, path) if name.lower() == "location" else value)
@@ -163,7 +163,7 @@ def _through(location: str, backend: Backend, request: Request, path: str) -> st
 
 def _fields(request: Request, backend: Backend, identity: IdentityHeaders, upgrade: str) -> list[tuple[str, str]]:
     host = request.headers.get("host") or _joined(backend.host, backend.port)
-    fields = [("host", host), *(each for each in onward(request, identity) if each[0] not in _FORWARDED)]
+    fields = [("host", host), *(each for each in request_headers(request, identity) if each[0] not in _FORWARDED)]
     if addresses := [*_values(request, "x-forwarded-for"), *([request.remote] if request.remote else [])]:
         fields.append(("x-forwarded-for", ", ".join(addresses)))
     fields.append(("connection", "Upgrade" if upgrade else "close"))
@@ -201,7 +201,7 @@ def _upgraded(head: Head, stream: ByteStream, wanted: str, clock: Clock) -> Answ
         return Upgrade(lambda socket: relay(socket, stream), wanted, head=_lines(head, head.fields))
     if head.status < 400:
         raise Unknown.of(f"invalid upgrade response: status code {head.status}")
-    fields = [*back(head), ("Connection", "close")]
+    fields = [*response_headers(head), ("Connection", "close")]
     fields += [("Content-Type", value) for value in head.values("content-type")]
     fields += [("Content-Length", str(head.length))] if head.length is not None else []
     lines = _lines(head, fields)

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from ostinato.http.exchange import Head
-from ostinato.server.access.authentication.settings import FrontProxySettings
+from ostinato.server.access.authentication.settings import RequestHeaderSettings
 from ostinato.server.request import Request
 
 TOKEN_PROTOCOL: Final = "base64url.bearer.authorization.k8s.io."  # noqa: S105 - how browsers pass a bearer token
@@ -50,7 +50,7 @@ class IdentityHeaders(msgspec.Struct, frozen=True):
     prefixes: tuple[str, ...] = ("impersonate-", "x-remote-")
 
     @classmethod
-    def of(cls, proxy: FrontProxySettings | None) -> IdentityHeaders:
+    def of(cls, proxy: RequestHeaderSettings | None) -> IdentityHeaders:
         """With those in which a front proxy names its users."""
         if proxy is None:
             return cls()
@@ -65,7 +65,7 @@ def is_upgrade(request: Request) -> bool:
     return bool(request.headers.get("upgrade")) and "upgrade" in _words(request, "connection")
 
 
-def onward(request: Request, identity: IdentityHeaders) -> Iterator[tuple[str, str]]:
+def request_headers(request: Request, identity: IdentityHeaders) -> Iterator[tuple[str, str]]:
     """The headers of a request that go on, but for those that say how its body is sent."""
     dropped = _OF_A_CONNECTION | _words(request, "connection") | identity.names | {"host"}
     for name, first in request.headers.items():
@@ -77,7 +77,7 @@ def onward(request: Request, identity: IdentityHeaders) -> Iterator[tuple[str, s
                 yield name, kept
 
 
-def back(head: Head) -> list[tuple[str, str]]:
+def response_headers(head: Head) -> list[tuple[str, str]]:
     """The headers of an answer that go to the client, but for its content type."""
     dropped = _OF_A_CONNECTION | _OF_THIS_SERVER | head.words("connection") | {"content-type"}
     return [(name, value) for name, value in head.fields if name.lower() not in dropped]

@@ -109,7 +109,7 @@ def _new(world: World, resource: Resource, obj: Json) -> Json:
         obj["status"]["conditions"][0]["reason"] = ""
     if resource.gvk.kind == "FlowSchema":
         level = obj["spec"]["priorityLevelConfiguration"]["name"]
-        obj = flow_schemas.with_dangling(resource, obj, flow_schemas.dangling(level, now, found=True), now)
+        obj = flow_schemas.with_condition(resource, obj, flow_schemas.dangling(level, now, found=True), now)
     return obj
 
 

@@ -26,7 +26,7 @@ from ostinato.server.resources.strategy import Json
 from ostinato.server.store.index import Conflict, Entry, Index
 from ostinato.server.verbs import write
 from ostinato.server.verbs.delete import delete_object
-from ostinato.server.webhooks import Ask
+from ostinato.server.webhooks import PostReview
 from ostinato.world import World
 
 _GROUP = "apiextensions.k8s.io"
@@ -39,12 +39,14 @@ _logger = logging.getLogger(__name__)
 class CustomResources:
     """Serves the defined kinds and reconciles the status of definitions."""
 
-    def __init__(self, world: World, index: Index, registry: Registry, ask: Ask, lane: HeavyLane) -> None:
-        """`ask`: calls a conversion webhook."""
+    def __init__(
+        self, world: World, index: Index, registry: Registry, post_review: PostReview, lane: HeavyLane
+    ) -> None:
+        """`post_review`: calls a conversion webhook."""
         self._world = world
         self._index = index
         self._registry = registry
-        self._ask = ask
+        self._post_review = post_review
         self._lane = lane
         resource = registry.get(_GROUP, "v1", "customresourcedefinitions")
         assert resource is not None
@@ -53,25 +55,25 @@ class CustomResources:
         self._collection = resource.collection
         self._read: dict[str, tuple[Entry, Json]] = {}  # last decoded state of each definition
         self._served: dict[str, Definition] = {}  # by name
-        self._settling: asyncio.Task[None] | None = None
+        self._reconciling: asyncio.Task[None] | None = None
         self._again = False  # a change arrived while the task was running
 
-    async def settle(self) -> None:
+    async def reconcile(self) -> None:
         """Reconcile all definitions with their current state and remaining objects."""
         self._again = True
-        if self._settling is None:
-            self._settling = asyncio.get_running_loop().create_task(self._settle(), name="custom resources")
-        await asyncio.shield(self._settling)  # other requests may await the same task
+        if self._reconciling is None:
+            self._reconciling = asyncio.get_running_loop().create_task(self._reconcile(), name="custom resources")
+        await asyncio.shield(self._reconciling)  # other requests may await the same task
 
-    async def _settle(self) -> None:
+    async def _reconcile(self) -> None:
         try:
             while self._again:
                 self._again = False
-                await self._look()
+                await self._reconcile_all()
         finally:
-            self._settling = None
+            self._reconciling = None
 
-    async def _look(self) -> None:
+    async def _reconcile_all(self) -> None:
         for name in [name for name in self._served if name not in self._collection.entries]:
             self._withdraw(name)
         for name, entry in list(self._collection.entries.items()):
@@ -165,7 +167,7 @@ class CustomResources:
                 entry.data, entry.fields = definition.refreshed(entry.data)
                 entry.converted = {}
         converts = (definition.spec.get("conversion") or {}).get("strategy") == "Webhook"
-        conversions = Conversions(definition, self._ask, self._world.ids) if converts else None
+        conversions = Conversions(definition, self._post_review, self._world.ids) if converts else None
         for version in definition.versions:
             if version.served:
                 conversion = Conversion(conversions, version) if conversions is not None else None

@@ -21,20 +21,20 @@ GROUP = "flowcontrol.apiserver.k8s.io"
 _MANAGER = "api-priority-and-fairness-config-consumer-v1"
 
 
-def settles(
+def reconciles_after_write(
     registry: Registry, index: Index, world: World, changed: Callable[[], None]
 ) -> Mapping[GroupResource, Callable[[], Awaitable[None]]]:
     """What to run after a write of a FlowSchema or of a priority level. `changed` is called after each such write."""
     schemas, levels = (_resource(registry, name) for name in ("flowschemas", "prioritylevelconfigurations"))
 
-    async def settle() -> None:
+    async def reconcile() -> None:
         assert schemas.collection is not None
         changed()
         for entry in list(schemas.collection.entries.values()):
             with suppress(Conflict):  # the concurrent write settles it
                 await _update_condition(schemas, levels, entry, index, world)
 
-    return dict.fromkeys((schemas.group_resource, levels.group_resource), settle)
+    return dict.fromkeys((schemas.group_resource, levels.group_resource), reconcile)
 
 
 async def _update_condition(schemas: Resource, levels: Resource, entry: Entry, index: Index, world: World) -> None:
@@ -45,10 +45,10 @@ async def _update_condition(schemas: Resource, levels: Resource, entry: Entry, i
     conditions = (schema.get("status") or {}).get("conditions") or ()
     before: Json = next((each for each in conditions if each.get("type") == condition["type"]), {})
     if any(before.get(field) != condition[field] for field in ("status", "reason", "message")):
-        await write.put_object(index, schemas, with_dangling(schemas, schema, condition, now), entry)
+        await write.put_object(index, schemas, with_condition(schemas, schema, condition, now), entry)
 
 
-def with_dangling(schemas: Resource, schema: Json, condition: Json, now: str) -> Json:
+def with_condition(schemas: Resource, schema: Json, condition: Json, now: str) -> Json:
     """Return the FlowSchema with a condition applied."""
     config = {"apiVersion": schema["apiVersion"], "kind": schema["kind"]}
     config |= {"metadata": {"name": schema["metadata"]["name"]}, "status": {"conditions": [condition]}}

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ostinato.server.access.attributes import Asked, asked_by
+from ostinato.server.access.attributes import RequestAttributes, attributes_of
 from ostinato.server.flow.estimate import ONE, estimate
 from ostinato.server.flow.flow import Flow
 from ostinato.server.flow.levels import PERIOD, Level, Levels
@@ -139,11 +139,11 @@ class FlowControl:
         if flow is None:
             if len(self._flows) >= _REMEMBERED:
                 self._flows.clear()
-            flow = self._flows[key] = self._find(user, asked_by(request, route))
+            flow = self._flows[key] = self._find(user, attributes_of(request, route))
         request.flow = flow
         request.line = flow.line
 
-    def _find(self, user: User, asked: Asked) -> Flow:
+    def _find(self, user: User, asked: RequestAttributes) -> Flow:
         schema = next((each for each in self._schemas if each.matches(user, asked)), None)
         if schema is None:
             schema = next(each for each in self._schemas if each.name == CATCH_ALL)

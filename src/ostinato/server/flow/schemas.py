@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ostinato.server.access.attributes import Asked
+from ostinato.server.access.attributes import RequestAttributes
 from ostinato.server.request import User
 
 Json = dict[str, Any]
@@ -34,10 +34,10 @@ class FlowSchema:
         self.distinguisher: str = (spec.get("distinguisherMethod") or {}).get("type", "")
         self._rules: Sequence[Json] = spec.get("rules") or ()
 
-    def matches(self, user: User, asked: Asked) -> bool:
+    def matches(self, user: User, asked: RequestAttributes) -> bool:
         return any(_matches_rule(rule, user, asked) for rule in self._rules)
 
-    def distinguish(self, user: User, asked: Asked) -> str:
+    def distinguish(self, user: User, asked: RequestAttributes) -> str:
         """What parts the requests that match into flows."""
         match self.distinguisher:
             case "ByUser":
@@ -52,7 +52,7 @@ def in_order(schemas: Iterable[FlowSchema]) -> list[FlowSchema]:
     return sorted(schemas, key=lambda schema: (schema.precedence, schema.name))
 
 
-def _matches_rule(rule: Json, user: User, asked: Asked) -> bool:
+def _matches_rule(rule: Json, user: User, asked: RequestAttributes) -> bool:
     if not any(_is_subject(subject, user) for subject in rule.get("subjects") or ()):
         return False
     if asked.path is None:
@@ -79,7 +79,7 @@ def _is_subject(subject: Json, user: User) -> bool:
     return False
 
 
-def _matches_resource(rule: Json, asked: Asked) -> bool:
+def _matches_resource(rule: Json, asked: RequestAttributes) -> bool:
     resource = f"{asked.resource}/{asked.subresource}" if asked.subresource else asked.resource
     if not (
         _among(asked.verb, rule.get("verbs"))
@@ -92,7 +92,7 @@ def _matches_resource(rule: Json, asked: Asked) -> bool:
     return _among(asked.namespace, rule.get("namespaces"))
 
 
-def _matches_path(rule: Json, asked: Asked) -> bool:
+def _matches_path(rule: Json, asked: RequestAttributes) -> bool:
     if not _among(asked.verb, rule.get("verbs")):
         return False
     assert asked.path is not None

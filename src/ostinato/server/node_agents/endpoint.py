@@ -30,7 +30,7 @@ class Remote(Protocol):
         """With what agents are shown that it is this server who asks."""
 
 
-class Nodes:
+class NodeAgents:
     def __init__(self) -> None:
         self._here: dict[str, Endpoint] = {}
         self.remote: Remote | None = None
@@ -39,7 +39,7 @@ class Nodes:
         """The agent of a node is in this process."""
         self._here[name] = endpoint
 
-    def is_here(self, name: str) -> bool:
+    def is_local(self, name: str) -> bool:
         """Whether the agent of a node is in this process."""
         return name in self._here
 
@@ -58,6 +58,6 @@ class Nodes:
     async def forward(self, name: str, request: Request, path: str) -> Answer:
         """The answer of an agent in this process to a client's request, the path of which ends with `path`."""
         headers = {each: request.headers[each] for each in _FOR_AGENTS if each in request.headers}
-        asked = Request(request.method, path, request.query_string, headers)
-        asked.repeated = {each: request.repeated[each] for each in _FOR_AGENTS if each in request.repeated}
-        return await self._here[name](asked)
+        forwarded = Request(request.method, path, request.query_string, headers)
+        forwarded.repeated = {each: request.repeated[each] for each in _FOR_AGENTS if each in request.repeated}
+        return await self._here[name](forwarded)

@@ -43,14 +43,14 @@ _PIECE: Final = 1 << 15
 _VERSIONS: Final = "x-stream-protocol-version"
 
 
-class Where(NamedTuple):
+class AgentAddresses(NamedTuple):
     """The agent of a node: hosts and ports, of which any may answer."""
 
     node: str
     hosts: Sequence[tuple[str, int]]
 
 
-class RemoteNodes:
+class RemoteNodeAgents:
     """See `ostinato.server.node_agents.endpoint.Remote`."""
 
     def __init__(self, clock: Clock, context: Callable[[], ssl.SSLContext], guard: AddressGuard) -> None:
@@ -66,7 +66,7 @@ class RemoteNodes:
         return self._context
 
     async def ask(self, node: Json, request: Request) -> Answer:
-        where = Where(node["metadata"]["name"], addresses_of(node))
+        where = AgentAddresses(node["metadata"]["name"], addresses_of(node))
         if request.headers.get("upgrade"):
             return await self._upgrade(where, request)
         connection = await self._connect(where)
@@ -87,7 +87,7 @@ class RemoteNodes:
 
     # Upgrades
 
-    async def _upgrade(self, where: Where, request: Request) -> Answer:
+    async def _upgrade(self, where: AgentAddresses, request: Request) -> Answer:
         is_websocket = request.headers["upgrade"].lower() == channels.WEBSOCKET
         forwards = request.path.startswith("/portForward/")
         if is_websocket:
@@ -127,7 +127,7 @@ class RemoteNodes:
 
     # Connections
 
-    async def _connect(self, where: Where) -> RemoteSocket:
+    async def _connect(self, where: AgentAddresses) -> RemoteSocket:
         """Connect to the first address that answers; raise OSError with the reason of each if none does."""
         failures: list[str] = []
         for host, port in where.hosts:

@@ -36,7 +36,7 @@ class Lister:
 
     @property
     def present(self) -> tuple[Sized, Sized]:
-        """Collections that are empty while no object of the kind exists, for `Plugin.goes_by`."""
+        """Collections that are empty while no object of the kind exists, for `Plugin.skip_while_empty`."""
         return self._collection.entries, self._collection.pending
 
     def entries(self, namespace: str = "") -> list[Entry]:

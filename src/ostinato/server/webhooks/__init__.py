@@ -9,7 +9,7 @@
 | `review` | the answer, read |
 """
 
-from ostinato.server.webhooks.target import Ask, CallError
+from ostinato.server.webhooks.target import CallError, PostReview
 from ostinato.server.webhooks.webhooks import Webhooks
 
-__all__ = ["Ask", "CallError", "Webhooks"]
+__all__ = ["CallError", "PostReview", "Webhooks"]

@@ -38,7 +38,7 @@ class _Answer(NamedTuple):
 
 
 class WebhookClient:
-    """See `target.Ask`."""
+    """See `target.PostReview`."""
 
     def __init__(self, clock: Clock, locate: Locate) -> None:
         self._clock = clock
@@ -46,14 +46,17 @@ class WebhookClient:
         self._contexts = Contexts()
         self._idle: dict[Target, list[_Connection]] = {}  # by whom they are to, the longest idle first
 
-    async def ask(self, client: Json, review: bytes, seconds: int, identify: Identify | None = None) -> bytes:
+    async def post_review(self, client: Json, review: bytes, seconds: int, identify: Identify | None = None) -> bytes:
         target = target_of(client)
         if identify is not None:
             target = target._replace(identity=identify(target.host, target.port))
         return await self.call(target, review, seconds)
 
     async def call(self, target: Target, review: bytes, seconds: int) -> bytes:
-        """Post a review to a target; the answer, CallError if there is none. `HttpRefusal` says with which status."""
+        """Post a review to a target and return the response body.
+
+        CallError if there is none; HttpStatusError if the status is not a success.
+        """
         context = self._contexts.of(target)
         url = target.url(seconds)
         try:
@@ -66,7 +69,7 @@ class WebhookClient:
         status, body = answer.head.status, answer.body
         content_type = answer.head.headers.get("content-type", "")
         if not 200 <= status <= 206:
-            raise HttpRefusal(str(from_response(status, body, verb="POST", content_type=content_type)), status)
+            raise HttpStatusError(str(from_response(status, body, verb="POST", content_type=content_type)), status)
         if not body:
             shown = content_type or "application/json"
             raise CallError(f"0-length response with status code: {status} and content type: {shown}")
@@ -80,13 +83,13 @@ class WebhookClient:
         url = f"https://{target.authority}{target.path}"
         try:
             async with self._clock.timeout(seconds):
-                answer = await self._asked(target, self._contexts.of(target), _get(target), most)
+                answer = await self._call(target, self._contexts.of(target), _get(target), most)
         except TimeoutError:
             raise CallError(f"Get {quote(url)}: context deadline exceeded") from None
         except CallError as error:
             raise CallError(f"Get {quote(url)}: {error}") from None
         if answer.head.status != 200:
-            raise HttpRefusal(f"Get {quote(url)}: status {answer.head.status}, want 200", answer.head.status)
+            raise HttpStatusError(f"Get {quote(url)}: status {answer.head.status}, want 200", answer.head.status)
         return answer.body
 
     def close(self) -> None:
@@ -97,15 +100,15 @@ class WebhookClient:
 
     async def _retried(self, target: Target, context: ssl.SSLContext, review: bytes, url: str) -> _Answer:
         for _ in range(_RETRIES):
-            answer = await self._asked(target, context, _request(target, review, url), _MOST_BODY)
+            answer = await self._call(target, context, _request(target, review, url), _MOST_BODY)
             later = answer.head.headers.get("retry-after", "")
             if not later.isdecimal() or (answer.head.status != 429 and answer.head.status < 500):
                 break
             await self._clock.sleep(int(later))
         return answer
 
-    async def _asked(self, target: Target, context: ssl.SSLContext, request: bytes, most: int) -> _Answer:
-        while (stream := self._taken(target)) is not None:
+    async def _call(self, target: Target, context: ssl.SSLContext, request: bytes, most: int) -> _Answer:
+        while (stream := self._take_idle(target)) is not None:
             try:
                 return await self._exchange(target, stream, request, most)
             except _GoneError:
@@ -141,15 +144,15 @@ class WebhookClient:
 
     # Connections
 
-    def _taken(self, target: Target) -> TlsStream | None:
+    def _take_idle(self, target: Target) -> TlsStream | None:
         """The connection that has waited for the shortest time, None if there is none."""
         connections = self._idle.get(target.peer)
         if connections and self._clock.monotonic() - connections[-1].since < _IDLE:
             return connections.pop().stream
-        self._end_old()
+        self._close_expired()
         return None
 
-    def _end_old(self) -> None:
+    def _close_expired(self) -> None:
         """Close the connections that have waited for too long, whosever they are."""
         begin = self._clock.monotonic() - _IDLE
         for peer, connections in list(self._idle.items()):
@@ -173,9 +176,7 @@ class WebhookClient:
                 stream = await TlsStream.to(address, port, context, target.server_name or target.host)
             except ssl.SSLError as error:
                 if has_expired(error):
-                    raise CallError(
-                        expired(await self._shown_certificate(target, address, port), self._clock)
-                    ) from None
+                    raise CallError(expired(await self._peer_certificate(target, address, port), self._clock)) from None
                 raise CallError(fault_of(error)) from None
             except ConnectionResetError:
                 failure = CallError("read: connection reset by peer")
@@ -196,17 +197,17 @@ class WebhookClient:
                 return stream
         raise failure
 
-    async def _shown_certificate(self, target: Target, address: str, port: int) -> bytes:
+    async def _peer_certificate(self, target: Target, address: str, port: int) -> bytes:
         """The certificate that a host shows, whether it is to be believed or not: to say what is wrong with it."""
         try:
-            stream = await TlsStream.to(address, port, self._contexts.believing(), target.host)
+            stream = await TlsStream.to(address, port, self._contexts.unverified(), target.host)
         except OSError:
             return b""
         stream.close()
         return stream.shown_certificate
 
 
-class HttpRefusal(CallError):  # noqa: N818
+class HttpStatusError(CallError):
     """The other side answered with a status that says it did not do it."""
 
     def __init__(self, why: str, status: int) -> None:

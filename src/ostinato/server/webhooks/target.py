@@ -75,7 +75,7 @@ class Target(NamedTuple):
         return f"https://{self.authority}{self.path}?timeout={seconds}s"
 
 
-Ask = Callable[[Json, bytes, int], Awaitable[bytes]]
+PostReview = Callable[[Json, bytes, int], Awaitable[bytes]]
 """Send a review to where a `clientConfig` says, and wait for the answer so many seconds; a CallError if none comes."""
 
 Locate = Callable[[Service], tuple[str, int]]

@@ -29,7 +29,7 @@ class Contexts:
         key = (target.bundle, target.insecure, target.identity)
         context = self._kept.get(key)
         if context is None:
-            context = self.believing() if target.insecure else _context(target.bundle)
+            context = self.unverified() if target.insecure else _context(target.bundle)
             if target.identity is not None:
                 _show(context, target.identity)
             self._kept[key] = context
@@ -38,7 +38,7 @@ class Contexts:
         self._kept.move_to_end(key)
         return context
 
-    def believing(self) -> ssl.SSLContext:
+    def unverified(self) -> ssl.SSLContext:
         """One that believes whatever it is shown: only to look at it."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
@@ -81,15 +81,15 @@ def expired(certificate: bytes, clock: Clock) -> str:
     """What is told of a certificate, in DER, whose time is over or yet to come."""
     from cryptography.x509 import load_der_x509_certificate  # noqa: PLC0415 - seldom needed, and slow to load
 
-    told = "tls: failed to verify certificate: x509: certificate has expired or is not yet valid"
+    message = "tls: failed to verify certificate: x509: certificate has expired or is not yet valid"
     try:
         found = load_der_x509_certificate(certificate)
     except ValueError:
-        return told
+        return message
     now = clock.now()
     if now < found.not_valid_before_utc:
-        return f"{told}: current time {_time(now)} is before {_time(found.not_valid_before_utc)}"
-    return f"{told}: current time {_time(now)} is after {_time(found.not_valid_after_utc)}"
+        return f"{message}: current time {_time(now)} is before {_time(found.not_valid_before_utc)}"
+    return f"{message}: current time {_time(now)} is after {_time(found.not_valid_after_utc)}"
 
 
 def _time(moment: datetime) -> str:

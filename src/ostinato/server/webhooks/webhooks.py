@@ -8,7 +8,7 @@ from ostinato.server.webhooks.target import Json
 
 if TYPE_CHECKING:
     from ostinato.server.webhooks.client import WebhookClient
-    from ostinato.server.webhooks.target import Ask, Identify, Locate, Target
+    from ostinato.server.webhooks.target import Identify, Locate, PostReview, Target
     from ostinato.world import Clock
 
 
@@ -18,13 +18,13 @@ class Webhooks:
         self._clock = clock
         self._locate = locate
         self._client: WebhookClient | None = None
-        self.instead: Ask | None = None  # replaces all webhooks in tests: virtual time has no network
+        self.override: PostReview | None = None  # replaces all webhooks in tests: virtual time has no network
 
-    async def ask(self, client: Json, review: bytes, seconds: int, identify: Identify | None = None) -> bytes:
-        """See `Ask`. `identify`: returns the client identity for a host; anonymous if None."""
-        if self.instead is not None:
-            return await self.instead(client, review, seconds)
-        return await self._loaded().ask(client, review, seconds, identify)
+    async def post_review(self, client: Json, review: bytes, seconds: int, identify: Identify | None = None) -> bytes:
+        """See `PostReview`. `identify`: returns the client identity for a host; anonymous if None."""
+        if self.override is not None:
+            return await self.override(client, review, seconds)
+        return await self._loaded().post_review(client, review, seconds, identify)
 
     async def call(self, target: Target, body: bytes, seconds: int) -> bytes:
         """Post to a backend of the server's own configuration; CallError if it does not answer."""

@@ -137,9 +137,9 @@ def test_an_authority_that_is_made_again_keeps_its_key_and_what_it_signed(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     old, leaves = start(tmp_path, 400)
-    assert "made again" not in caplog.text
+    assert "renewing with the same key" not in caplog.text
     new, _ = start(tmp_path, 0)
-    assert "made again for the same key" in caplog.text
+    assert "renewing with the same key" in caplog.text
     assert "was_valid_from=2027-02-04" in caplog.text
     assert new.public_key() == old.public_key()
     for leaf in leaves:
@@ -154,7 +154,7 @@ def test_an_authority_that_another_has_signed_is_not_made_again(tmp_path: Path) 
     for source, target in zip(pair, Authority(world(days(400)), tmp_path).files, strict=True):
         write_private(target, source.read_bytes())
     with pytest.raises(
-        StateError, match=r"ca.crt is valid from 2027-02-04 to .*, and the clock says 2026-01-01: set the"
+        StateError, match=r"ca.crt: not valid at 2026-01-01, only from 2027-02-04 to .*; correct the clock"
     ):
         Authority(world(days(0)), tmp_path)
     Authority(world(days(400)), tmp_path)

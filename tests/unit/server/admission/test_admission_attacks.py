@@ -170,7 +170,7 @@ def test_cve_2021_25735_a_validating_webhook_sees_the_stored_node() -> None:
         ).encode()
 
     async def attack(api: Api) -> None:
-        api.server.webhooks.instead = webhook
+        api.server.webhooks.override = webhook
         assert (await api.post("/api/v1/nodes", {"metadata": {"name": "n", "labels": {"locked": "true"}}})).code == 201
         rule = {
             "apiGroups": [""],

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.unit.server.asking import Api, Json
 
-from ostinato.server.audit.settings import AuditSettings, LogSettings
+from ostinato.server.audit.settings import AuditLogSettings, AuditSettings
 from ostinato.server.core import Server
 from ostinato.server.request import User
 from ostinato.server.store.log_memory import MemoryLog
@@ -37,7 +37,7 @@ def audited(
     simulation = Simulation(seed=1)
     policy_file, path = place / "policy.yaml", place / "audit.log"
     policy_file.write_text(policy)
-    settings = AuditSettings(policy_file=policy_file, log=LogSettings(**{"path": str(path), **log}))
+    settings = AuditSettings(policy_file=policy_file, log=AuditLogSettings(**{"path": str(path), **log}))
     scenes = []
 
     async def main() -> None:

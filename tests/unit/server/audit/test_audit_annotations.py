@@ -38,7 +38,7 @@ async def _answer(client: Any, review: bytes, seconds: int) -> bytes:
 
 
 async def _install(scene: Scene, resource: str) -> None:
-    scene.server.webhooks.instead = _answer
+    scene.server.webhooks.override = _answer
     mutating = _configuration(resource, "mutating.example.com", "other.example.com")
     assert (await scene.post(f"{REGISTRATION}/mutatingwebhookconfigurations", mutating)).code == 201
     validating = _configuration(resource, "validating.example.com")
@@ -88,7 +88,7 @@ def test_webhooks_that_failed_and_were_ignored_are_named(tmp_path: Path) -> None
         async def fails(client: Any, review: bytes, seconds: int) -> bytes:
             return b"nonsense"
 
-        scene.server.webhooks.instead = fails
+        scene.server.webhooks.override = fails
         for sort in ("mutating", "validating"):
             configuration = _configuration("configmaps", f"{sort}.example.com", failurePolicy="Ignore")
             assert (await scene.post(f"{REGISTRATION}/{sort}webhookconfigurations", configuration)).code == 201

@@ -13,8 +13,8 @@ import pytest
 from ostinato.server.audit.backends import Delivery, WebhookBackend
 from ostinato.server.audit.counters import AuditCounters
 from ostinato.server.audit.event import Event
-from ostinato.server.audit.settings import Batching, Truncation, WebhookSettings
-from ostinato.server.webhooks.client import HttpRefusal
+from ostinato.server.audit.settings import AuditWebhookSettings, Batching, Truncation
+from ostinato.server.webhooks.client import HttpStatusError
 from ostinato.server.webhooks.target import CallError, Target
 from ostinato.world import Simulation
 
@@ -152,10 +152,10 @@ def test_the_webhook_gets_a_list_of_events_and_is_tried_again() -> None:
             if len(asked) == 1:
                 raise CallError("connection refused")
             if len(asked) == 2:
-                raise HttpRefusal("overloaded", 429)
+                raise HttpStatusError("overloaded", 429)
             return b"{}"
 
-        backend = WebhookBackend(WebhookSettings(backend=TARGET), world, call)
+        backend = WebhookBackend(AuditWebhookSettings(backend=TARGET), world, call)
         before = world.clock.monotonic()
         await backend.send([_event(1), _event(2)])
         assert len(asked) == 3
@@ -170,10 +170,10 @@ def test_the_webhook_gets_a_list_of_events_and_is_tried_again() -> None:
 def test_the_webhook_is_not_tried_again_when_it_refuses() -> None:
     async def test(world: Simulation) -> None:
         async def call(target: Target, body: bytes, seconds: int) -> bytes:
-            raise HttpRefusal("no", 403)
+            raise HttpStatusError("no", 403)
 
-        backend = WebhookBackend(WebhookSettings(backend=TARGET), world, call)
-        with pytest.raises(HttpRefusal):
+        backend = WebhookBackend(AuditWebhookSettings(backend=TARGET), world, call)
+        with pytest.raises(HttpStatusError):
             await backend.send([_event(1)])
         assert world.clock.monotonic() == 0
 
@@ -189,7 +189,7 @@ def test_events_that_are_too_large_lose_their_objects_or_are_dropped(caplog: pyt
             return b"{}"
 
         truncation = Truncation(max_event_size=500, max_batch_size=600)
-        backend = WebhookBackend(WebhookSettings(backend=TARGET, truncation=truncation), world, call)
+        backend = WebhookBackend(AuditWebhookSettings(backend=TARGET, truncation=truncation), world, call)
         large = _event(2, 1000)
         huge = Event(**{f: getattr(large, f) for f in large.__struct_fields__} | {"annotations": {"a": "b" * 600}})
         await backend.send([_event(1, 10), large, huge, _event(4, 100)])

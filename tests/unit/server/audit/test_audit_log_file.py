@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ostinato.server.audit.log_file import LogFile
-from ostinato.server.audit.settings import LogSettings
+from ostinato.server.audit.settings import AuditLogSettings
 from ostinato.world import Clock
 
 LINE = b"x" * (600 * 1024) + b"\n"  # two do not fit into a megabyte
@@ -30,7 +30,7 @@ class Calendar:
 
 def _write(place: Path, days: float = 0, times: int = 3, **settings: Any) -> None:
     calendar = Calendar()
-    log = LogFile(LogSettings(path=str(place / "audit.log"), max_size=1, **settings), cast("Clock", calendar))
+    log = LogFile(AuditLogSettings(path=str(place / "audit.log"), max_size=1, **settings), cast("Clock", calendar))
     for _ in range(times):
         log.write(LINE)
         calendar.today += timedelta(days=days, seconds=1)
@@ -74,7 +74,7 @@ def test_backups_are_compressed(tmp_path: Path) -> None:
 
 def test_what_is_there_is_appended_to(tmp_path: Path) -> None:
     (tmp_path / "audit.log").write_bytes(b"before\n")
-    log = LogFile(LogSettings(path=str(tmp_path / "audit.log")), cast("Clock", Calendar()))
+    log = LogFile(AuditLogSettings(path=str(tmp_path / "audit.log")), cast("Clock", Calendar()))
     log.write(b"after\n")
     log.close()
     assert (tmp_path / "audit.log").read_bytes() == b"before\nafter\n"
@@ -82,7 +82,7 @@ def test_what_is_there_is_appended_to(tmp_path: Path) -> None:
 
 def test_half_a_line_of_a_killed_server_does_not_spoil_the_next(tmp_path: Path) -> None:
     (tmp_path / "audit.log").write_bytes(b'{"whole":1}\n{"half')
-    log = LogFile(LogSettings(path=str(tmp_path / "audit.log")), cast("Clock", Calendar()))
+    log = LogFile(AuditLogSettings(path=str(tmp_path / "audit.log")), cast("Clock", Calendar()))
     log.write(b'{"next":1}\n')
     log.close()
     assert (tmp_path / "audit.log").read_bytes().splitlines() == [b'{"whole":1}', b'{"half', b'{"next":1}']

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ostinato.server.access.attributes import Asked
+from ostinato.server.access.attributes import RequestAttributes
 from ostinato.server.audit.policy import LEVELS, PolicyError, load, parse
 from ostinato.server.request import User
 
@@ -18,13 +18,13 @@ def _policy(*rules: Any, **more: Any) -> Any:
     return parse({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": list(rules), **more})
 
 
-def _level(rule: Any, asked: Asked, user: User | None = JANE) -> str:
-    return LEVELS[_policy({"level": "Metadata", **rule}).verdict(user, asked).level]
+def _level(rule: Any, asked: RequestAttributes, user: User | None = JANE) -> str:
+    return LEVELS[_policy({"level": "Metadata", **rule}).evaluate(user, asked).level]
 
 
-PODS = Asked("get", "", "pods", "", "default", "a")
+PODS = RequestAttributes("get", "", "pods", "", "default", "a")
 LOGS = PODS._replace(subresource="log")
-DEPLOYMENTS = Asked("list", "apps", "deployments", "", "default")
+DEPLOYMENTS = RequestAttributes("list", "apps", "deployments", "", "default")
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ DEPLOYMENTS = Asked("list", "apps", "deployments", "", "default")
         ({"verbs": ["list"]}, PODS, False),
         ({"namespaces": ["default"]}, PODS, True),
         ({"namespaces": [""]}, PODS, False),
-        ({"namespaces": [""]}, Asked("get", "", "nodes", name="n"), True),
+        ({"namespaces": [""]}, RequestAttributes("get", "", "nodes", name="n"), True),
         ({"resources": [{"group": ""}]}, PODS, True),
         ({"resources": [{"group": "apps"}]}, PODS, False),
         ({"resources": [{"group": "*"}]}, DEPLOYMENTS, True),
@@ -53,14 +53,14 @@ DEPLOYMENTS = Asked("list", "apps", "deployments", "", "default")
         ({"resources": [{"group": "", "resources": ["*"]}]}, LOGS, True),
         ({"resources": [{"group": "", "resources": ["pods"], "resourceNames": ["a"]}]}, PODS, True),
         ({"resources": [{"group": "", "resources": ["pods"], "resourceNames": ["b"]}]}, PODS, False),
-        ({"resources": [{"group": ""}]}, Asked("get", path="/version"), False),
-        ({"nonResourceURLs": ["/version"]}, Asked("get", path="/version"), True),
-        ({"nonResourceURLs": ["/healthz*"]}, Asked("get", path="/healthz/etcd"), True),
-        ({"nonResourceURLs": ["*"]}, Asked("get", path="/anything"), True),
+        ({"resources": [{"group": ""}]}, RequestAttributes("get", path="/version"), False),
+        ({"nonResourceURLs": ["/version"]}, RequestAttributes("get", path="/version"), True),
+        ({"nonResourceURLs": ["/healthz*"]}, RequestAttributes("get", path="/healthz/etcd"), True),
+        ({"nonResourceURLs": ["*"]}, RequestAttributes("get", path="/anything"), True),
         ({"nonResourceURLs": ["*"]}, PODS, False),
     ],
 )
-def test_a_rule_matches_what_it_names(rule: Any, asked: Asked, matches: bool) -> None:
+def test_a_rule_matches_what_it_names(rule: Any, asked: RequestAttributes, matches: bool) -> None:
     assert _level(rule, asked) == ("Metadata" if matches else "None")
 
 
@@ -72,15 +72,15 @@ def test_a_rule_for_users_does_not_match_strangers() -> None:
 
 def test_the_first_rule_that_matches_counts() -> None:
     policy = _policy({"level": "None", "verbs": ["get"]}, {"level": "Request"})
-    assert LEVELS[policy.verdict(JANE, PODS).level] == "None"
-    assert LEVELS[policy.verdict(JANE, DEPLOYMENTS).level] == "Request"
+    assert LEVELS[policy.evaluate(JANE, PODS).level] == "None"
+    assert LEVELS[policy.evaluate(JANE, DEPLOYMENTS).level] == "Request"
 
 
 def test_a_rule_adds_to_the_stages_that_all_omit_and_overrides_managed_fields() -> None:
     rule = {"level": "Request", "omitStages": ["Panic"], "omitManagedFields": False}
-    verdict = _policy(rule, omitStages=["RequestReceived"], omitManagedFields=True).verdict(JANE, PODS)
-    assert verdict.omitted_stages == {"Panic", "RequestReceived"}
-    assert not verdict.omit_managed_fields
+    config = _policy(rule, omitStages=["RequestReceived"], omitManagedFields=True).evaluate(JANE, PODS)
+    assert config.omitted_stages == {"Panic", "RequestReceived"}
+    assert not config.omit_managed_fields
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ostinato.http.exchange import Head
-from ostinato.server.access.authentication.settings import FrontProxySettings
-from ostinato.server.backends.headers import IdentityHeaders, back, is_upgrade, onward
+from ostinato.server.access.authentication.settings import RequestHeaderSettings
+from ostinato.server.backends.headers import IdentityHeaders, is_upgrade, request_headers, response_headers
 from ostinato.server.request import Request
 
 
@@ -15,7 +15,7 @@ def request(**headers: str) -> Request:
 
 
 def test_what_a_front_proxy_says_of_its_users_does_not_go_on() -> None:
-    proxy = FrontProxySettings(
+    proxy = RequestHeaderSettings(
         authority=Path("ca.pem"),
         username_headers=("X-Auth-User",),
         uid_headers=("X-Auth-Uid",),
@@ -30,16 +30,16 @@ def test_what_a_front_proxy_says_of_its_users_does_not_go_on() -> None:
         x_auth_user_agent="e",
         x_remote_user="f",
     )
-    assert dict(onward(sent, IdentityHeaders.of(proxy))) == {"x-auth-user-agent": "e"}
-    assert set(dict(onward(sent, IdentityHeaders.of(None)))) > {"x-auth-user", "x-auth-groups"}
+    assert dict(request_headers(sent, IdentityHeaders.of(proxy))) == {"x-auth-user-agent": "e"}
+    assert set(dict(request_headers(sent, IdentityHeaders.of(None)))) > {"x-auth-user", "x-auth-groups"}
 
 
 def test_what_a_connection_names_as_its_own_does_not_go_on_in_either_direction() -> None:
     sent = request(connection="close, X-Hop", x_hop="1", keep_alive="2", te="trailers", x_end="3", cookie="4")
-    assert dict(onward(sent, IdentityHeaders())) == {"x-end": "3", "cookie": "4"}
+    assert dict(request_headers(sent, IdentityHeaders())) == {"x-end": "3", "cookie": "4"}
     fields = [("Connection", "x-hop"), ("X-Hop", "1"), ("Set-Cookie", "a"), ("Set-Cookie", "b"), ("Trailer", "T")]
     fields += [("Access-Control-Allow-Origin", "*"), ("Content-Type", "a/b"), ("Transfer-Encoding", "chunked")]
-    assert back(Head(200, fields, {})) == [("Set-Cookie", "a"), ("Set-Cookie", "b")]
+    assert response_headers(Head(200, fields, {})) == [("Set-Cookie", "a"), ("Set-Cookie", "b")]
 
 
 def test_headers_that_come_more_than_once_go_on_as_often() -> None:
@@ -52,7 +52,7 @@ def test_headers_that_come_more_than_once_go_on_as_often() -> None:
             "b",
         ],
     }
-    told = list(onward(sent, IdentityHeaders()))
+    told = list(request_headers(sent, IdentityHeaders()))
     assert told == [("x", "1"), ("x", "2"), ("sec-websocket-protocol", "a"), ("sec-websocket-protocol", "b")]
 
 

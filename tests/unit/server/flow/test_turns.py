@@ -19,7 +19,7 @@ class Clock:
         return self.now
 
 
-class Asked:
+class RequestAttributes:
     def __init__(self, line: Turn | None) -> None:
         self.line = line
 
@@ -108,7 +108,7 @@ def test_the_steps_of_a_long_coroutine_let_another_flow_pass() -> None:
 
 
 async def _run(turns: Turns, coroutine: object, line: Turn) -> None:
-    await turns.steps(coroutine, Asked(line))  # type: ignore[arg-type]
+    await turns.steps(coroutine, RequestAttributes(line))  # type: ignore[arg-type]
 
 
 def test_one_who_is_cancelled_while_waiting_takes_no_turn() -> None:
@@ -148,9 +148,9 @@ def test_errors_and_results_pass_through_steps() -> None:
             await asyncio.sleep(0)
             raise ValueError("no")
 
-        assert await turns.steps(answer(), Asked(flood)) == 7
+        assert await turns.steps(answer(), RequestAttributes(flood)) == 7
         with pytest.raises(ValueError, match="no"):
-            await turns.steps(fails(), Asked(None))
+            await turns.steps(fails(), RequestAttributes(None))
 
     asyncio.run(main())
 

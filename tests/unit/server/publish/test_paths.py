@@ -131,7 +131,7 @@ def test_a_media_type_that_there_is_not_is_refused(server: Server, path: str, me
 # Who may ask.
 
 
-def asked_by(server: Server, user: User | None, path: str, method: str = "GET") -> Response:
+def attributes_of(server: Server, user: User | None, path: str, method: str = "GET") -> Response:
     headers = {}
     if user is not None:
         server.authenticator.add("u", user)
@@ -148,28 +148,28 @@ def asked_by(server: Server, user: User | None, path: str, method: str = "GET") 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/version", "/version/"])
 def test_anybody_may_ask_for_health_and_version(server: Server, path: str) -> None:
-    assert asked_by(server, None, path).status == 200
+    assert attributes_of(server, None, path).status == 200
 
 
 @pytest.mark.parametrize("path", ["/", "/api", "/apis", "/metrics", "/openapi/v2", "/healthz/ping", "/nonsense"])
 def test_who_is_not_known_may_ask_for_nothing_else(server: Server, path: str) -> None:
-    answer = asked_by(server, None, path)
+    answer = attributes_of(server, None, path)
     assert status_of(answer) == (403, f'forbidden: User "system:anonymous" cannot get path "{path}"')
     assert json.loads(answer.body)["details"] == {}
 
 
 def test_who_is_not_known_may_only_read(server: Server) -> None:
-    answer = asked_by(server, None, "/healthz", "POST")
+    answer = attributes_of(server, None, "/healthz", "POST")
     assert status_of(answer) == (403, 'forbidden: User "system:anonymous" cannot post path "/healthz"')
 
 
 @pytest.mark.parametrize(("path", "code"), [("/api", 200), ("/apis/apps/v1", 200), ("/openapi/v3", 200)])
 def test_who_is_known_may_discover(server: Server, path: str, code: int) -> None:
-    assert asked_by(server, User("alice"), path).status == code
+    assert attributes_of(server, User("alice"), path).status == code
 
 
 def test_who_is_known_but_no_administrator_may_not_see_metrics(server: Server) -> None:
-    answer = asked_by(server, User("alice"), "/metrics")
+    answer = attributes_of(server, User("alice"), "/metrics")
     assert status_of(answer) == (403, 'forbidden: User "alice" cannot get path "/metrics"')
 
 

@@ -63,7 +63,7 @@ def test_of_admission(response: Any) -> None:
         async def ask(client: Json, review: bytes, seconds: int) -> bytes:
             return answered(review, response)
 
-        api.server.webhooks.instead = ask
+        api.server.webhooks.override = ask
         await configure(api, "mutating", hook("m"))
         await configure(api, "validating", hook("v"))
         answer = await api.post(MAPS, config_map())
@@ -82,7 +82,7 @@ def test_of_conversion(response: Any) -> None:
         async def ask(client: Json, review: bytes, seconds: int) -> bytes:
             return answered(review, response)
 
-        api.server.webhooks.instead = ask
+        api.server.webhooks.override = ask
         for path in (f"{SECOND.replace('/v2/', '/v1/')}/w", SECOND.replace("/v2/", "/v1/")):
             answer = await api("GET", path)
             assert MADE_AN_ERROR not in answer.text

@@ -82,7 +82,7 @@ def play(directory: Path, peer: Serve, test: Callable[[Scene], Awaitable[None]],
         client = WebhookClient(world.clock, lambda service: ("127.0.0.1", port))
         bundle = base64.b64encode(authority.files.certificate.read_bytes()).decode()
         async with asyncio.timeout(30), server:
-            await test(Scene(port, bundle, client.ask))
+            await test(Scene(port, bundle, client.post_review))
             client.close()
         world.executor.close()
 

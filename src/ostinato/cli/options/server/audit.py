@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 from ostinato.cli.error import Failure
 
 if TYPE_CHECKING:
-    from ostinato.server.audit.settings import AuditSettings, Batching, LogSettings, Truncation, WebhookSettings
+    from ostinato.server.audit.settings import (
+        AuditLogSettings,
+        AuditSettings,
+        AuditWebhookSettings,
+        Batching,
+        Truncation,
+    )
 
 _MODES = ("batch", "blocking", "blocking-strict")
 
@@ -129,14 +135,14 @@ def _check_policy(path: Path) -> None:
         raise Failure(f"--audit-policy-file {error}") from None
 
 
-def _log(options: argparse.Namespace) -> LogSettings:
-    from ostinato.server.audit.settings import LogSettings  # noqa: PLC0415
+def _log(options: argparse.Namespace) -> AuditLogSettings:
+    from ostinato.server.audit.settings import AuditLogSettings  # noqa: PLC0415
 
     for name in ("maxage", "maxbackup", "maxsize"):
         value = getattr(options, f"audit_log_{name}")
         if value < 0:
             raise Failure(f"--audit-log-{name} {value}: must not be negative; 0 is no limit")
-    return LogSettings(
+    return AuditLogSettings(
         path=options.audit_log_path,
         format=options.audit_log_format,
         mode=options.audit_log_mode,
@@ -149,16 +155,16 @@ def _log(options: argparse.Namespace) -> LogSettings:
     )
 
 
-def _webhook(options: argparse.Namespace) -> WebhookSettings:
+def _webhook(options: argparse.Namespace) -> AuditWebhookSettings:
     from ostinato.client.config.error import ConfigError  # noqa: PLC0415
-    from ostinato.server.audit.settings import WebhookSettings  # noqa: PLC0415
+    from ostinato.server.audit.settings import AuditWebhookSettings  # noqa: PLC0415
     from ostinato.server.webhooks.identity import backend_of  # noqa: PLC0415
 
     try:
         backend = backend_of(Path(options.audit_webhook_config_file))
     except ConfigError as error:
         raise Failure(f"--audit-webhook-config-file {error}") from None
-    return WebhookSettings(
+    return AuditWebhookSettings(
         backend=backend,
         mode=options.audit_webhook_mode,
         initial_backoff=_seconds(options, "audit_webhook_initial_backoff"),

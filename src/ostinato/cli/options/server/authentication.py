@@ -10,11 +10,11 @@ from ostinato.cli.error import Failure
 
 if TYPE_CHECKING:
     from ostinato.server.access.authentication.settings import (
-        AccountSettings,
         AuthenticationSettings,
-        FrontProxySettings,
         OidcSettings,
-        WebhookSettings,
+        RequestHeaderSettings,
+        ServiceAccountSettings,
+        TokenWebhookSettings,
     )
 
 
@@ -216,27 +216,27 @@ def _oidc(options: argparse.Namespace) -> OidcSettings | None:
     )
 
 
-def _webhook(options: argparse.Namespace) -> WebhookSettings | None:
-    from ostinato.server.access.authentication.settings import WebhookSettings  # noqa: PLC0415
+def _webhook(options: argparse.Namespace) -> TokenWebhookSettings | None:
+    from ostinato.server.access.authentication.settings import TokenWebhookSettings  # noqa: PLC0415
 
     config = _path(options.authentication_token_webhook_config_file)
     if config is None:
         return None
     name = "--authentication-token-webhook-cache-ttl"
-    return WebhookSettings(
+    return TokenWebhookSettings(
         config=config,
         version=options.authentication_token_webhook_version,
         cache_seconds=_duration(name, options.authentication_token_webhook_cache_ttl),
     )
 
 
-def _front_proxy(options: argparse.Namespace) -> FrontProxySettings | None:
-    from ostinato.server.access.authentication.settings import FrontProxySettings  # noqa: PLC0415
+def _front_proxy(options: argparse.Namespace) -> RequestHeaderSettings | None:
+    from ostinato.server.access.authentication.settings import RequestHeaderSettings  # noqa: PLC0415
 
     authority = _path(options.requestheader_client_ca_file)
     if authority is None:
         return None
-    return FrontProxySettings(
+    return RequestHeaderSettings(
         authority=authority,
         allowed_names=_values(options.requestheader_allowed_names),
         username_headers=_values(options.requestheader_username_headers) or ("X-Remote-User",),
@@ -246,8 +246,8 @@ def _front_proxy(options: argparse.Namespace) -> FrontProxySettings | None:
     )
 
 
-def _accounts(options: argparse.Namespace) -> AccountSettings:
-    from ostinato.server.access.authentication.settings import AccountSettings  # noqa: PLC0415
+def _accounts(options: argparse.Namespace) -> ServiceAccountSettings:
+    from ostinato.server.access.authentication.settings import ServiceAccountSettings  # noqa: PLC0415
 
     issuers = options.service_account_issuer
     for place, issuer in enumerate(issuers):
@@ -261,8 +261,8 @@ def _accounts(options: argparse.Namespace) -> AccountSettings:
     longest = _duration("--service-account-max-token-expiration", options.service_account_max_token_expiration)
     if longest and not 3600 <= longest <= 1 << 32:
         raise Failure("--service-account-max-token-expiration must be between 1 hour and 2^32 seconds")
-    return AccountSettings(
-        issuers=tuple(issuers) or AccountSettings().issuers,
+    return ServiceAccountSettings(
+        issuers=tuple(issuers) or ServiceAccountSettings().issuers,
         signing_key=_path(options.service_account_signing_key_file),
         key_files=tuple(Path(file) for file in options.service_account_key_file),
         jwks_uri=jwks_uri,

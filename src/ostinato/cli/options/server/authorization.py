@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ostinato.cli.error import Failure
 
 if TYPE_CHECKING:
-    from ostinato.server.access.authorization.configuration import Configured, WebhookSettings
+    from ostinato.server.access.authorization.configuration import AuthorizationWebhookSettings, Configured
     from ostinato.server.access.authorization.modes import AuthorizationSettings
 
 _MODES = ("AlwaysAllow", "AlwaysDeny", "Webhook", "RBAC", "Node")
@@ -81,15 +81,15 @@ def _chain(options: argparse.Namespace) -> tuple[Configured, ...]:
     )
 
 
-def _webhook(options: argparse.Namespace) -> WebhookSettings:
-    from ostinato.server.access.authorization.configuration import WebhookSettings  # noqa: PLC0415
+def _webhook(options: argparse.Namespace) -> AuthorizationWebhookSettings:
+    from ostinato.server.access.authorization.configuration import AuthorizationWebhookSettings  # noqa: PLC0415
 
     if not options.authorization_webhook_config_file:
         raise Failure("authorization-mode Webhook's authorization config file not passed")
     version = options.authorization_webhook_version or "v1beta1"
     if version not in ("v1", "v1beta1"):
         raise Failure(f'unsupported webhook authorizer version "{version}", supported versions are "v1", "v1beta1"')
-    return WebhookSettings(
+    return AuthorizationWebhookSettings(
         kubeconfig=Path(options.authorization_webhook_config_file),
         authorized_ttl=_seconds(options, "authorized", 300.0),
         unauthorized_ttl=_seconds(options, "unauthorized", 30.0),

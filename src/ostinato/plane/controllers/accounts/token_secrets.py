@@ -23,7 +23,7 @@ from ostinato.kinds.core_v1 import Secret, ServiceAccount
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
 from ostinato.server.access.authentication.service_accounts.legacy_tokens import LEGACY_ISSUER
-from ostinato.server.access.authentication.tokens.keys import AccountKeys
+from ostinato.server.access.authentication.tokens.keys import ServiceAccountKeys
 from ostinato.world import World
 
 NAME: Final = "serviceaccount-token-controller"
@@ -67,7 +67,7 @@ class AccountSecrets:
     def __init__(self, key: Path, authority: Path | None) -> None:
         self._key = key
         self._authority = authority
-        self._keys: AccountKeys | None = None
+        self._keys: ServiceAccountKeys | None = None
 
     async def reconcile(self, request: Request, ctx: Context) -> None:
         secret = await ctx.client.live.get(Secret, request, missing=None)
@@ -103,7 +103,7 @@ class AccountSecrets:
 
     def _token(self, secret: Secret, account: ServiceAccount, world: World) -> bytes:
         if self._keys is None:
-            self._keys = AccountKeys(world, signing=None, kept=self._key, verifying=())
+            self._keys = ServiceAccountKeys(world, signing=None, kept=self._key, verifying=())
         namespace, name = secret.metadata.namespace, account.metadata.name
         claims = {
             "iss": LEGACY_ISSUER,

@@ -6,18 +6,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ostinato.server.access.authentication.anonymous import Anonymous
-from ostinato.server.access.authentication.authenticator import Authenticator, Remote
-from ostinato.server.access.authentication.identity import LocalTokens, RemoteTokens
-from ostinato.server.access.authentication.service_accounts.legacy_tokens import LegacyTokens
-from ostinato.server.access.authentication.service_accounts.tokens import AccountTokens
+from ostinato.server.access.authentication.authenticator import Authenticator, CachedTokenAuthenticator
+from ostinato.server.access.authentication.identity import RemoteTokenAuthenticator, TokenAuthenticator
+from ostinato.server.access.authentication.service_accounts.legacy_tokens import LegacyTokenValidator
+from ostinato.server.access.authentication.service_accounts.tokens import ServiceAccountTokens
 from ostinato.server.access.authentication.settings import (
     AuthenticationSettings,
     AuthenticationSettingsError,
     OidcSettings,
-    WebhookSettings,
+    TokenWebhookSettings,
 )
-from ostinato.server.access.authentication.tokens.bootstrap import BootstrapTokens
-from ostinato.server.access.authentication.tokens.keys import ALGORITHMS, AccountKeys
+from ostinato.server.access.authentication.tokens.bootstrap import BootstrapTokenAuthenticator
+from ostinato.server.access.authentication.tokens.keys import ALGORITHMS, ServiceAccountKeys
 from ostinato.server.request import Answer, Request
 from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.registry import Registry
@@ -25,7 +25,7 @@ from ostinato.server.webhooks import Webhooks
 from ostinato.world import World
 
 if TYPE_CHECKING:
-    from ostinato.server.access.authentication.oidc.issuers import Issuers
+    from ostinato.server.access.authentication.oidc.issuers import OidcAuthenticators
     from ostinato.server.access.authentication.oidc.reload import ConfigurationFile
 
 _BOUND = {"ServiceAccount": "serviceaccounts", "Pod": "pods", "Secret": "secrets", "Node": "nodes"}
@@ -54,8 +54,8 @@ class Authentication:
         self._world = world
         self._webhooks = webhooks
         self.kinds: Mapping[str, Lister] = {kind: Lister(registry, "", "v1", name) for kind, name in _BOUND.items()}
-        self._legacy = LegacyTokens(self.kinds, ask)
-        self._issuers: Issuers | None = None
+        self._legacy = LegacyTokenValidator(self.kinds, ask)
+        self._issuers: OidcAuthenticators | None = None
         self._file: ConfigurationFile | None = None
         self._start_issuers: Callable[[], None] | None = None
         self.account_tokens = self._account_tokens()
@@ -74,21 +74,21 @@ class Authentication:
         if self._issuers is not None:
             self._issuers.close()
 
-    def _account_tokens(self) -> AccountTokens:
+    def _account_tokens(self) -> ServiceAccountTokens:
         accounts = self.settings.accounts
-        keys = AccountKeys(
-            self._world, signing=accounts.signing_key, kept=accounts.kept_key, verifying=accounts.key_files
+        keys = ServiceAccountKeys(
+            self._world, signing=accounts.signing_key, kept=accounts.generated_key, verifying=accounts.key_files
         )
         keys.check()
         audiences = self.settings.own_audiences
-        return AccountTokens(self._world.clock, keys, accounts.issuers, audiences, self.kinds, self._legacy)
+        return ServiceAccountTokens(self._world.clock, keys, accounts.issuers, audiences, self.kinds, self._legacy)
 
     def _authenticator(self) -> Authenticator:
         settings, audiences = self.settings, self.settings.own_audiences
-        local: list[LocalTokens] = [self.account_tokens]
+        local: list[TokenAuthenticator] = [self.account_tokens]
         if settings.bootstrap_tokens:
-            local.append(BootstrapTokens(self.kinds["Secret"], self._world.clock, audiences))
-        remote: list[RemoteTokens] = []
+            local.append(BootstrapTokenAuthenticator(self.kinds["Secret"], self._world.clock, audiences))
+        remote: list[RemoteTokenAuthenticator] = []
         anonymous = Anonymous(enabled=settings.anonymous is not False)
         if settings.config is not None:
             self._file = self._configuration_file()
@@ -100,12 +100,12 @@ class Authentication:
             remote.append(self._webhook(settings.webhook))
         front_proxy = None
         if settings.front_proxy is not None:
-            from ostinato.server.access.authentication.certificates.request_header import FrontProxy  # noqa: PLC0415 - see above
+            from ostinato.server.access.authentication.certificates.request_header import RequestHeaderAuthenticator  # noqa: PLC0415 - see above
 
-            front_proxy = FrontProxy(settings.front_proxy)
+            front_proxy = RequestHeaderAuthenticator(settings.front_proxy)
         authenticator = Authenticator(
             local,
-            remote=Remote(self._world.clock, remote) if remote else None,
+            remote=CachedTokenAuthenticator(self._world.clock, remote) if remote else None,
             front_proxy=front_proxy,
             anonymous=anonymous,
             audiences=audiences,
@@ -141,13 +141,15 @@ class Authentication:
         paths = [condition.path for condition in found.conditions]
         return Anonymous(enabled=found.enabled, paths=paths or None)
 
-    def _issuers_of(self, algorithms: tuple[str, ...]) -> Issuers:
-        from ostinato.server.access.authentication.oidc.issuers import Issuers  # noqa: PLC0415
+    def _issuers_of(self, algorithms: tuple[str, ...]) -> OidcAuthenticators:
+        from ostinato.server.access.authentication.oidc.issuers import OidcAuthenticators  # noqa: PLC0415
 
-        self._issuers = Issuers(self._world.clock, self._webhooks.fetch, algorithms, self.settings.own_audiences)
+        self._issuers = OidcAuthenticators(
+            self._world.clock, self._webhooks.fetch, algorithms, self.settings.own_audiences
+        )
         return self._issuers
 
-    def _oidc(self, settings: OidcSettings) -> Issuers:
+    def _oidc(self, settings: OidcSettings) -> OidcAuthenticators:
         from ostinato.server.access.authentication.oidc.flags import configuration_of  # noqa: PLC0415
         from ostinato.server.access.authentication.oidc.reload import check  # noqa: PLC0415
 
@@ -160,9 +162,9 @@ class Authentication:
         self._start_issuers = lambda: issuers.use(issuers.made(configuration, compiled))
         return issuers
 
-    def _webhook(self, settings: WebhookSettings) -> RemoteTokens:
+    def _webhook(self, settings: TokenWebhookSettings) -> RemoteTokenAuthenticator:
         from ostinato.client.config.error import ConfigError  # noqa: PLC0415
-        from ostinato.server.access.authentication.tokens.webhook import WebhookTokens  # noqa: PLC0415
+        from ostinato.server.access.authentication.tokens.webhook import WebhookTokenAuthenticator  # noqa: PLC0415
         from ostinato.server.webhooks.identity import backend_of  # noqa: PLC0415
 
         if settings.version not in ("v1", "v1beta1"):
@@ -174,7 +176,7 @@ class Authentication:
             backend = backend_of(settings.config)
         except ConfigError as error:
             raise AuthenticationSettingsError(f"--authentication-token-webhook-config-file: {error}") from None
-        return WebhookTokens(
+        return WebhookTokenAuthenticator(
             self._world,
             backend,
             self._webhooks.call,

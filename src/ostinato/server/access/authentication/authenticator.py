@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING
 
 from ostinato.api.errors import Unauthorized
 from ostinato.server.access.authentication.anonymous import Anonymous
-from ostinato.server.access.authentication.certificates.client import certified
+from ostinato.server.access.authentication.certificates.client import certificate_user
 from ostinato.server.access.authentication.identity import (
     DEFAULT_ISSUER,
     Identity,
-    LocalTokens,
     RefusedToken,
-    RemoteTokens,
+    RemoteTokenAuthenticator,
+    TokenAuthenticator,
     aggregate,
     digest_of,
 )
-from ostinato.server.access.authentication.tokens.static import StaticTokens
+from ostinato.server.access.authentication.tokens.static import StaticTokenAuthenticator
 from ostinato.server.access.authentication.tokens.websocket import websocket_token
 from ostinato.server.request import Request, User
 
 if TYPE_CHECKING:
-    from ostinato.server.access.authentication.certificates.request_header import FrontProxy
+    from ostinato.server.access.authentication.certificates.request_header import RequestHeaderAuthenticator
     from ostinato.world import Clock
 
 REMEMBERED = 4096  # tokens that someone else was asked about
@@ -38,30 +38,30 @@ _REMEMBERED_SECONDS = 10.0
 _UNKNOWN = "invalid bearer token"
 
 
-class Remote:
+class CachedTokenAuthenticator:
     """Tokens for which the server asks someone else. Requests with the same token share one question."""
 
-    def __init__(self, clock: Clock, sources: Sequence[RemoteTokens]) -> None:
+    def __init__(self, clock: Clock, sources: Sequence[RemoteTokenAuthenticator]) -> None:
         self._clock = clock
         self._sources = tuple(sources)
         self._known: dict[tuple[bytes, tuple[str, ...]], tuple[float, Identity]] = {}  # until when; the oldest first
-        self._asking: dict[tuple[bytes, tuple[str, ...]], asyncio.Task[Identity]] = {}
+        self._pending: dict[tuple[bytes, tuple[str, ...]], asyncio.Task[Identity]] = {}
 
     def known(self, digest: bytes, audiences: tuple[str, ...]) -> Identity | None:
         """What was found out within the last ten seconds."""
         until, identity = self._known.get((digest, audiences), (0.0, None))
         return identity if self._clock.monotonic() < until else None
 
-    async def identify(self, token: str, digest: bytes, audiences: tuple[str, ...]) -> Identity:
+    async def authenticate_token(self, token: str, digest: bytes, audiences: tuple[str, ...]) -> Identity:
         """RefusedToken if nobody accepts it; the message joins what all said, separated by line breaks."""
         known = self.known(digest, audiences)
         if known is not None:
             return known
         key = (digest, audiences)
-        task = self._asking.get(key)
+        task = self._pending.get(key)
         if task is None:
             asked = self._ask(token, audiences)
-            task = self._asking[key] = asyncio.get_running_loop().create_task(asked, name="token review")
+            task = self._pending[key] = asyncio.get_running_loop().create_task(asked, name="token review")
             task.add_done_callback(lambda done: self._answered(key, done))
         return await asyncio.shield(task)
 
@@ -69,7 +69,7 @@ class Remote:
         errors = []
         for source in self._sources:
             try:
-                found = await source.identify(token, audiences)
+                found = await source.authenticate_token(token, audiences)
             except RefusedToken as error:
                 errors.append(str(error))
             else:
@@ -78,7 +78,7 @@ class Remote:
         raise RefusedToken("\n".join(errors))
 
     def _answered(self, key: tuple[bytes, tuple[str, ...]], task: asyncio.Task[Identity]) -> None:
-        del self._asking[key]
+        del self._pending[key]
         if task.cancelled() or task.exception() is not None:  # who waits for it is told
             return
         if len(self._known) >= REMEMBERED:
@@ -87,7 +87,7 @@ class Remote:
         self._known[key] = (self._clock.monotonic() + _REMEMBERED_SECONDS, task.result())
 
     def close(self) -> None:
-        for task in self._asking.values():
+        for task in self._pending.values():
             task.cancel()
 
 
@@ -102,16 +102,16 @@ class Authenticator:
 
     def __init__(
         self,
-        local: Sequence[LocalTokens] = (),
+        local: Sequence[TokenAuthenticator] = (),
         *,
-        remote: Remote | None = None,
-        front_proxy: FrontProxy | None = None,
+        remote: CachedTokenAuthenticator | None = None,
+        front_proxy: RequestHeaderAuthenticator | None = None,
         anonymous: Anonymous | None = None,
         audiences: Sequence[str] = (DEFAULT_ISSUER,),
     ) -> None:
         self.audiences = tuple(audiences)
-        self._static = StaticTokens(self.audiences)
-        self._local: tuple[LocalTokens, ...] = (self._static, *local)
+        self._static = StaticTokenAuthenticator(self.audiences)
+        self._local: tuple[TokenAuthenticator, ...] = (self._static, *local)
         self._remote = remote
         self._front_proxy = front_proxy
         self._anonymous = anonymous or Anonymous()
@@ -130,7 +130,7 @@ class Authenticator:
         if user is not None:
             return user
         try:
-            return (await self.identify(bearer_token(request), self.audiences)).user
+            return (await self.authenticate_token(bearer_token(request), self.audiences)).user
         except RefusedToken:
             raise Unauthorized.of("Unauthorized") from None
 
@@ -143,14 +143,14 @@ class Authenticator:
                 if user is not None:
                     return user
             if peer.name:
-                return certified(peer)
+                return certificate_user(peer)
         token = bearer_token(request)
         if not token:
             if peer is not None and (peer.fault or peer.proxy):
                 raise Unauthorized.of("Unauthorized")
             return self._anonymous.user(request)
         digest = digest_of(token)
-        identity, _ = self._identify_now(token, digest, self.audiences)
+        identity, _ = self._authenticate_token_now(token, digest, self.audiences)
         if identity is None and self._remote is not None:
             identity = self._remote.known(digest, self.audiences)
             if identity is None:
@@ -159,25 +159,27 @@ class Authenticator:
             raise Unauthorized.of("Unauthorized")
         return identity.user
 
-    async def identify(self, token: str, audiences: Sequence[str]) -> Identity:
+    async def authenticate_token(self, token: str, audiences: Sequence[str]) -> Identity:
         """Whose token it is; RefusedToken if it is nobody's, or for none of these audiences."""
         digest = digest_of(token)
-        identity, errors = self._identify_now(token, digest, audiences)
+        identity, errors = self._authenticate_token_now(token, digest, audiences)
         if identity is None and self._remote is not None:
             try:
-                identity = await self._remote.identify(token, digest, tuple(audiences))
+                identity = await self._remote.authenticate_token(token, digest, tuple(audiences))
             except RefusedToken as error:
                 errors += str(error).splitlines()
         if identity is None:
             raise RefusedToken(aggregate(errors))
         return identity
 
-    def _identify_now(self, token: str, digest: bytes, audiences: Sequence[str]) -> tuple[Identity | None, list[str]]:
+    def _authenticate_token_now(
+        self, token: str, digest: bytes, audiences: Sequence[str]
+    ) -> tuple[Identity | None, list[str]]:
         """Whose token it is, or what is wrong with it, as far as the server can tell by itself."""
         errors = [_UNKNOWN]
         for tokens in self._local:
             try:
-                found = tokens.identify(token, digest, audiences)
+                found = tokens.authenticate_token(token, digest, audiences)
             except RefusedToken as error:
                 errors.append(str(error))
             else:

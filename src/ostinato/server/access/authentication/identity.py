@@ -24,10 +24,10 @@ class RefusedToken(Exception):  # noqa: N818 - a decision, not a failure
     """The token is not accepted; the message says why."""
 
 
-class LocalTokens(Protocol):
+class TokenAuthenticator(Protocol):
     """Tokens that the server can verify without asking anyone."""
 
-    def identify(self, token: str, digest: bytes, audiences: Sequence[str]) -> Identity | None:
+    def authenticate_token(self, token: str, digest: bytes, audiences: Sequence[str]) -> Identity | None:
         """Whose token it is; None if it is not of this sort, RefusedToken if it is but is not valid.
 
         - `digest`: `digest_of(token)`.
@@ -35,11 +35,11 @@ class LocalTokens(Protocol):
         """
 
 
-class RemoteTokens(Protocol):
+class RemoteTokenAuthenticator(Protocol):
     """Tokens for which the server may have to ask someone else."""
 
-    async def identify(self, token: str, audiences: Sequence[str]) -> Identity | None:
-        """As `LocalTokens.identify`."""
+    async def authenticate_token(self, token: str, audiences: Sequence[str]) -> Identity | None:
+        """As `TokenAuthenticator.authenticate_token`."""
 
 
 def digest_of(token: str) -> bytes:

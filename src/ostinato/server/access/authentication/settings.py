@@ -13,13 +13,13 @@ class AuthenticationSettingsError(Exception):
     """A file or value that an option names cannot be used; the message says which and why."""
 
 
-class AccountSettings(msgspec.Struct, frozen=True, kw_only=True):
+class ServiceAccountSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Of service account tokens.
 
     - `issuers`: the first signs new tokens; tokens of all are accepted.
     - `signing_key`: private key, RSA or ECDSA in PEM.
-    - `kept_key`: file of the key that the server makes itself if none is given. Defaults to none: see
-      `keys.AccountKeys`.
+    - `generated_key`: file of the key that the server makes itself if none is given. Defaults to none: see
+      `keys.ServiceAccountKeys`.
     - `key_files`: further keys, public or private, whose tokens are accepted.
     - `jwks_uri`: where others find the keys, if that is not this server.
     - `extend_expiration`: tokens that admission adds to Pods live for a year, and only warn after an hour.
@@ -28,7 +28,7 @@ class AccountSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     issuers: tuple[str, ...] = (DEFAULT_ISSUER,)
     signing_key: Path | None = None
-    kept_key: Path | None = None
+    generated_key: Path | None = None
     key_files: tuple[Path, ...] = ()
     jwks_uri: str = ""
     extend_expiration: bool = True
@@ -52,7 +52,7 @@ class OidcSettings(msgspec.Struct, frozen=True, kw_only=True):
     algorithms: tuple[str, ...] = ("RS256",)
 
 
-class WebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
+class TokenWebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
     """`config`: a kubeconfig whose current context is the backend of token reviews."""
 
     config: Path
@@ -60,7 +60,7 @@ class WebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
     cache_seconds: float = 120.0
 
 
-class FrontProxySettings(msgspec.Struct, frozen=True, kw_only=True):
+class RequestHeaderSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The --requestheader-* options. Names of headers are in any case.
 
     - `authority`: signs the certificates of proxies, as a PEM file.
@@ -89,12 +89,12 @@ class AuthenticationSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     token_file: Path | None = None
     audiences: tuple[str, ...] = ()
-    accounts: AccountSettings = AccountSettings()
+    accounts: ServiceAccountSettings = ServiceAccountSettings()
     bootstrap_tokens: bool = True
     config: Path | None = None
     oidc: OidcSettings | None = None
-    webhook: WebhookSettings | None = None
-    front_proxy: FrontProxySettings | None = None
+    webhook: TokenWebhookSettings | None = None
+    front_proxy: RequestHeaderSettings | None = None
     anonymous: bool | None = None
     client_authority: Path | None = None
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ostinato.server.access.attributes import Asked
-from ostinato.server.access.authorization.decision import ALLOWED, NO_OPINION, Decision, Granted, Mode
+from ostinato.server.access.attributes import RequestAttributes
+from ostinato.server.access.authorization.decision import ALLOWED, NO_OPINION, Decision, Mode, ResolvedRules
 from ostinato.server.access.authorization.rbac import Rbac, aggregated
 from ostinato.server.access.authorization.roles import Roles
 from ostinato.server.access.authorization.rules import Rule
@@ -36,39 +36,39 @@ class Authorizer:
     def roles(self) -> Roles:
         return self._rbac.roles
 
-    def decide_now(self, user: User, asked: Asked) -> Decision | None:
+    def decide_now(self, user: User, attributes: RequestAttributes) -> Decision | None:
         """The decision, if it can be made without waiting for anyone."""
         if MASTERS in user.groups:
             return ALLOWED
         undecided: list[Decision] | None = None
         for mode in self.modes:
-            decision = mode.decide_now(user, asked)
+            decision = mode.decide_now(user, attributes)
             if decision is None or decision.allowed or decision.denied:
                 return decision
             if decision is not NO_OPINION:
                 undecided = [*(undecided or ()), decision]
         return NO_OPINION if undecided is None else _together(undecided)
 
-    async def decide(self, user: User, asked: Asked) -> Decision:
+    async def decide(self, user: User, attributes: RequestAttributes) -> Decision:
         if MASTERS in user.groups:
             return ALLOWED
         undecided: list[Decision] = []
         for mode in self.modes:
-            decision = mode.decide_now(user, asked) or await mode.decide(user, asked)
+            decision = mode.decide_now(user, attributes) or await mode.decide(user, attributes)
             if decision.allowed or decision.denied:
                 return decision
             undecided.append(decision)
         return _together(undecided)
 
-    async def check(self, user: User, asked: Asked) -> None:
+    async def check(self, user: User, attributes: RequestAttributes) -> None:
         """Raise Forbidden if the user may not; AuthorizationFailed if that cannot be determined."""
-        refuse(user, asked, await self.decide(user, asked))
+        refuse(user, attributes, await self.decide(user, attributes))
 
-    def granted(self, user: User, namespace: str) -> Granted:
+    def rules_for(self, user: User, namespace: str) -> ResolvedRules:
         """What can be enumerated of a user's rights in a namespace."""
-        all_ = [mode.granted(user, namespace) for mode in self.modes]
+        all_ = [mode.rules_for(user, namespace) for mode in self.modes]
         errors = [each.error for each in all_ if each.error]
-        return Granted(
+        return ResolvedRules(
             [rule for each in all_ for rule in each.rules],
             any(each.incomplete for each in all_),
             aggregated(errors) if errors else "",
@@ -79,13 +79,13 @@ class Authorizer:
         return self._rbac.rules(user, namespace)
 
 
-def refuse(user: User, asked: Asked, decision: Decision) -> None:
+def refuse(user: User, attributes: RequestAttributes, decision: Decision) -> None:
     """Raise what a decision that does not allow means for a request."""
     if decision.allowed:
         return
     if decision.error:
         raise AuthorizationFailed(decision.error)
-    raise asked.refusal(user, decision.reason)
+    raise attributes.refusal(user, decision.reason)
 
 
 def _together(undecided: list[Decision]) -> Decision:

@@ -75,8 +75,8 @@ class Conditions:
             try:
                 value, _ = expression.evaluate([spec], _COST)
             except CelError as error:
-                told = f"cel evaluation error: expression '{expression.text}' resulted in error: {error}"
-                faults.append(told)
+                message = f"cel evaluation error: expression '{expression.text}' resulted in error: {error}"
+                faults.append(message)
                 continue
             if value is False:
                 return False

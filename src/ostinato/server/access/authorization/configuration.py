@@ -47,7 +47,7 @@ class ConfigurationError(Exception):
     """A configuration that cannot be used; the message says where and why."""
 
 
-class WebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
+class AuthorizationWebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
     """How a webhook is asked. `kubeconfig` is None for one in the cluster; times are seconds, 0 caches nothing."""
 
     kubeconfig: FilePath | None
@@ -64,7 +64,7 @@ class Configured(msgspec.Struct, frozen=True):
 
     type: str
     name: str
-    webhook: WebhookSettings | None = None
+    webhook: AuthorizationWebhookSettings | None = None
 
 
 def load(path: FilePath, required: Collection[str] = ()) -> tuple[Configured, ...]:
@@ -250,12 +250,12 @@ def _connection_errors(connection: Json, path: Path) -> Iterator[FieldError]:
         yield FieldError.invalid(where, file, "must be a regular file")
 
 
-def _webhook(raw: Json) -> WebhookSettings:
+def _webhook(raw: Json) -> AuthorizationWebhookSettings:
     def seconds(field: str, default: str, *, cached_by: str = "") -> float:
         return Duration.parse(raw.get(field) or default).seconds if raw.get(cached_by, True) is not False else 0.0
 
     file = raw["connectionInfo"].get("kubeConfigFile")
-    return WebhookSettings(
+    return AuthorizationWebhookSettings(
         kubeconfig=None if file is None else FilePath(file),
         timeout=seconds("timeout", "30s"),
         authorized_ttl=seconds("authorizedTTL", "5m0s", cached_by="cacheAuthorizedRequests"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from ostinato.server.access.attributes import Asked
+from ostinato.server.access.attributes import RequestAttributes
 from ostinato.server.access.authorization.rules import Rule
 from ostinato.server.request import User
 
@@ -27,7 +27,7 @@ NO_OPINION = Decision(allowed=False)
 ALLOWED = Decision(allowed=True)
 
 
-class Granted(NamedTuple):
+class ResolvedRules(NamedTuple):
     """What an authorizer can say of all rights of a user at once."""
 
     rules: list[Rule]
@@ -38,9 +38,9 @@ class Granted(NamedTuple):
 class Mode(Protocol):
     """An authorizer of the chain."""
 
-    def decide_now(self, user: User, asked: Asked) -> Decision | None:
+    def decide_now(self, user: User, attributes: RequestAttributes) -> Decision | None:
         """The decision, if it can be made without waiting for anyone."""
 
-    async def decide(self, user: User, asked: Asked) -> Decision: ...
+    async def decide(self, user: User, attributes: RequestAttributes) -> Decision: ...
 
-    def granted(self, user: User, namespace: str) -> Granted: ...
+    def rules_for(self, user: User, namespace: str) -> ResolvedRules: ...

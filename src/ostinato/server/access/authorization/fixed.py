@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ostinato.server.access.attributes import Asked
-from ostinato.server.access.authorization.decision import ALLOWED, Decision, Granted
+from ostinato.server.access.attributes import RequestAttributes
+from ostinato.server.access.authorization.decision import ALLOWED, Decision, ResolvedRules
 from ostinato.server.access.authorization.rules import Rule
 from ostinato.server.request import User
 
@@ -17,24 +17,24 @@ _DENIED = Decision(allowed=False, reason="Everything is forbidden.")
 class AlwaysAllow:
     """A mode."""
 
-    def decide_now(self, user: User, asked: Asked) -> Decision:
+    def decide_now(self, user: User, attributes: RequestAttributes) -> Decision:
         return ALLOWED
 
-    async def decide(self, user: User, asked: Asked) -> Decision:
+    async def decide(self, user: User, attributes: RequestAttributes) -> Decision:
         return ALLOWED
 
-    def granted(self, user: User, namespace: str) -> Granted:
-        return Granted(_EVERYTHING)
+    def rules_for(self, user: User, namespace: str) -> ResolvedRules:
+        return ResolvedRules(_EVERYTHING)
 
 
 class AlwaysDeny:
     """A mode. Like kube-apiserver's it has no opinion: a mode behind it may still allow."""
 
-    def decide_now(self, user: User, asked: Asked) -> Decision:
+    def decide_now(self, user: User, attributes: RequestAttributes) -> Decision:
         return _DENIED
 
-    async def decide(self, user: User, asked: Asked) -> Decision:
+    async def decide(self, user: User, attributes: RequestAttributes) -> Decision:
         return _DENIED
 
-    def granted(self, user: User, namespace: str) -> Granted:
-        return Granted([])
+    def rules_for(self, user: User, namespace: str) -> ResolvedRules:
+        return ResolvedRules([])

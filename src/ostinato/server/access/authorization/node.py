@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ostinato.api.text.go_format import quote
-from ostinato.server.access.attributes import Asked
-from ostinato.server.access.authorization.decision import ALLOWED, NO_OPINION, Decision, Granted
+from ostinato.server.access.attributes import RequestAttributes
+from ostinato.server.access.authorization.decision import ALLOWED, NO_OPINION, Decision, ResolvedRules
 from ostinato.server.access.authorization.node_graph import NodeGraph
 from ostinato.server.access.authorization.rules import Rule
 from ostinato.server.request import User
@@ -45,7 +45,7 @@ class NodeAuthorizer:
         self._graph = NodeGraph(registry)
         self._read_rules = rules
         self._rules: list[Rule] | None = None
-        self._divided: dict[tuple[str, str], Callable[[str, Asked], Decision]] = {
+        self._by_resource: dict[tuple[str, str], Callable[[str, RequestAttributes], Decision]] = {
             ("", "secrets"): self._read_namespaced,
             ("", "configmaps"): self._read_namespaced,
             ("", "persistentvolumeclaims"): self._claim,
@@ -61,96 +61,96 @@ class NodeAuthorizer:
             ("certificates.k8s.io", "podcertificaterequests"): lambda _node, _asked: NO_OPINION,
         }
 
-    def decide_now(self, user: User, asked: Asked) -> Decision:
+    def decide_now(self, user: User, attributes: RequestAttributes) -> Decision:
         if not user.name.startswith(PREFIX):
             return NO_OPINION
         node = node_of(user)
         if node is None:
             return NO_OPINION
         if not node:
-            return _no(f"unknown node for user {quote(user.name)}")
-        if asked.path is None:
-            divided = self._divided.get((asked.group, asked.resource))
-            if divided is not None:
-                return divided(node, asked)
+            return _no_opinion(f"unknown node for user {quote(user.name)}")
+        if attributes.path is None:
+            decide_resource = self._by_resource.get((attributes.group, attributes.resource))
+            if decide_resource is not None:
+                return decide_resource(node, attributes)
         if self._rules is None:
             self._rules = self._read_rules()
-        return ALLOWED if any(rule.allows(asked) for rule in self._rules) else NO_OPINION
+        return ALLOWED if any(rule.allows(attributes) for rule in self._rules) else NO_OPINION
 
-    async def decide(self, user: User, asked: Asked) -> Decision:
-        return self.decide_now(user, asked)
+    async def decide(self, user: User, attributes: RequestAttributes) -> Decision:
+        return self.decide_now(user, attributes)
 
-    def granted(self, user: User, namespace: str) -> Granted:
+    def rules_for(self, user: User, namespace: str) -> ResolvedRules:
         if node_of(user) is None:
-            return Granted([])
-        return Granted([], incomplete=True, error="node authorizer does not support user rule resolution")
+            return ResolvedRules([])
+        return ResolvedRules([], incomplete=True, error="node authorizer does not support user rule resolution")
 
-    def _related(self, node: str, asked: Asked) -> Decision:
-        if not asked.name:
-            return _no("No Object name found")
-        if self._graph.needs(node, asked.resource, asked.namespace, asked.name):
+    def _related(self, node: str, attributes: RequestAttributes) -> Decision:
+        if not attributes.name:
+            return _no_opinion("No Object name found")
+        if self._graph.needs(node, attributes.resource, attributes.namespace, attributes.name):
             return ALLOWED
         return _unrelated(node)
 
-    def _read_namespaced(self, node: str, asked: Asked) -> Decision:
-        if asked.verb not in _READING:
-            return _no("can only read resources of this type")
-        if asked.subresource:
-            return _no("cannot read subresource")
-        if not asked.namespace:
-            return _no("can only read namespaced object of this type")
-        return self._related(node, asked)
+    def _read_namespaced(self, node: str, attributes: RequestAttributes) -> Decision:
+        if attributes.verb not in _READING:
+            return _no_opinion("can only read resources of this type")
+        if attributes.subresource:
+            return _no_opinion("cannot read subresource")
+        if not attributes.namespace:
+            return _no_opinion("can only read namespaced object of this type")
+        return self._related(node, attributes)
 
-    def _get(self, node: str, asked: Asked) -> Decision:
-        if asked.verb != "get":
-            return _no("can only get individual resources of this type")
-        if asked.subresource:
-            return _no("cannot get subresource")
-        return self._related(node, asked)
+    def _get(self, node: str, attributes: RequestAttributes) -> Decision:
+        if attributes.verb != "get":
+            return _no_opinion("can only get individual resources of this type")
+        if attributes.subresource:
+            return _no_opinion("cannot get subresource")
+        return self._related(node, attributes)
 
-    def _claim(self, node: str, asked: Asked) -> Decision:
-        if asked.subresource != "status":
-            return self._get(node, asked)
-        if asked.verb not in ("update", "patch"):
-            return _no("can only get/update/patch this type")
-        return self._related(node, asked)
+    def _claim(self, node: str, attributes: RequestAttributes) -> Decision:
+        if attributes.subresource != "status":
+            return self._get(node, attributes)
+        if attributes.verb not in ("update", "patch"):
+            return _no_opinion("can only get/update/patch this type")
+        return self._related(node, attributes)
 
-    def _service_account(self, node: str, asked: Asked) -> Decision:
-        if asked.verb == "get" and not asked.subresource:
-            return self._read_namespaced(node, asked)
-        if asked.verb != "create" or not asked.name:
-            return _no("can only create tokens for individual service accounts")
-        if asked.subresource != "token":
-            return _no("can only create token subresource of serviceaccount")
-        needed = self._graph.needs(node, "serviceaccounts", asked.namespace, asked.name)
+    def _service_account(self, node: str, attributes: RequestAttributes) -> Decision:
+        if attributes.verb == "get" and not attributes.subresource:
+            return self._read_namespaced(node, attributes)
+        if attributes.verb != "create" or not attributes.name:
+            return _no_opinion("can only create tokens for individual service accounts")
+        if attributes.subresource != "token":
+            return _no_opinion("can only create token subresource of serviceaccount")
+        needed = self._graph.needs(node, "serviceaccounts", attributes.namespace, attributes.name)
         return ALLOWED if needed else _unrelated(node)
 
-    def _slice(self, node: str, asked: Asked) -> Decision:
-        if asked.subresource:
-            return _no("cannot authorize ResourceSlice subresources")
-        if asked.verb == "create":
+    def _slice(self, node: str, attributes: RequestAttributes) -> Decision:
+        if attributes.subresource:
+            return _no_opinion("cannot authorize ResourceSlice subresources")
+        if attributes.verb == "create":
             return ALLOWED
-        if asked.verb in _OWN:
-            return self._related(node, asked)
-        if asked.verb in _SELECTED:
-            if _selects(asked, node):
+        if attributes.verb in _OWN:
+            return self._related(node, attributes)
+        if attributes.verb in _SELECTED:
+            if _selects(attributes, node):
                 return ALLOWED
-            return _no("can only list/watch/deletecollection resourceslices with nodeName field selector")
+            return _no_opinion("can only list/watch/deletecollection resourceslices with nodeName field selector")
         verbs = "get, watch, list, create, update, patch, delete, deletecollection"
-        return _no(f"only the following verbs are allowed for a ResourceSlice: {verbs}")
+        return _no_opinion(f"only the following verbs are allowed for a ResourceSlice: {verbs}")
 
-    def _pod(self, node: str, asked: Asked) -> Decision:
-        verb = asked.verb
-        if not asked.subresource:
+    def _pod(self, node: str, attributes: RequestAttributes) -> Decision:
+        verb = attributes.verb
+        if not attributes.subresource:
             if verb == "get":
-                return self._get(node, asked)
+                return self._get(node, attributes)
             if verb in ("list", "watch"):
-                if _selects(asked, node):
+                if _selects(attributes, node):
                     return ALLOWED
-                if asked.name:
-                    return self._related(node, asked)
-                return _no("can only list/watch pods with spec.nodeName field selector")
-        return ALLOWED if (asked.subresource, verb) in _POD_WRITES else NO_OPINION
+                if attributes.name:
+                    return self._related(node, attributes)
+                return _no_opinion("can only list/watch pods with spec.nodeName field selector")
+        return ALLOWED if (attributes.subresource, verb) in _POD_WRITES else NO_OPINION
 
 
 # What of Pods a node may write, by subresource and verb; NodeRestriction sees to it that they are its own.
@@ -160,47 +160,47 @@ _POD_WRITES = frozenset(
 _NODE_WRITES = frozenset({("", "create"), ("", "update"), ("", "patch"), ("status", "update"), ("status", "patch")})
 
 
-def _node(node: str, asked: Asked) -> Decision:
-    if (asked.subresource, asked.verb) in _NODE_WRITES:
+def _node(node: str, attributes: RequestAttributes) -> Decision:
+    if (attributes.subresource, attributes.verb) in _NODE_WRITES:
         return ALLOWED
-    if asked.subresource or asked.verb not in _READING:
+    if attributes.subresource or attributes.verb not in _READING:
         return NO_OPINION
-    if asked.name == node:
+    if attributes.name == node:
         return ALLOWED
-    what = f"'{asked.name}'" if asked.name else "all nodes"
-    return _no(f"node '{node}' cannot read {what}, only its own Node object")
+    what = f"'{attributes.name}'" if attributes.name else "all nodes"
+    return _no_opinion(f"node '{node}' cannot read {what}, only its own Node object")
 
 
-def _lease(node: str, asked: Asked) -> Decision:
-    if asked.verb not in _OWN:
-        return _no("can only get, create, update, patch, or delete a node lease")
-    if asked.namespace != LEASES:
-        return _no(f"can only access leases in the {quote(LEASES)} system namespace")
-    if asked.verb != "create" and asked.name != node:
-        return _no("can only access node lease with the same name as the requesting node")
+def _lease(node: str, attributes: RequestAttributes) -> Decision:
+    if attributes.verb not in _OWN:
+        return _no_opinion("can only get, create, update, patch, or delete a node lease")
+    if attributes.namespace != LEASES:
+        return _no_opinion(f"can only access leases in the {quote(LEASES)} system namespace")
+    if attributes.verb != "create" and attributes.name != node:
+        return _no_opinion("can only access node lease with the same name as the requesting node")
     return ALLOWED
 
 
-def _csi_node(node: str, asked: Asked) -> Decision:
-    if asked.verb not in _OWN:
-        return _no("can only get, create, update, patch, or delete a CSINode")
-    if asked.subresource:
-        return _no("cannot authorize CSINode subresources")
-    if asked.verb != "create" and asked.name != node:
-        return _no("can only access CSINode with the same name as the requesting node")
+def _csi_node(node: str, attributes: RequestAttributes) -> Decision:
+    if attributes.verb not in _OWN:
+        return _no_opinion("can only get, create, update, patch, or delete a CSINode")
+    if attributes.subresource:
+        return _no_opinion("cannot authorize CSINode subresources")
+    if attributes.verb != "create" and attributes.name != node:
+        return _no_opinion("can only access CSINode with the same name as the requesting node")
     return ALLOWED
 
 
-def _selects(asked: Asked, node: str) -> bool:
+def _selects(attributes: RequestAttributes, node: str) -> bool:
     """Whether a field selector leaves only what is of the node."""
     return any(
-        term.field == "spec.nodeName" and term.value == node and not term.negated for term in asked.field_selector
+        term.field == "spec.nodeName" and term.value == node and not term.negated for term in attributes.field_selector
     )
 
 
 def _unrelated(node: str) -> Decision:
-    return _no(f"no relationship found between node '{node}' and this object")
+    return _no_opinion(f"no relationship found between node '{node}' and this object")
 
 
-def _no(reason: str) -> Decision:
+def _no_opinion(reason: str) -> Decision:
     return Decision(allowed=False, reason=reason)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ostinato.api.text.go_format import quote
-from ostinato.server.access.attributes import Asked
-from ostinato.server.access.authorization.decision import NO_OPINION, Decision, Granted
-from ostinato.server.access.authorization.roles import GROUP, Held, RoleName, Roles
+from ostinato.server.access.attributes import RequestAttributes
+from ostinato.server.access.authorization.decision import NO_OPINION, Decision, ResolvedRules
+from ostinato.server.access.authorization.roles import GROUP, RoleName, Roles, UserRules
 from ostinato.server.access.authorization.rules import Rule
 from ostinato.server.request import User
 
@@ -21,21 +21,21 @@ class Rbac:
     def __init__(self, registry: Registry) -> None:
         self.roles = Roles(registry)
 
-    def decide_now(self, user: User, asked: Asked) -> Decision:
+    def decide_now(self, user: User, attributes: RequestAttributes) -> Decision:
         missing: list[RoleName] = []
-        for held in self._held(user, asked.namespace):
-            decision = held.decide(asked)
+        for held in self._held(user, attributes.namespace):
+            decision = held.decide(attributes)
             if decision is not None:
                 return decision
             missing += held.missing
         return Decision(allowed=False, reason=f"RBAC: {not_found(missing)}") if missing else NO_OPINION
 
-    async def decide(self, user: User, asked: Asked) -> Decision:
-        return self.decide_now(user, asked)
+    async def decide(self, user: User, attributes: RequestAttributes) -> Decision:
+        return self.decide_now(user, attributes)
 
-    def granted(self, user: User, namespace: str) -> Granted:
+    def rules_for(self, user: User, namespace: str) -> ResolvedRules:
         rules, missing = self.rules(user, namespace)
-        return Granted(rules, error=not_found(missing) if missing else "")
+        return ResolvedRules(rules, error=not_found(missing) if missing else "")
 
     def rules(self, user: User, namespace: str) -> tuple[list[Rule], list[RoleName]]:
         """All rules that a user has in a namespace, and the roles that are bound but do not exist."""
@@ -43,7 +43,7 @@ class Rbac:
         rules = [rule for each in held for rule, _ in each.rules]
         return rules, [name for each in held for name in each.missing]
 
-    def _held(self, user: User, namespace: str) -> list[Held]:
+    def _held(self, user: User, namespace: str) -> list[UserRules]:
         """All that a user has in a namespace."""
         everywhere = self.roles.held(user, "")
         return [everywhere, self.roles.held(user, namespace)] if namespace else [everywhere]
@@ -51,8 +51,8 @@ class Rbac:
 
 def aggregated(messages: list[str]) -> str:
     """Several messages as one, each mentioned once."""
-    told = list(dict.fromkeys(messages))
-    return told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+    distinct = list(dict.fromkeys(messages))
+    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 
 
 def not_found(roles: list[RoleName]) -> str:

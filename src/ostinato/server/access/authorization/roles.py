@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from ostinato.api.text.go_format import quote
-from ostinato.server.access.attributes import Asked
+from ostinato.server.access.attributes import RequestAttributes
 from ostinato.server.access.authorization.decision import Decision
 from ostinato.server.access.authorization.rules import Rule
 from ostinato.server.request import User
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from ostinato.server.store.index import Collection, Event
 
 GROUP = "rbac.authorization.k8s.io"
-MOST_HELD = 10_000  # users, in as many namespaces, whose rules are kept
-LONGEST_KEPT = 2048  # letters of the name and the groups of such a user
-MOST_QUESTIONS = 100  # of one of them, for which it is known which rules they concern
+CACHED_USERS = 10_000  # users, in as many namespaces, whose rules are kept
+LONGEST_CACHED = 2048  # letters of the name and the groups of such a user
+CACHED_ATTRIBUTES = 100  # of one of them, for which it is known which rules they concern
 _LONGEST_NAMESPACE = 63  # letters: there is none with a longer name, though it may be asked about
 
 Json = dict[str, Any]
 RoleName = tuple[str, str]  # its kind, in lower case, and its name
 
 
-class Held:
+class UserRules:
     """What a user has from the bindings of a scope: rules, each with the answer that it gives when it allows."""
 
     __slots__ = ("_concerned", "missing", "rules")
@@ -41,20 +41,20 @@ class Held:
         # Those that a question concerns which was asked before: verb, group, resource, subresource.
         self._concerned: dict[tuple[Any, ...], list[tuple[Rule, Decision]]] = {}
 
-    def decide(self, asked: Asked) -> Decision | None:
+    def decide(self, attributes: RequestAttributes) -> Decision | None:
         """The answer of the first rule that allows it."""
-        if asked.path is not None:
-            return next((decision for rule, decision in self.rules if rule.concerns(asked)), None)
-        question = asked[:4]
+        if attributes.path is not None:
+            return next((decision for rule, decision in self.rules if rule.concerns(attributes)), None)
+        question = attributes[:4]
         found = self._concerned.get(question)
         if found is None:
-            found = [each for each in self.rules if each[0].concerns(asked)]
+            found = [each for each in self.rules if each[0].concerns(attributes)]
             if found:  # what is refused anyway may be anything, and as long as it likes
-                if len(self._concerned) >= MOST_QUESTIONS:
+                if len(self._concerned) >= CACHED_ATTRIBUTES:
                     self._concerned.clear()
                 self._concerned[question] = found
         for rule, decision in found:
-            if rule.names(asked.name):
+            if rule.names(attributes.name):
                 return decision
         return None
 
@@ -91,8 +91,8 @@ class _Binding(NamedTuple):
             name = f"{name}/{self._namespace_of(subject)}"
         own = f"{self.name}/{self.namespace}" if self.namespace else self.name
         role = f"{self.role['kind']} {quote(self.role['name'])}"
-        told = f"{self.kind} {quote(own)} of {role} to {subject['kind']} {quote(name)}"
-        return Decision(allowed=True, reason=f"RBAC: allowed by {told}")
+        described = f"{self.kind} {quote(own)} of {role} to {subject['kind']} {quote(name)}"
+        return Decision(allowed=True, reason=f"RBAC: allowed by {described}")
 
 
 class Roles:
@@ -101,12 +101,12 @@ class Roles:
         self._collections = {name: _collection(registry, name) for name in names}
         self._listening = False
         # All by namespace, "" for what holds everywhere.
-        self._held: dict[str, dict[tuple[str, tuple[str, ...]], Held]] = {}  # by the user's name and groups
+        self._held: dict[str, dict[tuple[str, tuple[str, ...]], UserRules]] = {}  # by the user's name and groups
         self._bindings: dict[str, list[_Binding]] = {}
         self._rules: dict[str, dict[str, list[Rule]]] = {}  # by the role's name
         self._count = 0  # what `_held` holds, at most
 
-    def held(self, user: User, namespace: str) -> Held:
+    def held(self, user: User, namespace: str) -> UserRules:
         """What a user has from the bindings of a namespace, or from those of the cluster ("")."""
         known = self._held.get(namespace)
         found = known.get((user.name, user.groups)) if known is not None else None
@@ -126,9 +126,9 @@ class Roles:
             known[name] = [Rule(raw) for raw in msgspec.json.decode(entry.data).get("rules") or ()]
         return known[name]
 
-    def _find(self, user: User, namespace: str) -> Held:
+    def _find(self, user: User, namespace: str) -> UserRules:
         self._listen()
-        found = Held()
+        found = UserRules()
         if len(namespace) > _LONGEST_NAMESPACE:
             return found
         for binding in self._of_scope(namespace):
@@ -141,9 +141,9 @@ class Roles:
             else:
                 decision = binding.granting(subject)
                 found.rules.extend((rule, decision) for rule in rules)
-        if len(user.name) + sum(map(len, user.groups)) > LONGEST_KEPT:
+        if len(user.name) + sum(map(len, user.groups)) > LONGEST_CACHED:
             return found
-        if self._count >= MOST_HELD:
+        if self._count >= CACHED_USERS:
             self._forget()
         self._count += 1
         self._held.setdefault(namespace, {})[user.name, user.groups] = found

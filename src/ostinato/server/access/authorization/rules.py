@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ostinato.api.text.go_format import quote
-from ostinato.server.access.attributes import Asked
+from ostinato.server.access.attributes import RequestAttributes
 
 MOST_PARTS = 10_000  # of rules that are compared with others
-_TOLD = (  # how a message calls the fields of a rule, in this order, before the verbs
+_SHOWN_FIELDS = (  # how a message calls the fields of a rule, in this order, before the verbs
     ("APIGroups", "apiGroups"),
     ("Resources", "resources"),
     ("NonResourceURLs", "nonResourceURLs"),
@@ -41,39 +41,39 @@ class Rule:
         self._names = frozenset(names) if names else None
         self._urls = tuple(urls)
 
-    def allows(self, asked: Asked) -> bool:
-        return self.concerns(asked) and (asked.path is not None or self.names(asked.name))
+    def allows(self, attributes: RequestAttributes) -> bool:
+        return self.concerns(attributes) and (attributes.path is not None or self.names(attributes.name))
 
-    def concerns(self, asked: Asked) -> bool:
+    def concerns(self, attributes: RequestAttributes) -> bool:
         """Whether the rule allows what is asked of objects of some names, or of the path."""
-        if self._verbs is not None and asked.verb not in self._verbs:
+        if self._verbs is not None and attributes.verb not in self._verbs:
             return False
-        if asked.path is not None:
-            return any(_begins(url, asked.path) for url in self._urls)
-        return (self._groups is None or asked.group in self._groups) and (
-            self._resources is None or _has(self._resources, asked.resource, asked.subresource)
+        if attributes.path is not None:
+            return any(_begins(url, attributes.path) for url in self._urls)
+        return (self._groups is None or attributes.group in self._groups) and (
+            self._resources is None or _has(self._resources, attributes.resource, attributes.subresource)
         )
 
     def names(self, name: str) -> bool:
         """Whether the rule is for objects of a name; "" stands for a request that names none."""
         return self._names is None or name in self._names
 
-    def covers(self, part: Asked, *, named: bool) -> bool:
+    def covers(self, part: RequestAttributes, *, named: bool) -> bool:
         """Whether the rule allows a part of another one, of objects that are `named` or of all."""
         return (named or self._names is None) and self.allows(part)
 
     @property
-    def parts(self) -> Iterator[Asked]:
+    def parts(self) -> Iterator[RequestAttributes]:
         """The rule as questions of one verb, resource and name each: another rule covers each wholly or not at all."""
         for group in self.raw.get("apiGroups", ()):
             for text in self.raw.get("resources", ()):
                 resource, _, subresource = text.partition("/")
                 for verb in self.raw.get("verbs", ()):
                     for name in self.raw.get("resourceNames", ("",)):
-                        yield Asked(verb, group, resource, subresource, name=name)
+                        yield RequestAttributes(verb, group, resource, subresource, name=name)
         for url in self.raw.get("nonResourceURLs", ()):
             for verb in self.raw.get("verbs", ()):
-                yield Asked(verb, path=url)
+                yield RequestAttributes(verb, path=url)
 
     @property
     def size(self) -> int:
@@ -103,7 +103,7 @@ def missing(held: Iterable[Rule], wanted: Iterable[Rule]) -> list[dict[str, list
     ]
 
 
-def _rule(part: Asked, *, named: bool) -> dict[str, list[str]]:
+def _rule(part: RequestAttributes, *, named: bool) -> dict[str, list[str]]:
     if part.path is not None:
         return {"verbs": [part.verb], "nonResourceURLs": [part.path]}
     resource = f"{part.resource}/{part.subresource}" if part.subresource else part.resource
@@ -119,15 +119,15 @@ def uncovered(held: Iterable[Rule], wanted: Iterable[Rule]) -> list[str]:
     wanted = list(wanted)
     if sum(rule.size for rule in wanted) > MOST_PARTS:
         raise TooManyParts(f"the rules name more than {MOST_PARTS} combinations of group, resource, verb and name")
-    told: dict[str, list[str]] = {}  # what is told before the verbs, and the verbs
+    verbs_by_rule: dict[str, list[str]] = {}  # what is told before the verbs, and the verbs
     paths: set[str] = set()
     for rule in missing(held, wanted):
-        about = ", ".join(f"{name}:{quoted(rule[field])}" for name, field in _TOLD if field in rule)
+        about = ", ".join(f"{name}:{quoted(rule[field])}" for name, field in _SHOWN_FIELDS if field in rule)
         if "nonResourceURLs" in rule:
             paths.add(f"{{{about}, Verbs:{quoted(rule['verbs'])}}}")
         else:
-            told.setdefault(about, []).extend(rule["verbs"])
-    return sorted(paths | {f"{{{about}, Verbs:{quoted(verbs)}}}" for about, verbs in told.items()})
+            verbs_by_rule.setdefault(about, []).extend(rule["verbs"])
+    return sorted(paths | {f"{{{about}, Verbs:{quoted(verbs)}}}" for about, verbs in verbs_by_rule.items()})
 
 
 def quoted(values: Iterable[str]) -> str:

@@ -20,9 +20,9 @@ from ostinato.api.errors import from_response
 from ostinato.client.config import in_cluster
 from ostinato.client.config.config import Config
 from ostinato.client.transport.protocol import Request, Transport, TransportError
-from ostinato.server.access.attributes import Asked
+from ostinato.server.access.attributes import RequestAttributes
 from ostinato.server.access.authorization.configuration import ConfigurationError, Configured
-from ostinato.server.access.authorization.decision import NO_OPINION, Decision, Granted
+from ostinato.server.access.authorization.decision import NO_OPINION, Decision, ResolvedRules
 from ostinato.server.request import User
 from ostinato.world import World
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-_MOST_KEPT: Final = 8192  # decisions
-_LONGEST_KEPT: Final = 10_000  # characters of what a client chooses in a question
+_CACHE_SIZE: Final = 8192  # decisions
+_LONGEST_CACHED: Final = 10_000  # characters of what a client chooses in a question
 _RETRIES: Final = 4
 _FIRST_WAIT: Final = 0.5
 _GROWS: Final = 1.5
@@ -61,16 +61,16 @@ class WebhookAuthorizer:
             from ostinato.server.access.authorization.conditions import Conditions  # noqa: PLC0415 - loads CEL
 
             self._conditions = Conditions(self._settings.conditions)
-        self._kept: OrderedDict[bytes, tuple[float, Decision]] = OrderedDict()  # with when they end
-        self._asking: dict[bytes, asyncio.Task[Decision]] = {}
+        self._cache: OrderedDict[bytes, tuple[float, Decision]] = OrderedDict()  # with when they end
+        self._pending: dict[bytes, asyncio.Task[Decision]] = {}
 
-    def decide_now(self, user: User, asked: Asked) -> Decision | None:
-        spec = _spec(user, asked)
+    def decide_now(self, user: User, attributes: RequestAttributes) -> Decision | None:
+        spec = _spec(user, attributes)
         skipped = self._skipped(spec)
         return self._known(msgspec.json.encode(spec)) if skipped is None else skipped
 
-    async def decide(self, user: User, asked: Asked) -> Decision:
-        spec = _spec(user, asked)
+    async def decide(self, user: User, attributes: RequestAttributes) -> Decision:
+        spec = _spec(user, attributes)
         skipped = self._skipped(spec)
         if skipped is not None:
             return skipped
@@ -78,15 +78,17 @@ class WebhookAuthorizer:
         known = self._known(key)
         if known is not None:
             return known
-        task = self._asking.get(key)
+        task = self._pending.get(key)
         if task is None:
-            task = asyncio.get_running_loop().create_task(self._asked(key, keeps=_length(asked) < _LONGEST_KEPT))
-            self._asking[key] = task
-            task.add_done_callback(lambda _: self._asking.pop(key, None))
+            task = asyncio.get_running_loop().create_task(
+                self._review(key, cacheable=_length(attributes) < _LONGEST_CACHED)
+            )
+            self._pending[key] = task
+            task.add_done_callback(lambda _: self._pending.pop(key, None))
         return await asyncio.shield(task)  # others may wait for it, too
 
-    def granted(self, user: User, namespace: str) -> Granted:
-        return Granted([], incomplete=True, error="webhook authorizer does not support user rule resolution")
+    def rules_for(self, user: User, namespace: str) -> ResolvedRules:
+        return ResolvedRules([], incomplete=True, error="webhook authorizer does not support user rule resolution")
 
     async def close(self) -> None:
         await self._transport.close()
@@ -103,16 +105,16 @@ class WebhookAuthorizer:
             return self._failed(str(error))
 
     def _known(self, key: bytes) -> Decision | None:
-        kept = self._kept.get(key)
+        kept = self._cache.get(key)
         if kept is None:
             return None
         if kept[0] <= self._clock.monotonic():
-            del self._kept[key]
+            del self._cache[key]
             return None
-        self._kept.move_to_end(key)
+        self._cache.move_to_end(key)
         return kept[1]
 
-    async def _asked(self, key: bytes, *, keeps: bool) -> Decision:
+    async def _review(self, key: bytes, *, cacheable: bool) -> Decision:
         try:
             async with self._clock.timeout(self._settings.timeout):
                 status = await self._status(key)
@@ -122,10 +124,10 @@ class WebhookAuthorizer:
             return self._failed(str(error))
         decision = _decision(status)
         ttl = self._settings.authorized_ttl if status.get("allowed") else self._settings.unauthorized_ttl
-        if keeps and ttl:
-            self._kept[key] = (self._clock.monotonic() + ttl, decision)
-            if len(self._kept) > _MOST_KEPT:
-                self._kept.popitem(last=False)
+        if cacheable and ttl:
+            self._cache[key] = (self._clock.monotonic() + ttl, decision)
+            if len(self._cache) > _CACHE_SIZE:
+                self._cache.popitem(last=False)
         return decision
 
     async def _status(self, spec: bytes) -> Json:
@@ -144,12 +146,12 @@ class WebhookAuthorizer:
         if not 200 <= status <= 206:
             raise WebhookFailed(str(from_response(status, data, verb="POST")))
         try:
-            told = msgspec.json.decode(data)
+            reviewed = msgspec.json.decode(data)
         except msgspec.DecodeError as error:
             raise WebhookFailed(f"the answer cannot be read: {error}") from None
-        if not isinstance(told, dict) or not isinstance(told.get("status"), dict):
+        if not isinstance(reviewed, dict) or not isinstance(reviewed.get("status"), dict):
             raise WebhookFailed("the answer has no status")
-        found: Json = told["status"]
+        found: Json = reviewed["status"]
         return found
 
     def _failed(self, why: str) -> Decision:
@@ -169,29 +171,29 @@ def _transport(world: World, configured: Configured) -> Transport:
         raise ConfigurationError(f"authorization webhook {configured.name}: {error}") from error
 
 
-def _spec(user: User, asked: Asked) -> Json:
+def _spec(user: User, attributes: RequestAttributes) -> Json:
     """What a review asks: fields that are empty are left out, as in the API."""
     spec: Json = {}
-    if asked.path is not None:
-        spec["nonResourceAttributes"] = _set(path=asked.path, verb=asked.verb)
+    if attributes.path is not None:
+        spec["nonResourceAttributes"] = _set(path=attributes.path, verb=attributes.verb)
     else:
         fields = [
             {"key": each.field, "operator": "NotIn" if each.negated else "In", "values": [each.value]}
-            for each in asked.field_selector
+            for each in attributes.field_selector
         ]
         labels = [
             {"key": each.key, "operator": _OPERATORS[each.operator.name], **_set(values=list(each.values))}
-            for each in asked.label_selector
+            for each in attributes.label_selector
             if each.operator.name in _OPERATORS
         ]
         spec["resourceAttributes"] = _set(
-            namespace=asked.namespace,
-            verb=asked.verb,
-            group=asked.group,
-            version=asked.version,
-            resource=asked.resource,
-            subresource=asked.subresource,
-            name=asked.name,
+            namespace=attributes.namespace,
+            verb=attributes.verb,
+            group=attributes.group,
+            version=attributes.version,
+            resource=attributes.resource,
+            subresource=attributes.subresource,
+            name=attributes.name,
             fieldSelector=_set(requirements=fields),
             labelSelector=_set(requirements=labels),
         )
@@ -225,10 +227,20 @@ def _set(**fields: Any) -> Json:
     return {name: value for name, value in fields.items() if value}
 
 
-def _length(asked: Asked) -> int:
-    return sum(map(len, (asked.namespace, asked.verb, asked.group, asked.resource, asked.subresource, asked.name))) + (
-        len(asked.path or "") + len(asked.version)
-    )
+def _length(attributes: RequestAttributes) -> int:
+    return sum(
+        map(
+            len,
+            (
+                attributes.namespace,
+                attributes.verb,
+                attributes.group,
+                attributes.resource,
+                attributes.subresource,
+                attributes.name,
+            ),
+        )
+    ) + (len(attributes.path or "") + len(attributes.version))
 
 
 def _decision(status: Json) -> Decision:

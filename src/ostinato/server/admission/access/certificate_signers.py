@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ostinato.api.text.go_format import quote
-from ostinato.server.access.attributes import Asked
+from ostinato.server.access.attributes import RequestAttributes
 from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
 from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.admission.objects import forbidden
@@ -45,7 +45,7 @@ class _SignerRights(Plugin):
             return
         signer = (old or {})["spec"]["signerName"]
         for name in (signer, f"{signer.partition('/')[0]}/*"):
-            if (await self._authorizer.decide(user, Asked(verb, _GROUP, "signers", name=name))).allowed:
+            if (await self._authorizer.decide(user, RequestAttributes(verb, _GROUP, "signers", name=name))).allowed:
                 return
         raise forbidden(context, old, f"user not permitted to {verb} requests with signerName {quote(signer)}")
 

@@ -16,7 +16,7 @@ _SIGNER = "kubernetes.io/kube-apiserver-client"
 _MASTERS = "system:masters"
 
 
-class CertificateSubject(Plugin):
+class CertificateSubjectRestriction(Plugin):
     about = resources("certificatesigningrequests.certificates.k8s.io")
 
     async def validate(

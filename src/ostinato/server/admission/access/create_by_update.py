@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ostinato.server.access.attributes import Asked
+from ostinato.server.access.attributes import RequestAttributes
 from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
 from ostinato.server.admission.chain import Plugin
 from ostinato.server.resources.strategy import Json
@@ -25,5 +25,7 @@ class CreateByUpdate(Plugin):
             return
         user = context.request.user
         if user is not None and MASTERS not in user.groups:
-            asked = Asked("create", route.group, route.resource, route.subresource, route.namespace, route.name)
-            await self._authorizer.check(user, asked)
+            attributes = RequestAttributes(
+                "create", route.group, route.resource, route.subresource, route.namespace, route.name
+            )
+            await self._authorizer.check(user, attributes)

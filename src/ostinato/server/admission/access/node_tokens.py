@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ostinato.api.errors import NotFound
 from ostinato.api.gvk import GroupResource
 from ostinato.api.text.go_format import quote
-from ostinato.server.access.attributes import Asked
+from ostinato.server.access.attributes import RequestAttributes
 from ostinato.server.access.authorization.rbac import aggregated
 from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.strategy import Json
@@ -47,8 +47,8 @@ class TokenAudiences:
             return f"error validating audience {quote(audience)}: {error}"
         route, user = context.route, context.request.user
         assert user is not None
-        asked = Asked(_VERB, "", audience, namespace=route.namespace, name=route.name, version="v1")
-        decision = await self._authorizer.decide(user, asked)
+        attributes = RequestAttributes(_VERB, "", audience, namespace=route.namespace, name=route.name, version="v1")
+        decision = await self._authorizer.decide(user, attributes)
         if decision.allowed:
             return ""
         missing = f"audience {quote(audience)} not found in pod spec volume"

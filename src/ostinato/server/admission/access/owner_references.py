@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ostinato.api.gvk import GroupResource, GroupVersion
 from ostinato.api.text.go_format import quote
-from ostinato.server.access.attributes import Asked
+from ostinato.server.access.attributes import RequestAttributes
 from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
 from ostinato.server.admission.chain import Plugin
 from ostinato.server.admission.objects import forbidden
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from ostinato.server.resources.resource import Resource
 
 _PODS = GroupResource("", "pods")  # whose status cannot change their owners
-_ALL_FINALIZERS = Asked("update", "*", "*", "finalizers", name="*")
+_ALL_FINALIZERS = RequestAttributes("update", "*", "*", "finalizers", name="*")
 
 
-class OwnerReferences(Plugin):
+class OwnerReferencesPermissionEnforcement(Plugin):
     def __init__(self, registry: Registry, authorizer: Authorizer) -> None:
         self._registry = registry
         self._authorizer = authorizer
@@ -43,8 +43,10 @@ class OwnerReferences(Plugin):
             return
         if operation != "CREATE":
             gvr = resource.gvr
-            asked = Asked("delete", gvr.group, gvr.resource, route.subresource, route.namespace, route.name)
-            decision = await self._authorizer.decide(user, asked)
+            attributes = RequestAttributes(
+                "delete", gvr.group, gvr.resource, route.subresource, route.namespace, route.name
+            )
+            decision = await self._authorizer.decide(user, attributes)
             if not decision.allowed:
                 why = "cannot set an ownerRef on a resource you can't delete"
                 raise forbidden(context, obj, f"{why}: {decision.reason}, <nil>")
@@ -52,13 +54,13 @@ class OwnerReferences(Plugin):
         if not blocking or (await self._authorizer.decide(user, _ALL_FINALIZERS)).allowed:
             return
         for owner in blocking:
-            for asked in self._finalizers(context, obj, owner):
-                decision = await self._authorizer.decide(user, asked)
+            for attributes in self._finalizers(context, obj, owner):
+                decision = await self._authorizer.decide(user, attributes)
                 if not decision.allowed:
                     why = "cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set"
                     raise forbidden(context, obj, f"{why} finalizers on: {decision.reason}, <nil>")
 
-    def _finalizers(self, context: Context, obj: Json, owner: Json) -> Iterator[Asked]:
+    def _finalizers(self, context: Context, obj: Json, owner: Json) -> Iterator[RequestAttributes]:
         """What a user must be able to do with an owner: for every resource that its kind may be."""
         found = self._resources(owner)
         if not found:
@@ -68,7 +70,7 @@ class OwnerReferences(Plugin):
             raise forbidden(context, obj, f"cannot set blockOwnerDeletion in this case because {why}: {absent}")
         for resource in found:
             gvr, namespace = resource.gvr, context.route.namespace if resource.namespaced else ""
-            yield Asked("update", gvr.group, gvr.resource, "finalizers", namespace, owner.get("name", ""))
+            yield RequestAttributes("update", gvr.group, gvr.resource, "finalizers", namespace, owner.get("name", ""))
 
     def _resources(self, owner: Json) -> list[Resource]:
         version = GroupVersion.parse(owner.get("apiVersion", ""))

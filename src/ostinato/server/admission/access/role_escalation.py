@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ostinato.api.errors import BadRequest, Forbidden, NotFound, Unknown
 from ostinato.api.text.go_format import quote
-from ostinato.server.access.attributes import Asked
+from ostinato.server.access.attributes import RequestAttributes
 from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
 from ostinato.server.access.authorization.rbac import aggregated
 from ostinato.server.access.authorization.roles import GROUP
@@ -49,8 +49,8 @@ class RoleEscalation(Plugin):
 
     async def _check_role(self, context: Context, user: User, role: Json, old: Json | None) -> None:
         route = context.route
-        asked = Asked("escalate", GROUP, route.resource, namespace=route.namespace, name=route.name)
-        if (await self._authorizer.decide(user, asked)).allowed:
+        attributes = RequestAttributes("escalate", GROUP, route.resource, namespace=route.namespace, name=route.name)
+        if (await self._authorizer.decide(user, attributes)).allowed:
             return
         self._confirm(context, user, role, [Rule(raw) for raw in role.get("rules") or ()])
         if _aggregates(role) or _aggregates(old):  # it may come to hold anything
@@ -66,8 +66,10 @@ class RoleEscalation(Plugin):
         kind, name = reference.get("kind", ""), reference.get("name", "")
         if kind not in _ROLES:
             raise Unknown.of(f"unsupported role reference kind: {quote(kind)}")
-        asked = Asked("bind", reference.get("apiGroup", ""), _ROLES[kind], namespace=namespace, name=name)
-        if (await self._authorizer.decide(user, asked)).allowed:
+        attributes = RequestAttributes(
+            "bind", reference.get("apiGroup", ""), _ROLES[kind], namespace=namespace, name=name
+        )
+        if (await self._authorizer.decide(user, attributes)).allowed:
             return
         self._confirm(context, user, binding, self._rules_of(context, kind, name))
 

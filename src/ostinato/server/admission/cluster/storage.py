@@ -47,7 +47,7 @@ def _is_default(storage_class: Json) -> bool:
     return any(annotations.get(key) == "true" for key in _DEFAULT)
 
 
-class ResizeClaims(Plugin):
+class PersistentVolumeClaimResize(Plugin):
     """Claims grow only if they are bound, and their class lets them."""
 
     about = resources("persistentvolumeclaims")
@@ -82,7 +82,7 @@ def _class_of(claim: Json) -> str:
     return name or ""
 
 
-class ProtectStorage(Plugin):
+class StorageObjectInUseProtection(Plugin):
     about = frozenset(GroupResource(*each) for each in _FINALIZERS)
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:

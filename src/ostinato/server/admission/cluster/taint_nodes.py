@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _TAINT = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 
-class TaintNodes(Plugin):
+class TaintNodesByCondition(Plugin):
     about = resources("nodes")
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _HOSTNAME = "kubernetes.io/hostname"
 
 
-class AntiAffinityTopology(Plugin):
+class LimitPodHardAntiAffinityTopology(Plugin):
     about = resources("pods")
 
     async def validate(

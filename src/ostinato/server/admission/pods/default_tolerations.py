@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ostinato.server.request.context import Context
 
 
-class DefaultTolerations(Plugin):
+class DefaultTolerationSeconds(Plugin):
     about = resources("pods")
 
     def __init__(self, not_ready: int, unreachable: int) -> None:

@@ -39,7 +39,7 @@ def _node_of(context: Context, nodes: Lister, obj: Json, old: Json | None) -> Js
     return node
 
 
-class PodResize(Plugin):
+class PodResizeValidator(Plugin):
     about = resources("pods")
 
     def __init__(self, nodes: Lister) -> None:
@@ -84,7 +84,7 @@ def _refused(context: Context, pod: Json, why: str, reason: str) -> Forbidden:
     return Forbidden(msgspec.structs.replace(error.status, details=details))
 
 
-class NodeDeclaredFeatures(Plugin):
+class NodeDeclaredFeatureValidator(Plugin):
     about = resources("pods")
 
     def __init__(self, nodes: Lister) -> None:

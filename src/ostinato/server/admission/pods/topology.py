@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 
-class PodTopology(Plugin):
+class PodTopologyLabels(Plugin):
     def __init__(self, nodes: Lister) -> None:
         self._nodes = nodes
 

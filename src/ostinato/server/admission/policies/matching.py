@@ -121,12 +121,12 @@ class Matcher:
         if not selector:
             return True
         if attributes.is_namespace:
-            subject = attributes.obj if attributes.operation in ("CREATE", "UPDATE") else attributes.old
+            activation = attributes.obj if attributes.operation in ("CREATE", "UPDATE") else attributes.old
         elif attributes.context.resource.namespaced:
-            subject = self._namespaces.get(attributes.namespace)
+            activation = self._namespaces.get(attributes.namespace)
         else:
             return True
-        return from_label_selector(selector).matches(_labels(subject))
+        return from_label_selector(selector).matches(_labels(activation))
 
 
 def _labels(obj: Json | None) -> dict[str, str]:

@@ -16,17 +16,17 @@ from ostinato.cel.values import CelError
 from ostinato.server.admission.objects import forbidden
 from ostinato.server.admission.policies.matching import Attributes, Matcher
 from ostinato.server.admission.policies.policies import (
-    Answers,
+    AuthorizationPending,
     ConfigurationError,
+    Decisions,
     Failure,
     Invocation,
     Policies,
-    Subject,
-    UnansweredError,
+    PolicyActivation,
     compiled_or_error,
-    ignores_failures,
+    evaluate_with_authorizer,
+    has_failure_policy_ignore,
     refused,
-    waited,
 )
 from ostinato.server.request import body
 from ostinato.server.resources.admissionregistration.policy_expressions import (
@@ -64,7 +64,7 @@ class _Compiled:
         self.conditions = [
             compiled_or_error(compiler.condition, text) for _, text in named(spec.get("matchConditions"))
         ]
-        self.again = spec.get("reinvocationPolicy") == "IfNeeded"
+        self.reinvocation = spec.get("reinvocationPolicy") == "IfNeeded"
         self.mutations: list[_Mutation] = []
         for mutation in spec.get("mutations") or ():
             patches = mutation["patchType"] == "JSONPatch"
@@ -82,57 +82,61 @@ class MutatingPolicies:
         self._authorizer = authorizer
         self._policies = Policies(kinds, self._matcher, registry, _Compiled)
 
-    async def ask(self, attributes: Attributes, *, again: bool = False) -> None:
+    async def mutate(self, attributes: Attributes, *, reinvocation: bool = False) -> None:
         """Let policies change the object of a write in place; raise an APIError if one cannot.
 
-        `again`: somebody else has changed it since, and only those are asked who want to know of that.
+        `reinvocation`: somebody else has changed it since, and only those are asked who want to know of that.
         """
-        await waited(self._authorizer, lambda answers: self._ask(attributes, answers, again=again))
+        await evaluate_with_authorizer(
+            self._authorizer, lambda decisions: self._mutate(attributes, decisions, reinvocation=reinvocation)
+        )
 
-    def _ask(self, attributes: Attributes, answers: Answers, *, again: bool) -> None:
+    def _mutate(self, attributes: Attributes, decisions: Decisions, *, reinvocation: bool) -> None:
         context, obj = attributes.context, attributes.obj
         if obj is None:
             return
-        asked = list(self._policies.asked(attributes))
-        if not asked:
+        matched = list(self._policies.invocations(attributes))
+        if not matched:
             return
-        faults = [_Fault(one.policy, one.binding, one.why) for one in asked if isinstance(one, Failure)]
-        invocations = [one for one in asked if isinstance(one, Invocation) and (one.compiled.again or not again)]
+        faults = [_Fault(one.policy, one.binding, one.why) for one in matched if isinstance(one, Failure)]
+        invocations = [
+            one for one in matched if isinstance(one, Invocation) and (one.compiled.reinvocation or not reinvocation)
+        ]
         before = copy.deepcopy(obj)
         try:
             for invocation in invocations:
-                faults += self._invoke(attributes, obj, invocation, answers)
-            if obj != before and not again:  # whoever wants it is asked once more, those too who made the change
+                faults += self._invoke(attributes, obj, invocation, decisions)
+            if obj != before and not reinvocation:  # whoever wants it is asked once more, those too who made the change
                 for invocation in invocations:
-                    if invocation.compiled.again:
-                        faults += self._invoke(attributes, obj, invocation, answers)
-        except UnansweredError:  # all begins anew, with the answer
+                    if invocation.compiled.reinvocation:
+                        faults += self._invoke(attributes, obj, invocation, decisions)
+        except AuthorizationPending:  # all begins anew, with the answer
             obj.clear()
             obj.update(before)
             raise
-        faults = [fault for fault in faults if not ignores_failures(fault.policy)]
+        faults = [fault for fault in faults if not has_failure_policy_ignore(fault.policy)]
         if faults:
             _refuse(context, obj, faults)
 
     def _invoke(
-        self, attributes: Attributes, obj: Json, asked: Invocation[_Compiled], answers: Answers
+        self, attributes: Attributes, obj: Json, invocation: Invocation[_Compiled], decisions: Decisions
     ) -> list[_Fault]:
         """Ask a policy, which changes the object in place."""
-        subject = Subject(attributes, self._matcher, self._authorizer, answers)
+        activation = PolicyActivation(attributes, self._matcher, self._authorizer, decisions)
         faults: list[_Fault] = []
         try:
-            if not subject.conditions(asked.compiled, asked):
+            if not activation.conditions(invocation.compiled, invocation):
                 return []
-            for mutation in asked.compiled.mutations:
+            for mutation in invocation.compiled.mutations:
                 try:
-                    new = _changed(attributes.context, obj, mutation, subject, asked)
+                    new = _changed(attributes.context, obj, mutation, activation, invocation)
                 except (CelError, TypedError, PatchError, OutOfBudgetError, _MutationError) as error:
-                    faults.append(_Fault(asked.policy, asked.binding, str(error), "Invalid"))
+                    faults.append(_Fault(invocation.policy, invocation.binding, str(error), "Invalid"))
                     continue
                 obj.clear()
                 obj.update(new)
         except ConfigurationError as error:
-            faults.append(_Fault(asked.policy, asked.binding, str(error), "Invalid"))
+            faults.append(_Fault(invocation.policy, invocation.binding, str(error), "Invalid"))
         return faults
 
 
@@ -160,19 +164,21 @@ def _refuse(context: Context, obj: Json, faults: list[_Fault]) -> None:
     raise type(error)(msgspec.structs.replace(error.status, message=messages[0]))
 
 
-def _changed(context: Context, obj: Json, mutation: _Mutation, subject: Subject, asked: Invocation[_Compiled]) -> Json:
+def _changed(
+    context: Context, obj: Json, mutation: _Mutation, activation: PolicyActivation, invocation: Invocation[_Compiled]
+) -> Json:
     """The object after a mutation."""
     expression = mutation.expression
     if isinstance(expression, ExpressionError):
         raise _MutationError(str(expression))
-    value = as_json(subject.evaluation(asked.compiled, asked).evaluate(expression))
+    value = as_json(activation.evaluation(invocation.compiled, invocation).evaluate(expression))
     if mutation.kind == "JSONPatch":
         new = _patched(obj, value)
     else:
         wrong = misplaced(expression.node)
         if wrong:
             raise _MutationError(f"type mismatch: {wrong}")
-        new = _laid(context, obj, value)
+        new = _apply_configuration(context, obj, value)
     try:
         shaped, unknown = body.typed(context.resource, copy.deepcopy(new))
     except (TypeMismatch, BadValue) as error:
@@ -194,7 +200,7 @@ def _patched(obj: Json, operations: list[Json]) -> Json:
     return patched
 
 
-def _laid(context: Context, obj: Json, config: Json) -> Json:
+def _apply_configuration(context: Context, obj: Json, config: Json) -> Json:
     manager = context.resource.managers.get("")
     if manager is None:
         raise _MutationError("error applying patch: type converter must not be nil")

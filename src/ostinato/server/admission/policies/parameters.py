@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ostinato.api.errors import Invalid
 from ostinato.api.gvk import GroupVersion
 from ostinato.api.validation.field_errors import FieldError, Path
-from ostinato.server.access.attributes import Asked
+from ostinato.server.access.attributes import RequestAttributes
 from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
 from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.request import User
@@ -56,8 +56,8 @@ class PolicyParameters(Plugin):
         if kind is None:
             return ""
         group, resource = self._resource(kind)
-        asked = Asked("get", group, resource or "*", namespace="*", name="*")
-        if (await self._authorizer.decide(user, asked)).allowed:
+        attributes = RequestAttributes("get", group, resource or "*", namespace="*", name="*")
+        if (await self._authorizer.decide(user, attributes)).allowed:
             return ""
         named = f"kind={kind['kind']}, apiVersion={kind['apiVersion']}"
         return f'user {_shown(user)} must have "get" permission on all objects of the referenced paramKind ({named})'
@@ -72,8 +72,10 @@ class PolicyParameters(Plugin):
         group, resource = ("*", "*") if kind is None else self._resource(kind)
         name = reference.get("name", "")
         verb = "get" if name else "list"
-        asked = Asked(verb, group, resource or "*", namespace=reference.get("namespace", ""), name=name)
-        if (await self._authorizer.decide(user, asked)).allowed:
+        attributes = RequestAttributes(
+            verb, group, resource or "*", namespace=reference.get("namespace", ""), name=name
+        )
+        if (await self._authorizer.decide(user, attributes)).allowed:
             return ""
         everything = f'user {_shown(user)} does not have "{verb}" permission for all groups, versions and resources'
         if policy is None:

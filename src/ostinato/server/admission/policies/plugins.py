@@ -20,50 +20,50 @@ if TYPE_CHECKING:
     from ostinato.server.resources.registry import Registry
 
 
-class MutatingPolicy(Plugin):
+class MutatingAdmissionPolicyPlugin(Plugin):
     def __init__(
         self, registry: Registry, kinds: tuple[Lister, Lister], namespaces: Lister, authorizer: Authorizer
     ) -> None:
-        self._parts = (registry, kinds, namespaces, authorizer)
-        self.goes_by = kinds[1].present  # a policy that is not bound says nothing
+        self._arguments = (registry, kinds, namespaces, authorizer)
+        self.skip_while_empty = kinds[1].present  # a policy that is not bound says nothing
         self._policies: MutatingPolicies | None = None
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
-        if not _none(self._parts[1]) and not exempt(context):
-            await self._loaded().ask(Attributes(context, operation, obj, old, options))
+        if not _none(self._arguments[1]) and not exempt(context):
+            await self._loaded().mutate(Attributes(context, operation, obj, old, options))
 
-    async def mutate_again(
+    async def reinvoke(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
-        if not _none(self._parts[1]) and not exempt(context):
-            await self._loaded().ask(Attributes(context, operation, obj, old, options), again=True)
+        if not _none(self._arguments[1]) and not exempt(context):
+            await self._loaded().mutate(Attributes(context, operation, obj, old, options), reinvocation=True)
 
     def _loaded(self) -> MutatingPolicies:
         if self._policies is None:
             from ostinato.server.admission.policies.mutating import MutatingPolicies  # noqa: PLC0415 - see above
 
-            self._policies = MutatingPolicies(*self._parts)
+            self._policies = MutatingPolicies(*self._arguments)
         return self._policies
 
 
-class ValidatingPolicy(Plugin):
+class ValidatingAdmissionPolicyPlugin(Plugin):
     def __init__(
         self, registry: Registry, kinds: tuple[Lister, Lister], namespaces: Lister, authorizer: Authorizer
     ) -> None:
-        self._parts = (registry, kinds, namespaces, authorizer)
-        self.goes_by = kinds[1].present  # a policy that is not bound says nothing
+        self._arguments = (registry, kinds, namespaces, authorizer)
+        self.skip_while_empty = kinds[1].present  # a policy that is not bound says nothing
         self._policies: ValidatingPolicies | None = None
 
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
-        if _none(self._parts[1]) or exempt(context):
+        if _none(self._arguments[1]) or exempt(context):
             return
         if self._policies is None:
             from ostinato.server.admission.policies.validating import ValidatingPolicies  # noqa: PLC0415 - see above
 
-            self._policies = ValidatingPolicies(*self._parts)
-        await self._policies.ask(Attributes(context, operation, obj, old, options))
+            self._policies = ValidatingPolicies(*self._arguments)
+        await self._policies.validate(Attributes(context, operation, obj, old, options))
 
 
 def _none(kinds: tuple[Lister, Lister]) -> bool:

@@ -16,7 +16,7 @@ from ostinato.api.selectors.labels import from_label_selector
 from ostinato.cel.expression import Expression
 from ostinato.cel.libraries.authorizer import Answer, Authorizer, Question
 from ostinato.cel.values import CelError
-from ostinato.server.access.attributes import Asked, field_terms, label_requirements
+from ostinato.server.access.attributes import RequestAttributes, field_terms, label_requirements
 from ostinato.server.access.authorization.decision import Decision
 from ostinato.server.admission.policies.matching import Attributes, Matcher
 from ostinato.server.request import User
@@ -71,7 +71,7 @@ class Policies(Generic[P]):
         self._compile = compile_
         self._compiled: dict[str, tuple[Json, P]] = {}  # by name, with the spec that it is of
 
-    def asked(self, attributes: Attributes) -> Iterator[Invocation[P] | Failure]:
+    def invocations(self, attributes: Attributes) -> Iterator[Invocation[P] | Failure]:
         """What is asked about a write, in the order of names."""
         policies = self._policies.all()
         if not policies:
@@ -147,40 +147,40 @@ def _name(obj: Json) -> str:
     return name
 
 
-class UnansweredError(Exception):
+class AuthorizationPending(Exception):  # noqa: N818 - control flow, not a failure
     """An expression asks the authorizer what cannot be answered without waiting."""
 
-    def __init__(self, user: User, asked: Asked) -> None:
+    def __init__(self, user: User, attributes: RequestAttributes) -> None:
         super().__init__("an expression waits for an authorization webhook")
         self.user = user
-        self.asked = asked
+        self.attributes = attributes
 
 
-Answers = dict[tuple[str, Asked], Decision]
+Decisions = dict[tuple[str, RequestAttributes], Decision]
 """What authorizers said that had to be waited for, by the name of the user."""
 
 
-async def waited(authorizer: access.Authorizer, evaluate: Callable[[Answers], T]) -> T:
+async def evaluate_with_authorizer(authorizer: access.Authorizer, evaluate: Callable[[Decisions], T]) -> T:
     """Evaluate what may ask the authorizer: anew, with the answer, for each question that has to be waited for."""
-    answers: Answers = {}
+    decisions: Decisions = {}
     while True:
         try:
-            return evaluate(answers)
-        except UnansweredError as question:
-            decision = await authorizer.decide(question.user, question.asked)
-            answers[question.user.name, question.asked] = decision
+            return evaluate(decisions)
+        except AuthorizationPending as pending:
+            decision = await authorizer.decide(pending.user, pending.attributes)
+            decisions[pending.user.name, pending.attributes] = decision
 
 
-class Subject:
-    """A write as the expressions of policies see it. `answers`: see `waited`."""
+class PolicyActivation:
+    """A write as the expressions of policies see it. `decisions`: see `evaluate_with_authorizer`."""
 
     def __init__(
-        self, attributes: Attributes, matcher: Matcher, authorizer: access.Authorizer, answers: Answers
+        self, attributes: Attributes, matcher: Matcher, authorizer: access.Authorizer, decisions: Decisions
     ) -> None:
         self._attributes = attributes
         self._namespace = matcher.namespace(attributes)
         user = attributes.context.request.user
-        self._authorizer = Authorizer(lambda question: _answer(authorizer, user, question, answers))
+        self._authorizer = Authorizer(lambda question: _answer(authorizer, user, question, decisions))
 
     def evaluation(self, compiled: Any, invocation: Invocation[Any], budget: int = PER_REQUEST) -> Evaluation:
         """The values for the expressions of a policy that is asked."""
@@ -272,7 +272,7 @@ def _as(obj: Json | None, attributes: Attributes, resource: GroupVersionResource
     return {**obj, "apiVersion": f"{resource.group}/{resource.version}" if resource.group else resource.version}
 
 
-def _answer(authorizer: access.Authorizer, user: User | None, question: Question, answers: Answers) -> Answer:
+def _answer(authorizer: access.Authorizer, user: User | None, question: Question, decisions: Decisions) -> Answer:
     """What the server's authorizer says, of who makes the request or of a service account."""
     if question.service_account is not None:
         namespace, name = question.service_account
@@ -281,10 +281,10 @@ def _answer(authorizer: access.Authorizer, user: User | None, question: Question
     if user is None:  # the server itself
         return Answer(allowed=True)
     if question.path:
-        asked = Asked(question.verb, path=question.path)
+        attributes = RequestAttributes(question.verb, path=question.path)
     else:
         resource = (question.group, question.resource, question.subresource)
-        asked = Asked(
+        attributes = RequestAttributes(
             question.verb,
             *resource,
             question.namespace,
@@ -292,9 +292,9 @@ def _answer(authorizer: access.Authorizer, user: User | None, question: Question
             field_selector=field_terms(question.field_selector),
             label_selector=label_requirements(question.label_selector),
         )
-    decision = answers.get((user.name, asked)) or authorizer.decide_now(user, asked)
+    decision = decisions.get((user.name, attributes)) or authorizer.decide_now(user, attributes)
     if decision is None:
-        raise UnansweredError(user, asked)
+        raise AuthorizationPending(user, attributes)
     return Answer(decision.allowed, decision.reason, decision.error)
 
 
@@ -305,7 +305,7 @@ def compiled_or_error(compile_: Callable[[str], Expression], text: str) -> Expre
         return error
 
 
-def ignores_failures(policy: Json) -> bool:
+def has_failure_policy_ignore(policy: Json) -> bool:
     return bool(policy["spec"].get("failurePolicy") == "Ignore")
 
 

@@ -11,16 +11,16 @@ from ostinato.cel.values import CelError
 from ostinato.server.admission.objects import forbidden
 from ostinato.server.admission.policies.matching import Attributes, Matcher
 from ostinato.server.admission.policies.policies import (
-    Answers,
     ConfigurationError,
+    Decisions,
     Failure,
     Invocation,
     Policies,
-    Subject,
+    PolicyActivation,
     compiled_or_error,
-    ignores_failures,
+    evaluate_with_authorizer,
+    has_failure_policy_ignore,
     refused,
-    waited,
 )
 from ostinato.server.resources.admissionregistration.policy_expressions import (
     Compiler,
@@ -93,31 +93,31 @@ class ValidatingPolicies:
         self._authorizer = authorizer
         self._policies = Policies(kinds, self._matcher, registry, _Compiled)
 
-    async def ask(self, attributes: Attributes) -> None:
+    async def validate(self, attributes: Attributes) -> None:
         """Raise an APIError if a policy refuses a write."""
         warnings = attributes.context.request.warnings
         count = len(warnings)
 
-        def evaluate(answers: Answers) -> None:
+        def evaluate(decisions: Decisions) -> None:
             del warnings[count:]  # those of an evaluation that had to be given up
-            self._ask(attributes, answers)
+            self._validate(attributes, decisions)
 
-        await waited(self._authorizer, evaluate)
+        await evaluate_with_authorizer(self._authorizer, evaluate)
 
-    def _ask(self, attributes: Attributes, answers: Answers) -> None:
+    def _validate(self, attributes: Attributes, decisions: Decisions) -> None:
         context = attributes.context
         refusals: list[_Refusal] = []
-        subject: Subject | None = None
+        activation: PolicyActivation | None = None
         collected: dict[str, _Annotations] = {}  # by policy
-        for asked in self._policies.asked(attributes):
-            if isinstance(asked, Failure):
-                if not ignores_failures(asked.policy):
-                    refusals.append(_Refusal(asked.policy, asked.binding, asked.why))
+        for invocation in self._policies.invocations(attributes):
+            if isinstance(invocation, Failure):
+                if not has_failure_policy_ignore(invocation.policy):
+                    refusals.append(_Refusal(invocation.policy, invocation.binding, invocation.why))
                 continue
-            subject = subject or Subject(attributes, self._matcher, self._authorizer, answers)
-            annotations = collected.setdefault(asked.policy["metadata"]["name"], {})
-            for broken in _broken(subject, asked, annotations):
-                refusals += self._acted(context, asked, broken)
+            activation = activation or PolicyActivation(attributes, self._matcher, self._authorizer, decisions)
+            annotations = collected.setdefault(invocation.policy["metadata"]["name"], {})
+            for failed in _failed_validations(activation, invocation, annotations):
+                refusals += self._enforce(context, invocation, failed)
         if context.request.audited:
             _publish(context, collected)
         if refusals:
@@ -125,25 +125,27 @@ class ValidatingPolicies:
             error = forbidden(context, attributes.obj, str(first))
             raise refused(error, first.reason, _CODES.get(first.reason, 422), [str(first)])
 
-    def _acted(self, context: Context, asked: Invocation[_Compiled], broken: _Broken) -> list[_Refusal]:
+    def _enforce(
+        self, context: Context, invocation: Invocation[_Compiled], failed: _FailedValidation
+    ) -> list[_Refusal]:
         """What comes of a broken expression, by what the binding says to do."""
-        actions = asked.binding["spec"].get("validationActions") or ()
-        policy, binding = asked.policy["metadata"]["name"], asked.binding["metadata"]["name"]
-        message = broken.message
-        if broken.place < 0:  # an annotation, which is no validation: only failurePolicy counts
-            return [_Refusal(asked.policy, asked.binding, message, broken.reason)]
+        actions = invocation.binding["spec"].get("validationActions") or ()
+        policy, binding = invocation.policy["metadata"]["name"], invocation.binding["metadata"]["name"]
+        message = failed.message
+        if failed.place < 0:  # an annotation, which is no validation: only failurePolicy counts
+            return [_Refusal(invocation.policy, invocation.binding, message, failed.reason)]
         if "Audit" in actions and context.request.audited:
-            failure = {"message": message, "policy": policy, "binding": binding, "expressionIndex": broken.place}
+            failure = {"message": message, "policy": policy, "binding": binding, "expressionIndex": failed.place}
             value = msgspec.json.encode([{**failure, "validationActions": actions}]).decode()
             context.request.annotate(_VALIDATION_FAILURE, value)
         if "Warn" in actions:
             context.request.warnings.append(
                 f"Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{binding}': {message}"
             )
-        return [_Refusal(asked.policy, asked.binding, message, broken.reason)] if "Deny" in actions else []
+        return [_Refusal(invocation.policy, invocation.binding, message, failed.reason)] if "Deny" in actions else []
 
 
-class _Broken(NamedTuple):
+class _FailedValidation(NamedTuple):
     """An expression that does not hold; `place` is its index among the validations, -1 for an annotation's."""
 
     message: str
@@ -160,37 +162,39 @@ def _publish(context: Context, collected: dict[str, _Annotations]) -> None:
             context.request.annotate(f"{policy}/{key}", ", ".join(values))
 
 
-def _broken(subject: Subject, asked: Invocation[_Compiled], annotations: _Annotations) -> list[_Broken]:
+def _failed_validations(
+    activation: PolicyActivation, invocation: Invocation[_Compiled], annotations: _Annotations
+) -> list[_FailedValidation]:
     """What a policy has against a write. Its annotations are added to those of other bindings."""
-    compiled, ignores = asked.compiled, ignores_failures(asked.policy)
+    compiled, ignores = invocation.compiled, has_failure_policy_ignore(invocation.policy)
     try:
-        if not subject.conditions(compiled, asked):
+        if not activation.conditions(compiled, invocation):
             return []
     except ConfigurationError as error:
-        return [] if ignores else [_Broken(str(error), "Invalid", 0)]
-    evaluation = subject.evaluation(compiled, asked)
-    found: list[_Broken] = []
+        return [] if ignores else [_FailedValidation(str(error), "Invalid", 0)]
+    evaluation = activation.evaluation(compiled, invocation)
+    found: list[_FailedValidation] = []
     try:
         for i, validation in enumerate(compiled.validations):
             try:
                 holds = _value(evaluation, validation.expression)
             except CelError as error:
-                found += [] if ignores else [_Broken(str(error), "Invalid", i)]
+                found += [] if ignores else [_FailedValidation(str(error), "Invalid", i)]
                 continue
             if holds is not True:
                 reason = validation.raw.get("reason") or "Invalid"
-                found.append(_Broken(_message(evaluation, validation), reason, i))
+                found.append(_FailedValidation(_message(evaluation, validation), reason, i))
         for key, annotation in compiled.annotations:
             try:
                 value = _value(evaluation, annotation)
             except CelError as error:
-                found += [] if ignores else [_Broken(str(error), "Invalid", -1)]
+                found += [] if ignores else [_FailedValidation(str(error), "Invalid", -1)]
                 continue
             text = value.strip()[:_LONGEST_ANNOTATION] if isinstance(value, str) else ""
             if text and text not in annotations.setdefault(key, []):
                 annotations[key].append(text)
     except OutOfBudgetError as error:
-        return [] if ignores else [_Broken(str(error), "Invalid", 0)]
+        return [] if ignores else [_FailedValidation(str(error), "Invalid", 0)]
     return found
 
 

@@ -68,7 +68,7 @@ def _default(pod: Json, limits: list[Json]) -> None:
         if limit.get("type") == "Container":
             wanted["requests"].update(limit.get("defaultRequest", {}))
             wanted["limits"].update(limit.get("default", {}))
-    told = []
+    message = []
     for kind, what in (("containers", "container"), ("initContainers", "init container")):
         for container in pod["spec"].get(kind) or ():
             for side in ("requests", "limits"):
@@ -78,10 +78,10 @@ def _default(pod: Json, limits: list[Json]) -> None:
                 if missing:
                     resources[side] = {**given, **missing}
                     names = ", ".join(sorted(missing))
-                    told.append(f"{names} {side.removesuffix('s')} for {what} {container.get('name', '')}")
-    if told:
+                    message.append(f"{names} {side.removesuffix('s')} for {what} {container.get('name', '')}")
+    if message:
         annotations = pod["metadata"].get("annotations", {})
-        pod["metadata"]["annotations"] = {**annotations, _ANNOTATION: "LimitRanger plugin set: " + "; ".join(told)}
+        pod["metadata"]["annotations"] = {**annotations, _ANNOTATION: "LimitRanger plugin set: " + "; ".join(message)}
 
 
 def _problems_of_pod(spec: Json, limits: list[Json]) -> Iterator[str]:

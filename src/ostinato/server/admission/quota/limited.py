@@ -19,15 +19,17 @@ class LimitedResource(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
     match_scopes: list[Json] = []
 
 
-class Demand:
+class RequiredCoverage:
     """What quotas must cover of an object, before it may use any of it."""
 
-    def __init__(self, limited: Sequence[LimitedResource], resource: GroupResource, obj: Json, asked: Usage) -> None:
+    def __init__(
+        self, limited: Sequence[LimitedResource], resource: GroupResource, obj: Json, requested: Usage
+    ) -> None:
         own = [each for each in limited if GroupResource(each.api_group, each.resource) == resource]
         self.names = {
             name
             for each in own
-            for name, amount in asked.items()
+            for name, amount in requested.items()
             if amount.sign > 0 and any(part in name for part in each.match_contains)
         }
         self.scopes = [term for each in limited for term in matching_terms(resource, obj, each.match_scopes)]

@@ -16,9 +16,9 @@ from ostinato.api.gvk import GroupResource
 from ostinato.api.quantity import Quantity
 from ostinato.server.admission.chain import Plugin
 from ostinato.server.admission.objects import forbidden
-from ostinato.server.admission.quota.limited import Demand, LimitedResource
+from ostinato.server.admission.quota.limited import LimitedResource, RequiredCoverage
 from ostinato.server.admission.quota.scopes import in_scope, is_terminating, matching_terms, scope_terms
-from ostinato.server.admission.quota.usage import Usage, limited_names, undemanded, usage
+from ostinato.server.admission.quota.usage import Usage, limited_names, missing_constraints, usage
 from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store import index
@@ -41,7 +41,7 @@ class ResourceQuota(Plugin):
         """`limited`: what nobody may use without a quota that covers it."""
         self._quotas = quotas
         self._limited = limited
-        self.goes_by = None if limited else quotas.present
+        self.skip_while_empty = None if limited else quotas.present
 
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
@@ -56,27 +56,29 @@ class ResourceQuota(Plugin):
     def _check_covered(self, context: Context, obj: Json, old: Json | None) -> None:
         """Forbidden if an object uses more of something than quotas cover, though they must."""
         resource = context.resource.group_resource
-        asked = usage(resource, obj)
+        requested = usage(resource, obj)
         before = usage(resource, old) if old is not None else {}
-        if not any((amount - before[name] if name in before else amount).sign > 0 for name, amount in asked.items()):
+        if not any(
+            (amount - before[name] if name in before else amount).sign > 0 for name, amount in requested.items()
+        ):
             return
-        demand = Demand(self._limited, resource, obj, asked)
+        demand = RequiredCoverage(self._limited, resource, obj, requested)
         names: set[str] = set()
         scopes: list[Json] = []
         for entry in self._quotas.entries(context.route.namespace):
             quota = msgspec.json.decode(entry.data)
             scopes += matching_terms(resource, obj, scope_terms(quota["spec"]))
             if in_scope(resource, obj, quota["spec"]):
-                names.update(limited_names(resource, quota.get("status", {}).get("hard", {}), asked))
+                names.update(limited_names(resource, quota.get("status", {}).get("hard", {}), requested))
         missing, unmatched = demand.uncovered(names, scopes)
         if missing:
             raise forbidden(context, obj, f"insufficient quota to consume: {','.join(missing)}")
         if unmatched:
-            told = " ".join(
+            message = " ".join(
                 f"{{{term.get('scopeName', '')} {term.get('operator', '')} [{' '.join(term.get('values') or ())}]}}"
                 for term in unmatched
             )
-            raise Unknown.of(f"insufficient quota to match these scopes: [{told}]")
+            raise Unknown.of(f"insufficient quota to match these scopes: [{message}]")
 
     async def _charge(self, context: Context, obj: Json, old: Json | None, *, dry: bool) -> None:
         """Count an object in every quota, or in none; those that somebody else changed meanwhile are asked again."""
@@ -106,8 +108,8 @@ class ResourceQuota(Plugin):
         manager = resource.managers.get("status")
         if manager is None:
             return new
-        told = {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind}
-        owned = manager.update({**told, **quota}, {**told, **new}, _MANAGER, write.now(context.world.clock))
+        message = {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind}
+        owned = manager.update({**message, **quota}, {**message, **new}, _MANAGER, write.now(context.world.clock))
         return {field: owned[field] for field in new}
 
     async def _store(self, context: Context, quota: Json, current: Entry) -> None:
@@ -139,35 +141,33 @@ def _new_use(context: Context, quota: Json, obj: Json, old: Json | None) -> dict
     resource = context.resource.group_resource
     status, name = quota.get("status", {}), quota["metadata"]["name"]
     hard: dict[str, str] = status.get("hard", {})
-    asked = usage(resource, obj)
-    limited = limited_names(resource, hard, asked)
+    requested = usage(resource, obj)
+    limited = limited_names(resource, hard, requested)
     if not limited or not in_scope(resource, obj, quota["spec"]):
         return None
     if resource == _PODS:
-        why = undemanded(obj, limited)
+        why = missing_constraints(obj, limited)
         if why:
             raise forbidden(context, obj, f"failed quota: {name}: {why}")
     used: dict[str, str] = status.get("used", {})
     if any(each not in used for each in limited):
         raise forbidden(context, obj, f"status unknown for quota: {name}, resources: {','.join(sorted(limited))}")
     counted = old is not None and in_scope(resource, old, quota["spec"])
-    more = _increase(asked, usage(resource, old) if old is not None and counted else {}, hard)
+    more = _increase(requested, usage(resource, old) if old is not None and counted else {}, hard)
     if not more:
         return None
     total = {each: Quantity.parse(used[each]) + amount for each, amount in more.items()}
     exceeded = sorted(each for each, amount in total.items() if amount > Quantity.parse(hard[each]))
     if exceeded and context.route.subresource != "status":  # what has happened is counted, however much it is
-        requested, taken, most = (
-            ",".join(f"{each}={values[each]}" for each in exceeded) for values in (more, used, hard)
-        )
-        why = f"exceeded quota: {name}, requested: {requested}, used: {taken}, limited: {most}"
+        shown, taken, most = (",".join(f"{each}={values[each]}" for each in exceeded) for values in (more, used, hard))
+        why = f"exceeded quota: {name}, requested: {shown}, used: {taken}, limited: {most}"
         raise forbidden(context, obj, why)
     return {**used, **{each: str(amount) for each, amount in total.items()}}
 
 
-def _increase(asked: Usage, before: Usage, hard: dict[str, str]) -> Usage:
+def _increase(requested: Usage, before: Usage, hard: dict[str, str]) -> Usage:
     more: Usage = {}
-    for name, amount in asked.items():
+    for name, amount in requested.items():
         if name in hard:
             added = amount - before[name] if name in before else amount
             if added.sign > 0:

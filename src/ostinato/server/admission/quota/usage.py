@@ -24,15 +24,15 @@ def count_name(resource: GroupResource) -> str:
     return f"count/{resource.resource}" + (f".{resource.group}" if resource.group else "")
 
 
-def limited_names(resource: GroupResource, hard: Iterable[str], asked: Usage) -> list[str]:
+def limited_names(resource: GroupResource, hard: Iterable[str], requested: Usage) -> list[str]:
     """Those of the names in a quota that objects of a resource can use."""
     match (resource.group, resource.resource):
         case ("", "pods"):
-            return [name for name in hard if name in asked or name == "pods" or _is_of_pods(name)]
+            return [name for name in hard if name in requested or name == "pods" or _is_of_pods(name)]
         case ("", "persistentvolumeclaims"):
-            return [name for name in hard if name in asked or name == "requests.storage" or _OF_CLASS in name]
+            return [name for name in hard if name in requested or name == "requests.storage" or _OF_CLASS in name]
         case _:
-            return [name for name in hard if name in asked]
+            return [name for name in hard if name in requested]
 
 
 def _is_of_pods(name: str) -> bool:
@@ -98,17 +98,17 @@ def _claim_usage(claim: Json) -> Usage:
     name = annotations.get("volume.beta.kubernetes.io/storage-class") or spec.get("storageClassName")
     if name:
         used[f"{name}{_OF_CLASS}persistentvolumeclaims"] = _ONE
-    asked = spec.get("resources", {}).get("requests", {}).get("storage")
-    if asked is not None:
+    requested = spec.get("resources", {}).get("requests", {}).get("storage")
+    if requested is not None:
         allocated = claim.get("status", {}).get("allocatedResources", {}).get("storage", "0")
-        storage = max(Quantity.parse(asked), Quantity.parse(allocated)).round_up(0)
+        storage = max(Quantity.parse(requested), Quantity.parse(allocated)).round_up(0)
         used["requests.storage"] = storage
         if name:
             used[f"{name}{_OF_CLASS}requests.storage"] = storage
     return used
 
 
-def undemanded(pod: Json, hard: Iterable[str]) -> str:
+def missing_constraints(pod: Json, hard: Iterable[str]) -> str:
     """What the containers of a Pod leave open though a quota limits it; "" if nothing."""
     demanded = _DEMANDED & set(hard)
     if not demanded or pod["spec"].get("resources"):

@@ -13,18 +13,18 @@ from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
 from ostinato.cel.expression import Expression
 from ostinato.server.admission.policies.matching import Attributes, Matcher, rule_matches
 from ostinato.server.admission.policies.policies import (
-    Answers,
     ConfigurationError,
+    Decisions,
     Invocation,
-    Subject,
+    PolicyActivation,
     compiled_or_error,
-    waited,
+    evaluate_with_authorizer,
 )
 from ostinato.server.resources.admissionregistration.policy_expressions import Compiler, ExpressionError, named
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
-    from ostinato.server.admission.webhooks.plugins import Parts
+    from ostinato.server.admission.webhooks.plugins import WebhookDependencies
     from ostinato.server.resources.lister import Lister
     from ostinato.server.resources.resource import Resource
 
@@ -50,8 +50,8 @@ class Webhook:
         self.raw = raw
         self.name: str = raw["name"]
         self.key = (configuration, self.name)
-        self.ignores_failures = raw.get("failurePolicy") == "Ignore"
-        self.again = raw.get("reinvocationPolicy") == "IfNeeded"
+        self.has_failure_policy_ignore = raw.get("failurePolicy") == "Ignore"
+        self.reinvoke = raw.get("reinvocationPolicy") == "IfNeeded"
         self.seconds: int = raw.get("timeoutSeconds") or 10
         compiler = Compiler({})
         self.conditions: list[Expression | ExpressionError] = [
@@ -68,11 +68,11 @@ class Match(NamedTuple):
 
 
 class WebhookMatcher:
-    def __init__(self, configurations: Lister, parts: Parts) -> None:
+    def __init__(self, configurations: Lister, dependencies: WebhookDependencies) -> None:
         self._configurations = configurations
-        self._registry = parts.registry
-        self._authorizer = parts.authorizer
-        self._matcher = Matcher(parts.registry, parts.namespaces)
+        self._registry = dependencies.registry
+        self._authorizer = dependencies.authorizer
+        self._matcher = Matcher(dependencies.registry, dependencies.namespaces)
         self._read: list[Json] | None = None  # the configurations that the webhooks are of
         self._webhooks: list[Webhook] = []
         self._known: dict[tuple[GroupVersionResource, str], list[Resource]] = {}  # equivalents, until these change
@@ -128,16 +128,18 @@ class WebhookMatcher:
         """Whether the conditions of a webhook hold for a write as it is shown to it; Forbidden if nobody can tell."""
         if not match.webhook.conditions:
             return True
-        return await waited(self._authorizer, lambda answers: self._hold(match, attributes, answers))
+        return await evaluate_with_authorizer(
+            self._authorizer, lambda decisions: self._hold(match, attributes, decisions)
+        )
 
-    def _hold(self, match: Match, attributes: Attributes, answers: Answers) -> bool:
+    def _hold(self, match: Match, attributes: Attributes, decisions: Decisions) -> bool:
         webhook, gvr = match.webhook, match.resource.gvr
-        subject = Subject(attributes, self._matcher, self._authorizer, answers)
-        asked: Invocation[Webhook] = Invocation({}, webhook, {}, gvr, None)
+        subject = PolicyActivation(attributes, self._matcher, self._authorizer, decisions)
+        invocation: Invocation[Webhook] = Invocation({}, webhook, {}, gvr, None)
         try:
-            return subject.conditions(webhook, asked)
+            return subject.conditions(webhook, invocation)
         except ConfigurationError as error:
-            if webhook.ignores_failures:
+            if webhook.has_failure_policy_ignore:
                 return False
             group_resource = attributes.context.resource.group_resource
             raise Forbidden.of(group_resource, attributes.name, error) from None

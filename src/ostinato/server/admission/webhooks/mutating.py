@@ -24,8 +24,8 @@ from ostinato.api.wire import DecodeError, decode_json
 from ostinato.server.admission.chain import Plugin
 from ostinato.server.admission.policies.matching import Attributes
 from ostinato.server.admission.webhooks.matching import Match, Webhook, WebhookMatcher
-from ostinato.server.admission.webhooks.review import FailedCall, Verdict, asked
-from ostinato.server.admission.webhooks.versions import converted, shown_as
+from ostinato.server.admission.webhooks.review import WebhookCallFailed, WebhookPatch, call_webhook
+from ostinato.server.admission.webhooks.versions import converted, converted_for_webhook
 from ostinato.server.request import body
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema import builtin
@@ -34,7 +34,7 @@ from ostinato.server.schema.decoding import not_registered
 from ostinato.server.verbs import write
 
 if TYPE_CHECKING:
-    from ostinato.server.admission.webhooks.plugins import Parts
+    from ostinato.server.admission.webhooks.plugins import WebhookDependencies
     from ostinato.server.resources.lister import Lister
 
 _logger = logging.getLogger(__name__)
@@ -54,86 +54,86 @@ _INVALID_OWNERS = (
 )
 
 
-class _Rounds:
+class _ReinvocationContext:
     """Who is to be asked in the second round."""
 
     def __init__(self) -> None:
         self.second = False
         self.changed = False  # by a webhook, ever
-        self._asked: set[tuple[str, str]] = set()  # since the last change, and willing to be asked again
-        self._again: set[tuple[str, str]] = set()
+        self._called: set[tuple[str, str]] = set()  # since the last change, and willing to be asked again
+        self._reinvoked: set[tuple[str, str]] = set()
 
-    def note_asked(self, match: Match, *, changed: bool) -> None:
+    def record_call(self, match: Match, *, changed: bool) -> None:
         if changed:
             self.changed = True
-            self.note_change()
-        if match.webhook.again:
-            self._asked.add(match.webhook.key)
+            self.record_change()
+        if match.webhook.reinvoke:
+            self._called.add(match.webhook.key)
 
-    def note_change(self) -> None:
-        self._again |= self._asked
-        self._asked = set()
+    def record_change(self) -> None:
+        self._reinvoked |= self._called
+        self._called = set()
 
     def skips(self, match: Match) -> bool:
-        return self.second and match.webhook.key not in self._again
+        return self.second and match.webhook.key not in self._reinvoked
 
 
-class MutatingWebhooks:
-    def __init__(self, configurations: Lister, parts: Parts, before: Sequence[Plugin]) -> None:
-        self._matcher = WebhookMatcher(configurations, parts)
-        self._ask = parts.ask
+class MutatingDispatcher:
+    def __init__(self, configurations: Lister, dependencies: WebhookDependencies, before: Sequence[Plugin]) -> None:
+        self._matcher = WebhookMatcher(configurations, dependencies)
+        self._post_review = dependencies.post_review
         self._before = before
 
-    async def ask(self, attributes: Attributes) -> None:
+    async def dispatch(self, attributes: Attributes) -> None:
         """Let webhooks change the object of a write in place; an APIError if one refuses it."""
         if not self._matcher.webhooks(attributes):
             return
-        rounds = _Rounds()
+        reinvocation = _ReinvocationContext()
         owners = _owners(attributes.obj)
-        await self._round(attributes, rounds)
-        if rounds.changed:
+        await self._round(attributes, reinvocation)
+        if reinvocation.changed:
             after = copy.deepcopy(attributes.obj)
             for plugin in self._before:
-                await plugin.mutate_again(*attributes)
-            rounds.second = True
+                await plugin.reinvoke(*attributes)
+            reinvocation.second = True
             if attributes.obj != after:
-                rounds.note_change()
-            await self._round(attributes, rounds)
+                reinvocation.record_change()
+            await self._round(attributes, reinvocation)
             _settle(attributes, owners)
 
-    async def _round(self, attributes: Attributes, rounds: _Rounds) -> None:
+    async def _round(self, attributes: Attributes, reinvocation: _ReinvocationContext) -> None:
         for i, webhook in enumerate(self._matcher.webhooks(attributes)):
             match = self._matcher.match(webhook, attributes)
-            if match is None or rounds.skips(match):
+            if match is None or reinvocation.skips(match):
                 continue
-            shown = await shown_as(match, attributes)
+            shown = await converted_for_webhook(match, attributes)
             if not await self._matcher.holds(match, shown):
                 continue
             changed = False
-            note = _Note(attributes, webhook, f"round_{int(rounds.second)}_index_{i}")
+            note = _Note(attributes, webhook, f"round_{int(reinvocation.second)}_index_{i}")
             try:
-                verdict = await asked(self._ask, match, shown, mutating=True)
-                changed = await self._patched(match, attributes, shown.obj, verdict)
-                note.patch(verdict)
-            except FailedCall as failure:
-                if not webhook.ignores_failures:
+                patch = await call_webhook(self._post_review, match, shown, mutating=True)
+                changed = await self._patched(match, attributes, shown.obj, patch)
+                note.patch(patch)
+            except WebhookCallFailed as failure:
+                if not webhook.has_failure_policy_ignore:
                     raise failure.refusal from None
                 note.failed_open()
                 _logger.warning("%s; its failure policy lets the request pass", failure)
             finally:
                 note.called(changed=changed)
-            rounds.note_asked(match, changed=changed)
+            reinvocation.record_call(match, changed=changed)
 
-    async def _patched(self, match: Match, attributes: Attributes, shown: Json | None, verdict: Verdict) -> bool:
+    async def _patched(self, match: Match, attributes: Attributes, shown: Json | None, patch: WebhookPatch) -> bool:
         """Patch the object in place; whether that has changed it."""
-        operations = _operations(match, verdict)
+        operations = _operations(match, patch)
         if not operations:
             return False
         if shown is None or attributes.obj is None:
             about = f"admission webhook {quote(match.webhook.name)} attempted to modify the object"
             raise InternalError.of(f"{about}, which is not supported for this operation")
-        if verdict.patch_type != "JSONPatch":
-            raise FailedCall(match.webhook, f"unsupported patch type {quote(verdict.patch_type)}")
+        if patch.patch_type != "JSONPatch":
+            raise WebhookCallFailed(match.webhook, f"unsupported patch type {quote(patch.patch_type)}")
         try:
             new = _read(match, shown, json_patch(shown, operations))
         except (PatchError, TypeMismatch, BadValue) as error:
@@ -160,13 +160,13 @@ class _Note:
             told = {"configuration": configuration, "webhook": name, "mutated": changed}
             self._request.annotate(f"mutation.webhook.admission.k8s.io/{self._call}", _json(told))
 
-    def patch(self, verdict: Verdict) -> None:
+    def patch(self, patch: WebhookPatch) -> None:
         """The patch, where bodies are written and it can hold no secret."""
         audit = self._request.audit
-        if audit is None or not audit.wants_request or audit.sensitive or not verdict.patch:
+        if audit is None or not audit.wants_request or audit.sensitive or not patch.patch:
             return
         configuration, name = self._webhook.key
-        told = {"configuration": configuration, "webhook": name, "patch": msgspec.Raw(verdict.patch)}
+        told = {"configuration": configuration, "webhook": name, "patch": msgspec.Raw(patch.patch)}
         value = _json({**told, "patchType": "JSONPatch"})
         self._request.annotate(f"patch.webhook.admission.k8s.io/{self._call}", value)
 
@@ -178,16 +178,16 @@ def _json(value: Json) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _operations(match: Match, verdict: Verdict) -> list[Json]:
-    if not verdict.patch:
+def _operations(match: Match, patch: WebhookPatch) -> list[Json]:
+    if not patch.patch:
         return []
     try:
-        operations: Any = decode_json(verdict.patch)
+        operations: Any = decode_json(patch.patch)
     except DecodeError as error:
-        raise FailedCall(match.webhook, f"received undecodable patch in webhook response: {error}") from None
+        raise WebhookCallFailed(match.webhook, f"received undecodable patch in webhook response: {error}") from None
     if operations is not None and not isinstance(operations, list):
         why = f"json: cannot unmarshal {json_type(operations)} into Go value of type jsonpatch.Patch"
-        raise FailedCall(match.webhook, f"received undecodable patch in webhook response: {why}")
+        raise WebhookCallFailed(match.webhook, f"received undecodable patch in webhook response: {why}")
     return operations or []
 
 

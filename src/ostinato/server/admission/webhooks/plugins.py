@@ -13,58 +13,60 @@ from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
     from ostinato.server.access.authorization.authorizer import Authorizer
-    from ostinato.server.admission.webhooks.mutating import MutatingWebhooks
-    from ostinato.server.admission.webhooks.validating import ValidatingWebhooks
+    from ostinato.server.admission.webhooks.mutating import MutatingDispatcher
+    from ostinato.server.admission.webhooks.validating import ValidatingDispatcher
     from ostinato.server.request.context import Context
     from ostinato.server.resources.lister import Lister
     from ostinato.server.resources.registry import Registry
-    from ostinato.server.webhooks import Ask
+    from ostinato.server.webhooks import PostReview
 
 
-class Parts(NamedTuple):
+class WebhookDependencies(NamedTuple):
     """What webhooks are asked with."""
 
     registry: Registry
     namespaces: Lister
     authorizer: Authorizer
-    ask: Ask
+    post_review: PostReview
 
 
-class MutatingWebhook(Plugin):
+class MutatingAdmissionWebhookPlugin(Plugin):
     """`before`: the plugins that are asked again when a webhook has changed something."""
 
-    def __init__(self, configurations: Lister, parts: Parts, before: Sequence[Plugin]) -> None:
+    def __init__(self, configurations: Lister, dependencies: WebhookDependencies, before: Sequence[Plugin]) -> None:
         self._configurations = configurations
-        self.goes_by = (configurations.collection.entries,)
-        self._parts = parts
+        self.skip_while_empty = (configurations.collection.entries,)
+        self._dependencies = dependencies
         self._before = [plugin for plugin in before if type(plugin).mutate is not Plugin.mutate]
-        self._webhooks: MutatingWebhooks | None = None
+        self._webhooks: MutatingDispatcher | None = None
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
-        await self._ask(context, operation, obj, old, options)
+        await self._dispatch(context, operation, obj, old, options)
 
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
         if operation == "DELETE":  # which has nothing to change: this is when it is asked about
-            await self._ask(context, operation, obj, old, options)
+            await self._dispatch(context, operation, obj, old, options)
 
-    async def _ask(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
+    async def _dispatch(
+        self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
+    ) -> None:
         from ostinato.server.admission.policies.matching import Attributes  # noqa: PLC0415 - see above
 
         if self._webhooks is None:
-            from ostinato.server.admission.webhooks.mutating import MutatingWebhooks  # noqa: PLC0415
+            from ostinato.server.admission.webhooks.mutating import MutatingDispatcher  # noqa: PLC0415
 
-            self._webhooks = MutatingWebhooks(self._configurations, self._parts, self._before)
-        await self._webhooks.ask(Attributes(context, operation, obj, old, options))
+            self._webhooks = MutatingDispatcher(self._configurations, self._dependencies, self._before)
+        await self._webhooks.dispatch(Attributes(context, operation, obj, old, options))
 
 
-class ValidatingWebhook(Plugin):
-    def __init__(self, configurations: Lister, parts: Parts) -> None:
+class ValidatingAdmissionWebhookPlugin(Plugin):
+    def __init__(self, configurations: Lister, dependencies: WebhookDependencies) -> None:
         self._configurations = configurations
-        self.goes_by = (configurations.collection.entries,)
-        self._parts = parts
-        self._webhooks: ValidatingWebhooks | None = None
+        self.skip_while_empty = (configurations.collection.entries,)
+        self._dependencies = dependencies
+        self._webhooks: ValidatingDispatcher | None = None
 
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
@@ -72,7 +74,7 @@ class ValidatingWebhook(Plugin):
         from ostinato.server.admission.policies.matching import Attributes  # noqa: PLC0415 - see above
 
         if self._webhooks is None:
-            from ostinato.server.admission.webhooks.validating import ValidatingWebhooks  # noqa: PLC0415
+            from ostinato.server.admission.webhooks.validating import ValidatingDispatcher  # noqa: PLC0415
 
-            self._webhooks = ValidatingWebhooks(self._configurations, self._parts)
-        await self._webhooks.ask(Attributes(context, operation, obj, old, options))
+            self._webhooks = ValidatingDispatcher(self._configurations, self._dependencies)
+        await self._webhooks.dispatch(Attributes(context, operation, obj, old, options))

@@ -17,7 +17,7 @@ from ostinato.server.admission.webhooks.matching import Match, Webhook
 from ostinato.server.request.options import DeleteOptions, WriteOptions
 from ostinato.server.resources.strategy import Json
 from ostinato.server.webhooks.review import check_kind, decoded, field, version_of
-from ostinato.server.webhooks.target import Ask, CallError, UnusableTarget
+from ostinato.server.webhooks.target import CallError, PostReview, UnusableTarget
 
 if TYPE_CHECKING:
     from ostinato.server.request import User
@@ -26,7 +26,7 @@ _KINDS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "Delet
 _RESPONSE = "AdmissionResponse.response"
 
 
-class FailedCall(Exception):  # noqa: N818
+class WebhookCallFailed(Exception):  # noqa: N818
     """A webhook could not be asked, or did not answer as it must: its failure policy says what comes of it."""
 
     def __init__(self, webhook: Webhook, why: str) -> None:
@@ -37,12 +37,14 @@ class FailedCall(Exception):  # noqa: N818
         return InternalError.of(self)
 
 
-class Verdict(NamedTuple):
+class WebhookPatch(NamedTuple):
     patch: bytes
     patch_type: str
 
 
-async def asked(ask: Ask, match: Match, attributes: Attributes, *, mutating: bool) -> Verdict:
+async def call_webhook(
+    post_review: PostReview, match: Match, attributes: Attributes, *, mutating: bool
+) -> WebhookPatch:
     """Ask a webhook about a write; an APIError if it refuses, FailedCall if it does not say.
 
     The objects of `attributes` are those that it is to see.
@@ -53,29 +55,29 @@ async def asked(ask: Ask, match: Match, attributes: Attributes, *, mutating: boo
     version = version_of(webhook.raw.get("admissionReviewVersions") or [])
     if not version:
         why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
-        raise FailedCall(webhook, f"could not create admission objects: {why}")
+        raise WebhookCallFailed(webhook, f"could not create admission objects: {why}")
     expected = GroupVersionKind("admission.k8s.io", version, "AdmissionReview")
     uid = context.world.ids.uid()
     review = {"kind": expected.kind, "apiVersion": expected.api_version, "request": _request(uid, match, attributes)}
     try:
-        data = await ask(webhook.raw["clientConfig"], msgspec.json.encode(review), webhook.seconds)
+        data = await post_review(webhook.raw["clientConfig"], msgspec.json.encode(review), webhook.seconds)
         answer = decoded(data, expected)
         response = _Response.read(answer)
     except UnusableTarget as error:
-        raise FailedCall(webhook, f"could not get REST client: {error}") from None
+        raise WebhookCallFailed(webhook, f"could not get REST client: {error}") from None
     except CallError as error:
-        raise FailedCall(webhook, f"failed to call webhook: {error}") from None
+        raise WebhookCallFailed(webhook, f"failed to call webhook: {error}") from None
     fault = _fault(answer, response, expected, uid, mutating=mutating)
     if fault or response is None:
-        raise FailedCall(webhook, f"received invalid webhook response: {fault}")
+        raise WebhookCallFailed(webhook, f"received invalid webhook response: {fault}")
     context.request.warnings.extend(response.warnings)
     for key, value in response.annotations.items():
         context.request.annotate(f"{webhook.name}/{key}", value)
     if not response.allowed:
         raise _denied(webhook.name, response.status)
     if version == "v1beta1" and response.patch:
-        return Verdict(response.patch, "JSONPatch")
-    return Verdict(response.patch, response.patch_type or "")
+        return WebhookPatch(response.patch, "JSONPatch")
+    return WebhookPatch(response.patch, response.patch_type or "")
 
 
 # What is asked

@@ -9,40 +9,40 @@ from typing import TYPE_CHECKING
 from ostinato.api.errors import APIError
 from ostinato.server.admission.policies.matching import Attributes
 from ostinato.server.admission.webhooks.matching import Match, WebhookMatcher
-from ostinato.server.admission.webhooks.review import FailedCall, asked
-from ostinato.server.admission.webhooks.versions import shown_as
+from ostinato.server.admission.webhooks.review import WebhookCallFailed, call_webhook
+from ostinato.server.admission.webhooks.versions import converted_for_webhook
 
 if TYPE_CHECKING:
-    from ostinato.server.admission.webhooks.plugins import Parts
+    from ostinato.server.admission.webhooks.plugins import WebhookDependencies
     from ostinato.server.resources.lister import Lister
 
 _logger = logging.getLogger(__name__)
 
 
-class ValidatingWebhooks:
-    def __init__(self, configurations: Lister, parts: Parts) -> None:
-        self._matcher = WebhookMatcher(configurations, parts)
-        self._ask = parts.ask
+class ValidatingDispatcher:
+    def __init__(self, configurations: Lister, dependencies: WebhookDependencies) -> None:
+        self._matcher = WebhookMatcher(configurations, dependencies)
+        self._post_review = dependencies.post_review
 
-    async def ask(self, attributes: Attributes) -> None:
+    async def dispatch(self, attributes: Attributes) -> None:
         """Raise an APIError if a webhook refuses a write, or cannot be asked and must be."""
         wanted: list[tuple[Match, Attributes]] = []
         for webhook in self._matcher.webhooks(attributes):
             match = self._matcher.match(webhook, attributes)
             if match is not None:
-                shown = await shown_as(match, attributes)
+                shown = await converted_for_webhook(match, attributes)
                 if await self._matcher.holds(match, shown):
                     wanted.append((match, shown))
-        refusals = await asyncio.gather(*(self._asked(i, match, shown) for i, (match, shown) in enumerate(wanted)))
+        refusals = await asyncio.gather(*(self._call(i, match, shown) for i, (match, shown) in enumerate(wanted)))
         for refusal in refusals:
             if refusal is not None:
                 raise refusal
 
-    async def _asked(self, i: int, match: Match, attributes: Attributes) -> APIError | None:
+    async def _call(self, i: int, match: Match, attributes: Attributes) -> APIError | None:
         try:
-            await asked(self._ask, match, attributes, mutating=False)
-        except FailedCall as failure:
-            if not match.webhook.ignores_failures:
+            await call_webhook(self._post_review, match, attributes, mutating=False)
+        except WebhookCallFailed as failure:
+            if not match.webhook.has_failure_policy_ignore:
                 return failure.refusal
             key = f"failed-open.validating.webhook.admission.k8s.io/round_0_index_{i}"
             attributes.context.request.annotate(key, match.webhook.name)

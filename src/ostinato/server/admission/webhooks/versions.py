@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ostinato.server.resources.resource import Resource
 
 
-async def shown_as(match: Match, attributes: Attributes) -> Attributes:
+async def converted_for_webhook(match: Match, attributes: Attributes) -> Attributes:
     """A write as a webhook sees it."""
     own = attributes.context.resource
     if match.resource is own or match.kind == attributes.kind:  # subresources have one kind in all versions

@@ -24,7 +24,7 @@ from ostinato.server.webhooks.review import check_kind, decoded, field, version_
 from ostinato.server.webhooks.target import CallError
 
 if TYPE_CHECKING:
-    from ostinato.server.webhooks.target import Ask
+    from ostinato.server.webhooks.target import PostReview
     from ostinato.world import Ids
 
 _RESPONSE: Final = "ConversionResponse.response"
@@ -40,7 +40,7 @@ _GO_TYPES: Final = {type(None): "<nil>", str: "string", bool: "bool", int: "int6
 class Conversions:
     """The conversion webhook of a definition."""
 
-    def __init__(self, definition: Definition, ask: Ask, ids: Ids) -> None:
+    def __init__(self, definition: Definition, ask: PostReview, ids: Ids) -> None:
         webhook = definition.spec["conversion"]["webhook"]
         self.definition = definition
         self._kind: str = definition.names["kind"]

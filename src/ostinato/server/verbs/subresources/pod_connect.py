@@ -13,9 +13,9 @@ from ostinato.api.errors import APIError, BadRequest, Forbidden, InternalError, 
 from ostinato.api.gvk import GroupKind
 from ostinato.api.status import Status
 from ostinato.api.validation.field_errors import FieldError, Path
-from ostinato.server.access.attributes import Asked
+from ostinato.server.access.attributes import RequestAttributes
 from ostinato.server.access.authorization.authorizer import Authorizer
-from ostinato.server.node_agents.endpoint import Nodes
+from ostinato.server.node_agents.endpoint import NodeAgents
 from ostinato.server.request import Answer, Request, Response
 from ostinato.server.request.context import Context
 from ostinato.server.request.negotiate import check_text
@@ -33,7 +33,7 @@ _HEADERS = ("upgrade", "connection", "sec-websocket-protocol", "x-stream-protoco
 
 
 def connects(
-    resource: Resource, nodes: Nodes, authorizer: Authorizer, what: str
+    resource: Resource, nodes: NodeAgents, authorizer: Authorizer, what: str
 ) -> Callable[[Context], Awaitable[Answer]]:
     """The handler of one connect subresource: log, exec, attach, portforward. `resource` is that of nodes."""
 
@@ -77,7 +77,7 @@ async def check_create(context: Context, authorizer: Authorizer) -> None:
     route, user = context.route, context.request.user
     if route.verb == "create" or user is None:
         return
-    asked = Asked("create", route.group, route.resource, route.subresource, route.namespace, route.name)
+    asked = RequestAttributes("create", route.group, route.resource, route.subresource, route.namespace, route.name)
     decision = await authorizer.decide(user, asked)
     if not decision.allowed:
         raise Forbidden.of(context.resource.group_resource, route.name, decision.reason)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ostinato.server.access.authorization.authorizer import Authorizer
-from ostinato.server.node_agents.endpoint import Nodes
+from ostinato.server.node_agents.endpoint import NodeAgents
 from ostinato.server.request.context import Handler, HandlerKey, Handlers
 from ostinato.server.resources.body_resource import BodyResource
 from ostinato.server.resources.registry import Registry
@@ -13,7 +13,7 @@ from ostinato.server.verbs.subresources.eviction import EVICTION, evicts
 from ostinato.server.verbs.subresources.pod_connect import connects
 
 
-def pod_handlers(registry: Registry, nodes: Nodes, authorizer: Authorizer) -> Handlers:
+def pod_handlers(registry: Registry, nodes: NodeAgents, authorizer: Authorizer) -> Handlers:
     """Handlers of binding, eviction and the connect subresources."""
     pods, bindings = _resource(registry, "", "pods"), _resource(registry, "", "bindings")
     budgets, all_nodes = _resource(registry, "policy", "poddisruptionbudgets"), _resource(registry, "", "nodes")

@@ -22,7 +22,7 @@ from ostinato.server.access.authorization.authorizer import Authorizer
 from ostinato.server.backends.addresses import AddressError, AddressGuard
 from ostinato.server.backends.forwarding import Backend, forward, unverified
 from ostinato.server.backends.headers import IdentityHeaders, is_upgrade
-from ostinato.server.node_agents.endpoint import Nodes
+from ostinato.server.node_agents.endpoint import NodeAgents
 from ostinato.server.node_agents.remote import AGENT_ADDRESSES
 from ostinato.server.request import Answer, Request, Response
 from ostinato.server.request.context import Context, Handlers
@@ -38,7 +38,7 @@ _PORTS = {"": 80, "http": 80, "https": 443}
 _KUBELET = 10250
 
 
-class Passage(msgspec.Struct, frozen=True):
+class ProxyAccess(msgspec.Struct, frozen=True):
     """The rules for forwarded requests: allowed addresses, removed identity headers, authorizer."""
 
     guard: AddressGuard
@@ -46,7 +46,7 @@ class Passage(msgspec.Struct, frozen=True):
     authorizer: Authorizer
 
 
-def proxy_handlers(registry: Registry, nodes: Nodes, passage: Passage, world: World) -> Handlers:
+def proxy_handlers(registry: Registry, nodes: NodeAgents, passage: ProxyAccess, world: World) -> Handlers:
     """Handlers that forward requests to Pods, Services and nodes."""
     proxy = _Proxy(registry, nodes, passage, world)
     answers = {"pods": proxy.to_pod, "services": proxy.to_service, "nodes": proxy.to_node}
@@ -100,7 +100,7 @@ def _asked(context: Context) -> _Asked:
 
 
 class _Proxy:
-    def __init__(self, registry: Registry, nodes: Nodes, passage: Passage, world: World) -> None:
+    def __init__(self, registry: Registry, nodes: NodeAgents, passage: ProxyAccess, world: World) -> None:
         self.pods, self.services, self.nodes = (_resource(registry, name) for name in ("pods", "services", "nodes"))
         self._endpoints = _resource(registry, "endpoints")
         self._agents = nodes
@@ -127,7 +127,7 @@ class _Proxy:
     def _is_here(self, pod: Json, address: str) -> bool:
         """Whether a Pod shares the address of its node, which is in this process: it may be loopback."""
         name = pod["spec"].get("nodeName", "")
-        if not self._agents.is_here(name):
+        if not self._agents.is_local(name):
             return False
         node = _object(self.nodes, "", name) or {}
         return any(each.get("address") == address for each in (node.get("status") or {}).get("addresses") or ())
@@ -172,7 +172,7 @@ class _Proxy:
             raise NotFound.of(self.nodes.group_resource, asked.name)
         if is_upgrade(context.request):
             await check_create(context, self._passage.authorizer)
-        if self._agents.is_here(asked.name):
+        if self._agents.is_local(asked.name):
             path = _rest(context)
             if not path:
                 return _with_slash(context.request)

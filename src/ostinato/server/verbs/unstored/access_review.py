@@ -6,7 +6,7 @@ from ostinato.api.errors import BadRequest, Invalid
 from ostinato.api.gvk import GroupKind
 from ostinato.api.text.go_format import GoStruct
 from ostinato.api.validation.field_errors import FieldError, Path
-from ostinato.server.access.attributes import Asked
+from ostinato.server.access.attributes import RequestAttributes
 from ostinato.server.access.authorization.authorizer import Authorizer
 from ostinato.server.request import User
 from ostinato.server.request.context import Context
@@ -52,13 +52,13 @@ class AccessReviews:
             raise BadRequest.of("no namespace on request")
         review["metadata"], review["spec"] = {}, {}
         assert context.request.user is not None
-        granted = self._authorizer.granted(context.request.user, namespace)
+        rules_for = self._authorizer.rules_for(context.request.user, namespace)
         told: Json = {
-            "resourceRules": [rule.raw for rule in granted.rules if "resources" in rule.raw],
-            "nonResourceRules": [rule.raw for rule in granted.rules if "nonResourceURLs" in rule.raw],
-            "incomplete": granted.incomplete,
+            "resourceRules": [rule.raw for rule in rules_for.rules if "resources" in rule.raw],
+            "nonResourceRules": [rule.raw for rule in rules_for.rules if "nonResourceURLs" in rule.raw],
+            "incomplete": rules_for.incomplete,
         }
-        return {**told, "evaluationError": granted.error} if granted.error else told
+        return {**told, "evaluationError": rules_for.error} if rules_for.error else told
 
     async def _verdict(self, user: User, spec: Json) -> Json:
         attributes = spec.get("resourceAttributes")
@@ -78,13 +78,13 @@ def _subject(spec: Json) -> User:
     return User(spec.get("user", ""), spec.get("uid", ""), tuple(spec.get("groups") or ()), extra)
 
 
-def _asked(spec: Json) -> Asked:
+def _asked(spec: Json) -> RequestAttributes:
     attributes = spec.get("resourceAttributes")
     if attributes is None:
         other = spec["nonResourceAttributes"]
-        return Asked(other.get("verb", ""), path=other.get("path", ""))
+        return RequestAttributes(other.get("verb", ""), path=other.get("path", ""))
     parts = ("verb", "group", "resource", "subresource", "namespace", "name")
-    asked = Asked(*(attributes.get(part, "") for part in parts))
+    asked = RequestAttributes(*(attributes.get(part, "") for part in parts))
     return asked._replace(
         version=attributes.get("version") or "*",
         field_selector=field_terms(attributes.get("fieldSelector")),

@@ -14,7 +14,7 @@ import msgspec
 
 from ostinato.api.errors import APIError, NotFound
 from ostinato.api.gvk import GroupResource, GroupVersionKind, GroupVersionResource
-from ostinato.server.node_agents.endpoint import Nodes
+from ostinato.server.node_agents.endpoint import NodeAgents
 from ostinato.server.request import Request, Response
 from ostinato.server.request.context import Context, Handlers
 from ostinato.server.request.negotiate import form_of
@@ -38,7 +38,7 @@ Measure = Callable[[Context, str], Awaitable[list[Entry]]]
 """The objects of a request's scope, or the one of a name."""
 
 
-def usage_resources(registry: Registry, nodes: Nodes) -> list[tuple[Resource, Handlers]]:
+def usage_resources(registry: Registry, nodes: NodeAgents) -> list[tuple[Resource, Handlers]]:
     """The resources of the group, each with its handlers."""
     all_nodes, all_pods = registry.get("", "v1", "nodes"), registry.get("", "v1", "pods")
     assert all_nodes is not None
@@ -129,7 +129,7 @@ class _Summary(msgspec.Struct):
 class ResourceUsage:
     """Collects usage from the agents."""
 
-    def __init__(self, nodes: Nodes, all_nodes: Resource, all_pods: Resource) -> None:
+    def __init__(self, nodes: NodeAgents, all_nodes: Resource, all_pods: Resource) -> None:
         self._nodes = nodes
         self._all_nodes = all_nodes
         self._all_pods = all_pods

@@ -75,7 +75,9 @@ async def _whose_token(authenticator: Authenticator, context: Context, review: J
     if not token:
         raise BadRequest.of("token is required for TokenReview in authentication")
     try:
-        known = await authenticator.identify(token, review["spec"].get("audiences") or authenticator.audiences)
+        known = await authenticator.authenticate_token(
+            token, review["spec"].get("audiences") or authenticator.audiences
+        )
     except RefusedToken as error:
         return {"user": {}, "error": str(error)}
     return {"authenticated": True, "user": _info(known.user), "audiences": list(known.audiences)}

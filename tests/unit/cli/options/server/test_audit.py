@@ -9,7 +9,7 @@ import pytest
 
 from ostinato.cli.error import Failure
 from ostinato.cli.options.server import audit as audit_options
-from ostinato.server.audit.settings import AuditSettings, Batching, LogSettings, Truncation
+from ostinato.server.audit.settings import AuditLogSettings, AuditSettings, Batching, Truncation
 
 
 def _settings(place: Path, *options: str, policy: str = "rules: [{level: Metadata}]") -> AuditSettings:
@@ -21,8 +21,8 @@ def _settings(place: Path, *options: str, policy: str = "rules: [{level: Metadat
 
 
 def test_the_defaults_are_kubernetes_own(tmp_path: Path) -> None:
-    assert _settings(tmp_path, "--audit-log-path", "a.log").log == LogSettings(path="a.log")
-    assert LogSettings(path="a.log") == LogSettings(
+    assert _settings(tmp_path, "--audit-log-path", "a.log").log == AuditLogSettings(path="a.log")
+    assert AuditLogSettings(path="a.log") == AuditLogSettings(
         path="a.log", format="json", mode="blocking", max_age=366, max_backups=100, max_size=100, compress=False
     )
 

@@ -26,7 +26,7 @@ from ostinato.plane.controllers import FIELD_MANAGER, Options
 from ostinato.plane.controllers.accounts import legacy_token_cleaner as legacy_cleaner
 from ostinato.plane.controllers.accounts import token_secrets as account_secrets
 from ostinato.server.access.authentication.identity import RefusedToken
-from ostinato.server.access.authentication.settings import AccountSettings, AuthenticationSettings
+from ostinato.server.access.authentication.settings import AuthenticationSettings, ServiceAccountSettings
 from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog
@@ -53,7 +53,7 @@ class Scene:
 
     async def whose(self, secret: Secret) -> str:
         authenticator = self.server.authenticator
-        found = await authenticator.identify(secret.data["token"].decode(), authenticator.audiences)
+        found = await authenticator.authenticate_token(secret.data["token"].decode(), authenticator.audiences)
         await self.world.clock.sleep(1)  # in which the use is noted
         return found.user.name
 
@@ -63,7 +63,7 @@ def on(directory: Path, play: Any) -> None:
 
     async def main() -> None:
         key = directory / "sa.key"
-        settings = AuthenticationSettings(accounts=AccountSettings(kept_key=key))
+        settings = AuthenticationSettings(accounts=ServiceAccountSettings(generated_key=key))
         server = Server(simulation, MemoryLog(), authentication=settings)
         await server.start(tracks_tokens=True)
         scene = Scene(server)

@@ -26,7 +26,7 @@ from ostinato.plane.node.server.stats import NodeStats
 from ostinato.server.access.authority import Authority
 from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
-from ostinato.server.node_agents.remote import RemoteNodes, addresses_of
+from ostinato.server.node_agents.remote import RemoteNodeAgents, addresses_of
 from ostinato.server.request import Peer, Request, Response
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.streams import ports
@@ -54,7 +54,7 @@ class Far(Stage):
         await node.start("127.0.0.1", 0, directory / "node", clients.certificate.decode())
         self.server.nodes._here.clear()
         context = partial(_context, clients, user, groups)
-        self.server.nodes.remote = RemoteNodes(self.world.clock, context, self.server.guard)
+        self.server.nodes.remote = RemoteNodeAgents(self.world.clock, context, self.server.guard)
         self.status = {
             "addresses": [{"type": "Hostname", "address": "127.0.0.1"}, {"type": "InternalIP", "address": "127.0.0.9"}],
             "daemonEndpoints": {"kubeletEndpoint": {"Port": node.port}},

@@ -43,7 +43,7 @@ class Scene:
         return await self.client.create(Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=spec))
 
     async def whose(self, token: str) -> Identity:
-        return await self.server.authenticator.identify(token, self.server.authenticator.audiences)
+        return await self.server.authenticator.authenticate_token(token, self.server.authenticator.audiences)
 
 
 def on(play: Callable[[Scene], Awaitable[None]]) -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from ostinato.client.transport.protocol import ConnectionLost, Request
 from ostinato.server.access.authorization.configuration import (
+    AuthorizationWebhookSettings,
     ConfigurationError,
     Configured,
-    WebhookSettings,
     load,
     read,
 )
@@ -70,7 +70,7 @@ class Remote:
 def playing(remote: Remote, then: Any, *types: str, **webhook: Any) -> None:
     """A server with these authorizers, of which the webhook is played."""
     simulation = Simulation(seed=1)
-    settings = WebhookSettings(kubeconfig=None, **webhook)
+    settings = AuthorizationWebhookSettings(kubeconfig=None, **webhook)
     chain = tuple(Configured(each, each.lower()) for each in types if each != "Webhook")
 
     async def main() -> None:
@@ -274,7 +274,7 @@ def test_a_configuration_is_read() -> None:
         Configured(
             "Webhook",
             "w",
-            WebhookSettings(
+            AuthorizationWebhookSettings(
                 kubeconfig=None,
                 timeout=3.0,
                 authorized_ttl=60.0,

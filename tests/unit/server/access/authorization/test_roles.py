@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.unit.server.asking import Api, asking
 
-from ostinato.server.access.attributes import Asked
-from ostinato.server.access.authorization.roles import LONGEST_KEPT, MOST_HELD, MOST_QUESTIONS
+from ostinato.server.access.attributes import RequestAttributes
+from ostinato.server.access.authorization.roles import CACHED_ATTRIBUTES, CACHED_USERS, LONGEST_CACHED
 from ostinato.server.request import User
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -145,19 +145,19 @@ async def test_everybody_may_see_health_and_who_is_known_may_discover(api: Api) 
 
 @asking
 async def test_what_is_kept_of_users_is_bounded(api: Api) -> None:
-    authorizer, asked = api.server.authorizer, Asked("get", resource="pods", namespace="default")
-    for i in range(MOST_HELD):
+    authorizer, asked = api.server.authorizer, RequestAttributes("get", resource="pods", namespace="default")
+    for i in range(CACHED_USERS):
         authorizer.decide_now(User(f"u{i}"), asked)
     held = authorizer.roles._held
-    assert sum(map(len, held.values())) <= MOST_HELD
+    assert sum(map(len, held.values())) <= CACHED_USERS
     await role(api, "reader", where=f"{RBAC}/clusterroles")
     await bind(api, "reader", JANE, kind="ClusterRole", where=f"{RBAC}/clusterrolebindings")
-    jane_, reads = User("jane"), Asked("get", resource="configmaps")
-    for i in range(MOST_QUESTIONS + 1):
+    jane_, reads = User("jane"), RequestAttributes("get", resource="configmaps")
+    for i in range(CACHED_ATTRIBUTES + 1):
         assert not authorizer.decide_now(jane_, reads._replace(resource=f"r{i}")).allowed
         assert not authorizer.decide_now(jane_, reads._replace(namespace="n" * (64 + i), resource="x")).allowed
         assert authorizer.decide_now(jane_, reads._replace(name=f"n{i}", namespace="n" * 64)).allowed
     assert len(authorizer.roles.held(jane_, "")._concerned) == 1
     assert held.keys() == {""}
-    assert authorizer.decide_now(User("jane", groups=("g" * LONGEST_KEPT,)), reads).allowed
+    assert authorizer.decide_now(User("jane", groups=("g" * LONGEST_CACHED,)), reads).allowed
     assert held[""].keys() == {("jane", ())}

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ostinato.server.access.attributes import Asked
-from ostinato.server.access.authorization.roles import Decision, Held
+from ostinato.server.access.attributes import RequestAttributes
+from ostinato.server.access.authorization.roles import Decision, UserRules
 from ostinato.server.access.authorization.rules import MOST_PARTS, Rule, TooManyParts, missing, uncovered
 
 PODS = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}
@@ -19,31 +19,31 @@ ALL = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
 @pytest.mark.parametrize(
     ("rule", "asked", "allowed"),
     [
-        (PODS, Asked("get", resource="pods", name="p"), True),
-        (PODS, Asked("list", resource="pods"), True),
-        (PODS, Asked("delete", resource="pods"), False),
-        (PODS, Asked("get", resource="secrets"), False),
-        (PODS, Asked("get", "apps", "pods"), False),
-        (PODS, Asked("get", resource="pods", subresource="log"), False),
-        (ALL, Asked("frobnicate", "example.com", "things", "parts"), True),
-        (ALL, Asked("get", path="/metrics"), False),
-        ({**PODS, "resources": ["pods/log"]}, Asked("get", resource="pods", subresource="log"), True),
-        ({**PODS, "resources": ["pods/log"]}, Asked("get", resource="pods"), False),
-        ({**PODS, "resources": ["*/status"]}, Asked("get", resource="pods", subresource="status"), True),
-        ({**PODS, "resources": ["*/status"]}, Asked("get", resource="pods"), False),
-        ({**PODS, "resources": ["pods/*"]}, Asked("get", resource="pods", subresource="log"), False),
-        ({**PODS, "resourceNames": ["mine"]}, Asked("get", resource="pods", name="mine"), True),
-        ({**PODS, "resourceNames": ["mine"]}, Asked("get", resource="pods", name="other"), False),
-        ({**PODS, "resourceNames": ["mine"]}, Asked("list", resource="pods"), False),
-        ({"nonResourceURLs": ["/logs/*"], "verbs": ["get"]}, Asked("get", path="/logs/x"), True),
-        ({"nonResourceURLs": ["/logs/*"], "verbs": ["get"]}, Asked("get", path="/logs"), False),
-        ({"nonResourceURLs": ["/logs"], "verbs": ["get"]}, Asked("get", path="/logsx"), False),
-        ({"nonResourceURLs": ["*"], "verbs": ["get"]}, Asked("get", path="/"), True),
-        ({"nonResourceURLs": ["*"], "verbs": ["get"]}, Asked("put", path="/"), False),
-        ({}, Asked("get", resource="pods"), False),
+        (PODS, RequestAttributes("get", resource="pods", name="p"), True),
+        (PODS, RequestAttributes("list", resource="pods"), True),
+        (PODS, RequestAttributes("delete", resource="pods"), False),
+        (PODS, RequestAttributes("get", resource="secrets"), False),
+        (PODS, RequestAttributes("get", "apps", "pods"), False),
+        (PODS, RequestAttributes("get", resource="pods", subresource="log"), False),
+        (ALL, RequestAttributes("frobnicate", "example.com", "things", "parts"), True),
+        (ALL, RequestAttributes("get", path="/metrics"), False),
+        ({**PODS, "resources": ["pods/log"]}, RequestAttributes("get", resource="pods", subresource="log"), True),
+        ({**PODS, "resources": ["pods/log"]}, RequestAttributes("get", resource="pods"), False),
+        ({**PODS, "resources": ["*/status"]}, RequestAttributes("get", resource="pods", subresource="status"), True),
+        ({**PODS, "resources": ["*/status"]}, RequestAttributes("get", resource="pods"), False),
+        ({**PODS, "resources": ["pods/*"]}, RequestAttributes("get", resource="pods", subresource="log"), False),
+        ({**PODS, "resourceNames": ["mine"]}, RequestAttributes("get", resource="pods", name="mine"), True),
+        ({**PODS, "resourceNames": ["mine"]}, RequestAttributes("get", resource="pods", name="other"), False),
+        ({**PODS, "resourceNames": ["mine"]}, RequestAttributes("list", resource="pods"), False),
+        ({"nonResourceURLs": ["/logs/*"], "verbs": ["get"]}, RequestAttributes("get", path="/logs/x"), True),
+        ({"nonResourceURLs": ["/logs/*"], "verbs": ["get"]}, RequestAttributes("get", path="/logs"), False),
+        ({"nonResourceURLs": ["/logs"], "verbs": ["get"]}, RequestAttributes("get", path="/logsx"), False),
+        ({"nonResourceURLs": ["*"], "verbs": ["get"]}, RequestAttributes("get", path="/"), True),
+        ({"nonResourceURLs": ["*"], "verbs": ["get"]}, RequestAttributes("put", path="/"), False),
+        ({}, RequestAttributes("get", resource="pods"), False),
     ],
 )
-def test_a_rule_allows_what_it_names(rule: dict[str, list[str]], asked: Asked, allowed: bool) -> None:
+def test_a_rule_allows_what_it_names(rule: dict[str, list[str]], asked: RequestAttributes, allowed: bool) -> None:
     assert Rule(rule).allows(asked) is allowed
 
 
@@ -113,14 +113,14 @@ RULES = st.lists(
 QUESTIONS = st.lists(
     st.one_of(
         st.builds(
-            Asked,
+            RequestAttributes,
             st.sampled_from(["get", "list"]),
             st.sampled_from(["", "apps"]),
             st.sampled_from(["pods", "nodes"]),
             st.sampled_from(["", "log"]),
             name=st.sampled_from(["", "x", "y"]),
         ),
-        st.builds(Asked, st.just("get"), path=st.sampled_from(["/x", "/x/y", "/y"])),
+        st.builds(RequestAttributes, st.just("get"), path=st.sampled_from(["/x", "/x/y", "/y"])),
     ),
     min_size=2,
     max_size=6,
@@ -128,8 +128,10 @@ QUESTIONS = st.lists(
 
 
 @given(RULES, QUESTIONS)
-def test_the_first_rule_that_allows_it_answers_whatever_was_asked_before(raw: Any, questions: list[Asked]) -> None:
-    held = Held()
+def test_the_first_rule_that_allows_it_answers_whatever_was_asked_before(
+    raw: Any, questions: list[RequestAttributes]
+) -> None:
+    held = UserRules()
     held.rules = [(Rule(each), Decision(allowed=True, reason=str(i))) for i, each in enumerate(raw)]
     for asked in questions:
         first = next((decision for rule, decision in held.rules if rule.allows(asked)), None)
@@ -137,7 +139,7 @@ def test_the_first_rule_that_allows_it_answers_whatever_was_asked_before(raw: An
 
 
 @given(RULES, RULES, QUESTIONS)
-def test_what_is_covered_allows_nothing_more(raw: Any, other: Any, questions: list[Asked]) -> None:
+def test_what_is_covered_allows_nothing_more(raw: Any, other: Any, questions: list[RequestAttributes]) -> None:
     held, wanted = [Rule(each) for each in raw], [Rule(each) for each in other]
     if not uncovered(held, wanted):
         for asked in questions:

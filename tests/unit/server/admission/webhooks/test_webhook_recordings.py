@@ -83,7 +83,7 @@ def ordered(calls: list[Json]) -> list[str]:
 @asking
 async def test_webhooks_are_asked_and_heard_as_a_kube_apiserver_does(api: Api) -> None:
     hook = Hook()
-    api.server.webhooks.instead = hook
+    api.server.webhooks.override = hook
     wrong: dict[str, str] = {}
     for step in STEPS:
         method, path, body, content_type = step.get("do") or step["ask"]

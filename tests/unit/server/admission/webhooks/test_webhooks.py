@@ -30,7 +30,7 @@ class Hooks:
         self.requests: list[Json] = []
         self.clients: list[Json] = []
         self.seconds: list[int] = []
-        api.server.webhooks.instead = self
+        api.server.webhooks.override = self
 
     async def __call__(self, client: Json, review: bytes, seconds: int) -> bytes:
         raw = json.loads(review)

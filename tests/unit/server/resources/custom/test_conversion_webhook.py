@@ -65,7 +65,7 @@ def play(test: Callable[[Api, Hook], Any], *, storage: str = "v2", reviews: str 
 
     async def talk(api: Api) -> None:
         hook = Hook()
-        api.server.webhooks.instead = hook
+        api.server.webhooks.override = hook
         integer = {"type": "integer", "default": 7}
         raw = definition(
             version("v1", schema(a={"type": "string"}, n=integer), storage=storage == "v1", **more),
@@ -428,7 +428,7 @@ def test_a_webhook_and_its_conditions_see_the_version_that_its_rules_name() -> N
             raw["response"] = {"uid": raw.pop("request")["uid"], "allowed": False}
             return json.dumps(raw).encode()
 
-        api.server.webhooks.instead = ask
+        api.server.webhooks.override = ask
         rule = {"operations": ["*"], "apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["widgets"]}
         webhook = {
             "name": "v.example.com",

@@ -11,7 +11,7 @@ CREDENTIAL = "authentication.kubernetes.io/credential-id"
 
 
 @lru_cache(maxsize=512)  # a client shows its certificate once, and asks many times
-def certified(peer: Peer) -> User:
+def certificate_user(peer: Peer) -> User:
     """The user that a valid certificate names."""
     extra = {CREDENTIAL: (f"X509SHA256={peer.fingerprint}",)} if peer.fingerprint else {}
     return authenticated(User(peer.name, peer.uid, peer.groups, extra))

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import unquote
 
 from ostinato.server.access.authentication.identity import authenticated
-from ostinato.server.access.authentication.settings import FrontProxySettings
+from ostinato.server.access.authentication.settings import RequestHeaderSettings
 from ostinato.server.request import Peer, Request, User
 
 
-class FrontProxy:
-    def __init__(self, settings: FrontProxySettings) -> None:
+class RequestHeaderAuthenticator:
+    def __init__(self, settings: RequestHeaderSettings) -> None:
         self._allowed = frozenset(settings.allowed_names)
         self._username = _lower(settings.username_headers)
         self._uid = _lower(settings.uid_headers)

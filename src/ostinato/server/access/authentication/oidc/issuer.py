@@ -22,7 +22,7 @@ _CREDENTIAL = "authentication.kubernetes.io/credential-id"
 _GOOGLE, _GOOGLE_CLAIM = "https://accounts.google.com", "accounts.google.com"  # which it says without a scheme
 
 
-class TokenIssuer:
+class OidcAuthenticator:
     """
     - `keys`: of the issuer.
     - `algorithms`: with which its tokens may be signed.
@@ -74,13 +74,13 @@ class TokenIssuer:
         except RefusedToken as error:
             raise RefusedToken(f"oidc: verify token: {error}") from None
 
-    def _check_audience(self, told: list[str]) -> None:
+    def _check_audience(self, message: list[str]) -> None:
         wanted = self._settings.issuer.audiences
-        if any(audience in told for audience in wanted):
+        if any(audience in message for audience in wanted):
             return
         if len(wanted) == 1:
-            raise RefusedToken(f"oidc: expected audience {quote(wanted[0])} got {quoted(told)}")
-        raise RefusedToken(f"oidc: expected audience in {quoted(sorted(wanted))} got {quoted(told)}")
+            raise RefusedToken(f"oidc: expected audience {quote(wanted[0])} got {quoted(message)}")
+        raise RefusedToken(f"oidc: expected audience in {quoted(sorted(wanted))} got {quoted(message)}")
 
     def _check_time(self, claims: dict[str, Any]) -> None:
         now = self._clock.wall()
@@ -89,8 +89,8 @@ class TokenIssuer:
             shown = "0001-01-01 00:00:00 +0000 UTC" if expires is None else _shown(expires)
             raise RefusedToken(f"oidc: token is expired (Token Expiry: {shown})")
         if begins is not None and now + _LEEWAY < begins:
-            told = f"oidc: current time {_shown(now)} before the nbf (not before) time: {_shown(begins)}"
-            raise RefusedToken(told)
+            message = f"oidc: current time {_shown(now)} before the nbf (not before) time: {_shown(begins)}"
+            raise RefusedToken(message)
 
     # Mapping
 
@@ -177,8 +177,8 @@ class TokenIssuer:
             try:
                 texts = _texts(value)
             except TypeError as error:
-                told = f"oidc: error evaluating extra claim expression: {expression.text}: {error}"
-                raise RefusedToken(told) from None
+                message = f"oidc: error evaluating extra claim expression: {expression.text}: {error}"
+                raise RefusedToken(message) from None
             if texts:
                 extra[key] = texts
         return extra
@@ -195,8 +195,8 @@ class TokenIssuer:
             if not isinstance(value, str):
                 raise RefusedToken(f"oidc: parse claim {rule.claim}: {_no_text(value)}")
             if value != rule.required_value:
-                told = f"Got = {value}, want = {rule.required_value}"
-                raise RefusedToken(f"oidc: required claim {rule.claim} value does not match. {told}")
+                message = f"Got = {value}, want = {rule.required_value}"
+                raise RefusedToken(f"oidc: required claim {rule.claim} value does not match. {message}")
         self._check(self._compiled.claim_rules, _floats(claims), "claim validation expression")
 
     def _check_user(self, user: User) -> None:

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from ostinato.server.access.authentication.identity import Identity
 from ostinato.server.access.authentication.oidc.configuration import AuthenticationConfiguration
-from ostinato.server.access.authentication.oidc.issuer import TokenIssuer
+from ostinato.server.access.authentication.oidc.issuer import OidcAuthenticator
 from ostinato.server.access.authentication.oidc.key_set import Fetch, KeySet
 from ostinato.server.access.authentication.oidc.validation import Compiled
 from ostinato.server.access.authentication.tokens import jwt
-from ostinato.server.access.authentication.tokens.static import for_server
+from ostinato.server.access.authentication.tokens.static import server_identity
 from ostinato.world import Clock
 
 
-class Issuers:
+class OidcAuthenticators:
     """`audiences`: of the API server."""
 
     def __init__(self, clock: Clock, fetch: Fetch, algorithms: Sequence[str], audiences: Sequence[str]) -> None:
@@ -22,9 +22,9 @@ class Issuers:
         self._fetch = fetch
         self._algorithms = tuple(algorithms)
         self._audiences = tuple(audiences)
-        self._issuers: list[TokenIssuer] = []
+        self._issuers: list[OidcAuthenticator] = []
 
-    def made(self, configuration: AuthenticationConfiguration, compiled: Sequence[Compiled]) -> list[TokenIssuer]:
+    def made(self, configuration: AuthenticationConfiguration, compiled: Sequence[Compiled]) -> list[OidcAuthenticator]:
         """Issuers that have begun to fetch their keys."""
         made = []
         for settings, expressions in zip(configuration.jwt, compiled, strict=True):
@@ -32,23 +32,23 @@ class Issuers:
             authority = issuer.certificate_authority.encode()
             keys = KeySet(self._clock, self._fetch, issuer.url, issuer.discovery_url, authority)
             keys.start()
-            made.append(TokenIssuer(self._clock, settings, expressions, keys, self._algorithms))
+            made.append(OidcAuthenticator(self._clock, settings, expressions, keys, self._algorithms))
         return made
 
-    def use(self, issuers: list[TokenIssuer]) -> None:
+    def use(self, issuers: list[OidcAuthenticator]) -> None:
         """Accept tokens of these, and no longer of others."""
         old, self._issuers = self._issuers, issuers
         for issuer in old:
             issuer.keys.close()
 
-    async def identify(self, token: str, audiences: Sequence[str]) -> Identity | None:
+    async def authenticate_token(self, token: str, audiences: Sequence[str]) -> Identity | None:
         try:
             parsed = jwt.parse(token)
         except jwt.MalformedToken:
             return None
         for issuer in self._issuers:
             if issuer.issued(parsed):
-                return for_server(await issuer.user(parsed), self._audiences, audiences)
+                return server_identity(await issuer.user(parsed), self._audiences, audiences)
         return None
 
     def close(self) -> None:

@@ -20,8 +20,8 @@ from ostinato.server.access.authentication.oidc.configuration import (
     ConfigurationError,
     read,
 )
-from ostinato.server.access.authentication.oidc.issuer import TokenIssuer
-from ostinato.server.access.authentication.oidc.issuers import Issuers
+from ostinato.server.access.authentication.oidc.issuer import OidcAuthenticator
+from ostinato.server.access.authentication.oidc.issuers import OidcAuthenticators
 from ostinato.server.access.authentication.oidc.validation import Compiled, validate
 from ostinato.server.access.authentication.settings import AuthenticationSettingsError
 from ostinato.world import World
@@ -50,7 +50,7 @@ class ConfigurationFile:
             ) from None
         self.compiled = check(self.configuration, self._own_issuers, f"{path}: ")
 
-    def start(self, issuers: Issuers) -> None:
+    def start(self, issuers: OidcAuthenticators) -> None:
         issuers.use(issuers.made(self.configuration, self.compiled))
         self._following = asyncio.get_running_loop().create_task(self._follow(issuers), name="authentication-config")
 
@@ -58,7 +58,7 @@ class ConfigurationFile:
         if self._following is not None:
             self._following.cancel()
 
-    async def _follow(self, issuers: Issuers) -> None:
+    async def _follow(self, issuers: OidcAuthenticators) -> None:
         while True:
             await self._world.clock.sleep(INTERVAL)
             try:
@@ -68,7 +68,7 @@ class ConfigurationFile:
             except Exception:
                 _logger.exception("cannot reload authentication config file=%s", self._path)
 
-    async def _look(self, issuers: Issuers) -> None:
+    async def _look(self, issuers: OidcAuthenticators) -> None:
         data = await self._world.executor.run(self._path.read_bytes)
         if data == self._data:
             return
@@ -90,7 +90,7 @@ class ConfigurationFile:
         self._data = data
         _logger.info("authentication config reloaded file=%s", self._path)
 
-    async def _are_ready(self, issuers: list[TokenIssuer]) -> bool:
+    async def _are_ready(self, issuers: list[OidcAuthenticator]) -> bool:
         until = self._world.clock.monotonic() + _READY_SECONDS
         try:
             while faults := [issuer.keys.fault for issuer in issuers if not issuer.keys.is_ready]:

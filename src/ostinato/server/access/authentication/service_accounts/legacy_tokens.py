@@ -35,7 +35,7 @@ _LOOPBACK = Peer("system:apiserver", ("system:masters",))
 _logger = logging.getLogger(__name__)
 
 
-class LegacyTokens:
+class LegacyTokenValidator:
     """`ask`: how the server sends itself a request, to write the labels."""
 
     def __init__(self, kinds: Mapping[str, Lister], ask: Callable[[Request], Awaitable[Answer]]) -> None:

@@ -16,14 +16,14 @@ import msgspec
 
 from ostinato.server.access.authentication.identity import Identity, RefusedToken, authenticated
 from ostinato.server.access.authentication.service_accounts.bindings import LEEWAY, Bindings, Kubernetes
-from ostinato.server.access.authentication.service_accounts.legacy_tokens import LEGACY_ISSUER, LegacyTokens
+from ostinato.server.access.authentication.service_accounts.legacy_tokens import LEGACY_ISSUER, LegacyTokenValidator
 from ostinato.server.access.authentication.tokens import jwt
 from ostinato.server.access.authorization.rules import quoted
 from ostinato.server.request import User
 from ostinato.world import Clock
 
 if TYPE_CHECKING:
-    from ostinato.server.access.authentication.tokens.keys import AccountKeys
+    from ostinato.server.access.authentication.tokens.keys import ServiceAccountKeys
     from ostinato.server.resources.lister import Lister
 
 REMEMBERED = 4096  # tokens whose signature need not be verified again
@@ -31,7 +31,7 @@ _CREDENTIAL = "authentication.kubernetes.io/credential-id"
 _POD, _NODE = "authentication.kubernetes.io/pod-", "authentication.kubernetes.io/node-"
 
 
-class AccountTokens:
+class ServiceAccountTokens:
     """
     - `keys`: sign and verify.
     - `issuers`: the first is that of new tokens; tokens of all are accepted.
@@ -42,11 +42,11 @@ class AccountTokens:
     def __init__(
         self,
         clock: Clock,
-        keys: AccountKeys,
+        keys: ServiceAccountKeys,
         issuers: Sequence[str],
         audiences: Sequence[str],
         kinds: Mapping[str, Lister],
-        legacy: LegacyTokens,
+        legacy: LegacyTokenValidator,
     ) -> None:
         self.keys = keys
         self.issuer = issuers[0]
@@ -62,7 +62,7 @@ class AccountTokens:
         named = {**claims, "iss": self.issuer}
         return self.keys.signing.sign(msgspec.json.encode(dict(sorted(named.items()))))
 
-    def identify(self, token: str, digest: bytes, audiences: Sequence[str]) -> Identity | None:
+    def authenticate_token(self, token: str, digest: bytes, audiences: Sequence[str]) -> Identity | None:
         verified = self._verified.get(digest)
         if verified is None:
             verified = self._verify(token)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from ostinato.api.time import Time, TimeError
 from ostinato.server.access.authentication.identity import Identity, authenticated
-from ostinato.server.access.authentication.tokens.static import for_server
+from ostinato.server.access.authentication.tokens.static import server_identity
 from ostinato.server.request import User
 from ostinato.server.resources.lister import Lister
 from ostinato.world import Clock
@@ -28,7 +28,7 @@ _NAMESPACE = "kube-system"
 _logger = logging.getLogger(__name__)
 
 
-class BootstrapTokens:
+class BootstrapTokenAuthenticator:
     """`audiences`: of the API server."""
 
     def __init__(self, secrets: Lister, clock: Clock, audiences: Sequence[str]) -> None:
@@ -36,7 +36,7 @@ class BootstrapTokens:
         self._clock = clock
         self._audiences = tuple(audiences)
 
-    def identify(self, token: str, digest: bytes, audiences: Sequence[str]) -> Identity | None:
+    def authenticate_token(self, token: str, digest: bytes, audiences: Sequence[str]) -> Identity | None:
         found = _TOKEN.fullmatch(token)
         if found is None:
             return None
@@ -53,7 +53,7 @@ class BootstrapTokens:
         if groups is None or fault:
             _logger.info("bootstrap token not accepted secret=%s/%s error=%s", _NAMESPACE, name, fault)
             return None
-        return for_server(
+        return server_identity(
             authenticated(User(f"system:bootstrap:{identifier}", groups=groups)), self._audiences, audiences
         )
 

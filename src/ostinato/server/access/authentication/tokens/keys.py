@@ -130,7 +130,7 @@ class SigningKey:
         return (signed + b"." + jwt.encode(signature)).decode()
 
 
-class AccountKeys:
+class ServiceAccountKeys:
     """The keys of service account tokens: one signs, all verify. They are loaded when the first token is seen.
 
     - `signing`: file of the private key, an operator's.

@@ -15,7 +15,7 @@ class TokenFileError(AuthenticationSettingsError):
     """The token file cannot be read; the message says where and why."""
 
 
-class StaticTokens:
+class StaticTokenAuthenticator:
     """`audiences`: of the API server; static tokens are for no other."""
 
     def __init__(self, audiences: Sequence[str]) -> None:
@@ -49,12 +49,12 @@ class StaticTokens:
         groups = tuple(group.strip() for group in row[3].split(",") if group.strip()) if len(row) > 3 else ()
         self.add(token, User(name, uid, groups))
 
-    def identify(self, token: str, digest: bytes, audiences: Sequence[str]) -> Identity | None:
+    def authenticate_token(self, token: str, digest: bytes, audiences: Sequence[str]) -> Identity | None:
         user = self._users.get(digest)
-        return None if user is None else for_server(user, self._audiences, audiences)
+        return None if user is None else server_identity(user, self._audiences, audiences)
 
 
-def for_server(user: User, own: tuple[str, ...], asked: Sequence[str]) -> Identity | None:
+def server_identity(user: User, own: tuple[str, ...], requested: Sequence[str]) -> Identity | None:
     """The identity of a token that names no audience: it is for this server alone."""
-    shared = own if asked is own else tuple(audience for audience in own if audience in asked)
+    shared = own if requested is own else tuple(audience for audience in own if audience in requested)
     return Identity(user, shared) if shared or not own else None

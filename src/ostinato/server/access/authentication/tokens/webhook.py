@@ -25,7 +25,7 @@ Call = Callable[[Target, bytes, int], Awaitable[bytes]]
 _SECONDS = 10  # for an answer, attempts included
 _ATTEMPTS, _FIRST_WAIT, _FACTOR, _JITTER = 5, 0.5, 1.5, 0.2
 _RETRIED = frozenset({429, 500, 504})  # statuses after which a call is made again
-_MOST_KEPT = 4096  # answers
+_CACHE_SIZE = 4096  # answers
 _logger = logging.getLogger(__name__)
 
 
@@ -49,7 +49,7 @@ class _Review(msgspec.Struct):
     status: _Status = msgspec.field(default_factory=_Status)
 
 
-class WebhookTokens:
+class WebhookTokenAuthenticator:
     """
     - `version`: of the TokenReview, v1 or v1beta1.
     - `audiences`: of the API server.
@@ -64,24 +64,24 @@ class WebhookTokens:
         self._api_version = f"authentication.k8s.io/{version}"
         self._cache_seconds = cache_seconds
         self._audiences = tuple(audiences)
-        self._kept: OrderedDict[tuple[bytes, tuple[str, ...]], tuple[float, Identity | None]] = OrderedDict()
+        self._cache: OrderedDict[tuple[bytes, tuple[str, ...]], tuple[float, Identity | None]] = OrderedDict()
 
-    async def identify(self, token: str, audiences: Sequence[str]) -> Identity | None:
+    async def authenticate_token(self, token: str, audiences: Sequence[str]) -> Identity | None:
         key = (digest_of(token), tuple(audiences))
-        until, kept = self._kept.get(key, (0.0, None))
+        until, cached = self._cache.get(key, (0.0, None))
         if self._world.clock.monotonic() < until:
-            return kept
+            return cached
         found = self._identity(await self._review(token, audiences), audiences)
         if self._cache_seconds > 0:
-            self._kept[key] = (self._world.clock.monotonic() + self._cache_seconds, found)
-            self._kept.move_to_end(key)
-            if len(self._kept) > _MOST_KEPT:
-                self._kept.popitem(last=False)
+            self._cache[key] = (self._world.clock.monotonic() + self._cache_seconds, found)
+            self._cache.move_to_end(key)
+            if len(self._cache) > _CACHE_SIZE:
+                self._cache.popitem(last=False)
         return found
 
-    def _identity(self, status: _Status, asked: Sequence[str]) -> Identity | None:
-        told = status.audiences or self._audiences
-        shared = tuple(audience for audience in asked if audience in told)
+    def _identity(self, status: _Status, requested: Sequence[str]) -> Identity | None:
+        valid_for = status.audiences or self._audiences
+        shared = tuple(audience for audience in requested if audience in valid_for)
         if not shared:
             return None
         if not status.authenticated:
@@ -104,7 +104,7 @@ class WebhookTokens:
         }
         try:
             async with self._world.clock.timeout(_SECONDS):
-                answer = await self._asked(msgspec.json.encode(review))
+                answer = await self._post(msgspec.json.encode(review))
             found = msgspec.json.decode(answer, type=_Review)
         except TimeoutError:
             raise self._failed("context deadline exceeded") from None
@@ -118,7 +118,7 @@ class WebhookTokens:
         _logger.warning("token review webhook failed host=%s error=%s", self._backend.authority, why)
         return RefusedToken(why)
 
-    async def _asked(self, review: bytes) -> bytes:
+    async def _post(self, review: bytes) -> bytes:
         wait = _FIRST_WAIT
         for attempt in range(_ATTEMPTS):
             try:

@@ -17,7 +17,7 @@ import pytest
 from ostinato.server.access.authentication.settings import (
     AuthenticationSettings,
     AuthenticationSettingsError,
-    FrontProxySettings,
+    RequestHeaderSettings,
 )
 from ostinato.server.access.authority import Authority, Pair
 from ostinato.server.standalone import Settings, Standalone
@@ -38,7 +38,7 @@ class Scene:
         self.proxies = Authority(self.world, directory / "proxies")
         self.token_file = directory / "tokens.csv"
         self.token_file.write_text("secret,admin,u-1,system:masters\n")
-        proxy = FrontProxySettings(
+        proxy = RequestHeaderSettings(
             authority=self.proxies.files.certificate,
             allowed_names=("proxy",),
             uid_headers=("X-Remote-Uid",),

@@ -14,9 +14,9 @@ from tests.unit.server.asking import Api
 
 from ostinato.server.access.authentication.service_accounts import tokens as account_tokens
 from ostinato.server.access.authentication.settings import (
-    AccountSettings,
     AuthenticationSettings,
     AuthenticationSettingsError,
+    ServiceAccountSettings,
 )
 from ostinato.server.access.authentication.tokens import jwt, keys
 from ostinato.server.core import Server
@@ -44,7 +44,7 @@ def served(play: Callable[[Api], Awaitable[None]], **accounts: Any) -> None:
 
     async def main() -> None:
         audiences = accounts.pop("audiences", ())
-        settings = AuthenticationSettings(audiences=audiences, accounts=AccountSettings(**accounts))
+        settings = AuthenticationSettings(audiences=audiences, accounts=ServiceAccountSettings(**accounts))
         server = Server(simulation, MemoryLog(), authentication=settings)
         server.authenticator.add("admin", User("admin", groups=("system:masters",)))
         await server.start()
@@ -212,6 +212,6 @@ def test_a_key_that_cannot_be_used_is_named_at_start(tmp_path: Path, content: by
     path = tmp_path / "sa.key"
     if content is not None:
         path.write_bytes(content)
-    settings = AuthenticationSettings(accounts=AccountSettings(signing_key=path))
+    settings = AuthenticationSettings(accounts=ServiceAccountSettings(signing_key=path))
     with pytest.raises(AuthenticationSettingsError, match=why):
         Server(Simulation(seed=1), MemoryLog(), authentication=settings)

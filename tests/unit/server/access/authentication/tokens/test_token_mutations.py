@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from tests.unit.server.access.authentication.mutations import Minter, every
 from tests.unit.server.asking import Api
 
-from ostinato.server.access.authentication.settings import AccountSettings, AuthenticationSettings
+from ostinato.server.access.authentication.settings import AuthenticationSettings, ServiceAccountSettings
 from ostinato.server.core import Server
 from ostinato.server.request import User
 from ostinato.server.store.log_memory import MemoryLog
@@ -51,7 +51,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     told = {}
 
     async def main() -> None:
-        settings = AuthenticationSettings(accounts=AccountSettings(signing_key=path))
+        settings = AuthenticationSettings(accounts=ServiceAccountSettings(signing_key=path))
         server = Server(simulation, MemoryLog(), authentication=settings)
         server.authenticator.add("admin", User("admin", groups=("system:masters",)))
         await server.start()

@@ -15,7 +15,7 @@ from tests.unit.server.access.authentication.serving import Scene, play, until
 from ostinato.server.access.authentication.settings import (
     AuthenticationSettings,
     AuthenticationSettingsError,
-    WebhookSettings,
+    TokenWebhookSettings,
 )
 from ostinato.server.core import Server
 from ostinato.server.store.log_memory import MemoryLog
@@ -38,7 +38,7 @@ def settings(other: HttpsIssuer, directory: Path, **changes: Any) -> Authenticat
     }
     path.write_text(json.dumps(kubeconfig))
     path.chmod(0o600)
-    return AuthenticationSettings(webhook=WebhookSettings(config=path, **{"version": "v1", **changes}))
+    return AuthenticationSettings(webhook=TokenWebhookSettings(config=path, **{"version": "v1", **changes}))
 
 
 def answer(other: HttpsIssuer, code: int = 200, version: str = "v1", **status: Any) -> None:
@@ -162,6 +162,6 @@ def test_the_version_that_is_asked_for_is_sent(tmp_path: Path) -> None:
 
 
 def test_a_kubeconfig_that_cannot_be_used_is_named_at_start(tmp_path: Path) -> None:
-    chosen = AuthenticationSettings(webhook=WebhookSettings(config=tmp_path / "missing"))
+    chosen = AuthenticationSettings(webhook=TokenWebhookSettings(config=tmp_path / "missing"))
     with pytest.raises(AuthenticationSettingsError, match=r"--authentication-token-webhook-config-file: .*missing"):
         Server(Simulation(seed=1), MemoryLog(), authentication=chosen)
