@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.apiserver import Target, build_load, load_command, ours, real
-from ostinato.server.schema.rule_check import check_rules, rule_tree
+from ostinato.server.schema.rules.evaluation import check_rules, rule_tree
 
 _TEXT = {"type": "string", "maxLength": 64}
 _PART = {"type": "object", "required": ["name"], "properties": {"name": _TEXT, "weight": {"type": "integer"}}}

@@ -22,11 +22,11 @@ from ostinato.api.serializer.scalars import decode_leaf, encode_leaf
 from ostinato.api.struct import Struct
 from ostinato.api.time import Duration, Time
 from ostinato.crd import schema_of
-from ostinato.server.schema.check import compiled, fits_table
-from ostinato.server.schema.default import apply_defaults
-from ostinato.server.schema.lists import repetitions
-from ostinato.server.schema.prune import prune
-from ostinato.server.schema.structural import Structural
+from ostinato.server.schema.structural.defaulting import apply_defaults
+from ostinato.server.schema.structural.list_types import repetitions
+from ostinato.server.schema.structural.node import Structural
+from ostinato.server.schema.structural.pruning import prune
+from ostinato.server.schema.validation.check import compiled, fits_table
 
 
 class Phase(enum.Enum):

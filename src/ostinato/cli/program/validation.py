@@ -27,7 +27,7 @@ def judge(definition: Json) -> None:
     """Failure if a server would refuse the definition; it names the version, the field and what is wrong."""
     try:
         from ostinato.server.resources.apiextensions.strategy import CustomResourceDefinition  # noqa: PLC0415
-        from ostinato.server.schema import builtin  # noqa: PLC0415 - who writes manifests may have no server
+        from ostinato.server.schema.decoding import builtin  # noqa: PLC0415 - who writes manifests may have no server
     except ImportError:
         return
     judged, _ = builtin.read(_MODEL, copy.deepcopy(definition))

@@ -16,8 +16,8 @@ from ostinato.server.request.negotiate import Media
 from ostinato.server.request.options import WriteOptions
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
-from ostinato.server.schema.builtin import BadValue, TypeMismatch
-from ostinato.server.schema.decoding import NO_KIND, decode_value, not_registered
+from ostinato.server.schema.decoding.builtin import BadValue, TypeMismatch
+from ostinato.server.schema.decoding.objects import NO_KIND, decode_value, not_registered
 
 _SHOWN = 30  # maximum bytes of a body that an error message quotes
 _YAML_PROBLEMS = "yaml: unmarshal errors:\n"

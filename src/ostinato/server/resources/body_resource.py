@@ -10,7 +10,7 @@ from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
 from ostinato.api.schema import builtin_schemas
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Strategy
-from ostinato.server.schema import builtin
+from ostinato.server.schema.decoding import builtin
 
 
 class BodyResource(Resource):

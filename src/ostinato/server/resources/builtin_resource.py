@@ -20,7 +20,7 @@ from ostinato.server.resources.builtin import DEPRECATED, SHARED, Shared, strate
 from ostinato.server.resources.resource import Resource, Subresource
 from ostinato.server.resources.scaling import ScaleFields, map_selector, struct_selector
 from ostinato.server.resources.strategy import Json, Strategy
-from ostinato.server.schema import builtin
+from ostinato.server.schema.decoding import builtin
 from ostinato.server.store.index import Index
 from ostinato.world import Clock, World
 

@@ -20,9 +20,9 @@ from ostinato.server.request.context import Context
 from ostinato.server.request.negotiate import Form
 from ostinato.server.request.options import WriteOptions
 from ostinato.server.resources.strategy import Json
-from ostinato.server.schema.builtin import BadValue, TypeMismatch, json_type
-from ostinato.server.schema.prune import read_metadata
-from ostinato.server.schema.restore import restore_error
+from ostinato.server.schema.decoding.builtin import BadValue, TypeMismatch, json_type
+from ostinato.server.schema.decoding.unstructured import restore_error
+from ostinato.server.schema.structural.pruning import read_metadata
 from ostinato.server.verbs import write
 from ostinato.server.verbs.create import create_object
 from ostinato.server.verbs.update import asked_version, change_object

@@ -23,9 +23,9 @@ from ostinato.server.request.options import DeleteOptions, check_list_options, d
 from ostinato.server.request.present import list_response, object_response, value_response
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json, Strategy
-from ostinato.server.schema.builtin import BadValue, TypeMismatch
-from ostinato.server.schema.builtin import read as read_builtin
-from ostinato.server.schema.decoding import decode_value, not_registered
+from ostinato.server.schema.decoding.builtin import BadValue, TypeMismatch
+from ostinato.server.schema.decoding.builtin import read as read_builtin
+from ostinato.server.schema.decoding.objects import decode_value, not_registered
 from ostinato.server.store import index
 from ostinato.server.store.index import Entry
 from ostinato.server.verbs import write

@@ -14,7 +14,7 @@ import msgspec
 
 from ostinato.api.errors import BadRequest
 from ostinato.api.wire import DecodeError, decode_json
-from ostinato.server.schema.builtin import json_type
+from ostinato.server.schema.decoding.builtin import json_type
 
 _VERSION = "meta.k8s.io/v1"
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")

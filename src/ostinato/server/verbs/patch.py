@@ -36,10 +36,10 @@ from ostinato.server.request.negotiate import form_of
 from ostinato.server.request.options import WriteOptions, write_options
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
-from ostinato.server.schema import builtin
-from ostinato.server.schema.builtin import BadValue, TypeMismatch, json_type
-from ostinato.server.schema.decoding import not_registered
-from ostinato.server.schema.restore import restore_error
+from ostinato.server.schema.decoding import builtin
+from ostinato.server.schema.decoding.builtin import BadValue, TypeMismatch, json_type
+from ostinato.server.schema.decoding.objects import not_registered
+from ostinato.server.schema.decoding.unstructured import restore_error
 from ostinato.server.verbs import write
 from ostinato.server.verbs.apply import apply
 from ostinato.server.verbs.update import change_object

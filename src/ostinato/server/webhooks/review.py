@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.wire import DecodeError
-from ostinato.server.schema.builtin import json_type
-from ostinato.server.schema.decoding import decode_value, not_registered
+from ostinato.server.schema.decoding.builtin import json_type
+from ostinato.server.schema.decoding.objects import decode_value, not_registered
 from ostinato.server.webhooks.target import CallError, Json
 
 VERSIONS: Final = ("v1", "v1beta1")  # that can be sent

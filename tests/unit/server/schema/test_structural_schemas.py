@@ -13,16 +13,16 @@ from tests.unit.server.resources.custom.samples import DATA
 
 from ostinato.api.text.patterns import pattern, pattern_problem
 from ostinato.api.validation.formats import known_format, text_check
-from ostinato.server.schema import builtin
-from ostinato.server.schema.builtin import BadValue, TypeMismatch
-from ostinato.server.schema.check import compiled, fits_table
-from ostinato.server.schema.default import apply_defaults
-from ostinato.server.schema.embedded import embedded_faults
-from ostinato.server.schema.equality import equal, in_enum
-from ostinato.server.schema.explain import Before, explain
-from ostinato.server.schema.lists import repetitions
-from ostinato.server.schema.prune import prune, read
-from ostinato.server.schema.structural import Structural
+from ostinato.server.schema.decoding import builtin
+from ostinato.server.schema.decoding.builtin import BadValue, TypeMismatch
+from ostinato.server.schema.structural.defaulting import apply_defaults
+from ostinato.server.schema.structural.embedded_resources import embedded_faults
+from ostinato.server.schema.structural.list_types import repetitions
+from ostinato.server.schema.structural.node import Structural
+from ostinato.server.schema.structural.pruning import prune, read
+from ostinato.server.schema.validation.check import compiled, fits_table
+from ostinato.server.schema.validation.equality import equal, in_enum
+from ostinato.server.schema.validation.explain import Before, explain
 
 OBJECTS: list[dict[str, Any]] = json.loads((DATA / "objects.json").read_text())
 FORMATS: dict[str, Any] = json.loads((DATA / "formats.json").read_text())

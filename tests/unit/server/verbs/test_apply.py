@@ -12,7 +12,7 @@ from tests.unit.server.asking import APPLY, Answer, Api, Json, asking
 from tests.unit.server.verbs.test_patch import patch, slowly
 from tests.unit.server.verbs.watching import CONFIG_MAPS, config_map, version
 
-from ostinato.server.schema.base64 import Base64Error, canonical_base64
+from ostinato.server.schema.decoding.base64 import Base64Error, canonical_base64
 
 A = f"{CONFIG_MAPS}/a"
 _STRICT = "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n"

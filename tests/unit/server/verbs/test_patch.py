@@ -14,8 +14,8 @@ from tests.unit.server.asking import Answer, Api, asking
 from tests.unit.server.verbs.watching import CONFIG_MAPS, config_map, version
 
 from ostinato.server.request import Request, Response
-from ostinato.server.schema.builtin import BadValue, TypeMismatch
-from ostinato.server.schema.restore import restore_error
+from ostinato.server.schema.decoding.builtin import BadValue, TypeMismatch
+from ostinato.server.schema.decoding.unstructured import restore_error
 from ostinato.server.verbs.patch import JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 
 A = f"{CONFIG_MAPS}/a"

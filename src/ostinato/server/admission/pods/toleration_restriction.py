@@ -21,7 +21,7 @@ from ostinato.server.admission.pods.tolerations import includes, merged
 from ostinato.server.resources.core.pods.spec.resources import quality_of_service
 from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.strategy import Json
-from ostinato.server.schema.builtin import json_type
+from ostinato.server.schema.decoding.builtin import json_type
 
 if TYPE_CHECKING:
     from ostinato.server.request.context import Context

@@ -37,7 +37,7 @@ from ostinato.server.resources.admissionregistration.policy_expressions import (
 )
 from ostinato.server.resources.admissionregistration.policy_messages import as_json, misplaced
 from ostinato.server.resources.strategy import Json
-from ostinato.server.schema.builtin import BadValue, TypeMismatch
+from ostinato.server.schema.decoding.builtin import BadValue, TypeMismatch
 
 if TYPE_CHECKING:
     from ostinato.server.access.authorization.authorizer import Authorizer

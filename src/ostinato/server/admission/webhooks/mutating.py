@@ -28,9 +28,9 @@ from ostinato.server.admission.webhooks.review import WebhookCallFailed, Webhook
 from ostinato.server.admission.webhooks.versions import converted, converted_for_webhook
 from ostinato.server.request import body
 from ostinato.server.resources.strategy import Json
-from ostinato.server.schema import builtin
-from ostinato.server.schema.builtin import BadValue, TypeMismatch, json_type
-from ostinato.server.schema.decoding import not_registered
+from ostinato.server.schema.decoding import builtin
+from ostinato.server.schema.decoding.builtin import BadValue, TypeMismatch, json_type
+from ostinato.server.schema.decoding.objects import not_registered
 from ostinato.server.verbs import write
 
 if TYPE_CHECKING:

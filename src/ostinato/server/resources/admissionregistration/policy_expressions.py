@@ -17,7 +17,7 @@ from ostinato.cel.values import CelError, CostExceededError
 from ostinato.server.resources.admissionregistration.policy_messages import PATCH_TYPES
 from ostinato.server.resources.admissionregistration.policy_types import NAMESPACE, REQUEST
 from ostinato.server.resources.strategy import Json
-from ostinato.server.schema.rules import PER_CALL
+from ostinato.server.schema.rules.rule import PER_CALL
 
 _AUTHORIZER: Final = NAMED["kubernetes.authorization.Authorizer"]
 _RESOURCE_CHECK: Final = NAMED["kubernetes.authorization.ResourceCheck"]

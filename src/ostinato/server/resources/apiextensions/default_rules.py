@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ostinato.api.validation.field_errors import FieldError, Path
-from ostinato.server.schema.builtin import BadValue
-from ostinato.server.schema.embedded import embedded_faults
-from ostinato.server.schema.explain import explain
-from ostinato.server.schema.prune import prune
-from ostinato.server.schema.rule_check import check_rules, rule_tree
-from ostinato.server.schema.structural import TYPE_FIELDS, Structural
+from ostinato.server.schema.decoding.builtin import BadValue
+from ostinato.server.schema.rules.evaluation import check_rules, rule_tree
+from ostinato.server.schema.structural.embedded_resources import embedded_faults
+from ostinato.server.schema.structural.node import TYPE_FIELDS, Structural
+from ostinato.server.schema.structural.pruning import prune
+from ostinato.server.schema.validation.explain import explain
 
 
 def default_faults(schema: Mapping[str, Any], path: Path) -> list[FieldError]:

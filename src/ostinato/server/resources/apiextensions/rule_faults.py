@@ -14,8 +14,8 @@ from ostinato.cel.check.declarations import Declaration, declared
 from ostinato.cel.cost.ranges import MOST
 from ostinato.cel.identifiers import escape
 from ostinato.server.resources.apiextensions.internal_form import shown_rule
-from ostinato.server.schema.field_paths import FieldPathError, normal_path
-from ostinato.server.schema.rules import Rule, cardinality, rules_of
+from ostinato.server.schema.rules.field_paths import FieldPathError, normal_path
+from ostinato.server.schema.rules.rule import Rule, cardinality, rules_of
 
 Schema = Mapping[str, Any]
 

@@ -13,8 +13,8 @@ from ostinato.server.resources.apiextensions.default_rules import default_faults
 from ostinato.server.resources.apiextensions.internal_form import shown_schema
 from ostinato.server.resources.apiextensions.rule_faults import expression_faults, text_faults
 from ostinato.server.resources.apiextensions.structural_rules import structural_faults
-from ostinato.server.schema.rule_check import has_rules
-from ostinato.server.schema.structural import TYPE_FIELDS
+from ostinato.server.schema.rules.evaluation import has_rules
+from ostinato.server.schema.structural.node import TYPE_FIELDS
 
 Schema = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ from ostinato.api.validation.names import byte_length
 from ostinato.api.wire import DecodeError, decode_json
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation.checks import unchanged
-from ostinato.server.schema.builtin import json_type
+from ostinato.server.schema.decoding.builtin import json_type
 
 MOST_BYTES = 1024 * 1024
 _DATA, _BINARY_DATA = Path("data"), Path("binaryData")

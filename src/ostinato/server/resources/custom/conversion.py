@@ -17,7 +17,7 @@ from ostinato.api.gvk import GroupVersionKind
 from ostinato.server.resources.custom.conversion_review import Conversions
 from ostinato.server.resources.custom.definition import Version, shaped
 from ostinato.server.resources.strategy import Json
-from ostinato.server.schema.default import apply_defaults
+from ostinato.server.schema.structural.defaulting import apply_defaults
 from ostinato.server.store.index import Entry, Event
 
 T = TypeVar("T")

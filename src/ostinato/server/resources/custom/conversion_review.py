@@ -19,7 +19,7 @@ from ostinato.api.validation import names
 from ostinato.api.validation.field_errors import Path, joined
 from ostinato.server.resources.custom.definition import Definition
 from ostinato.server.resources.strategy import Json
-from ostinato.server.schema.builtin import json_type
+from ostinato.server.schema.decoding.builtin import json_type
 from ostinato.server.webhooks.review import check_kind, decoded, field, version_of
 from ostinato.server.webhooks.target import CallError
 

@@ -16,11 +16,11 @@ import msgspec
 from ostinato.api.text.go_format import plain
 from ostinato.api.text.json_path import JsonPath, JsonPathError
 from ostinato.server.resources.strategy import Json
-from ostinato.server.schema.check import compiled
-from ostinato.server.schema.default import apply_defaults
-from ostinato.server.schema.prune import prune
-from ostinato.server.schema.rule_check import rule_tree
-from ostinato.server.schema.structural import Structural
+from ostinato.server.schema.rules.evaluation import rule_tree
+from ostinato.server.schema.structural.defaulting import apply_defaults
+from ostinato.server.schema.structural.node import Structural
+from ostinato.server.schema.structural.pruning import prune
+from ostinato.server.schema.validation.check import compiled
 
 
 class Version:

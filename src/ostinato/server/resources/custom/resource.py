@@ -23,9 +23,9 @@ from ostinato.server.resources.custom.strategy import CustomStrategy
 from ostinato.server.resources.resource import Resource, Subresource
 from ostinato.server.resources.scaling import ScaleFields
 from ostinato.server.resources.strategy import Json
-from ostinato.server.schema.default import apply_defaults
-from ostinato.server.schema.prune import read, read_again
-from ostinato.server.schema.structural import TYPE_FIELDS
+from ostinato.server.schema.structural.defaulting import apply_defaults
+from ostinato.server.schema.structural.node import TYPE_FIELDS
+from ostinato.server.schema.structural.pruning import read, read_again
 from ostinato.server.store.index import Collection
 from ostinato.world import Clock
 

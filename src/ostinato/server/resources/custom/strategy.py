@@ -12,12 +12,12 @@ from ostinato.api.validation.field_errors import ErrorType, FieldError, Path
 from ostinato.server.resources.custom.definition import Definition, Version
 from ostinato.server.resources.custom.replicas import scale_faults, scale_status_faults
 from ostinato.server.resources.strategy import Json, Strategy
-from ostinato.server.schema.check import fits_table
-from ostinato.server.schema.default import apply_defaults
-from ostinato.server.schema.embedded import embedded_faults
-from ostinato.server.schema.explain import Before, explain
-from ostinato.server.schema.lists import repetitions
-from ostinato.server.schema.rule_check import check_rules
+from ostinato.server.schema.rules.evaluation import check_rules
+from ostinato.server.schema.structural.defaulting import apply_defaults
+from ostinato.server.schema.structural.embedded_resources import embedded_faults
+from ostinato.server.schema.structural.list_types import repetitions
+from ostinato.server.schema.validation.check import fits_table
+from ostinato.server.schema.validation.explain import Before, explain
 
 _BLOCKING = frozenset(
     {

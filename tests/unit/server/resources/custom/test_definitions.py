@@ -26,7 +26,7 @@ from tests.unit.server.resources.custom.samples import (
 
 from ostinato.server.controllers.custom_resources import CustomResources
 from ostinato.server.resources.apiextensions.strategy import CustomResourceDefinition
-from ostinato.server.schema import builtin
+from ostinato.server.schema.decoding import builtin
 
 CASES: list[Json] = json.loads((DATA / "definitions.json").read_text())
 MODEL = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition"

@@ -6,9 +6,9 @@ from typing import Any
 
 from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.apiextensions.schema_rules import schema_faults
-from ostinato.server.schema.explain import Before
-from ostinato.server.schema.rule_check import Findings, check_rules, rule_tree
-from ostinato.server.schema.structural import Structural
+from ostinato.server.schema.rules.evaluation import Findings, check_rules, rule_tree
+from ostinato.server.schema.structural.node import Structural
+from ostinato.server.schema.validation.explain import Before
 
 
 def _object(properties: dict[str, Any], *rules: Any, **more: Any) -> dict[str, Any]:

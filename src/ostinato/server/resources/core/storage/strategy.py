@@ -27,7 +27,7 @@ from ostinato.server.resources.validation.checks import (
     unchanged,
 )
 from ostinato.server.resources.validation.shown import as_shown
-from ostinato.server.schema.embedding import VOLUME_FIELDS
+from ostinato.server.schema.decoding.embedded_structs import VOLUME_FIELDS
 
 if TYPE_CHECKING:
     from ostinato.world import Clock, World

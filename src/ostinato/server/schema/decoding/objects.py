@@ -6,7 +6,7 @@ from typing import Any
 
 from ostinato.api.text.go_format import quote
 from ostinato.api.wire import DecodeError, decode_json
-from ostinato.server.schema.builtin import json_type
+from ostinato.server.schema.decoding.builtin import json_type
 
 NO_KIND = "couldn't get version/kind; json parse error: "
 _TEXT_OR_NULL = frozenset({str, type(None)})

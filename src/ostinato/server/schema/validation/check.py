@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from ostinato.api.text.patterns import pattern
 from ostinato.api.validation.formats import known_format, text_check
-from ostinato.server.schema.equality import in_enum
-from ostinato.server.schema.numbers import cut, fits, is_integral, number_faults
+from ostinato.server.schema.validation.equality import in_enum
+from ostinato.server.schema.validation.numbers import cut, fits, is_integral, number_faults
 
 Check = Callable[[Any], bool]
 Table = Mapping[type, Check | None]

@@ -6,7 +6,7 @@ differ.
 
 from __future__ import annotations
 
-from ostinato.server.schema.builtin import BadValue, TypeMismatch
+from ostinato.server.schema.decoding.builtin import BadValue, TypeMismatch
 
 _KINDS = {str: "string", bool: "bool", int: "int64", float: "float64", list: "slice", dict: "map"}
 

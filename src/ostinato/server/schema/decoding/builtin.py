@@ -23,8 +23,8 @@ from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.quantity import Quantity
 from ostinato.api.schema import builtin_schemas
 from ostinato.api.time import MicroTime, Time
-from ostinato.server.schema.base64 import Base64Error, canonical_base64
-from ostinato.server.schema.embedding import told_as
+from ostinato.server.schema.decoding.base64 import Base64Error, canonical_base64
+from ostinato.server.schema.decoding.embedded_structs import told_as
 
 Convert = Callable[[Any], Any]
 

@@ -13,7 +13,7 @@ from ostinato.cel.check.declarations import MOST_REQUEST_BYTES, Declaration
 from ostinato.cel.cost.estimate import estimate
 from ostinato.cel.expression import CompileError, Expression, ProgramError
 from ostinato.cel.types import BOOL, STRING, Type, optional_of
-from ostinato.server.schema.field_paths import FieldPathError, normal_path
+from ostinato.server.schema.rules.field_paths import FieldPathError, normal_path
 
 PER_CALL: Final = 1_000_000  # cost limit of one evaluation
 PER_OBJECT: Final = 10_000_000  # cost limit of all rules of an object

@@ -14,10 +14,10 @@ from ostinato.api.text.go_format import json_text, quote
 from ostinato.api.text.patterns import pattern
 from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.api.validation.formats import known_format, text_check
-from ostinato.server.schema.check import type_fault, types_of
-from ostinato.server.schema.equality import equal, in_enum
-from ostinato.server.schema.numbers import Fault, number_faults
-from ostinato.server.schema.structural import Structural
+from ostinato.server.schema.structural.node import Structural
+from ostinato.server.schema.validation.check import type_fault, types_of
+from ostinato.server.schema.validation.equality import equal, in_enum
+from ostinato.server.schema.validation.numbers import Fault, number_faults
 
 
 class Before:

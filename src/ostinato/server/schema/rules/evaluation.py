@@ -15,8 +15,8 @@ from ostinato.cel.check.declarations import Declaration, declared
 from ostinato.cel.identifiers import escape
 from ostinato.cel.values import NONE, CelError, CostExceededError, Optional
 from ostinato.server.flow.patience import HURRIED_COST, TooLongError, hurried
-from ostinato.server.schema.explain import Before
-from ostinato.server.schema.rules import PER_CALL, PER_OBJECT, Rule, rules_of
+from ostinato.server.schema.rules.rule import PER_CALL, PER_OBJECT, Rule, rules_of
+from ostinato.server.schema.validation.explain import Before
 
 _LONGEST_MESSAGE = 5 * 1024
 _SPENT = "validation failed due to running out of cost budget, no further validation rules will be run"

@@ -7,7 +7,7 @@ from typing import Any, Final
 from ostinato.api.gvk import GroupVersion
 from ostinato.api.validation import names
 from ostinato.api.validation.field_errors import FieldError, Path
-from ostinato.server.schema.structural import Structural
+from ostinato.server.schema.structural.node import Structural
 
 _TOP: Final = Path()
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ostinato.api.text.go_format import json_text
 from ostinato.api.validation.field_errors import FieldError, Path
-from ostinato.server.schema.structural import Structural
+from ostinato.server.schema.structural.node import Structural
 
 
 def repetitions(node: Structural, value: dict[str, Any]) -> list[FieldError]:

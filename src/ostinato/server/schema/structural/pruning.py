@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import Any
 
 from ostinato.api.text.go_format import json_text
-from ostinato.server.schema.builtin import BadValue, TypeMismatch
-from ostinato.server.schema.builtin import read as read_builtin
-from ostinato.server.schema.structural import TYPE_FIELDS, Structural
+from ostinato.server.schema.decoding.builtin import BadValue, TypeMismatch
+from ostinato.server.schema.decoding.builtin import read as read_builtin
+from ostinato.server.schema.structural.node import TYPE_FIELDS, Structural
 
 _METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ostinato.server.schema.structural import Structural
+from ostinato.server.schema.structural.node import Structural
 
 
 def apply_defaults(node: Structural, value: Any) -> None:

@@ -1,0 +1,1 @@
+"""Decoding of request bodies, as Go decodes them."""

@@ -1,0 +1,1 @@
+"""Structural schemas: nodes, pruning, defaulting, list types, embedded resources."""

@@ -1,0 +1,1 @@
+"""Schema validation of values, with the messages of kube-openapi."""
