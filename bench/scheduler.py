@@ -26,7 +26,7 @@ from ostinato.client.views import MetadataOf
 from ostinato.kinds.core_v1 import Event, Node, ServiceAccount
 from ostinato.manager import Manager
 from ostinato.plane import scheduler
-from ostinato.plane.scheduler.api_writes import Writes
+from ostinato.plane.scheduler.api_writes import ApiWriter
 from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog
@@ -91,17 +91,17 @@ class Bound:
         self.count = 0
         self.first = asyncio.Event()
         self.all = asyncio.Event()
-        self._bind = Writes.bind
+        self._bind = ApiWriter.bind
         bench = self
 
-        async def bind(writes: Writes, info: Any, name: str) -> None:
+        async def bind(writes: ApiWriter, info: Any, name: str) -> None:
             await bench._bind(writes, info, name)
             bench.count += 1
             bench.first.set()
             if bench.count == bench.wanted:
                 bench.all.set()
 
-        Writes.bind = bind  # type: ignore[method-assign, assignment]
+        ApiWriter.bind = bind  # type: ignore[method-assign, assignment]
 
 
 async def measure(options: argparse.Namespace) -> None:
@@ -148,9 +148,9 @@ async def measure(options: argparse.Namespace) -> None:
     await server.close()
 
 
-async def _create(client: Client, objects: list[dict[str, Any]]) -> None:
-    for at in range(0, len(objects), _AT_ONCE):
-        await asyncio.gather(*[client.create(each) for each in objects[at : at + _AT_ONCE]])
+async def _create(client: Client, listers: list[dict[str, Any]]) -> None:
+    for at in range(0, len(listers), _AT_ONCE):
+        await asyncio.gather(*[client.create(each) for each in listers[at : at + _AT_ONCE]])
 
 
 def main() -> None:

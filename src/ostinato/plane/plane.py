@@ -25,7 +25,7 @@ from ostinato.manager import ClientOptions, Manager, Purpose, ReportingOptions
 from ostinato.plane import scheduler
 from ostinato.plane.access import cluster_info as joining
 from ostinato.plane.access import identities, roles
-from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers, unheard
+from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers, ignore_warning
 from ostinato.plane.network import services
 from ostinato.plane.node import fleet
 from ostinato.plane.node.runtimes import ProcessOptions, hiding
@@ -89,7 +89,7 @@ class Plane:
     def connect(self, purpose: Purpose) -> Transport:
         """How a manager in this process reaches the API server: as whom it says, or as an administrator."""
         assert self._server.core is not None, "the plane has been started"
-        user = identities.as_user(purpose.identity) if purpose.identity else ADMINISTRATOR
+        user = identities.user_and_groups(purpose.identity) if purpose.identity else ADMINISTRATOR
         return InProcessTransport(self._server.core, user=user, user_agent=purpose.name, deadline=purpose.deadline)
 
     def _connect_part(self, purpose: Purpose) -> Transport:
@@ -108,7 +108,9 @@ class Plane:
         await self._grant()
         manager = self._manager = Manager(
             connect=self._connect_part,
-            client=ClientOptions(field_manager=FIELD_MANAGER, identities=identities.of_runnable, warn=unheard),
+            client=ClientOptions(
+                field_manager=FIELD_MANAGER, identities=identities.user_of_runnable, warn=ignore_warning
+            ),
             reporting=ReportingOptions(core_events=True),
             world=self._world,
         )

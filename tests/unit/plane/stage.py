@@ -126,13 +126,13 @@ def in_simulation(seed: int, act: Act) -> None:
 def _identity(name: str) -> str:
     """Of a part of the plane; what tests play themselves is the manager's."""
     try:
-        return identities.of_runnable(name)
+        return identities.user_of_runnable(name)
     except KeyError:
         return ""
 
 
 def _transport(server: Server, purpose: Purpose) -> InProcessTransport:
-    user = identities.as_user(purpose.identity) if purpose.identity else ADMINISTRATOR
+    user = identities.user_and_groups(purpose.identity) if purpose.identity else ADMINISTRATOR
     return InProcessTransport(server, user=user, deadline=purpose.deadline)
 
 

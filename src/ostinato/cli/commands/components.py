@@ -10,7 +10,7 @@ from ostinato.cli.reporting import check_addresses, told
 from ostinato.client.config.config import Config
 from ostinato.manager import ClientOptions, LeaderElection, Manager, ReportingOptions
 from ostinato.plane import scheduler
-from ostinato.plane.controllers import FIELD_MANAGER, Options, add_controllers, unheard
+from ostinato.plane.controllers import FIELD_MANAGER, Options, add_controllers, ignore_warning
 
 
 def run(options: argparse.Namespace) -> None:
@@ -29,7 +29,7 @@ def _manager(options: argparse.Namespace) -> Manager:
         leader_election=election,
         health=options.health,
         metrics=options.metrics,
-        client=ClientOptions(field_manager=name, warn=unheard),
+        client=ClientOptions(field_manager=name, warn=ignore_warning),
         reporting=ReportingOptions(core_events=not is_scheduler),
     )
     if is_scheduler:

@@ -18,7 +18,7 @@ from ostinato.client.config.error import ConfigError
 from ostinato.client.http.transport import HttpTransport
 from ostinato.client.transport.protocol import TransportError
 from ostinato.kinds.core_v1 import Secret
-from ostinato.plane.access.cluster_info import BOOTSTRAPPERS, authority_hash
+from ostinato.plane.access.cluster_info import BOOTSTRAPPERS, ca_cert_hash
 from ostinato.world import World
 
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -76,4 +76,4 @@ def _command(config: Config, token: str) -> str:
     authority = config.tls.ca_data or (b"" if config.tls.ca_file is None else config.tls.ca_file.read_bytes())
     if not authority:
         raise Failure(f"{config.source}: the cluster has no certificate-authority, which a node must know")
-    return f"ostinato node --server {config.server} --token {token} --ca-cert-hash {authority_hash(authority)}"
+    return f"ostinato node --server {config.server} --token {token} --ca-cert-hash {ca_cert_hash(authority)}"

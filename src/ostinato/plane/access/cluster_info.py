@@ -89,7 +89,7 @@ async def _ensure(client: Client, wanted: Any) -> None:  # Any: a role or a bind
         await client.update(wanted)  # what an older version left
 
 
-def authority_hash(authority: bytes) -> str:
+def ca_cert_hash(authority: bytes) -> str:
     """The hash by which a node knows the authority of a cluster that it joins: of its public key, as kubeadm's."""
     from cryptography import x509  # noqa: PLC0415
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat  # noqa: PLC0415

@@ -60,7 +60,7 @@ _AGENT: Final = frozenset({"kubelet", "node-heartbeat", "node-sweep"})
 _OF_MANAGER: Final = frozenset({"serviceaccount-token-controller"})  # as in kube-controller-manager
 
 
-def of_runnable(name: str) -> str:
+def user_of_runnable(name: str) -> str:
     """The user that a part of a plane is; "" for that of the manager. KeyError for what is no part."""
     if name in _OTHERS:
         return _OTHERS[name]
@@ -69,12 +69,12 @@ def of_runnable(name: str) -> str:
     return f"{_ACCOUNT}{_ACCOUNTS[name]}"
 
 
-def of_node(name: str) -> str:
+def user_of_node(name: str) -> str:
     """The user that a node is."""
     return f"{_NODE}{name}"
 
 
-def as_user(identity: str) -> tuple[str, tuple[str, ...]]:
+def user_and_groups(identity: str) -> tuple[str, tuple[str, ...]]:
     """Name and groups of such a user, as a client certificate would have them."""
     return identity, _groups_of(identity)
 

@@ -72,7 +72,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     account_key: Path | None = None
 
 
-def unheard(_warning: str) -> None:
+def ignore_warning(_warning: str) -> None:
     """What a server warns of when controllers of the plane ask it: they watch deprecated kinds, and know it."""
 
 

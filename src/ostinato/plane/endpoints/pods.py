@@ -26,7 +26,7 @@ from ostinato.controllers.sources.handlers import Handler, Keys
 from ostinato.kinds.core_v1 import Endpoints, ObjectReference, Service, ServicePort
 from ostinato.kinds.discovery_v1 import EndpointSlice
 from ostinato.plane.objects.pod_state import PodCondition
-from ostinato.plane.ownership.event_handler import Selectors
+from ostinato.plane.ownership.event_handler import SelectingObjects
 
 HEADLESS_LABEL: Final = "service.kubernetes.io/headless"
 TRIGGER_ANNOTATION: Final = "endpoints.kubernetes.io/last-change-trigger-time"
@@ -62,7 +62,7 @@ class _Status(Struct):
     conditions: list[PodCondition] = []
 
 
-class ServedPod(Object, version="v1", kind="Pod", plural="pods"):
+class EndpointPod(Object, version="v1", kind="Pod", plural="pods"):
     spec: _Spec = msgspec.field(default_factory=_Spec)
     status: _Status = msgspec.field(default_factory=_Status)
 
@@ -86,14 +86,14 @@ class ServedPod(Object, version="v1", kind="Pod", plural="pods"):
         return ObjectReference(kind="Pod", namespace=metadata.namespace, name=metadata.name, uid=metadata.uid)
 
 
-def serves(pod: ServedPod, *, terminating: bool) -> bool:
+def is_endpoint(pod: EndpointPod, *, terminating: bool) -> bool:
     """Whether it is an endpoint at all; `terminating`: those that are being deleted count, too."""
     if pod.status.phase in ("Succeeded", "Failed") or not (pod.status.pod_ip or pod.status.pod_ips):
         return False
     return terminating or not pod.is_terminating
 
 
-def addresses(pod: ServedPod, family: str) -> list[str]:
+def addresses(pod: EndpointPod, family: str) -> list[str]:
     """Its addresses of a family, "IPv4" or "IPv6"."""
     found = [each.ip for each in pod.status.pod_ips] or [pod.status.pod_ip]
     return [each for each in found if family_of(each) == family]
@@ -116,12 +116,12 @@ def is_headless(service: Service) -> bool:
     return service.spec.cluster_ip in (None, "", "None")
 
 
-def hostname_of(pod: ServedPod, service: Service) -> str | None:
+def hostname_of(pod: EndpointPod, service: Service) -> str | None:
     """The name by which the Pod is known within the Service, if it has one."""
     return pod.spec.hostname if pod.spec.hostname and pod.spec.subdomain == service.metadata.name else None
 
 
-def target_port(pod: ServedPod, port: ServicePort) -> int | None:
+def target_port(pod: EndpointPod, port: ServicePort) -> int | None:
     """The port of a Pod that a port of a Service leads to; None if the Pod has none of that name."""
     wanted = port.target_port
     if isinstance(wanted, int):
@@ -136,7 +136,7 @@ def target_port(pod: ServedPod, port: ServicePort) -> int | None:
     return None
 
 
-def selector_of_service(service: Service) -> Selector:
+def service_selector(service: Service) -> Selector:
     return from_set(service.spec.selector)
 
 
@@ -144,10 +144,10 @@ class ForServices(Handler):
     """The Services that select a Pod, by its labels before and after a change."""
 
     def __init__(self) -> None:
-        self._selectors = Selectors(Service, selector_of_service, version=_version)
+        self._selectors = SelectingObjects(Service, service_selector, version=_resource_version)
 
     async def prepare(self, watched: View[Any], dependencies: Dependencies) -> None:  # noqa: ARG002
-        self._selectors.among(dependencies)
+        self._selectors.prepare(dependencies)
 
     def keys(self, event: Event) -> Keys:
         entry = event.object
@@ -158,7 +158,7 @@ class ForServices(Handler):
         return {*found, *self._selectors.matching(old)} if old.labels_json != entry.labels_json else found
 
 
-def _version(entry: Entry) -> str:
+def _resource_version(entry: Entry) -> str:
     return entry.resource_version  # a Service has no generation
 
 
@@ -171,13 +171,13 @@ async def create(instance: Endpoints | EndpointSlice, ctx: Context) -> None:
             raise
 
 
-class Triggers:
+class TriggerTimeTracker:
     """Since when a change has been due that is told now: the times of what has changed since the last look."""
 
     def __init__(self) -> None:
         self._known: dict[NamespacedName, dict[str, datetime]] = {}
 
-    def look(self, service: Service, pods: Iterable[ServedPod]) -> datetime | None:
+    def compute(self, service: Service, pods: Iterable[EndpointPod]) -> datetime | None:
         """The earliest of the times that are new; of a Service that is seen first, its own."""
         key = NamespacedName(service.metadata.namespace, service.metadata.name)
         before = self._known.get(key)

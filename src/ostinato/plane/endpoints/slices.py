@@ -20,10 +20,10 @@ def service_of(entry: Entry) -> NamespacedName | None:
     return NamespacedName(entry.key.namespace, name) if name else None
 
 
-OF_SERVICE: Final[IndexBy] = by("service-name", lambda entry: str(found) if (found := service_of(entry)) else None)
+BY_SERVICE: Final[IndexBy] = by("service-name", lambda entry: str(found) if (found := service_of(entry)) else None)
 
 
-class OwnSlices:
+class ManagedSlices:
     """Those that one controller keeps; it leaves the others alone."""
 
     def __init__(self, manager: str) -> None:
@@ -36,7 +36,7 @@ class OwnSlices:
         return () if found is None else (found,)
 
     async def of(self, service: NamespacedName, client: CachedClient) -> list[EndpointSlice]:
-        found = await client.list(EndpointSlice, index=(OF_SERVICE.name, str(service)))
+        found = await client.list(EndpointSlice, index=(BY_SERVICE.name, str(service)))
         return [each for each in found if each.metadata.labels.get(MANAGED_BY) == self._manager]
 
     def labels(self, service: str) -> dict[str, str]:

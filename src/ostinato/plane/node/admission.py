@@ -11,7 +11,7 @@ from ostinato.api.codec import to_dict
 from ostinato.api.quantity import Quantity
 from ostinato.kinds.core_v1 import Pod
 from ostinato.plane.placement.node_selectors import matcher
-from ostinato.plane.placement.resources import Asking, Resources, requests_of
+from ostinato.plane.placement.resources import RequestsSpec, Resources, requests_of
 
 _ANY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104 - what is asked for, not what is listened on
 
@@ -62,7 +62,7 @@ def _failed(predicate: str, text: str) -> Rejection:
 
 
 def _requests(pod: Pod) -> Resources:
-    return requests_of(msgspec.convert(to_dict(pod.spec), Asking))
+    return requests_of(msgspec.convert(to_dict(pod.spec), RequestsSpec))
 
 
 def _fits(pod: Pod, room: Room) -> bool:

@@ -13,7 +13,7 @@ from ostinato.api.quantity import Quantity
 from ostinato.controllers import ChannelSource, ForEvent
 from ostinato.kinds.core_v1 import Pod
 from ostinato.manager import Manager
-from ostinato.plane.access.identities import of_node
+from ostinato.plane.access.identities import user_of_node
 from ostinato.plane.node.admission import Room
 from ostinato.plane.node.agent import ClientOf, Host, PodAgent
 from ostinato.plane.node.environment.container_environment import Larder
@@ -28,7 +28,7 @@ from ostinato.plane.node.server.endpoint import NodeEndpoint
 from ostinato.plane.node.server.pod_streams import PodStreams
 from ostinato.plane.node.server.stats import NodeStats
 from ostinato.plane.node.static_pods import StaticPods, as_run
-from ostinato.plane.objects.indexes import NODE_NAME, keep
+from ostinato.plane.objects.indexes import NODE_NAME, ensure_index
 from ostinato.plane.objects.pod_state import PodState
 from ostinato.server.node_agents.endpoint import Endpoint
 from ostinato.world import World
@@ -163,7 +163,7 @@ def _local(name: str, make: Make, state: Path, sweep: Sweep, at: At) -> tuple[Ma
 
 def _own_clients(manager: Manager) -> ClientOf:
     """Clients with which each node of a manager asks in its own name."""
-    return lambda name: manager.client_as(of_node(name))
+    return lambda name: manager.client_as(user_of_node(name))
 
 
 def add_hosts(
@@ -178,7 +178,7 @@ def add_hosts(
     """
     client_of = client_of or _own_clients(manager)
     informer = manager.informers.of(PodState)
-    keep(informer, NODE_NAME)
+    ensure_index(informer, NODE_NAME)
 
     def bound_to(key: NamespacedName) -> str:
         return next(iter(informer.store.values_of(NODE_NAME.name, key)), "")

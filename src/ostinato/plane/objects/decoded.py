@@ -19,26 +19,26 @@ from ostinato.cache.store.entry import Entry
 T = TypeVar("T")
 
 
-class Readings(Generic[T]):
-    def __init__(self, read: Callable[[Entry], T]) -> None:
+class DecodedCache(Generic[T]):
+    def __init__(self, decode: Callable[[Entry], T]) -> None:
         """`read`: what is to be known of an object; many may share it, so it is not to be changed."""
-        self._read = read
+        self._decode = decode
         self._known: dict[Hashable, dict[str, tuple[str, T]]] = {}  # by whose they are and uid: the version, and that
 
-    def of(self, whose: Hashable, entries: Iterable[Entry]) -> list[T]:
+    def get(self, owner: Hashable, entries: Iterable[Entry]) -> list[T]:
         """What is known of these, for somebody."""
-        before = self._known.get(whose, {})
+        before = self._known.get(owner, {})
         now: dict[str, tuple[str, T]] = {}
         for entry in entries:
             found = before.get(entry.uid)
             if found is None or found[0] != entry.resource_version:
-                found = entry.resource_version, self._read(entry)
+                found = entry.resource_version, self._decode(entry)
             now[entry.uid] = found
-        self._known[whose] = now
+        self._known[owner] = now
         return [each for _, each in now.values()]
 
-    def forget(self, whose: Hashable) -> None:
-        self._known.pop(whose, None)
+    def forget(self, owner: Hashable) -> None:
+        self._known.pop(owner, None)
 
     def __len__(self) -> int:
         return sum(map(len, self._known.values()))

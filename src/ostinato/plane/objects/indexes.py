@@ -11,7 +11,7 @@ NODE_NAME: Final[IndexBy] = by_field("spec.nodeName")
 """Pods by the node that they are bound to."""
 
 
-def keep(informer: Informer, index: IndexBy) -> None:
+def ensure_index(informer: Informer, index: IndexBy) -> None:
     """Have an informer keep an index, whoever else asks for the same."""
     with suppress(ValueError):  # it is kept already
         informer.add_index(index)

@@ -16,7 +16,7 @@ from ostinato.manager import Manager
 O = TypeVar("O", bound=Object)  # noqa: E741
 
 
-class EveryNamespace(Generic[O]):
+class PerNamespaceObject(Generic[O]):
     """A reconciler of namespaces. `wanted` is the object without its namespace; `correct` says whether it changed."""
 
     def __init__(self, wanted: Callable[[], O], correct: Callable[[O], bool]) -> None:
@@ -27,11 +27,11 @@ class EveryNamespace(Generic[O]):
 
     def add_to(self, manager: Manager, name: str) -> None:
         """Only the objects of that name are watched, wherever they are."""
-        just_these = InformerSettings(fields={"metadata.name": self._name})
+        by_name = InformerSettings(fields={"metadata.name": self._name})
         (
             manager.build(name)
-            .watch_for(Namespace, predicates=[_lives])
-            .watches(self._kind, handler=ForEvent(_namespace_of), predicates=[_matters], settings=just_these)
+            .watch_for(Namespace, predicates=[_is_active])
+            .watches(self._kind, handler=ForEvent(_namespace_of), predicates=[_is_update_or_delete], settings=by_name)
             .complete(self)
         )
 
@@ -55,11 +55,11 @@ class EveryNamespace(Generic[O]):
                 raise
 
 
-def _lives(event: Event) -> bool:
+def _is_active(event: Event) -> bool:
     return not event.object.is_being_deleted
 
 
-def _matters(event: Event) -> bool:
+def _is_update_or_delete(event: Event) -> bool:
     """What is new was made here, or is found when its namespace is looked at."""
     return not isinstance(event, Added)
 

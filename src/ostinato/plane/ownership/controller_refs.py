@@ -29,21 +29,21 @@ from ostinato.manager import Manager
 O = TypeVar("O", bound=Object)  # noqa: E741
 
 
-def _managed_by(entry: Entry) -> str:
+def _controller_uid(entry: Entry) -> str:
     reference = entry.controller if entry.owner_uids else None
     return orphans_in(entry.key.namespace) if reference is None else reference.uid
 
 
-CONTROLLED = by("controller", _managed_by)
+BY_CONTROLLER = by("controller", _controller_uid)
 """An index: by the uid of the controller, or by `orphans_in(namespace)`."""
 
 
 def orphans_in(namespace: str) -> str:
     """The value that objects without a controller have in the index."""
-    return f"nobody in {namespace}"
+    return f"orphans in {namespace}"
 
 
-class Claims(Generic[O]):
+class ControllerRefManager(Generic[O]):
     """What one owner claims among the objects of a kind, whose cache must keep the index `CONTROLLED`."""
 
     def __init__(
@@ -65,23 +65,23 @@ class Claims(Generic[O]):
         self._kind = kind
         self._only = only
         self._finalizers = finalizers
-        self._may_adopt: bool | None = None  # once the server was asked
+        self._adoption_allowed: bool | None = None  # once the server was asked
 
     async def claim(self) -> list[O]:
         """The owner's own, after adoptions and releases. An error of a write is raised once all were tried."""
-        own = await self._client.list(self._kind, index=(CONTROLLED.name, self._owner.metadata.uid))
+        own = await self._client.list(self._kind, index=(BY_CONTROLLER.name, self._owner.metadata.uid))
         orphans = await self._client.list(
-            self._kind, index=(CONTROLLED.name, orphans_in(self._owner.metadata.namespace))
+            self._kind, index=(BY_CONTROLLER.name, orphans_in(self._owner.metadata.namespace))
         )
-        return await self.among([*own, *orphans])
+        return await self.claim_from([*own, *orphans])
 
-    async def among(self, candidates: Sequence[O]) -> list[O]:
+    async def claim_from(self, candidates: Sequence[O]) -> list[O]:
         """The same, of objects that the caller knows."""
         claimed: list[O] = []
         errors: list[Exception] = []
         for each in candidates:
             try:
-                if await self._claims(each):
+                if await self._claim_one(each):
                     claimed.append(each)
             except Exception as error:  # noqa: BLE001 - the others first
                 errors.append(error)
@@ -89,7 +89,7 @@ class Claims(Generic[O]):
             raise errors[0]
         return claimed
 
-    async def _claims(self, candidate: O) -> bool:
+    async def _claim_one(self, candidate: O) -> bool:
         reference = controller_of(candidate)
         selected = self._selector.matches(candidate.metadata.labels) and (self._only is None or self._only(candidate))
         if reference is not None:
@@ -100,15 +100,15 @@ class Claims(Generic[O]):
             if self._owner.metadata.deletion_timestamp is None:
                 await self._release(candidate)
             return False
-        if not selected or self._is_going(candidate):
+        if not selected or self._is_terminating(candidate):
             return False
         return await self._adopt(candidate)
 
-    def _is_going(self, candidate: O) -> bool:
+    def _is_terminating(self, candidate: O) -> bool:
         return self._owner.metadata.deletion_timestamp is not None or candidate.metadata.deletion_timestamp is not None
 
     async def _adopt(self, candidate: O) -> bool:
-        if not await self._owner_is_there():
+        if not await self._can_adopt():
             return False
         reference = to_dict(controller_reference_to(self._owner))
         change: dict[str, Any] = {"ownerReferences": [reference], "uid": candidate.metadata.uid}
@@ -135,29 +135,29 @@ class Claims(Generic[O]):
         except (NotFound, Invalid):
             return  # it is gone, or it is another by now: then it is not ours to release
 
-    async def _owner_is_there(self) -> bool:
-        if self._may_adopt is None:
+    async def _can_adopt(self) -> bool:
+        if self._adoption_allowed is None:
             found = await self._client.live.get(MetadataOf(type(self._owner)), self._owner.metadata, missing=None)
-            self._may_adopt = (
+            self._adoption_allowed = (
                 found is not None
                 and found.metadata.uid == self._owner.metadata.uid
                 and found.metadata.deletion_timestamp is None
             )
-        return self._may_adopt
+        return self._adoption_allowed
 
 
-async def managed_by(client: CachedClient, kind: Kind[Any], manager: str) -> list[Entry]:
+async def controlled_by(client: CachedClient, kind: Kind[Any], manager: str) -> list[Entry]:
     """What is managed by whoever has this uid, or by nobody: `orphans_in(namespace)`; not decoded.
 
     It is as fresh as a reconcile needs it, which does not begin before its last writes are in the cache, and does not
     wait for what others write.
     """
-    found = await client.found(view_of(kind), ListQuery(index=(CONTROLLED.name, manager), fresh=False))
+    found = await client.found(view_of(kind), ListQuery(index=(BY_CONTROLLER.name, manager), fresh=False))
     assert found is not None, "what is asked by an index is watched"
     return found.entries
 
 
-async def claimed(
+async def claim_entries(
     client: CachedClient, owner: Object, selector: Selector, kind: type[O], only: Callable[[Entry], bool] | None = None
 ) -> list[Entry]:
     """The owner's own, as `Claims.claim` has them, but not decoded: only what is adopted or released is."""
@@ -167,18 +167,23 @@ async def claimed(
     def selects(entry: Entry) -> bool:
         return selector.matches(entry.labels) and (only is None or only(entry))
 
-    for entry in await managed_by(client, kind, owner.metadata.uid):
+    for entry in await controlled_by(client, kind, owner.metadata.uid):
         (own if selects(entry) else others).append(entry)
-    orphans = await managed_by(client, kind, orphans_in(owner.metadata.namespace))
+    orphans = await controlled_by(client, kind, orphans_in(owner.metadata.namespace))
     others += [entry for entry in orphans if not entry.is_being_deleted and selects(entry)]
     if not others:
         return own
     keys = {entry.uid: entry for entry in others}
-    claims = Claims(client, owner, selector, kind, lambda each: only is None or only(keys[each.metadata.uid]))
-    return [*own, *(keys[each.metadata.uid] for each in await claims.among([entry.read(kind) for entry in others]))]
+    claims = ControllerRefManager(
+        client, owner, selector, kind, lambda each: only is None or only(keys[each.metadata.uid])
+    )
+    return [
+        *own,
+        *(keys[each.metadata.uid] for each in await claims.claim_from([entry.read(kind) for entry in others])),
+    ]
 
 
-def index_controllers(manager: Manager, kind: AnyKind) -> None:
+def add_controller_index(manager: Manager, kind: AnyKind) -> None:
     """Have the cache of a kind keep the index `CONTROLLED`."""
     with suppress(ValueError):  # another controller of the plane has asked for it
-        manager.informers.of(kind).add_index(CONTROLLED)
+        manager.informers.of(kind).add_index(BY_CONTROLLER)

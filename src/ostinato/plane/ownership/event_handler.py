@@ -28,7 +28,7 @@ from ostinato.cache.store.entry import Entry
 from ostinato.client.views import View
 from ostinato.controllers.runnable import Dependencies
 from ostinato.controllers.sources.handlers import Handler, Keys
-from ostinato.plane.ownership.controller_refs import CONTROLLED
+from ostinato.plane.ownership.controller_refs import BY_CONTROLLER
 
 O = TypeVar("O", bound=Object)  # noqa: E741
 
@@ -60,8 +60,8 @@ def selector_in_spec(owner: Any) -> Selector:
     return selector_of(owner.spec.selector)
 
 
-class ForClaimants(Handler, Generic[O]):
-    index = CONTROLLED  # by which `Claims` finds the same objects
+class ForControllerRef(Handler, Generic[O]):
+    index = BY_CONTROLLER  # by which `Claims` finds the same objects
 
     def __init__(self, kind: type[O], select: Callable[[O], Selector] = selector_in_spec) -> None:
         """
@@ -70,10 +70,10 @@ class ForClaimants(Handler, Generic[O]):
         """
         self._kind = kind
         self._group_kind = kind_of(kind).gvk.group_kind
-        self._selectors = Selectors(kind, select)
+        self._selectors = SelectingObjects(kind, select)
 
     async def prepare(self, watched: View[Any], dependencies: Dependencies) -> None:  # noqa: ARG002
-        self._selectors.among(dependencies)
+        self._selectors.prepare(dependencies)
 
     def keys(self, event: Event) -> Keys:
         entry = event.object
@@ -97,7 +97,7 @@ class ForClaimants(Handler, Generic[O]):
         return [NamespacedName(entry.key.namespace, manager.name)]
 
 
-class Selectors(Generic[O]):
+class SelectingObjects(Generic[O]):
     """Which objects of a kind select another object, by the labels that it has."""
 
     def __init__(
@@ -113,7 +113,7 @@ class Selectors(Generic[O]):
         self._store: ReadableStore | None = None
         self._known: dict[tuple[str, Hashable], Selector] = {}  # by uid and version
 
-    def among(self, dependencies: Dependencies) -> None:
+    def prepare(self, dependencies: Dependencies) -> None:
         """Look among the objects in these caches."""
         self._store = dependencies.informers.of(self._kind).store
 

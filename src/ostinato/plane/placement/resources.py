@@ -49,7 +49,7 @@ class Port(Struct):
     protocol: str = "TCP"
 
 
-class Asking(Struct):
+class RequestsSpec(Struct):
     """The part of a Pod's spec that says what it asks for."""
 
     containers: list[Container] = []
@@ -111,24 +111,24 @@ def amounts_of(raw: Mapping[str, str | int | float] | None) -> Amounts:
     return found
 
 
-def requests_of(asking: Asking) -> Resources:
+def requests_of(spec: RequestsSpec) -> Resources:
     """What a Pod needs a node to have left."""
-    return Resources.of(_requests(asking, {}))
+    return Resources.of(_requests(spec, {}))
 
 
-def weight_of(asking: Asking) -> tuple[int, int]:
+def nonzero_requests_of(spec: RequestsSpec) -> tuple[int, int]:
     """CPU and memory that a Pod counts for when nodes are compared: never nothing."""
-    amounts = _requests(asking, _AT_LEAST)
+    amounts = _requests(spec, _AT_LEAST)
     return amounts.get(CPU, 0), amounts.get(MEMORY, 0)
 
 
-def _requests(asking: Asking, at_least: Amounts) -> Amounts:
+def _requests(spec: RequestsSpec, at_least: Amounts) -> Amounts:
     total: Amounts = {}
-    for container in asking.containers:
+    for container in spec.containers:
         _add(total, _of_container(container, at_least))
     sidecars: Amounts = {}
     most: Amounts = {}
-    for container in asking.init_containers:
+    for container in spec.init_containers:
         amounts = _of_container(container, at_least)
         if container.restart_policy == "Always":
             _add(total, amounts)
@@ -138,11 +138,11 @@ def _requests(asking: Asking, at_least: Amounts) -> Amounts:
             _add(amounts, sidecars)
         _raise_to(most, amounts)
     _raise_to(total, most)
-    if asking.resources is not None:
-        for name, amount in amounts_of(asking.resources.requests).items():
+    if spec.resources is not None:
+        for name, amount in amounts_of(spec.resources.requests).items():
             if name in (CPU, MEMORY) or name.startswith("hugepages-"):
                 total[name] = amount
-    _add(total, amounts_of(asking.overhead))
+    _add(total, amounts_of(spec.overhead))
     return total
 
 

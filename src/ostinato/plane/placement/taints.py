@@ -49,11 +49,11 @@ def tolerated(taint: AnyTaint, tolerations: Iterable[AnyToleration]) -> bool:
     return any(tolerates(toleration, taint) for toleration in tolerations)
 
 
-def keeps_away(taints: Iterable[AnyTaint], tolerations: Sequence[AnyToleration]) -> bool:
+def has_blocking_taint(taints: Iterable[AnyTaint], tolerations: Sequence[AnyToleration]) -> bool:
     """Whether a taint forbids a Pod with these tolerations to be put on the node."""
     return any(taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not tolerated(taint, tolerations) for taint in taints)
 
 
-def avoided(taints: Iterable[AnyTaint], tolerations: Sequence[AnyToleration]) -> int:
+def count_untolerated_preferences(taints: Iterable[AnyTaint], tolerations: Sequence[AnyToleration]) -> int:
     """How many taints ask a Pod with these tolerations to rather go elsewhere."""
     return sum(taint.effect == PREFER_NO_SCHEDULE and not tolerated(taint, tolerations) for taint in taints)

@@ -18,7 +18,7 @@ _OLD_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 
 
-class Place(Protocol):
+class NodeLabels(Protocol):
     """What of a node decides whether a volume can be used there."""
 
     @property
@@ -41,7 +41,7 @@ def waits_for_consumer(storage_class: StorageClass | None) -> bool:
     return storage_class is not None and storage_class.volume_binding_mode == "WaitForFirstConsumer"
 
 
-def is_reachable(volume: PersistentVolume, node: Place) -> bool:
+def matches_node_affinity(volume: PersistentVolume, node: NodeLabels) -> bool:
     """Whether the node affinity of a volume allows a node."""
     affinity = volume.spec.node_affinity
     if affinity is None or affinity.required is None:
@@ -49,17 +49,21 @@ def is_reachable(volume: PersistentVolume, node: Place) -> bool:
     return matcher(affinity.required.node_selector_terms)(node.labels, node.name)
 
 
-def best_volume(
+def find_matching_volume(
     claim: PersistentVolumeClaim,
     volumes: Iterable[PersistentVolume],
-    node: Place | None = None,
+    node: NodeLabels | None = None,
     taken: Mapping[str, object] = MappingProxyType({}),
 ) -> PersistentVolume | None:
     """The smallest volume that a claim may have, on a node or anywhere; one that is meant for it comes first."""
     best: PersistentVolume | None = None
     for volume in volumes:
         name = volume.metadata.name
-        if name in taken or not _is_suitable(claim, volume) or (node is not None and not is_reachable(volume, node)):
+        if (
+            name in taken
+            or not _is_suitable(claim, volume)
+            or (node is not None and not matches_node_affinity(volume, node))
+        ):
             continue
         reference = volume.spec.claim_ref
         if reference is not None:
@@ -74,7 +78,7 @@ def best_volume(
     return best
 
 
-def can_be_made(storage_class: StorageClass | None, node: Place) -> bool:
+def can_be_provisioned(storage_class: StorageClass | None, node: NodeLabels) -> bool:
     """Whether a volume of a class can be made for a Pod on a node."""
     if storage_class is None or storage_class.provisioner in ("", _NO_PROVISIONER):
         return False

@@ -15,7 +15,7 @@ from ostinato.manager import Manager
 from ostinato.plane.scheduler.cache.node_info import NodeInfo
 from ostinato.plane.scheduler.cache.pod_info import PodInfo
 from ostinato.plane.scheduler.framework.interface import Cycle, Filter, Plugin, Scorer, filter_by, score_by
-from ostinato.plane.scheduler.framework.local_results import Weighted
+from ostinato.plane.scheduler.framework.local_results import WeightedPlugin
 from ostinato.plane.scheduler.framework.runtime import Profile
 from ostinato.plane.scheduler.framework.status import Status, unresolvable, unschedulable
 from ostinato.plane.scheduler.plugins import default_plugins
@@ -32,7 +32,7 @@ __all__ = [
     "Scheduler",
     "Scorer",
     "Status",
-    "Weighted",
+    "WeightedPlugin",
     "add_to",
     "default_plugins",
     "filter_by",

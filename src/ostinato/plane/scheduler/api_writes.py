@@ -10,7 +10,7 @@ from ostinato.api.struct import Struct
 from ostinato.api.time import Time
 from ostinato.cache.client import CachedClient
 from ostinato.client.patching import StrategicMergePatch
-from ostinato.plane.scheduler.cache.listers import Objects
+from ostinato.plane.scheduler.cache.listers import Listers
 from ostinato.plane.scheduler.cache.pod_info import PodInfo
 from ostinato.world import Clock
 
@@ -37,24 +37,24 @@ class PodConditions(Object, version="v1", kind="Pod", plural="pods"):
     status: _Status | None = None
 
 
-class Writes:
-    def __init__(self, client: CachedClient, objects: Objects, clock: Clock) -> None:
+class ApiWriter:
+    def __init__(self, client: CachedClient, listers: Listers, clock: Clock) -> None:
         self._client = client
-        self._objects = objects
+        self._listers = listers
         self._clock = clock
 
     async def bind(self, pod: PodInfo, node: str) -> None:
         await self._client.live.pods.bind(pod.key, node, uid=pod.uid)
 
-    async def tell(self, pod: PodInfo, reason: str, message: str, nominated: str | None) -> None:
+    async def patch_status(self, pod: PodInfo, reason: str, message: str, nominated: str | None) -> None:
         """Say in its status why a Pod has no node, and which it is promised; None leaves that. Only what is new."""
-        known = self._objects.pod(PodConditions, pod)
+        known = self._listers.pod(PodConditions, pod)
         if known is None:
             return
         status = known.status or _Status()
         change: dict[str, Any] = {}
         wanted = _Condition(type="PodScheduled", status="False", reason=reason, message=message)
-        if condition := self._changed(pod, status, wanted):
+        if condition := self._condition_patch(pod, status, wanted):
             change["conditions"] = [condition]
         if nominated is not None and nominated != status.nominated_node_name:
             change["nominatedNodeName"] = nominated or None
@@ -68,19 +68,19 @@ class Writes:
         """Have a Pod make room for another; whether it was still there."""
         note = f"{by.scheduler_name}: preempting to accommodate a higher priority pod"
         wanted = _Condition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler", message=note)
-        known = self._objects.pod(PodConditions, victim)
+        known = self._listers.pod(PodConditions, victim)
         if known is None:
             return False
         status = known.status or _Status()
         try:
-            if condition := self._changed(victim, status, wanted):
+            if condition := self._condition_patch(victim, status, wanted):
                 await self._patch(victim, {"conditions": [condition]})
             await self._client.delete(PodConditions, victim.key, uid=victim.uid)
         except NotFound:
             return False
         return True
 
-    def _changed(self, pod: PodInfo, status: _Status, wanted: _Condition) -> dict[str, Any] | None:
+    def _condition_patch(self, pod: PodInfo, status: _Status, wanted: _Condition) -> dict[str, Any] | None:
         """A condition as it is to be written; None if the Pod has it."""
         known = next((each for each in status.conditions if each.type == wanted.type), None)
         if known == wanted:

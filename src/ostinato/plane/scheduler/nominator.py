@@ -9,38 +9,38 @@ from ostinato.plane.scheduler.cache.pod_info import PodInfo
 
 class Nominator:
     def __init__(self) -> None:
-        self._on: dict[str, dict[str, PodInfo]] = {}  # by node, then by uid; none is empty
-        self._node: dict[str, str] = {}  # of each Pod, by uid
+        self._by_node: dict[str, dict[str, PodInfo]] = {}  # by node, then by uid; none is empty
+        self._node_by_uid: dict[str, str] = {}  # of each Pod, by uid
 
     def __bool__(self) -> bool:
-        return bool(self._on)
+        return bool(self._by_node)
 
     def add(self, pod: PodInfo, node: str) -> None:
         """A Pod is to go to a node; it gives up any other."""
         self.remove(pod.uid)
         if node:
-            self._node[pod.uid] = node
-            self._on.setdefault(node, {})[pod.uid] = pod
+            self._node_by_uid[pod.uid] = node
+            self._by_node.setdefault(node, {})[pod.uid] = pod
 
     def remove(self, uid: str) -> str:
         """Where it was to go; "" if nowhere."""
-        node = self._node.pop(uid, "")
+        node = self._node_by_uid.pop(uid, "")
         if node:
-            del self._on[node][uid]
-            if not self._on[node]:
-                del self._on[node]
+            del self._by_node[node][uid]
+            if not self._by_node[node]:
+                del self._by_node[node]
         return node
 
     def node_of(self, uid: str) -> str:
-        return self._node.get(uid, "")
+        return self._node_by_uid.get(uid, "")
 
-    def on(self, node: str) -> Iterable[PodInfo]:
-        return list(self._on.get(node, {}).values())
+    def pods_on(self, node: str) -> Iterable[PodInfo]:
+        return list(self._by_node.get(node, {}).values())
 
-    def before(self, pod: PodInfo) -> dict[str, list[PodInfo]]:
+    def nominated_pods_for(self, pod: PodInfo) -> dict[str, list[PodInfo]]:
         """By node, the Pods that come before this one: others, of its priority or a higher one."""
         found = {
             node: [each for each in pods.values() if each.priority >= pod.priority and each.uid != pod.uid]
-            for node, pods in self._on.items()
+            for node, pods in self._by_node.items()
         }
         return {node: pods for node, pods in found.items() if pods}

@@ -22,13 +22,13 @@ from ostinato.api.selectors.labels import Selector
 from ostinato.kinds.policy_v1 import PodDisruptionBudget
 from ostinato.plane.objects.pod_state import PodState, condition
 from ostinato.plane.scheduler.cache.affinity_terms import selector_of
-from ostinato.plane.scheduler.cache.listers import Objects
+from ostinato.plane.scheduler.cache.listers import Listers
 from ostinato.plane.scheduler.cache.node_info import NodeInfo
 from ostinato.plane.scheduler.cache.pod_info import PodInfo
 from ostinato.plane.scheduler.cache.snapshot import Snapshot
 from ostinato.plane.scheduler.framework.interface import Filter
-from ostinato.plane.scheduler.framework.runtime import NoFit
-from ostinato.plane.scheduler.framework.search import refuses_with
+from ostinato.plane.scheduler.framework.runtime import FitError
+from ostinato.plane.scheduler.framework.search import run_filters_with_nominated_pods
 from ostinato.plane.scheduler.framework.status import Diagnosis, Status, unresolvable
 from ostinato.plane.scheduler.nominator import Nominator
 from ostinato.world.rng import Rng
@@ -36,8 +36,8 @@ from ostinato.world.rng import Rng
 NAME: Final = "DefaultPreemption"
 _NO_VICTIMS: Final = unresolvable(NAME, "No preemption victims found for incoming pod")
 _NOT_HELPFUL: Final = unresolvable(NAME, "Preemption is not helpful for scheduling")
-_FEWEST: Final = 100  # nodes that are tried at least
-_SHARE: Final = 10  # percent of the nodes that are tried at least
+_MIN_CANDIDATES: Final = 100  # nodes that are tried at least
+_MIN_CANDIDATES_PERCENT: Final = 10  # percent of the nodes that are tried at least
 _OFFSET: Final = 2**31  # makes priorities positive, so that a sum grows with every victim
 # kube-scheduler first asks whether claims of devices could be given back, and says so. There are none here.
 _NO_CLAIMS: Final = "no new claims to deallocate"
@@ -63,30 +63,30 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Preemption:
-    def __init__(self, snapshot: Snapshot, objects: Objects, nominator: Nominator, rng: Rng) -> None:
+    def __init__(self, snapshot: Snapshot, listers: Listers, nominator: Nominator, rng: Rng) -> None:
         self._snapshot = snapshot
-        self._objects = objects
+        self._listers = listers
         self._nominator = nominator
         self._rng = rng
 
-    def find(self, refused: NoFit) -> Outcome:
+    def find(self, fit_error: FitError) -> Outcome:
         """What to do for a Pod that fits nowhere."""
-        pod, diagnosis = refused.cycle.pod, refused.diagnosis
-        if diagnosis.refused is not None and not diagnosis.refused.resolvable:
+        pod, diagnosis = fit_error.cycle.pod, fit_error.diagnosis
+        if diagnosis.pre_filter_status is not None and not diagnosis.pre_filter_status.resolvable:
             return Outcome(
                 message="not found", keeps_nomination=True
             )  # kube-scheduler's words: it had looked no further
-        why = self._why_not(pod, diagnosis)
+        why = self._ineligible_reason(pod, diagnosis)
         if why:
-            return Outcome(message=_said(why), keeps_nomination=True)
+            return Outcome(message=_message(why), keeps_nomination=True)
         nodes = [node for node in self._snapshot.nodes if _may_help(diagnosis.status_of(node.name))]
-        candidates, statuses = self._try(pod, refused.filters, nodes)
+        candidates, statuses = self._dry_run_preemption(pod, fit_error.filters, nodes)
         if not candidates:
-            told = Diagnosis(len(self._snapshot.nodes), statuses, _NOT_HELPFUL)
-            return Outcome(message=_said(told.message()))
+            diagnosis_after = Diagnosis(len(self._snapshot.nodes), statuses, _NOT_HELPFUL)
+            return Outcome(message=_message(diagnosis_after.message()))
         return Outcome(victims=min(candidates, key=self._cost))
 
-    def _why_not(self, pod: PodInfo, diagnosis: Diagnosis) -> str:
+    def _ineligible_reason(self, pod: PodInfo, diagnosis: Diagnosis) -> str:
         """Why a Pod must not displace others; "" if it may."""
         if pod.spec.preemption_policy == "Never":
             return "not eligible due to preemptionPolicy=Never."
@@ -102,7 +102,7 @@ class Preemption:
                 return "not eligible due to a terminating pod on the nominated node."
         return ""
 
-    def _try(
+    def _dry_run_preemption(
         self, pod: PodInfo, filters: Sequence[Filter], nodes: Sequence[NodeInfo]
     ) -> tuple[list[Victims], dict[str, Status]]:
         if min(self._snapshot.priorities, default=pod.priority) >= pod.priority:
@@ -110,12 +110,12 @@ class Preemption:
         statuses: dict[str, Status] = {}
         if not nodes:
             return [], statuses
-        wanted = min(max(len(nodes) * _SHARE // 100, _FEWEST), len(nodes))
+        wanted = min(max(len(nodes) * _MIN_CANDIDATES_PERCENT // 100, _MIN_CANDIDATES), len(nodes))
         start = self._rng.randrange(len(nodes))
-        budgets = list(self._objects.all(PodDisruptionBudget))
+        budgets = list(self._listers.all(PodDisruptionBudget))
         candidates: list[Victims] = []
         for node in (*nodes[start:], *nodes[:start]):
-            found = self._victims(pod, filters, node, budgets)
+            found = self._select_victims(pod, filters, node, budgets)
             if isinstance(found, Status):
                 statuses[node.name] = found
                 continue
@@ -124,27 +124,27 @@ class Preemption:
                 break
         return candidates, statuses
 
-    def _victims(
+    def _select_victims(
         self, pod: PodInfo, filters: Sequence[Filter], node: NodeInfo, budgets: Sequence[PodDisruptionBudget]
     ) -> Victims | Status:
         potential = [each for each in node.pods.values() if each.priority < pod.priority]
         if not potential:
             return _NO_VICTIMS
-        trial = _Trial(filters, node, [*self._nominator.before(pod).get(node.name, ())])
+        dry_run = _DryRun(filters, node, [*self._nominator.nominated_pods_for(pod).get(node.name, ())])
         for each in potential:
-            trial.remove(each)
-        status = trial.refuses()
+            dry_run.remove(each)
+        status = dry_run.filter_status()
         if status is not None:
             return status
         potential.sort(key=self._importance)
-        violating, others = _by_budget(potential, budgets)
+        violating, others = _split_by_budget(potential, budgets)
         victims: list[PodInfo] = []
         violations = 0
         for each in violating:
-            if not trial.takes_back(each):
+            if not dry_run.reprieve(each):
                 victims.append(each)
                 violations += 1
-        victims += [each for each in others if not trial.takes_back(each)]
+        victims += [each for each in others if not dry_run.reprieve(each)]
         victims.sort(key=self._importance)
         return Victims(node, victims, violations) if victims else _NO_VICTIMS
 
@@ -160,44 +160,44 @@ class Preemption:
         return -pod.priority, self._started(pod)
 
     def _started(self, pod: PodInfo) -> float:
-        known = self._objects.pod(PodState, pod)
+        known = self._listers.pod(PodState, pod)
         started = None if known is None else known.status.start_time
         return started.timestamp() if started is not None else float("inf")
 
     def _is_preempted(self, pod: PodInfo) -> bool:
-        known = self._objects.pod(PodState, pod)
+        known = self._listers.pod(PodState, pod)
         target = None if known is None else condition(known, "DisruptionTarget")
         return target is not None and target.status == "True" and target.reason == "PreemptionByScheduler"
 
 
-class _Trial:
+class _DryRun:
     """A node on which it is tried out what happens without some Pods."""
 
-    def __init__(self, filters: Sequence[Filter], node: NodeInfo, promised: list[PodInfo]) -> None:
+    def __init__(self, filters: Sequence[Filter], node: NodeInfo, nominated: list[PodInfo]) -> None:
         self._node = node.copy()
         self._filters = [each.copy() for each in filters]
-        self._promised = promised
+        self._nominated = nominated
 
     def remove(self, pod: PodInfo) -> None:
         self._node.remove(pod)
         for each in self._filters:
-            each.removed(pod, self._node)
+            each.remove_pod(pod, self._node)
 
-    def takes_back(self, pod: PodInfo) -> bool:
+    def reprieve(self, pod: PodInfo) -> bool:
         """Whether a Pod may stay; if not, it is away."""
         self._node.add(pod)
         for each in self._filters:
-            each.added(pod, self._node)
-        if self.refuses() is None:
+            each.add_pod(pod, self._node)
+        if self.filter_status() is None:
             return True
         self.remove(pod)
         return False
 
-    def refuses(self) -> Status | None:
-        return refuses_with(self._filters, self._node, self._promised)
+    def filter_status(self) -> Status | None:
+        return run_filters_with_nominated_pods(self._filters, self._node, self._nominated)
 
 
-def _said(why: str) -> str:
+def _message(why: str) -> str:
     return f"{_NO_CLAIMS}, preemption: {why}"
 
 
@@ -205,7 +205,9 @@ def _may_help(status: Status | None) -> bool:
     return status is not None and status.resolvable
 
 
-def _by_budget(pods: Sequence[PodInfo], budgets: Sequence[PodDisruptionBudget]) -> tuple[list[PodInfo], list[PodInfo]]:
+def _split_by_budget(
+    pods: Sequence[PodInfo], budgets: Sequence[PodDisruptionBudget]
+) -> tuple[list[PodInfo], list[PodInfo]]:
     """Those whose going would violate a budget, if those before them go, and the others."""
     left = [each.status.disruptions_allowed or 0 for each in budgets]
     selectors = [_selector(each) for each in budgets]

@@ -18,62 +18,71 @@ from itertools import count
 from typing import Final
 
 from ostinato.plane.scheduler.cache.pod_info import PodInfo
-from ostinato.plane.scheduler.framework.events import Action, ClusterEvent, Hint, pod_changes
+from ostinato.plane.scheduler.framework.events import Action, ClusterEvent, QueueingHint, pod_changes
 from ostinato.queue.getters import Getters
 from ostinato.queue.order import PriorityOrder
 from ostinato.world import Clock, Timer
 
-SHORTEST: Final = 1.0
-LONGEST: Final = 10.0
-PATIENCE: Final = 300.0
-_LOOK: Final = 30.0  # seconds between looks for those who have waited for so long
+INITIAL_BACKOFF: Final = 1.0
+MAX_BACKOFF: Final = 10.0
+MAX_UNSCHEDULABLE_DURATION: Final = 300.0
+_FLUSH_INTERVAL: Final = 30.0  # seconds between looks for those who have waited for so long
 
-Gates = Callable[[PodInfo], str]
+GatingPlugin = Callable[[PodInfo], str]
 """The plugin that holds a Pod back; "" if none does."""
 
-HintsOf = Mapping[str, Mapping[str, Sequence[Hint]]]
+QueueingHints = Mapping[str, Mapping[str, Sequence[QueueingHint]]]
 """The hints of each plugin, by profile and name of the plugin."""
 
 
-class Place(Enum):
+class SubQueue(Enum):
     ACTIVE = auto()
     BACKOFF = auto()
     UNSCHEDULABLE = auto()
-    TAKEN = auto()
+    IN_FLIGHT = auto()
 
 
 class QueuedPod:
     """A Pod that wants a node, and how it has fared."""
 
-    __slots__ = ("attempts", "errors", "failures", "place", "pod", "ready_at", "refused_by", "since")
+    __slots__ = (
+        "attempts",
+        "backoff_until",
+        "errors",
+        "failures",
+        "pod",
+        "sub_queue",
+        "timestamp",
+        "unschedulable_plugins",
+    )
 
-    def __init__(self, pod: PodInfo, since: float) -> None:
+    def __init__(self, pod: PodInfo, timestamp: float) -> None:
         self.pod = pod
-        self.place = Place.TAKEN
+        self.sub_queue = SubQueue.IN_FLIGHT
         self.attempts = 0
         self.failures = 0  # tries after which it fitted nowhere
         self.errors = 0  # tries in a row that failed otherwise
-        self.refused_by: frozenset[str] = frozenset()  # plugins
-        self.since = since  # when it came, or failed last
-        self.ready_at = 0.0  # when it need not back off any more
+        self.unschedulable_plugins: frozenset[str] = frozenset()  # plugins
+        self.timestamp = timestamp  # when it came, or failed last
+        self.backoff_until = 0.0  # when it need not back off any more
 
 
 class SchedulingQueue:
-    def __init__(self, clock: Clock, hints: HintsOf, gates: Gates) -> None:
+    def __init__(self, clock: Clock, hints: QueueingHints, gating_plugin: GatingPlugin) -> None:
         self._clock = clock
         self._hints = hints
-        self._gates = gates
+        self._gating_plugin = gating_plugin
         self._pods: dict[str, QueuedPod] = {}  # by uid, wherever they are
         self._active: PriorityOrder[QueuedPod] = PriorityOrder()  # and such as are elsewhere by now
         self._backoff: list[tuple[float, int, int, QueuedPod]] = []  # a heap, by time and priority; with stale ones
-        self._errors: list[tuple[float, int, int, QueuedPod]] = []  # the same, of those that nobody hastens
+        self._error_backoff: list[tuple[float, int, int, QueuedPod]] = []  # the same, of those that nobody hastens
         self._unschedulable: dict[str, QueuedPod] = {}  # by uid
-        self._numbers = count()
+        self._sequence = count()
         self._getters = Getters()
-        self._timer: Timer | None = None  # for the end of the next backoff
-        self._timer_at = 0.0
-        self._looking: Timer | None = None
-        self._interest = _interest(hints)
+        self._backoff_timer: Timer | None = None  # for the end of the next backoff
+        self._backoff_timer_at = 0.0
+        self._flush_timer: Timer | None = None
+        self._relevant_actions = _relevant_actions(hints)
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -99,149 +108,153 @@ class SchedulingQueue:
         """It wants none any more: it is gone, or has one. Harmless when it is not here."""
         queued = self._pods.pop(uid, None)
         if queued is not None:
-            queued.place = Place.TAKEN
+            queued.sub_queue = SubQueue.IN_FLIGHT
             self._unschedulable.pop(uid, None)
 
     async def pop(self) -> QueuedPod:
         """The next to be tried. It waits no more, and is to be given back, or deleted."""
         while True:
-            queued = self.pop_now()
+            queued = self.try_pop()
             if queued is not None:
                 return queued
             await self._getters.wait()
 
-    def pop_now(self) -> QueuedPod | None:
+    def try_pop(self) -> QueuedPod | None:
         """The same, if there is one now."""
         while self._active.length:
             queued = self._active.pop()
-            if queued.place is Place.ACTIVE:
+            if queued.sub_queue is SubQueue.ACTIVE:
                 return self._take(queued)
         while self._backoff:
             queued = heappop(self._backoff)[-1]
-            if queued.place is Place.BACKOFF:
+            if queued.sub_queue is SubQueue.BACKOFF:
                 return self._take(queued)
         return None
 
-    def refuse(self, queued: QueuedPod, plugins: frozenset[str]) -> None:
+    def add_unschedulable(self, queued: QueuedPod, plugins: frozenset[str]) -> None:
         """It fits nowhere; these plugins say so."""
         queued.failures += 1
         queued.errors = 0
-        queued.refused_by = plugins
-        self._back(queued, queued.failures)
-        self._wait(queued)
+        queued.unschedulable_plugins = plugins
+        self._start_backoff(queued, queued.failures)
+        self._to_unschedulable(queued)
 
-    def fail(self, queued: QueuedPod) -> None:
+    def add_after_error(self, queued: QueuedPod) -> None:
         """Its try failed by an error, which may be over the next time."""
         queued.errors += 1
-        queued.refused_by = frozenset()
-        self._back(queued, queued.errors)
-        queued.place = Place.BACKOFF
-        heappush(self._errors, (queued.ready_at, -queued.pod.priority, next(self._numbers), queued))
+        queued.unschedulable_plugins = frozenset()
+        self._start_backoff(queued, queued.errors)
+        queued.sub_queue = SubQueue.BACKOFF
+        heappush(self._error_backoff, (queued.backoff_until, -queued.pod.priority, next(self._sequence), queued))
         self._set_timer()
 
     def activate(self, uid: str) -> None:
         """Try a Pod soon, whatever it waits for."""
         queued = self._pods.get(uid)
-        if queued is not None and queued.place in (Place.UNSCHEDULABLE, Place.BACKOFF):
-            queued.ready_at = 0.0
+        if queued is not None and queued.sub_queue in (SubQueue.UNSCHEDULABLE, SubQueue.BACKOFF):
+            queued.backoff_until = 0.0
             self._requeue(queued)
 
-    def move(self, event: ClusterEvent, wanted: Callable[[PodInfo], bool] | None = None) -> None:
+    def move_all(self, event: ClusterEvent, only: Callable[[PodInfo], bool] | None = None) -> None:
         """Something happened: try those again whom it may help."""
-        if not self._unschedulable or not event.action & self._interest.get(event.resource, 0):
+        if not self._unschedulable or not event.action & self._relevant_actions.get(event.resource, 0):
             return
         for queued in list(self._unschedulable.values()):
-            if (wanted is None or wanted(queued.pod)) and self._is_worth(queued, event):
+            if (only is None or only(queued.pod)) and self._is_worth_requeuing(queued, event):
                 self._requeue(queued)
 
     def _take(self, queued: QueuedPod) -> QueuedPod:
-        queued.place = Place.TAKEN
+        queued.sub_queue = SubQueue.IN_FLIGHT
         queued.attempts += 1
         return queued
 
     def _update(self, queued: QueuedPod, pod: PodInfo) -> None:
         before, queued.pod = queued.pod, pod
-        if queued.place is not Place.UNSCHEDULABLE:
+        if queued.sub_queue is not SubQueue.UNSCHEDULABLE:
             return
-        if any(self._is_worth(queued, event) for event in pod_changes(before, pod)):
+        if any(self._is_worth_requeuing(queued, event) for event in pod_changes(before, pod)):
             self._requeue(queued)
 
-    def _is_worth(self, queued: QueuedPod, event: ClusterEvent) -> bool:
-        if not queued.refused_by:
+    def _is_worth_requeuing(self, queued: QueuedPod, event: ClusterEvent) -> bool:
+        if not queued.unschedulable_plugins:
             return True
         hints = self._hints.get(queued.pod.scheduler_name, {})
-        return any(hint.applies(queued.pod, event) for plugin in queued.refused_by for hint in hints.get(plugin, ()))
+        return any(
+            hint.is_worth_requeuing(queued.pod, event)
+            for plugin in queued.unschedulable_plugins
+            for hint in hints.get(plugin, ())
+        )
 
     def _requeue(self, queued: QueuedPod) -> None:
         """Active, unless it is gated or has to back off."""
-        gate = self._gates(queued.pod)
+        gate = self._gating_plugin(queued.pod)
         if gate:
-            queued.refused_by |= {gate}
-            self._wait(queued)
+            queued.unschedulable_plugins |= {gate}
+            self._to_unschedulable(queued)
             return
         self._unschedulable.pop(queued.pod.uid, None)
-        if queued.ready_at > self._clock.monotonic():
-            queued.place = Place.BACKOFF
-            heappush(self._backoff, (queued.ready_at, -queued.pod.priority, next(self._numbers), queued))
+        if queued.backoff_until > self._clock.monotonic():
+            queued.sub_queue = SubQueue.BACKOFF
+            heappush(self._backoff, (queued.backoff_until, -queued.pod.priority, next(self._sequence), queued))
             self._set_timer()
         else:
-            queued.place = Place.ACTIVE
+            queued.sub_queue = SubQueue.ACTIVE
             self._active.push(queued, queued.pod.priority)
         self._getters.wake_one()
 
-    def _wait(self, queued: QueuedPod) -> None:
+    def _to_unschedulable(self, queued: QueuedPod) -> None:
         if queued.pod.uid in self._pods:
-            queued.place = Place.UNSCHEDULABLE
+            queued.sub_queue = SubQueue.UNSCHEDULABLE
             self._unschedulable[queued.pod.uid] = queued
-            if self._looking is None:
-                self._looking = self._clock.timer(_LOOK, self._look)
+            if self._flush_timer is None:
+                self._flush_timer = self._clock.timer(_FLUSH_INTERVAL, self._flush_unschedulable)
 
-    def _back(self, queued: QueuedPod, tries: int) -> None:
+    def _start_backoff(self, queued: QueuedPod, tries: int) -> None:
         self._pods[queued.pod.uid] = queued
-        queued.since = self._clock.monotonic()
-        queued.ready_at = queued.since + min(SHORTEST * 2.0 ** min(tries - 1, 10), LONGEST)
+        queued.timestamp = self._clock.monotonic()
+        queued.backoff_until = queued.timestamp + min(INITIAL_BACKOFF * 2.0 ** min(tries - 1, 10), MAX_BACKOFF)
 
     def _set_timer(self) -> None:
-        heads = [heap[0][0] for heap in (self._backoff, self._errors) if heap]
+        heads = [heap[0][0] for heap in (self._backoff, self._error_backoff) if heap]
         if not heads:
             return
         at = min(heads)
-        if self._timer is not None:
-            if self._timer_at <= at:
+        if self._backoff_timer is not None:
+            if self._backoff_timer_at <= at:
                 return
-            self._timer.cancel()
-        self._timer_at = at
-        self._timer = self._clock.timer(max(at - self._clock.monotonic(), 0.0), self._end_backoff)
+            self._backoff_timer.cancel()
+        self._backoff_timer_at = at
+        self._backoff_timer = self._clock.timer(max(at - self._clock.monotonic(), 0.0), self._flush_backoff)
 
-    def _end_backoff(self) -> None:
-        self._timer = None
+    def _flush_backoff(self) -> None:
+        self._backoff_timer = None
         now = self._clock.monotonic()
-        for heap in (self._backoff, self._errors):
+        for heap in (self._backoff, self._error_backoff):
             while heap and heap[0][0] <= now:
                 queued = heappop(heap)[-1]
-                if queued.place is Place.BACKOFF:
+                if queued.sub_queue is SubQueue.BACKOFF:
                     self._requeue(queued)
         self._set_timer()
 
-    def _look(self) -> None:
+    def _flush_unschedulable(self) -> None:
         """Try those again that have waited for very long: a hint may be wrong."""
-        self._looking = None
+        self._flush_timer = None
         now = self._clock.monotonic()
         for queued in list(self._unschedulable.values()):
-            if now - queued.since > PATIENCE:
-                queued.since = now
+            if now - queued.timestamp > MAX_UNSCHEDULABLE_DURATION:
+                queued.timestamp = now
                 self._requeue(queued)
-        if self._unschedulable and any(not self._gates(each.pod) for each in self._unschedulable.values()):
-            self._looking = self._clock.timer(_LOOK, self._look)
+        if self._unschedulable and any(not self._gating_plugin(each.pod) for each in self._unschedulable.values()):
+            self._flush_timer = self._clock.timer(_FLUSH_INTERVAL, self._flush_unschedulable)
 
     def close(self) -> None:
         """Stop the timers."""
-        for timer in (self._timer, self._looking):
+        for timer in (self._backoff_timer, self._flush_timer):
             if timer is not None:
                 timer.cancel()
 
 
-def _interest(hints: HintsOf) -> dict[str, Action]:
+def _relevant_actions(hints: QueueingHints) -> dict[str, Action]:
     """The actions that any plugin cares for, by resource."""
     found: dict[str, Action] = {}
     for plugins in hints.values():

@@ -20,21 +20,21 @@ from ostinato.controllers.runnable import Dependencies, Recorder
 from ostinato.kinds.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Service
 from ostinato.kinds.storage_v1 import StorageClass
 from ostinato.plane.objects.pod_state import PodState
-from ostinato.plane.scheduler.api_writes import ERROR, UNSCHEDULABLE, Writes
-from ostinato.plane.scheduler.cache.listers import KINDS, Objects
+from ostinato.plane.scheduler.api_writes import ERROR, UNSCHEDULABLE, ApiWriter
+from ostinato.plane.scheduler.cache.listers import KINDS, Listers
 from ostinato.plane.scheduler.cache.pod_info import PodInfo
 from ostinato.plane.scheduler.cache.snapshot import Snapshot
-from ostinato.plane.scheduler.event_handlers import Handlers
+from ostinato.plane.scheduler.event_handlers import EventHandlers
 from ostinato.plane.scheduler.framework.events import CLAIM, CLASS, POD, VOLUME, Action, ClusterEvent
 from ostinato.plane.scheduler.framework.interface import Plugin
-from ostinato.plane.scheduler.framework.runtime import Found, Framework, NoFit, Profile
+from ostinato.plane.scheduler.framework.runtime import FitError, Framework, Profile, ScheduleResult
 from ostinato.plane.scheduler.nominator import Nominator
 from ostinato.plane.scheduler.preempt import NAME as PREEMPTION
 from ostinato.plane.scheduler.preempt import Preemption, Victims
 from ostinato.plane.scheduler.queue import QueuedPod, SchedulingQueue
 
-_TURN: Final = 8  # Pods after which others get their turn
-_MOST_WRITES: Final = 100  # that are under way
+_YIELD_EVERY: Final = 8  # Pods after which others get their turn
+_MAX_WRITES: Final = 100  # that are under way
 _SYNC_TIMEOUT: Final = 120.0
 _NO_NODES: Final = "no nodes available to schedule pods"
 
@@ -50,25 +50,25 @@ class Scheduler:
         self._tasks: set[asyncio.Task[None]] = set()  # writes that are under way
 
     async def run(self, dependencies: Dependencies) -> None:
-        work = _Work(self._profiles, dependencies)
-        registrations = self._listen(work, dependencies)
+        run = _Run(self._profiles, dependencies)
+        registrations = self._add_handlers(run, dependencies)
         try:
             for kind in KINDS:
                 await dependencies.informers.of(kind).synced(_SYNC_TIMEOUT)
             for registration in registrations:
                 await registration.synced(_SYNC_TIMEOUT)
-            await self._schedule_all(work)
+            await self._loop(run)
         finally:
             for registration in registrations:
                 registration.remove()
-            work.queue.close()
+            run.queue.close()
             if self._tasks:
                 await asyncio.wait(self._tasks)
 
-    def _listen(self, work: _Work, dependencies: Dependencies) -> list[Registration]:
-        handlers = Handlers(self._profiles.keys(), work.snapshot, work.queue, work.nominator, work.objects)
+    def _add_handlers(self, run: _Run, dependencies: Dependencies) -> list[Registration]:
+        handlers = EventHandlers(self._profiles.keys(), run.snapshot, run.queue, run.nominator, run.listers)
         informers = dependencies.informers
-        heard: list[tuple[Any, Callable[[Any], None]]] = [
+        handled: list[tuple[Any, Callable[[Any], None]]] = [
             (Node, handlers.node),
             (PodState, handlers.pod),
             (Service, handlers.service),
@@ -79,136 +79,136 @@ class Scheduler:
         registrations = []
         for kind in KINDS:
             informers.of(kind)
-        for kind, handler in heard:
+        for kind, handler in handled:
             registrations.append(informers.of(kind).add_handler(handler, name=self.name))
         informers.start()
         return registrations
 
-    async def _schedule_all(self, work: _Work) -> None:
-        tried = 0
+    async def _loop(self, run: _Run) -> None:
+        attempts = 0
         while True:
-            queued = work.queue.pop_now() or await work.queue.pop()
-            self._try(work, queued)
-            tried += 1
-            if len(self._tasks) >= _MOST_WRITES:
+            queued = run.queue.try_pop() or await run.queue.pop()
+            self._schedule_one(run, queued)
+            attempts += 1
+            if len(self._tasks) >= _MAX_WRITES:
                 await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
-            elif tried % _TURN == 0:
-                await work.clock.sleep(0)
+            elif attempts % _YIELD_EVERY == 0:
+                await run.clock.sleep(0)
 
-    def _try(self, work: _Work, queued: QueuedPod) -> None:
+    def _schedule_one(self, run: _Run, queued: QueuedPod) -> None:
         pod = queued.pod
         if pod.is_being_deleted:
             note = f"skip schedule deleting pod: {pod.namespace}/{pod.name}"
             self._record(pod, "FailedScheduling", note, "Scheduling", kind="Warning")
-            work.queue.delete(pod.uid)
+            run.queue.delete(pod.uid)
             return
-        framework = work.frameworks[pod.scheduler_name]
+        framework = run.frameworks[pod.scheduler_name]
         try:
             found = framework.schedule(pod)
-            if isinstance(found, Found):
-                self._assume(work, found)
-                self._start(self._bind(work, queued, found))
+            if isinstance(found, ScheduleResult):
+                self._assume(run, found)
+                self._start(self._bind(run, queued, found))
             elif found is None:
-                self._refused(work, queued, _NO_NODES, frozenset({"NodeName"}), "")
+                self._reject(run, queued, _NO_NODES, frozenset({"NodeName"}), "")
             else:
-                self._no_fit(work, queued, found)
+                self._handle_fit_error(run, queued, found)
         except Exception as error:  # of a plugin, whoever wrote it: other Pods go on
-            work.dependencies.logger.exception("%s cannot be scheduled", pod)
-            self._failed(work, queued, error)
+            run.dependencies.logger.exception("%s cannot be scheduled", pod)
+            self._fail(run, queued, error)
 
     # A node was found
 
-    def _assume(self, work: _Work, found: Found) -> None:
+    def _assume(self, run: _Run, found: ScheduleResult) -> None:
         pod = found.cycle.pod
-        work.snapshot.put_pod(pod.on(found.node.name), assumed=True)
-        work.nominator.remove(pod.uid)
-        for plugin in work.reserving[pod.scheduler_name]:
+        run.snapshot.put_pod(pod.on(found.node.name), assumed=True)
+        run.nominator.remove(pod.uid)
+        for plugin in run.reserving[pod.scheduler_name]:
             plugin.reserve(found.cycle, found.node)
 
-    async def _bind(self, work: _Work, queued: QueuedPod, found: Found) -> None:
+    async def _bind(self, run: _Run, queued: QueuedPod, found: ScheduleResult) -> None:
         pod, node = found.cycle.pod, found.node
         try:
-            for plugin in work.preparing[pod.scheduler_name]:
-                await plugin.pre_bind(found.cycle, node, work.dependencies)
-            await work.writes.bind(pod, node.name)
+            for plugin in run.pre_binding[pod.scheduler_name]:
+                await plugin.pre_bind(found.cycle, node, run.dependencies)
+            await run.api.bind(pod, node.name)
         except Exception as error:  # noqa: BLE001 - whatever it is, the node is not taken, and the Pod is tried again
-            self._give_back(work, found)
-            if work.still_waits(pod):
+            self._forget(run, found)
+            if run.needs_scheduling(pod):
                 if not isinstance(error, APIError | TransportError):
-                    work.dependencies.logger.warning("%s cannot be bound: %s: %s", pod, type(error).__name__, error)
-                self._failed(work, queued, error)
+                    run.dependencies.logger.warning("%s cannot be bound: %s: %s", pod, type(error).__name__, error)
+                self._fail(run, queued, error)
             return
         self._record(pod, "Scheduled", f"Successfully assigned {pod.namespace}/{pod.name} to {node.name}", "Binding")
 
-    def _give_back(self, work: _Work, found: Found) -> None:
+    def _forget(self, run: _Run, found: ScheduleResult) -> None:
         pod = found.cycle.pod
-        for plugin in work.reserving[pod.scheduler_name]:
+        for plugin in run.reserving[pod.scheduler_name]:
             plugin.unreserve(found.cycle, found.node)
-        if work.snapshot.is_assumed(pod.uid):
-            freed = work.snapshot.remove_pod(pod.uid)
-            work.queue.move(ClusterEvent(POD, Action.DELETE, old=freed))
+        if run.snapshot.is_assumed(pod.uid):
+            freed = run.snapshot.remove_pod(pod.uid)
+            run.queue.move_all(ClusterEvent(POD, Action.DELETE, old=freed))
 
     # No node was found
 
-    def _no_fit(self, work: _Work, queued: QueuedPod, refused: NoFit) -> None:
-        outcome = work.preemption.find(refused)
+    def _handle_fit_error(self, run: _Run, queued: QueuedPod, fit_error: FitError) -> None:
+        outcome = run.preemption.find(fit_error)
         nominated: str | None = None if outcome.keeps_nomination else ""
         if outcome.victims is not None:
             nominated = outcome.victims.node.name
-            self._preempt(work, queued.pod, outcome.victims)
-        message = refused.diagnosis.message(outcome.message)
-        self._refused(work, queued, message, refused.diagnosis.plugins, nominated)
+            self._preempt(run, queued.pod, outcome.victims)
+        message = fit_error.diagnosis.message(outcome.message)
+        self._reject(run, queued, message, fit_error.diagnosis.plugins, nominated)
 
-    def _refused(
-        self, work: _Work, queued: QueuedPod, message: str, plugins: frozenset[str], nominated: str | None
+    def _reject(
+        self, run: _Run, queued: QueuedPod, message: str, plugins: frozenset[str], nominated: str | None
     ) -> None:
         pod = queued.pod
-        work.queue.refuse(queued, plugins)
+        run.queue.add_unschedulable(queued, plugins)
         if nominated is not None:
-            work.nominator.add(pod, nominated)
-        self._tell(work, pod, UNSCHEDULABLE, message, nominated)
+            run.nominator.add(pod, nominated)
+        self._report_failure(run, pod, UNSCHEDULABLE, message, nominated)
 
-    def _failed(self, work: _Work, queued: QueuedPod, error: Exception) -> None:
-        work.queue.fail(queued)
-        self._tell(work, queued.pod, ERROR, str(error), "")
+    def _fail(self, run: _Run, queued: QueuedPod, error: Exception) -> None:
+        run.queue.add_after_error(queued)
+        self._report_failure(run, queued.pod, ERROR, str(error), "")
 
-    def _tell(self, work: _Work, pod: PodInfo, reason: str, message: str, nominated: str | None) -> None:
+    def _report_failure(self, run: _Run, pod: PodInfo, reason: str, message: str, nominated: str | None) -> None:
         self._record(pod, "FailedScheduling", message, "Scheduling", kind="Warning")
 
         async def write() -> None:
             with suppress(APIError, TransportError):  # it is said again the next time
-                await work.writes.tell(pod, reason, message, nominated)
+                await run.api.patch_status(pod, reason, message, nominated)
 
         self._start(write())
 
     # Making room
 
-    def _preempt(self, work: _Work, pod: PodInfo, victims: Victims) -> None:
+    def _preempt(self, run: _Run, pod: PodInfo, victims: Victims) -> None:
         """Have the victims removed. The Pod is not tried again before the last of them is on its way."""
         pods = [victim for victim in victims.pods if not victim.is_being_deleted]
         if pods:
-            work.preempting[pod.uid] = None
-            self._start(self._make_room(work, pod, victims.node.name, pods))
+            run.preempting[pod.uid] = None
+            self._start(self._evict_victims(run, pod, victims.node.name, pods))
 
-    async def _make_room(self, work: _Work, pod: PodInfo, node: str, victims: list[PodInfo]) -> None:
+    async def _evict_victims(self, run: _Run, pod: PodInfo, node: str, victims: list[PodInfo]) -> None:
         try:
-            for other in work.nominator.on(node):
+            for other in run.nominator.pods_on(node):
                 if other.priority < pod.priority:
-                    await work.writes.clear_nomination(other)
+                    await run.api.clear_nomination(other)
             for victim in victims:
                 if victim is victims[-1]:
-                    work.preempting[pod.uid] = victim
-                if await work.writes.evict(victim, pod):
+                    run.preempting[pod.uid] = victim
+                if await run.api.evict(victim, pod):
                     note = f"Preempted by pod {pod.uid} on node {node}"
                     self._record(victim, "Preempted", note, "Preempting", recorder=pod.scheduler_name, related=pod)
         except (APIError, TransportError) as error:
-            work.dependencies.logger.warning("cannot make room for %s on %s: %s", pod, node, error)
-            del work.preempting[pod.uid]
-            work.queue.activate(pod.uid)
+            run.dependencies.logger.warning("cannot make room for %s on %s: %s", pod, node, error)
+            del run.preempting[pod.uid]
+            run.queue.activate(pod.uid)
         finally:
-            work.preempting.pop(pod.uid, None)
-            if all(work.snapshot.pod(victim.uid) is None for victim in victims):  # nothing more will happen to them
-                work.queue.activate(pod.uid)
+            run.preempting.pop(pod.uid, None)
+            if all(run.snapshot.pod(victim.uid) is None for victim in victims):  # nothing more will happen to them
+                run.queue.activate(pod.uid)
 
     # Inside
 
@@ -232,13 +232,13 @@ class Scheduler:
             related=None if related is None else _reference(related),
         )
 
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+    def _start(self, run: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(run)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
 
-class _Work:
+class _Run:
     """Everything that one run of the scheduler works with."""
 
     def __init__(self, profiles: Mapping[str, Profile], dependencies: Dependencies) -> None:
@@ -246,11 +246,11 @@ class _Work:
         self.clock = dependencies.world.clock
         self.snapshot = Snapshot()
         self.nominator = Nominator()
-        self.objects = Objects(dependencies.informers)
-        self.writes = Writes(dependencies.client, self.objects, self.clock)
+        self.listers = Listers(dependencies.informers)
+        self.api = ApiWriter(dependencies.client, self.listers, self.clock)
         rng = dependencies.world.rng.fork("scheduler")
         self.frameworks = {
-            name: Framework(profile, self.snapshot, self.objects, self.nominator, rng.fork(name))
+            name: Framework(profile, self.snapshot, self.listers, self.nominator, rng.fork(name))
             for name, profile in profiles.items()
         }
         hints = {
@@ -258,33 +258,33 @@ class _Work:
             for name, framework in self.frameworks.items()
         }
         self.queue = SchedulingQueue(self.clock, hints, self._gate)
-        self.preemption = Preemption(self.snapshot, self.objects, self.nominator, rng.fork("preemption"))
+        self.preemption = Preemption(self.snapshot, self.listers, self.nominator, rng.fork("preemption"))
         # Pods that are having others removed, by uid: the last of these, once it is being told.
         self.preempting: dict[str, PodInfo | None] = {}
-        self.gating = {name: _that_have(each, "gate") for name, each in self.frameworks.items()}
-        self.reserving = {name: _that_have(each, "reserve") for name, each in self.frameworks.items()}
-        self.preparing = {name: _that_have(each, "pre_bind") for name, each in self.frameworks.items()}
+        self.gating = {name: _implementing(each, "gate") for name, each in self.frameworks.items()}
+        self.reserving = {name: _implementing(each, "reserve") for name, each in self.frameworks.items()}
+        self.pre_binding = {name: _implementing(each, "pre_bind") for name, each in self.frameworks.items()}
 
     def _gate(self, pod: PodInfo) -> str:
         """Which plugin holds a Pod back; "" if none does."""
-        if self._is_making_room(pod):
+        if self._is_preempting(pod):
             return PREEMPTION
         return next((plugin.name for plugin in self.gating[pod.scheduler_name] if plugin.gate(pod)), "")
 
-    def _is_making_room(self, pod: PodInfo) -> bool:
+    def _is_preempting(self, pod: PodInfo) -> bool:
         if pod.uid not in self.preempting:
             return False
         last = self.preempting[pod.uid]
         known = None if last is None else self.snapshot.pod(last.uid)
         return last is None or (known is not None and not known.is_being_deleted)
 
-    def still_waits(self, pod: PodInfo) -> bool:
+    def needs_scheduling(self, pod: PodInfo) -> bool:
         """Whether a Pod is there, the same one, and without a node."""
-        known = self.objects.pod(PodState, pod)
+        known = self.listers.pod(PodState, pod)
         return known is not None and not known.spec.node_name
 
 
-def _that_have(framework: Framework, method: str) -> list[Plugin]:
+def _implementing(framework: Framework, method: str) -> list[Plugin]:
     """The plugins that do something at this point."""
     return [plugin for plugin in framework.plugins if getattr(type(plugin), method) is not getattr(Plugin, method)]
 

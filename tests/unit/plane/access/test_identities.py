@@ -35,7 +35,7 @@ def test_every_part_of_a_plane_has_an_identity(tmp_path: Path) -> None:
     names = parts(tmp_path)
     assert len(names) >= len(CONTROLLERS)
     for name in names:
-        user, groups = identities.as_user(identities.of_runnable(name) or identities.MANAGER)
+        user, groups = identities.user_and_groups(identities.user_of_runnable(name) or identities.MANAGER)
         assert user.startswith("system:")
         assert "system:masters" not in groups
 
@@ -49,7 +49,7 @@ def test_every_service_account_of_a_controller_is_bound_to_a_role(tmp_path: Path
         if subject["kind"] == "ServiceAccount"
     }
     prefix = "system:serviceaccount:kube-system:"
-    accounts = {identities.of_runnable(name) for name in parts(tmp_path)}
+    accounts = {identities.user_of_runnable(name) for name in parts(tmp_path)}
     own = {each.removeprefix(prefix) for each in accounts if each.startswith(prefix)}
     assert own - bound <= {"default-storage-class"}
     assert roles.RULES.keys() <= own
@@ -102,7 +102,7 @@ def test_a_controller_that_is_taken_over_reaches_no_further_than_its_role(
     async def main() -> int:
         server = Server(world, MemoryLog())
         await server.start()
-        user, groups = identities.as_user(f"system:serviceaccount:kube-system:{identity}")
+        user, groups = identities.user_and_groups(f"system:serviceaccount:kube-system:{identity}")
         transport = InProcessTransport(server, user=(user, groups))
         answer = await transport.request(Request(method, path, body=b"{}" if method == "POST" else b""))
         code = answer.status

@@ -20,7 +20,7 @@ from ostinato.kinds.certificates_v1 import CertificateSigningRequest, Certificat
 from ostinato.kinds.core_v1 import Node, NodeAddress, Secret
 from ostinato.kinds.core_v1 import Secret as CoreSecret
 from ostinato.manager.connecting import Purpose
-from ostinato.plane.access.cluster_info import BOOTSTRAPPERS, authority_hash
+from ostinato.plane.access.cluster_info import BOOTSTRAPPERS, ca_cert_hash
 from ostinato.plane.node.credentials.certificates import SERVING, Pair, _made, own_config
 from ostinato.plane.node.credentials.cluster_discovery import DiscoveryError, discovered
 from ostinato.plane.plane import Plane, PlaneSettings
@@ -67,7 +67,7 @@ def test_a_cluster_with_another_authority_is_not_believed(tmp_path: Path) -> Non
 
 def test_a_token_gets_a_certificate_in_the_name_of_the_node_and_nothing_else(tmp_path: Path) -> None:
     async def then(world: World, plane: Plane, authority: bytes) -> None:
-        given = await discovered(world, plane.url, TOKEN, [authority_hash(authority)])
+        given = await discovered(world, plane.url, TOKEN, [ca_cert_hash(authority)])
         by_token = Client(HttpTransport(given, world), world=world)
         with pytest.raises(Forbidden):
             await by_token.get(CoreSecret, "x", namespace="kube-system")
@@ -129,7 +129,7 @@ def test_a_certificate_near_its_end_is_not_used_again(tmp_path: Path) -> None:
     assert pair.times is None
 
     async def then(world: World, plane: Plane, authority: bytes) -> None:
-        given = await discovered(world, plane.url, TOKEN, [authority_hash(authority)])
+        given = await discovered(world, plane.url, TOKEN, [ca_cert_hash(authority)])
         await own_config(world, "worker", tmp_path, given, 30.0)
         now = world.clock.now()
         assert pair.serves(now)

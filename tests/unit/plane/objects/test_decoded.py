@@ -10,8 +10,8 @@ from ostinato.client import MergePatch
 from ostinato.controllers import Context, Request
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.manager import Manager
-from ostinato.plane.objects.decoded import Readings
-from ostinato.plane.ownership.controller_refs import claimed, index_controllers
+from ostinato.plane.objects.decoded import DecodedCache
+from ostinato.plane.ownership.controller_refs import add_controller_index, claim_entries
 
 
 def config_map(name: str, **labels: str) -> ConfigMap:
@@ -23,7 +23,7 @@ class Nothing:
 
 
 def watch(manager: Manager) -> None:
-    index_controllers(manager, ConfigMap)
+    add_controller_index(manager, ConfigMap)
     manager.build("watcher").watch_for(ConfigMap).complete(Nothing())
 
 
@@ -44,18 +44,18 @@ def test_each_state_is_read_once_and_what_is_gone_is_forgotten() -> None:
         def entries() -> list[Entry]:
             return [entry for entry in store.entries() if entry.key.namespace == "default"]  # the server has others
 
-        readings = Readings(value)
-        assert readings.of("me", entries()) == ["1", "1"]
+        decoded = DecodedCache(value)
+        assert decoded.get("me", entries()) == ["1", "1"]
         await stage.client.patch(ConfigMap, "b", MergePatch({"data": {"key": "2"}}))
         await stage.settle()
-        assert readings.of("me", entries()) == ["1", "2"]
+        assert decoded.get("me", entries()) == ["1", "2"]
         assert read == ["a", "b", "b"]
         await stage.client.delete(ConfigMap, "a")
         await stage.settle()
-        assert readings.of("me", entries()) == ["2"]
-        assert len(readings) == 1
-        readings.forget("me")
-        assert len(readings) == 0
+        assert decoded.get("me", entries()) == ["2"]
+        assert len(decoded) == 1
+        decoded.forget("me")
+        assert len(decoded) == 0
 
     on_stage(play)
 
@@ -77,7 +77,7 @@ def test_what_is_claimed_is_the_same_undecoded() -> None:
             made.metadata.owner_references = [] if manages is None else [controller_reference_to(manages)]
             await stage.client.create(made)
         await stage.settle()
-        entries = await claimed(
+        entries = await claim_entries(
             manager.client, owner, from_set({"app": "web"}), ConfigMap, lambda entry: "-" not in entry.key.name
         )
         assert [entry.key.name for entry in entries] == ["mine", "orphan"]

@@ -11,7 +11,12 @@ from ostinato.client import MergePatch
 from ostinato.kinds.core_v1 import ConfigMap, Pod
 from ostinato.manager import Manager
 from ostinato.plane.objects.pod_state import PodState
-from ostinato.plane.ownership.controller_refs import Claims, index_controllers, managed_by, orphans_in
+from ostinato.plane.ownership.controller_refs import (
+    ControllerRefManager,
+    add_controller_index,
+    controlled_by,
+    orphans_in,
+)
 
 SELECTOR = from_set({"app": "web"})
 
@@ -39,7 +44,7 @@ async def caches(stage: Stage) -> CachedClient:
     """A client that has Pods in a cache, with the index."""
 
     def add(manager: Manager) -> None:
-        index_controllers(manager, PodState)
+        add_controller_index(manager, PodState)
         manager.build("watching").watch_for(PodState).complete(lambda request: None)
 
     manager = stage.run(add)
@@ -65,7 +70,7 @@ def test_orphans_that_are_selected_are_adopted_and_own_ones_that_are_not_are_rel
         )
         await stage.client.create(pod("theirs", ownerReferences=[reference(other)]))
         client = await caches(stage)
-        claimed = await Claims(client, owner, SELECTOR, PodState).claim()
+        claimed = await ControllerRefManager(client, owner, SELECTOR, PodState).claim()
         assert sorted(each.metadata.name for each in claimed) == ["mine", "orphan"]
         assert await owners(stage) == {
             "orphan": ["me"],
@@ -90,7 +95,7 @@ def test_an_owner_that_is_gone_or_going_adopts_nothing() -> None:
         await stage.client.create(pod("orphan"))
         client = await caches(stage)
         for owner in (gone, replaced, going, await stage.client.get(ConfigMap, "going")):
-            assert await Claims(client, owner, SELECTOR, PodState).claim() == []
+            assert await ControllerRefManager(client, owner, SELECTOR, PodState).claim() == []
         assert await owners(stage) == {"orphan": []}
 
     on_stage(play)
@@ -102,7 +107,10 @@ def test_an_owner_that_is_being_deleted_releases_nothing() -> None:
         await stage.client.create(pod("mine", "db", ownerReferences=[reference(owner)]))
         await stage.client.delete(owner)
         client = await caches(stage)
-        assert await Claims(client, await stage.client.get(ConfigMap, "me"), SELECTOR, PodState).claim() == []
+        assert (
+            await ControllerRefManager(client, await stage.client.get(ConfigMap, "me"), SELECTOR, PodState).claim()
+            == []
+        )
         assert await owners(stage) == {"mine": ["me"]}
 
     on_stage(play)
@@ -117,7 +125,7 @@ def test_a_candidate_that_is_gone_or_another_by_now_is_left_alone() -> None:
         candidates = [await stage.client.get(PodState, name) for name in ("gone", "dropped")]
         for name in ("gone", "dropped"):
             await stage.client.delete(Pod, name)
-        assert await Claims(client, owner, SELECTOR, PodState).among(candidates) == []
+        assert await ControllerRefManager(client, owner, SELECTOR, PodState).claim_from(candidates) == []
 
     on_stage(play)
 
@@ -128,11 +136,11 @@ def test_what_somebody_manages_is_found_by_uid_and_orphans_by_namespace() -> Non
         await stage.client.create(pod("mine", ownerReferences=[reference(owner)]))
         await stage.client.create(pod("orphan"))
         client = await caches(stage)
-        assert [each.key.name for each in await managed_by(client, PodState, owner.metadata.uid)] == ["mine"]
-        assert [each.key.name for each in await managed_by(client, PodState, orphans_in("default"))] == ["orphan"]
+        assert [each.key.name for each in await controlled_by(client, PodState, owner.metadata.uid)] == ["mine"]
+        assert [each.key.name for each in await controlled_by(client, PodState, orphans_in("default"))] == ["orphan"]
         await stage.client.patch(Pod, "mine", MergePatch({"metadata": {"ownerReferences": None}}))
         await stage.settle()
-        assert await managed_by(client, PodState, owner.metadata.uid) == []
-        assert len(await managed_by(client, PodState, orphans_in("default"))) == 2
+        assert await controlled_by(client, PodState, owner.metadata.uid) == []
+        assert len(await controlled_by(client, PodState, orphans_in("default"))) == 2
 
     on_stage(play)

@@ -11,7 +11,7 @@ from ostinato.controllers import Request
 from ostinato.kinds.apps_v1 import StatefulSet
 from ostinato.kinds.core_v1 import Pod
 from ostinato.plane.objects.pod_state import PodState
-from ostinato.plane.ownership.event_handler import ForClaimants
+from ostinato.plane.ownership.event_handler import ForControllerRef
 
 
 def statefulset(name: str, **selector: str) -> StatefulSet:
@@ -37,7 +37,7 @@ class Asked:
             lambda manager: (
                 manager.build("asked")
                 .watches(StatefulSet, map_to=lambda _: None)
-                .watches(PodState, handler=ForClaimants(StatefulSet))
+                .watches(PodState, handler=ForControllerRef(StatefulSet))
                 .complete(self)
             )
         )

@@ -19,14 +19,14 @@ from ostinato.cache.store.entry import CollectionInfo, Entry
 from ostinato.cache.store.entry_decoder import EntryDecoder
 from ostinato.kinds.core_v1 import Node, Pod
 from ostinato.plane.scheduler import default_plugins
-from ostinato.plane.scheduler.cache.listers import Objects
+from ostinato.plane.scheduler.cache.listers import Listers
 from ostinato.plane.scheduler.cache.node_info import read_node
 from ostinato.plane.scheduler.cache.pod_info import PodInfo, PodReader
 from ostinato.plane.scheduler.cache.snapshot import Snapshot
 from ostinato.plane.scheduler.framework.interface import Cycle
-from ostinato.plane.scheduler.framework.local_results import Weighted
-from ostinato.plane.scheduler.framework.runtime import Found, Framework, NoFit, Profile
-from ostinato.plane.scheduler.framework.search import refuses
+from ostinato.plane.scheduler.framework.local_results import WeightedPlugin
+from ostinato.plane.scheduler.framework.runtime import FitError, Framework, Profile, ScheduleResult
+from ostinato.plane.scheduler.framework.search import run_filters
 from ostinato.plane.scheduler.nominator import Nominator
 from ostinato.plane.scheduler.preempt import Outcome, Preemption
 from ostinato.world.rng import Rng
@@ -78,7 +78,7 @@ def entry(kind: type[Object], given: Json) -> Entry:
     return EntryDecoder(CollectionInfo(kind_of(kind))).decode(msgspec.json.encode({**given, "metadata": metadata}))
 
 
-class KnownObjects(Objects):
+class KnownObjects(Listers):
     """Objects that a test puts there."""
 
     def put(self, kind: type[Object], *given: Json) -> None:
@@ -106,14 +106,14 @@ class _Entries:
 
 
 class Board:
-    def __init__(self, *nodes: Json, plugins: tuple[Weighted, ...] | None = None, percentage: int = 0) -> None:
+    def __init__(self, *nodes: Json, plugins: tuple[WeightedPlugin, ...] | None = None, percentage: int = 0) -> None:
         self.snapshot = Snapshot()
-        self.objects = KnownObjects()
+        self.listers = KnownObjects()
         self.nominator = Nominator()
         self.reader = PodReader()
         profile = Profile("default-scheduler", plugins or default_plugins(), percentage)
-        self.framework = Framework(profile, self.snapshot, self.objects, self.nominator, Rng(1))
-        self.preemption = Preemption(self.snapshot, self.objects, self.nominator, Rng(2))
+        self.framework = Framework(profile, self.snapshot, self.listers, self.nominator, Rng(1))
+        self.preemption = Preemption(self.snapshot, self.listers, self.nominator, Rng(2))
         self.put_nodes(*nodes)
 
     def put_nodes(self, *nodes: Json) -> None:
@@ -122,7 +122,7 @@ class Board:
 
     def read(self, given: Json) -> PodInfo:
         made = entry(Pod, given)
-        self.objects.put_pod(made)
+        self.listers.put_pod(made)
         return self.reader.read(made)
 
     def put(self, given: Json, where: str) -> PodInfo:
@@ -131,18 +131,18 @@ class Board:
         self.snapshot.put_pod(info)
         return info
 
-    def try_(self, given: Json) -> Found | NoFit | None:
+    def try_(self, given: Json) -> ScheduleResult | FitError | None:
         return self.framework.schedule(self.read(given))
 
     def where(self, given: Json) -> str:
         """The node that a Pod gets; "" if none."""
         found = self.try_(given)
-        return found.node.name if isinstance(found, Found) else ""
+        return found.node.name if isinstance(found, ScheduleResult) else ""
 
     def place(self, given: Json) -> str:
         """The same, and it is there then."""
         found = self.try_(given)
-        if not isinstance(found, Found):
+        if not isinstance(found, ScheduleResult):
             return ""
         self.snapshot.put_pod(found.cycle.pod.on(found.node.name))
         return found.node.name
@@ -155,21 +155,21 @@ class Board:
     def reasons(self, given: Json) -> dict[str, list[str]]:
         """Why each node will not do."""
         info = self.read(given)
-        memory = self.framework._memory(info)
-        cycle = Cycle(info, self.snapshot, self.objects, memory.notes)
-        filters, refused = self.framework._prepare(cycle, memory.verdicts)
+        state = self.framework._state_of(info)
+        cycle = Cycle(info, self.snapshot, self.listers, state.memo)
+        filters, refused = self.framework._pre_filter(cycle, state.results)
         if refused is not None:
             return {each.name: list(refused.reasons) for each in self.snapshot.nodes}
-        found = {each.name: refuses(filters, each) for each in self.snapshot.nodes}
+        found = {each.name: run_filters(filters, each) for each in self.snapshot.nodes}
         return {name: list(status.reasons) for name, status in found.items() if status is not None}
 
     def message(self, given: Json) -> str:
         """What is told about a Pod that fits nowhere."""
         found = self.try_(given)
-        assert isinstance(found, NoFit)
+        assert isinstance(found, FitError)
         return found.diagnosis.message(self.preemption.find(found).message)
 
     def preempt(self, given: Json) -> Outcome:
         found = self.try_(given)
-        assert isinstance(found, NoFit)
+        assert isinstance(found, FitError)
         return self.preemption.find(found)

@@ -12,18 +12,18 @@ from ostinato.api.codec import from_dict
 from ostinato.api.errors import ServiceUnavailable
 from ostinato.kinds.core_v1 import PersistentVolume, PersistentVolumeClaim, Pod
 from ostinato.kinds.storage_v1 import StorageClass
-from ostinato.plane.scheduler.api_writes import Writes
+from ostinato.plane.scheduler.api_writes import ApiWriter
 
 
 def test_a_binding_that_fails_is_tried_again_and_takes_no_room_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    real, failures = Writes.bind, ["p"]
+    real, failures = ApiWriter.bind, ["p"]
 
-    async def bind(self: Writes, info: Any, name: str) -> None:
+    async def bind(self: ApiWriter, info: Any, name: str) -> None:
         if info.name in failures:
             raise ServiceUnavailable.of("not now")
         await real(self, info, name)
 
-    monkeypatch.setattr(Writes, "bind", bind)
+    monkeypatch.setattr(ApiWriter, "bind", bind)
 
     async def scene(stage: Stage) -> None:
         await add_node(stage, "a", cpu="1")
@@ -43,15 +43,15 @@ def test_a_binding_that_fails_is_tried_again_and_takes_no_room_meanwhile(monkeyp
 def test_a_pod_deleted_while_it_is_bound_leaves_its_room(
     monkeypatch: pytest.MonkeyPatch, finalizers: list[str]
 ) -> None:
-    real = Writes.bind
+    real = ApiWriter.bind
 
     async def scene(stage: Stage) -> None:
-        async def bind(self: Writes, info: Any, name: str) -> None:
+        async def bind(self: ApiWriter, info: Any, name: str) -> None:
             if info.name == "gone":
                 await stage.world.clock.sleep(60)
             await real(self, info, name)
 
-        monkeypatch.setattr(Writes, "bind", bind)
+        monkeypatch.setattr(ApiWriter, "bind", bind)
         await add_node(stage, "a", cpu="1")
         wanted = board.pod("gone", cpu="1")
         wanted["metadata"]["finalizers"] = finalizers
@@ -69,15 +69,15 @@ def test_a_pod_deleted_while_it_is_bound_leaves_its_room(
 
 
 def test_a_binding_whose_answer_is_lost_counts_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = Writes.bind
+    real = ApiWriter.bind
 
     async def scene(stage: Stage) -> None:
-        async def bind(self: Writes, info: Any, name: str) -> None:
+        async def bind(self: ApiWriter, info: Any, name: str) -> None:
             await real(self, info, name)
             await stage.world.clock.sleep(1)
             raise ServiceUnavailable.of("the answer is lost")
 
-        monkeypatch.setattr(Writes, "bind", bind)
+        monkeypatch.setattr(ApiWriter, "bind", bind)
         await add_node(stage, "a", cpu="1")
         await add_pod(stage, "one", cpu="1")
         await placed(stage, "one")
@@ -91,16 +91,16 @@ def test_a_binding_whose_answer_is_lost_counts_all_the_same(monkeypatch: pytest.
 
 
 def test_a_pod_is_not_tried_again_before_the_last_victim_is_told_to_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    real, told = Writes.evict, []
+    real, told = ApiWriter.evict, []
 
     async def scene(stage: Stage) -> None:
-        async def evict(self: Writes, victim: Any, by: Any) -> bool:
+        async def evict(self: ApiWriter, victim: Any, by: Any) -> bool:
             told.append(victim.name)
             if len(told) == 2:
                 await stage.world.clock.sleep(30)
             return await real(self, victim, by)
 
-        monkeypatch.setattr(Writes, "evict", evict)
+        monkeypatch.setattr(ApiWriter, "evict", evict)
         await priority(stage, "high", 1000)
         await add_node(stage, "a", cpu="3")
         for name in ("one", "two", "three"):

@@ -4,7 +4,7 @@ import pytest
 from tests.unit.plane.scheduler.board import Board, Json, node, pod
 
 from ostinato.kinds.policy_v1 import PodDisruptionBudget
-from ostinato.plane.scheduler.framework.runtime import NoFit
+from ostinato.plane.scheduler.framework.runtime import FitError
 
 
 def victims(board: Board, given: Json) -> tuple[str, list[str]]:
@@ -108,9 +108,9 @@ def test_budgets_are_respected_as_far_as_possible() -> None:
     board = Board(node("a", cpu="1"), node("b", cpu="1"))
     put(board, "a", "guarded", 0)
     put(board, "b", "free", 5)
-    board.objects.put(PodDisruptionBudget, budget("g", "g", 0))
+    board.listers.put(PodDisruptionBudget, budget("g", "g", 0))
     assert victims(board, big(cpu="1")) == ("b", ["free"])
-    board.objects.put(PodDisruptionBudget, budget("f", "f", 0))
+    board.listers.put(PodDisruptionBudget, budget("f", "f", 0))
     assert victims(board, big(cpu="1")) == ("a", ["guarded"])
 
 
@@ -118,7 +118,7 @@ def test_on_a_node_those_without_a_budget_go_first_though_they_are_more_importan
     board = Board(node("a", cpu="2"))
     put(board, "a", "guarded", 0)
     put(board, "a", "free", 5)
-    board.objects.put(PodDisruptionBudget, budget("g", "g", 0))
+    board.listers.put(PodDisruptionBudget, budget("g", "g", 0))
     assert victims(board, big(cpu="1")) == ("a", ["free"])
 
 
@@ -126,7 +126,7 @@ def test_victims_come_in_the_order_of_their_importance_whoever_guards_them() -> 
     board = Board(node("a", cpu="2"))
     put(board, "a", "guarded", 0)
     put(board, "a", "free", 5)
-    board.objects.put(PodDisruptionBudget, budget("g", "g", 0))
+    board.listers.put(PodDisruptionBudget, budget("g", "g", 0))
     assert victims(board, big(cpu="2")) == ("a", ["free", "guarded"])
 
 
@@ -170,20 +170,20 @@ def test_room_that_was_made_is_kept_for_the_pod_it_was_made_for() -> None:
     assert board.where(pod("higher", cpu="1", priority=20)) == "a"
     found = board.framework.schedule(waiting)
     assert found is not None
-    assert not isinstance(found, NoFit)
+    assert not isinstance(found, FitError)
 
 
 def test_a_pod_waits_while_those_it_displaced_are_going() -> None:
     board = Board(node("a", cpu="1"))
-    going = pod("going", cpu="1")
-    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    terminating = pod("going", cpu="1")
+    terminating["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     reason = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
-    going["status"] = {"conditions": [reason]}
-    board.put(going, "a")
+    terminating["status"] = {"conditions": [reason]}
+    board.put(terminating, "a")
     info = board.read(big(cpu="1"))
     board.nominator.add(info, "a")
     found = board.framework.schedule(info)
-    assert isinstance(found, NoFit)
+    assert isinstance(found, FitError)
     outcome = board.preemption.find(found)
     assert outcome.victims is None
     assert outcome.keeps_nomination

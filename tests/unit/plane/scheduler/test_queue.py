@@ -8,7 +8,7 @@ from tests.unit.plane.scheduler.board import entry, node, pod
 from ostinato.kinds.core_v1 import Node, Pod
 from ostinato.plane.scheduler.cache.node_info import read_node
 from ostinato.plane.scheduler.cache.pod_info import PodInfo, PodReader
-from ostinato.plane.scheduler.framework.events import NODE, POD, Action, ClusterEvent, Hint
+from ostinato.plane.scheduler.framework.events import NODE, POD, Action, ClusterEvent, QueueingHint
 from ostinato.plane.scheduler.queue import SchedulingQueue
 from ostinato.world import Simulation
 
@@ -17,9 +17,9 @@ GROWN = ClusterEvent(NODE, Action.NODE_ALLOCATABLE)
 LABELLED = ClusterEvent(NODE, Action.NODE_LABEL)
 HINTS = {
     "default-scheduler": {
-        "Fit": (Hint(NODE, Action.ADD | Action.NODE_ALLOCATABLE),),
-        "Picky": (Hint(POD, Action.DELETE, lambda waiting, event: event.old.name == f"foe-of-{waiting.name}"),),
-        "SchedulingGates": (Hint(POD, Action.POD_GATES_GONE),),
+        "Fit": (QueueingHint(NODE, Action.ADD | Action.NODE_ALLOCATABLE),),
+        "Picky": (QueueingHint(POD, Action.DELETE, lambda waiting, event: event.old.name == f"foe-of-{waiting.name}"),),
+        "SchedulingGates": (QueueingHint(POD, Action.POD_GATES_ELIMINATED),),
     }
 }
 
@@ -62,12 +62,12 @@ def test_whoever_waits_gets_the_next_pod() -> None:
 def test_a_refused_pod_waits_for_an_event_that_a_plugin_which_refused_it_cares_for() -> None:
     async def scene(queue: SchedulingQueue, world: Simulation) -> None:
         queue.add(info("p"))
-        queue.refuse(await queue.pop(), FIT)
-        queue.move(LABELLED)
-        queue.move(ClusterEvent(POD, Action.DELETE, old=info("foe-of-p")))
-        assert queue.pop_now() is None
-        queue.move(GROWN)
-        assert queue.pop_now() is not None
+        queue.add_unschedulable(await queue.pop(), FIT)
+        queue.move_all(LABELLED)
+        queue.move_all(ClusterEvent(POD, Action.DELETE, old=info("foe-of-p")))
+        assert queue.try_pop() is None
+        queue.move_all(GROWN)
+        assert queue.try_pop() is not None
 
     play(scene)
 
@@ -75,13 +75,13 @@ def test_a_refused_pod_waits_for_an_event_that_a_plugin_which_refused_it_cares_f
 def test_a_pod_that_several_events_may_help_is_tried_once() -> None:
     async def scene(queue: SchedulingQueue, world: Simulation) -> None:
         queue.add(info("p"))
-        queue.refuse(await queue.pop(), FIT)
+        queue.add_unschedulable(await queue.pop(), FIT)
         await world.clock.sleep(5)
-        queue.move(GROWN)
-        queue.move(GROWN)
-        assert queue.pop_now() is not None
-        queue.move(GROWN)
-        assert queue.pop_now() is None
+        queue.move_all(GROWN)
+        queue.move_all(GROWN)
+        assert queue.try_pop() is not None
+        queue.move_all(GROWN)
+        assert queue.try_pop() is None
 
     play(scene)
 
@@ -89,11 +89,11 @@ def test_a_pod_that_several_events_may_help_is_tried_once() -> None:
 def test_a_hint_looks_at_the_pod_and_at_what_happened() -> None:
     async def scene(queue: SchedulingQueue, world: Simulation) -> None:
         queue.add(info("p"))
-        queue.refuse(await queue.pop(), frozenset({"Picky"}))
-        queue.move(ClusterEvent(POD, Action.DELETE, old=info("foe-of-q")))
-        assert queue.pop_now() is None
-        queue.move(ClusterEvent(POD, Action.DELETE, old=info("foe-of-p")))
-        assert queue.pop_now() is not None
+        queue.add_unschedulable(await queue.pop(), frozenset({"Picky"}))
+        queue.move_all(ClusterEvent(POD, Action.DELETE, old=info("foe-of-q")))
+        assert queue.try_pop() is None
+        queue.move_all(ClusterEvent(POD, Action.DELETE, old=info("foe-of-p")))
+        assert queue.try_pop() is not None
 
     play(scene)
 
@@ -101,7 +101,7 @@ def test_a_hint_looks_at_the_pod_and_at_what_happened() -> None:
 def test_a_refused_pod_is_tried_again_after_five_minutes_whatever_happens() -> None:
     async def scene(queue: SchedulingQueue, world: Simulation) -> None:
         queue.add(info("p"))
-        queue.refuse(await queue.pop(), FIT)
+        queue.add_unschedulable(await queue.pop(), FIT)
         began = world.clock.monotonic()
         await queue.pop()
         assert 300 < world.clock.monotonic() - began < 340
@@ -112,9 +112,9 @@ def test_a_refused_pod_is_tried_again_after_five_minutes_whatever_happens() -> N
 def test_a_pod_that_backs_off_lets_others_pass() -> None:
     async def scene(queue: SchedulingQueue, world: Simulation) -> None:
         queue.add(info("failed", 10))
-        queue.refuse(await queue.pop(), FIT)
+        queue.add_unschedulable(await queue.pop(), FIT)
         queue.add(info("fresh"))
-        queue.move(GROWN)
+        queue.move_all(GROWN)
         assert [(await queue.pop()).pod.name for _ in range(2)] == ["fresh", "failed"]
 
     play(scene)
@@ -127,7 +127,7 @@ def test_after_an_error_a_pod_backs_off_longer_each_time_up_to_ten_seconds() -> 
         waits = []
         for _ in range(6):
             began = world.clock.monotonic()
-            queue.fail(queued)
+            queue.add_after_error(queued)
             queued = await queue.pop()
             waits.append(round(world.clock.monotonic() - began, 3))
         assert waits == [1, 2, 4, 8, 10, 10]
@@ -139,9 +139,9 @@ def test_a_shorter_backoff_is_not_held_up_by_a_longer_one() -> None:
     async def scene(queue: SchedulingQueue, world: Simulation) -> None:
         queue.add(info("old"))
         for _ in range(4):
-            queue.fail(await queue.pop())
+            queue.add_after_error(await queue.pop())
         queue.add(info("new"))
-        queue.fail(await queue.pop())
+        queue.add_after_error(await queue.pop())
         began = world.clock.monotonic()
         assert (await queue.pop()).pod.name == "new"
         assert world.clock.monotonic() - began == 1
@@ -154,11 +154,11 @@ def test_a_gated_pod_waits_until_its_gates_are_gone() -> None:
         gated = info("p", schedulingGates=[{"name": "one"}])
         queue.add(gated)
         await world.clock.sleep(400)
-        assert queue.pop_now() is None
+        assert queue.try_pop() is None
         free = info("p")
         free.uid = gated.uid
         queue.add(free)
-        assert queue.pop_now() is not None
+        assert queue.try_pop() is not None
 
     play(scene)
 
@@ -168,14 +168,14 @@ def test_a_deleted_pod_is_not_tried() -> None:
         for name in ("active", "waiting", "failed"):
             queue.add(info(name))
         taken = [await queue.pop() for _ in range(3)]
-        queue.refuse(taken[1], FIT)
-        queue.fail(taken[2])
+        queue.add_unschedulable(taken[1], FIT)
+        queue.add_after_error(taken[2])
         queue.add(again := info("again"))
         for uid in (again.uid, taken[1].pod.uid, taken[2].pod.uid):
             queue.delete(uid)
-        queue.move(GROWN)
+        queue.move_all(GROWN)
         await world.clock.sleep(20)
-        assert queue.pop_now() is None
+        assert queue.try_pop() is None
 
     play(scene)
 
@@ -184,9 +184,9 @@ def test_an_activated_pod_is_tried_whatever_it_waits_for() -> None:
     async def scene(queue: SchedulingQueue, world: Simulation) -> None:
         queue.add(info("p"))
         queued = await queue.pop()
-        queue.refuse(queued, FIT)
+        queue.add_unschedulable(queued, FIT)
         queue.activate(queued.pod.uid)
-        assert queue.pop_now() is queued
+        assert queue.try_pop() is queued
 
     play(scene)
 

@@ -13,7 +13,7 @@ from ostinato.api.codec import from_dict
 from ostinato.client import MergePatch
 from ostinato.kinds.core_v1 import Node, Pod
 from ostinato.plane import scheduler
-from ostinato.plane.scheduler import DEFAULT, Profile, Weighted, default_plugins, filter_by
+from ostinato.plane.scheduler import DEFAULT, Profile, WeightedPlugin, default_plugins, filter_by
 
 NOT_HELPFUL = (
     "no new claims to deallocate, preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
@@ -207,9 +207,9 @@ def test_a_scheduler_that_starts_anew_keeps_the_room_that_was_promised() -> None
     async def scene(stage: Stage) -> None:
         await priority(stage, "meek", 1000, preemptionPolicy="Never")
         await add_node(stage, "a", cpu="3")
-        going = board.pod("going", cpu="2", nodeName="a")
-        going["metadata"]["finalizers"] = ["example.com/wait"]
-        await stage.client.create(from_dict(Pod, going))
+        terminating = board.pod("going", cpu="2", nodeName="a")
+        terminating["metadata"]["finalizers"] = ["example.com/wait"]
+        await stage.client.create(from_dict(Pod, terminating))
         await stage.client.delete(Pod, "going")
         waiting = await add_pod(stage, "waiting", cpu="2", priorityClassName="meek")
         await stage.set_pod_status(waiting, nominatedNodeName="a")
@@ -245,7 +245,7 @@ def test_several_profiles_schedule_side_by_side_each_in_its_own_name() -> None:
     play(
         scene,
         Profile(DEFAULT, default_plugins()),
-        Profile("only-b", (*default_plugins(), Weighted(only_b))),
+        Profile("only-b", (*default_plugins(), WeightedPlugin(only_b))),
     )
 
 
@@ -277,7 +277,7 @@ def test_a_plugin_that_fails_holds_up_only_the_pods_it_fails_for() -> None:
         assert await why(stage, "odd") == ("SchedulerError", "who is that?")
         assert ("FailedScheduling", "who is that?") in await stage.events("odd")
 
-    play(scene, Profile(DEFAULT, (*default_plugins(), Weighted(filter_by("picky", picky)))))
+    play(scene, Profile(DEFAULT, (*default_plugins(), WeightedPlugin(filter_by("picky", picky)))))
 
 
 def test_hundreds_of_pods_are_spread_evenly() -> None:

@@ -8,13 +8,13 @@ from ostinato.api.meta import ObjectMeta
 from ostinato.kinds.core_v1 import ServiceAccount
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
-from ostinato.plane.objects.per_namespace import EveryNamespace
+from ostinato.plane.objects.per_namespace import PerNamespaceObject
 
 NAME: Final = "serviceaccount-controller"
 
 
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
-    EveryNamespace(
+    PerNamespaceObject(
         lambda: ServiceAccount(metadata=ObjectMeta(name="default")),
         lambda _: False,  # whatever people make of it is right
     ).add_to(manager, NAME)

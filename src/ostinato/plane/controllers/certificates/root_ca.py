@@ -11,7 +11,7 @@ from ostinato.api.meta import ObjectMeta
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
-from ostinato.plane.objects.per_namespace import EveryNamespace
+from ostinato.plane.objects.per_namespace import PerNamespaceObject
 
 NAME: Final = "root-ca-certificate-publisher-controller"
 CONFIG_MAP: Final = "kube-root-ca.crt"
@@ -38,4 +38,4 @@ def add_to(manager: Manager, options: Options) -> None:
         found.metadata.annotations[_DESCRIPTION] = _DESCRIBED
         return True
 
-    EveryNamespace(wanted, correct).add_to(manager, NAME)
+    PerNamespaceObject(wanted, correct).add_to(manager, NAME)

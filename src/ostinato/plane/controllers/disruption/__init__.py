@@ -22,7 +22,7 @@ from ostinato.plane.controllers import Options
 from ostinato.plane.controllers.disruption.budget import BudgetReconciler
 from ostinato.plane.controllers.disruption.stale_pods import StaleTargetReconciler, may_be_target
 from ostinato.plane.objects.pod_state import PodState
-from ostinato.plane.ownership.event_handler import Selectors
+from ostinato.plane.ownership.event_handler import SelectingObjects
 
 __all__ = ["BudgetReconciler", "StaleTargetReconciler", "add_to"]
 
@@ -45,11 +45,11 @@ class ForBudgets(Handler):
     """The budgets that a Pod counts in, or counted in."""
 
     def __init__(self) -> None:
-        self._budgets = Selectors(PodDisruptionBudget)
+        self._budgets = SelectingObjects(PodDisruptionBudget)
         self._recorder: Recorder | None = None
 
     async def prepare(self, watched: View[Any], dependencies: Dependencies) -> None:  # noqa: ARG002
-        self._budgets.among(dependencies)
+        self._budgets.prepare(dependencies)
         self._recorder = dependencies.recorder
 
     def keys(self, event: Event) -> Keys:

@@ -27,7 +27,7 @@ from ostinato.client.views import view_of
 from ostinato.controllers import Context, Request, Result
 from ostinato.kinds.policy_v1 import PodDisruptionBudget, PodDisruptionBudgetStatus
 from ostinato.plane.controllers.disruption.expected_pods import ScaleError, expected_pods
-from ostinato.plane.objects.decoded import Readings
+from ostinato.plane.objects.decoded import DecodedCache
 from ostinato.plane.objects.pod_state import PodState, is_ready
 from ostinato.plane.ownership.event_handler import selector_of, selector_text
 
@@ -62,7 +62,7 @@ class Counted(msgspec.Struct, frozen=True):
 
 class BudgetReconciler:
     def __init__(self) -> None:
-        self._pods = Readings(Counted.of)
+        self._pods = DecodedCache(Counted.of)
 
     async def reconcile(self, request: Request, ctx: Context) -> Result | None:
         budget = await ctx.client.get(PodDisruptionBudget, request, missing=None)
@@ -92,7 +92,7 @@ class BudgetReconciler:
         asked = ListQuery(namespace=budget.metadata.namespace, labels=selector, fresh=False)
         found = await ctx.client.found(view_of(PodState), asked)
         assert found is not None, "Pods are watched"
-        pods = self._pods.of(ctx.request, found.entries)
+        pods = self._pods.get(ctx.request, found.entries)
         if not pods:
             ctx.event(budget, "NoPods", "No matching pods found")
         try:

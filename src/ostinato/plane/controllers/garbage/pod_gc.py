@@ -23,7 +23,7 @@ from ostinato.controllers import Context, ForEvent, Result, StartupSource
 from ostinato.kinds.core_v1 import Node
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
-from ostinato.plane.objects.indexes import NODE_NAME, keep
+from ostinato.plane.objects.indexes import NODE_NAME, ensure_index
 from ostinato.plane.objects.pod_state import PodState, is_finished
 
 NAME: Final = "pod-garbage-collector-controller"
@@ -45,7 +45,7 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every 
 
 def collect(manager: Manager, *, most_ended: int = MOST_ENDED) -> None:
     """Have a manager do it. `most_ended`: Pods that have ended and may stay."""
-    keep(manager.informers.of(PodState), NODE_NAME)
+    ensure_index(manager.informers.of(PodState), NODE_NAME)
     nothing = ForEvent(lambda _: ())  # it goes by the clock
     (
         manager.build(NAME)

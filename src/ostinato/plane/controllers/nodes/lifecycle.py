@@ -28,7 +28,7 @@ from ostinato.kinds.coordination_v1 import Lease
 from ostinato.kinds.core_v1 import Node, NodeCondition, Pod, Taint
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
-from ostinato.plane.objects.indexes import NODE_NAME, keep
+from ostinato.plane.objects.indexes import NODE_NAME, ensure_index
 from ostinato.plane.objects.pod_state import PodState, condition, is_ready
 from ostinato.world import Clock
 
@@ -58,7 +58,7 @@ _LOOK_AGAIN: Final = 5.0
 
 
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
-    keep(manager.informers.of(PodState), NODE_NAME)
+    ensure_index(manager.informers.of(PodState), NODE_NAME)
     reconciler = NodeLifecycle(manager.world.clock)
     (
         manager.build("node-controller")

@@ -21,7 +21,7 @@ from ostinato.controllers import Context, ForEvent, Request, Result
 from ostinato.kinds.core_v1 import Node, Pod, Taint, Toleration
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
-from ostinato.plane.objects.indexes import NODE_NAME, keep
+from ostinato.plane.objects.indexes import NODE_NAME, ensure_index
 from ostinato.plane.objects.pod_state import PodState
 from ostinato.plane.placement.taints import NO_EXECUTE, tolerates
 
@@ -30,7 +30,7 @@ _REASON: Final = "TaintManagerEviction"
 
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
     pods: Informer = manager.informers.of(PodState)
-    keep(pods, NODE_NAME)
+    ensure_index(pods, NODE_NAME)
     reconciler = TaintEviction(pods)
     (
         manager.build("taint-eviction-controller")

@@ -26,33 +26,33 @@ from ostinato.plane.controllers import Options
 from ostinato.plane.endpoints.pods import (
     HEADLESS_LABEL,
     TRIGGER_ANNOTATION,
+    EndpointPod,
     ForServices,
-    ServedPod,
-    Triggers,
+    TriggerTimeTracker,
     addresses,
     create,
     families_of,
     hostname_of,
+    is_endpoint,
     is_headless,
-    selector_of_service,
-    serves,
+    service_selector,
     target_port,
 )
-from ostinato.plane.endpoints.slices import MANAGED_BY, OF_SERVICE, SERVICE_NAME, OwnSlices
-from ostinato.plane.objects.indexes import keep
+from ostinato.plane.endpoints.slices import BY_SERVICE, MANAGED_BY, SERVICE_NAME, ManagedSlices
+from ostinato.plane.objects.indexes import ensure_index
 
-_OWN: Final = OwnSlices("endpointslice-controller.k8s.io")
+_OWN: Final = ManagedSlices("endpointslice-controller.k8s.io")
 _RESERVED: Final = frozenset({SERVICE_NAME, MANAGED_BY, HEADLESS_LABEL})
 _MOST: Final = 100  # endpoints of a slice
 _ZONE: Final = "topology.kubernetes.io/zone"
 
 
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
-    keep(manager.informers.of(EndpointSlice), OF_SERVICE)
+    ensure_index(manager.informers.of(EndpointSlice), BY_SERVICE)
     (
         manager.build("endpoint-slice-controller")
         .watch_for(Service)
-        .watches(ServedPod, handler=ForServices())
+        .watches(EndpointPod, handler=ForServices())
         .watches(EndpointSlice, handler=ForEvent(_OWN.services))
         .with_options(max_concurrent=5)
         .complete(EndpointSlices())
@@ -61,7 +61,7 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
 
 class EndpointSlices:
     def __init__(self) -> None:
-        self._triggers = Triggers()
+        self._triggers = TriggerTimeTracker()
 
     async def reconcile(self, request: Request, ctx: Context) -> None:
         service = await ctx.client.get(Service, request, missing=None)
@@ -70,9 +70,9 @@ class EndpointSlices:
             return  # its slices go with it, for it owns them
         if service.spec.type == "ExternalName" or not service.spec.selector:
             return
-        pods = await ctx.client.list(ServedPod, namespace=request.namespace, labels=selector_of_service(service))
+        pods = await ctx.client.list(EndpointPod, namespace=request.namespace, labels=service_selector(service))
         existing = [each for each in await _OWN.of(request, ctx.client) if each.metadata.deletion_timestamp is None]
-        trigger = self._triggers.look(service, pods)
+        trigger = self._triggers.compute(service, pods)
         zones = await _zones(pods, ctx)
         plan = _Plan(service, trigger)
         families = families_of(service)
@@ -86,7 +86,7 @@ class EndpointSlices:
 _Group = tuple[list[EndpointPort], list[Endpoint]]
 
 
-async def _zones(pods: Iterable[ServedPod], ctx: Context) -> dict[str, str]:
+async def _zones(pods: Iterable[EndpointPod], ctx: Context) -> dict[str, str]:
     """The zones of the nodes that the Pods are on."""
     zones = {}
     for name in {pod.spec.node_name for pod in pods if pod.spec.node_name}:
@@ -97,12 +97,12 @@ async def _zones(pods: Iterable[ServedPod], ctx: Context) -> dict[str, str]:
 
 
 def _wanted(
-    service: Service, pods: Iterable[ServedPod], family: str, zones: Mapping[str, str]
+    service: Service, pods: Iterable[EndpointPod], family: str, zones: Mapping[str, str]
 ) -> dict[Hashable, _Group]:
     """The endpoints of a family, by the ports that they have."""
     groups: dict[Hashable, _Group] = {}
     for pod in pods:
-        if not serves(pod, terminating=True) or not (found := addresses(pod, family)):
+        if not is_endpoint(pod, terminating=True) or not (found := addresses(pod, family)):
             continue
         ports = [
             EndpointPort(name=each.name or "", port=number, protocol=each.protocol, app_protocol=each.app_protocol)
@@ -117,7 +117,7 @@ def _ports_key(ports: Iterable[EndpointPort]) -> Hashable:
     return frozenset((each.name or "", each.port, each.protocol, each.app_protocol) for each in ports)
 
 
-def _endpoint(pod: ServedPod, service: Service, found: list[str], zones: Mapping[str, str]) -> Endpoint:
+def _endpoint(pod: EndpointPod, service: Service, found: list[str], zones: Mapping[str, str]) -> Endpoint:
     serving, terminating = pod.is_ready, pod.is_terminating
     ready = bool(service.spec.publish_not_ready_addresses) or (serving and not terminating)
     return Endpoint(

@@ -19,16 +19,16 @@ from ostinato.plane.controllers import Options
 from ostinato.plane.endpoints.pods import (
     HEADLESS_LABEL,
     TRIGGER_ANNOTATION,
+    EndpointPod,
     ForServices,
-    ServedPod,
-    Triggers,
+    TriggerTimeTracker,
     addresses,
     create,
     families_of,
     hostname_of,
+    is_endpoint,
     is_headless,
-    selector_of_service,
-    serves,
+    service_selector,
     target_port,
 )
 
@@ -42,7 +42,7 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
     (
         manager.build("endpoint-controller")
         .watches(Service, handler=ForObject())
-        .watches(ServedPod, handler=ForServices())
+        .watches(EndpointPod, handler=ForServices())
         .watches(Endpoints, handler=ForObject())  # which has the name of its Service
         .with_options(max_concurrent=5)
         .complete(EndpointsReconciler())
@@ -51,7 +51,7 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
 
 class EndpointsReconciler:
     def __init__(self) -> None:
-        self._triggers = Triggers()
+        self._triggers = TriggerTimeTracker()
 
     async def reconcile(self, request: Request, ctx: Context) -> None:
         service = await ctx.client.get(Service, request, missing=None)
@@ -63,8 +63,8 @@ class EndpointsReconciler:
             return
         if service.spec.type == "ExternalName" or not service.spec.selector:
             return
-        pods = await ctx.client.list(ServedPod, namespace=request.namespace, labels=selector_of_service(service))
-        trigger = self._triggers.look(service, pods)
+        pods = await ctx.client.list(EndpointPod, namespace=request.namespace, labels=service_selector(service))
+        trigger = self._triggers.compute(service, pods)
         subsets = subsets_of(service, pods)
         labels = _labels(service)
         over = _truncate(subsets)
@@ -95,7 +95,7 @@ def _labels(service: Service) -> dict[str, str]:
     return labels | {MANAGED_BY: MANAGER}
 
 
-def subsets_of(service: Service, pods: Iterable[ServedPod]) -> list[EndpointSubset]:
+def subsets_of(service: Service, pods: Iterable[EndpointPod]) -> list[EndpointSubset]:
     """The addresses of a Service, those with the same ports together; in an order that does not depend on that of the
     Pods.
     """
@@ -103,7 +103,7 @@ def subsets_of(service: Service, pods: Iterable[ServedPod]) -> list[EndpointSubs
     family = families_of(service)[0]
     ports_of: dict[_Address, list[EndpointPort]] = {}  # of each address, whether ready or not
     for pod in pods:
-        if not serves(pod, terminating=publish) or not (found := addresses(pod, family)):
+        if not is_endpoint(pod, terminating=publish) or not (found := addresses(pod, family)):
             continue
         address = EndpointAddress(
             ip=found[0], node_name=pod.spec.node_name, target_ref=pod.reference, hostname=hostname_of(pod, service)

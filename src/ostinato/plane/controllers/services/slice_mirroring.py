@@ -21,17 +21,17 @@ from ostinato.kinds.discovery_v1 import Endpoint, EndpointConditions, EndpointPo
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
 from ostinato.plane.endpoints.pods import TRIGGER_ANNOTATION, create, family_of
-from ostinato.plane.endpoints.slices import OF_SERVICE, OwnSlices
-from ostinato.plane.objects.indexes import keep
+from ostinato.plane.endpoints.slices import BY_SERVICE, ManagedSlices
+from ostinato.plane.objects.indexes import ensure_index
 
-_OWN: Final = OwnSlices("endpointslicemirroring-controller.k8s.io")
+_OWN: Final = ManagedSlices("endpointslicemirroring-controller.k8s.io")
 _SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
 _LEADER: Final = "control-plane.alpha.kubernetes.io/leader"
 _MOST: Final = 1000
 
 
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
-    keep(manager.informers.of(EndpointSlice), OF_SERVICE)
+    ensure_index(manager.informers.of(EndpointSlice), BY_SERVICE)
     (
         manager.build("endpoint-slice-mirroring-controller")
         .watches(Endpoints, handler=ForObject())

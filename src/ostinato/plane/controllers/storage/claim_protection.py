@@ -13,7 +13,7 @@ from ostinato.kinds.core_v1 import PersistentVolumeClaim, Pod
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
 from ostinato.plane.controllers.storage.protection import is_protected, protect, release
-from ostinato.plane.objects.indexes import keep
+from ostinato.plane.objects.indexes import ensure_index
 from ostinato.plane.objects.pod_state import PodState, is_finished
 
 FINALIZER: Final = "kubernetes.io/pvc-protection"
@@ -37,7 +37,7 @@ USED_CLAIMS: Final[IndexBy] = by("claims", _claims_of)
 
 
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
-    keep(manager.informers.of(PodState), USED_CLAIMS)
+    ensure_index(manager.informers.of(PodState), USED_CLAIMS)
 
     def used(event: Event) -> Iterable[NamespacedName]:
         return [NamespacedName(*each.split("/", 1)) for each in _claims_of(event.object)]

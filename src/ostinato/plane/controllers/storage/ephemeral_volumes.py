@@ -19,7 +19,7 @@ from ostinato.kinds.core_v1 import PersistentVolumeClaim, PersistentVolumeClaimT
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
 from ostinato.plane.controllers.storage.claim_protection import USED_CLAIMS
-from ostinato.plane.objects.indexes import keep
+from ostinato.plane.objects.indexes import ensure_index
 from ostinato.plane.objects.pod_state import PodState
 
 _MARK: Final = b'"ephemeral"'  # what every Pod that has such a volume holds, and few others
@@ -31,7 +31,7 @@ class NoClaim(Exception):  # noqa: N818 - in the words of events
 
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
     pods = manager.informers.of(PodState)
-    keep(pods, USED_CLAIMS)
+    ensure_index(pods, USED_CLAIMS)
 
     def new(event: Event) -> Iterable[NamespacedName]:
         """A Pod's volumes never change: what matters is that it is there."""

@@ -33,12 +33,12 @@ from ostinato.kinds.core_v1 import (
 from ostinato.kinds.storage_v1 import StorageClass
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
-from ostinato.plane.objects.indexes import keep
+from ostinato.plane.objects.indexes import ensure_index
 from ostinato.plane.placement.volume_matching import (
     BIND_COMPLETED,
     SELECTED_NODE,
-    best_volume,
     class_of,
+    find_matching_volume,
     waits_for_consumer,
 )
 
@@ -59,7 +59,7 @@ BY_CLASS: Final = by("class", _class_name)
 
 def add_to(manager: Manager, options: Options) -> None:
     claims: Informer = manager.informers.of(PersistentVolumeClaim)
-    keep(manager.informers.of(PersistentVolume), BY_CLASS)
+    ensure_index(manager.informers.of(PersistentVolume), BY_CLASS)
 
     def waiting(event: Event) -> Iterable[NamespacedName]:  # noqa: ARG001 - any may be for any
         """The claims that a volume, or a class, may be for."""
@@ -140,7 +140,7 @@ class ClaimBinder:
                 ctx.event(claim, "WaitForFirstConsumer", message)
                 await _phase(claim, {"phase": "Pending"}, ctx)
                 return
-        volume = best_volume(claim, await _volumes(name, ctx))
+        volume = find_matching_volume(claim, await _volumes(name, ctx))
         if volume is not None:
             await _bind(claim, volume, ctx)
             return

@@ -27,7 +27,7 @@ from ostinato.cache import CachedClient
 from ostinato.client.patching import MergePatch
 from ostinato.kinds.apps_v1 import ControllerRevision, DaemonSet, StatefulSet
 from ostinato.kinds.core_v1 import PodTemplateSpec
-from ostinato.plane.ownership.controller_refs import claimed
+from ostinato.plane.ownership.controller_refs import claim_entries
 from ostinato.world.ids import hash_text
 
 _LONGEST_PREFIX: Final = 223  # of a name, so that the hash fits
@@ -45,7 +45,7 @@ class History:
 
     async def load(self) -> list[ControllerRevision]:
         """The owner's own, after adoptions and releases; the newest last."""
-        found = await claimed(self._client, self._owner, self._selector, ControllerRevision)
+        found = await claim_entries(self._client, self._owner, self._selector, ControllerRevision)
         return sorted((entry.read(ControllerRevision) for entry in found), key=_age)
 
     async def revise(self, revisions: Sequence[ControllerRevision], collisions: int) -> tuple[ControllerRevision, int]:

@@ -23,12 +23,12 @@ from ostinato.controllers import Context, ForEvent, Request
 from ostinato.kinds.core_v1 import Service
 from ostinato.kinds.discovery_v1 import EndpointSlice
 from ostinato.manager import Manager
-from ostinato.plane.endpoints.slices import OF_SERVICE, service_of
+from ostinato.plane.endpoints.slices import BY_SERVICE, service_of
 from ostinato.plane.network.services.addresses import Network
 from ostinato.plane.network.services.netns import Annex
 from ostinato.plane.network.services.proxy import Proxy
 from ostinato.plane.network.services.table import table_of
-from ostinato.plane.objects.indexes import keep
+from ostinato.plane.objects.indexes import ensure_index
 
 SERVICES: Final = "services"
 """The name of this part of a plane."""
@@ -41,7 +41,7 @@ def add_to(manager: Manager, state: Path, network: Network | None = None) -> Non
     - `network`: where their addresses are. Defaults to an annex of this machine's.
     """
     proxy = Proxy(manager.world, network or Annex(state))
-    keep(manager.informers.of(EndpointSlice), OF_SERVICE)
+    ensure_index(manager.informers.of(EndpointSlice), BY_SERVICE)
     manager.add(proxy)
     (
         manager.build("services")
@@ -66,5 +66,5 @@ class Services:
         if service is None:
             await self._proxy.have(request, {})
             return
-        slices = await ctx.client.list(EndpointSlice, index=(OF_SERVICE.name, str(request)))
+        slices = await ctx.client.list(EndpointSlice, index=(BY_SERVICE.name, str(request)))
         await self._proxy.have(request, table_of(service, slices))

@@ -20,7 +20,7 @@ from ostinato.client.config.secret import Secret
 from ostinato.client.http.transport import HttpTransport
 from ostinato.client.transport.protocol import TransportError
 from ostinato.kinds.core_v1 import ConfigMap
-from ostinato.plane.access.cluster_info import CLUSTER_INFO, PUBLIC, authority_hash
+from ostinato.plane.access.cluster_info import CLUSTER_INFO, PUBLIC, ca_cert_hash
 from ostinato.world import World
 
 _TIMEOUT: Final = 30.0
@@ -41,7 +41,7 @@ async def discovered(world: World, server: str, token: str, hashes: Sequence[str
     finally:
         await unverified.close()
     authority = _authority(info, server)
-    found = authority_hash(authority)
+    found = ca_cert_hash(authority)
     if found not in hashes:
         raise DiscoveryError(
             f"{server}: its certificate authority has the hash {found}, not {' or '.join(hashes)}; this is not the "

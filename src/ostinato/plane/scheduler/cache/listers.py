@@ -42,10 +42,10 @@ KINDS: Final[tuple[type[Object], ...]] = (
     PersistentVolumeClaim,
     StorageClass,
 )
-_MOST_DECODED: Final = 2048
+_MAX_DECODED: Final = 2048
 
 
-class Objects:
+class Listers:
     def __init__(self, informers: Informers | None = None) -> None:
         self._stores = {} if informers is None else {kind: informers.of(kind).store for kind in KINDS}
         self._pods = None if informers is None else informers.of(PodState).store
@@ -92,7 +92,7 @@ class Objects:
         key = (kind, entry.uid, entry.resource_version)
         found = self._decoded.get(key)
         if found is None:
-            if len(self._decoded) >= _MOST_DECODED:
+            if len(self._decoded) >= _MAX_DECODED:
                 self._decoded.clear()
             found = self._decoded[key] = entry.read(kind)
         return cast("O", found)

@@ -63,7 +63,7 @@ class NodeFacts:
         self.zone = f"{self.labels.get(REGION, '')}:{self.labels.get(ZONE, '')}"
 
     @property
-    def is_avoided(self) -> bool:
+    def has_prefer_no_schedule_taint(self) -> bool:
         """Whether a taint asks Pods to rather go elsewhere."""
         return any(taint.effect == PREFER_NO_SCHEDULE for taint in self.taints)
 
@@ -80,17 +80,17 @@ class NodeInfo:
 
     __slots__ = (
         "facts",
-        "far",
         "is_known",
         "labels",
         "name",
-        "near_or_far",
         "pods",
         "ports",
         "requested",
         "slot",
         "weight_cpu",
         "weight_memory",
+        "with_affinity",
+        "with_required_anti_affinity",
     )
 
     def __init__(self, name: str) -> None:
@@ -104,8 +104,8 @@ class NodeInfo:
         self.weight_cpu = 0
         self.weight_memory = 0
         self.ports: dict[tuple[str, str, int], int] = {}  # that its Pods hold, and how many of them
-        self.far: dict[str, PodInfo] = {}  # of the Pods, those that must be far from others
-        self.near_or_far: dict[str, PodInfo] = {}  # of the Pods, those with any wish about others
+        self.with_required_anti_affinity: dict[str, PodInfo] = {}  # of the Pods, those that must be far from others
+        self.with_affinity: dict[str, PodInfo] = {}  # of the Pods, those with any wish about others
 
     def set_facts(self, facts: NodeFacts) -> None:
         self.facts = facts
@@ -121,17 +121,17 @@ class NodeInfo:
         self.pods[pod.uid] = pod
         self._count(pod, 1)
         if pod.shape.has_affinity:
-            self.near_or_far[pod.uid] = pod
-            if pod.shape.far:
-                self.far[pod.uid] = pod
+            self.with_affinity[pod.uid] = pod
+            if pod.shape.anti_affinity:
+                self.with_required_anti_affinity[pod.uid] = pod
 
     def remove(self, pod: PodInfo) -> None:
         known = self.pods.pop(pod.uid, None)
         if known is None:
             return
         self._count(known, -1)
-        self.near_or_far.pop(pod.uid, None)
-        self.far.pop(pod.uid, None)
+        self.with_affinity.pop(pod.uid, None)
+        self.with_required_anti_affinity.pop(pod.uid, None)
 
     def copy(self) -> NodeInfo:
         """The same, to try something out on."""
@@ -140,7 +140,10 @@ class NodeInfo:
         other.pods, other.ports = dict(self.pods), dict(self.ports)
         other.requested = self.requested.copy()
         other.weight_cpu, other.weight_memory = self.weight_cpu, self.weight_memory
-        other.far, other.near_or_far = dict(self.far), dict(self.near_or_far)
+        other.with_required_anti_affinity, other.with_affinity = (
+            dict(self.with_required_anti_affinity),
+            dict(self.with_affinity),
+        )
         return other
 
     def conflicts(self, ports: Iterable[tuple[str, str, int]]) -> bool:

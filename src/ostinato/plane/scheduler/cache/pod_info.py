@@ -20,7 +20,7 @@ from ostinato.cache.store.entry import Entry
 from ostinato.kinds.core_v1 import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
 from ostinato.plane.placement import node_selectors as node_terms
 from ostinato.plane.placement.node_selectors import Matches
-from ostinato.plane.placement.resources import Asking, Resources, requests_of, weight_of
+from ostinato.plane.placement.resources import RequestsSpec, Resources, nonzero_requests_of, requests_of
 from ostinato.plane.placement.taints import Toleration
 from ostinato.plane.scheduler.cache.affinity_terms import PodAffinity, Term, preferred_terms, required_terms
 
@@ -82,7 +82,7 @@ class Gate(Struct):
     name: str = ""
 
 
-class PodSpec(Asking):
+class PodSpec(RequestsSpec):
     node_name: str = ""
     scheduler_name: str = "default-scheduler"
     priority: int = 0
@@ -132,20 +132,28 @@ class Shape:
         self.owner = owner  # that manages the Pod
         self.spec = spec
         self.requests: Resources = requests_of(spec)
-        self.weight_cpu, self.weight_memory = weight_of(spec)
+        self.weight_cpu, self.weight_memory = nonzero_requests_of(spec)
         self.ports: tuple[tuple[str, str, int], ...] = tuple(
             (port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)  # noqa: S104 - what it means
             for container in (*spec.containers, *_sidecars(spec))
             for port in container.ports or ()
             if port.host_port > 0
         )
-        near = spec.affinity.pod_affinity if spec.affinity else None
-        far = spec.affinity.pod_anti_affinity if spec.affinity else None
-        self.near: tuple[Term, ...] = required_terms(near.required, namespace, labels) if near else ()
-        self.far: tuple[Term, ...] = required_terms(far.required, namespace, labels) if far else ()
-        self.rather_near: tuple[Term, ...] = preferred_terms(near.preferred, namespace, labels) if near else ()
-        self.rather_far: tuple[Term, ...] = preferred_terms(far.preferred, namespace, labels) if far else ()
-        self.has_affinity = bool(self.near or self.far or self.rather_near or self.rather_far)
+        affinity = spec.affinity.pod_affinity if spec.affinity else None
+        anti_affinity = spec.affinity.pod_anti_affinity if spec.affinity else None
+        self.affinity: tuple[Term, ...] = required_terms(affinity.required, namespace, labels) if affinity else ()
+        self.anti_affinity: tuple[Term, ...] = (
+            required_terms(anti_affinity.required, namespace, labels) if anti_affinity else ()
+        )
+        self.preferred_affinity: tuple[Term, ...] = (
+            preferred_terms(affinity.preferred, namespace, labels) if affinity else ()
+        )
+        self.preferred_anti_affinity: tuple[Term, ...] = (
+            preferred_terms(anti_affinity.preferred, namespace, labels) if anti_affinity else ()
+        )
+        self.has_affinity = bool(
+            self.affinity or self.anti_affinity or self.preferred_affinity or self.preferred_anti_affinity
+        )
         self.disks: tuple[Volume, ...] = tuple([volume for volume in spec.volumes if volume.is_disk])
         self.memo: dict[object, Any] = {}  # what plugins have found out about it, each under a key of its own
 

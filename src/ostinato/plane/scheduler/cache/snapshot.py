@@ -35,9 +35,9 @@ class Snapshot:
         self._where: dict[str, str] = {}  # node of each Pod, by uid
         self._assumed: set[str] = set()  # uids of Pods that the server does not know to have a node
         self.images: Counter[str] = Counter()  # how many nodes have each
-        self.avoided = 0  # nodes with a taint that asks Pods to rather go elsewhere
-        self.far: dict[str, NodeInfo] = {}  # nodes with Pods that must be far from others
-        self.near_or_far: dict[str, NodeInfo] = {}  # nodes with Pods that have any wish about others
+        self.prefer_no_schedule_nodes = 0  # nodes with a taint that asks Pods to rather go elsewhere
+        self.with_required_anti_affinity: dict[str, NodeInfo] = {}  # nodes with Pods that must be far from others
+        self.with_affinity: dict[str, NodeInfo] = {}  # nodes with Pods that have any wish about others
         self.priorities: Counter[int] = Counter()  # how many Pods have each
         self.claims: Counter[tuple[str, str]] = Counter()  # how many Pods use each claim: namespace and name
 
@@ -112,7 +112,7 @@ class Snapshot:
         """A Pod has changed in nothing that matters to its node."""
         node = self._nodes.get(pod.node_name)
         if node is not None and pod.uid in node.pods:
-            for pods in (node.pods, node.near_or_far, node.far):
+            for pods in (node.pods, node.with_affinity, node.with_required_anti_affinity):
                 if pod.uid in pods:
                     pods[pod.uid] = pod
 
@@ -165,14 +165,14 @@ class Snapshot:
 
     def _note(self, node: NodeInfo, pod: PodInfo, sign: int) -> None:
         """A Pod has come to a node, or gone from it."""
-        if node.near_or_far:
-            self.near_or_far[node.name] = node
-        elif self.near_or_far:
-            self.near_or_far.pop(node.name, None)
-        if node.far:
-            self.far[node.name] = node
-        elif self.far:
-            self.far.pop(node.name, None)
+        if node.with_affinity:
+            self.with_affinity[node.name] = node
+        elif self.with_affinity:
+            self.with_affinity.pop(node.name, None)
+        if node.with_required_anti_affinity:
+            self.with_required_anti_affinity[node.name] = node
+        elif self.with_required_anti_affinity:
+            self.with_required_anti_affinity.pop(node.name, None)
         self.priorities[pod.priority] += sign
         if not self.priorities[pod.priority]:
             del self.priorities[pod.priority]
@@ -189,7 +189,7 @@ class Snapshot:
             self._log_start += half
 
     def _count_facts(self, facts: NodeFacts, sign: int) -> None:
-        self.avoided += sign * facts.is_avoided
+        self.prefer_no_schedule_nodes += sign * facts.has_prefer_no_schedule_taint
         for image in facts.images:
             self.images[image] += sign
             if not self.images[image]:

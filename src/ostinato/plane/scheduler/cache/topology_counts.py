@@ -13,15 +13,20 @@ from ostinato.plane.scheduler.cache.node_info import NodeInfo
 from ostinato.plane.scheduler.cache.pod_info import Shape
 from ostinato.plane.scheduler.cache.snapshot import PodChange, Snapshot
 
-_MOST_KNOWN: Final = 4096  # shapes of which it is remembered what they count
+_MAX_SHAPES: Final = 4096  # shapes of which it is remembered what they count
 
-Counts = Callable[[Shape], int]
+PodWeight = Callable[[Shape], int]
 """What each Pod of a shape counts for."""
 
 
-class Tally:
+class TopologyCounts:
     def __init__(
-        self, counts: Counts, topology_key: str, *, admits: Callable[[NodeInfo], bool] | None = None, going: bool = True
+        self,
+        counts: PodWeight,
+        topology_key: str,
+        *,
+        admits: Callable[[NodeInfo], bool] | None = None,
+        terminating: bool = True,
     ) -> None:
         """
         - `counts`: what a Pod counts for.
@@ -32,7 +37,7 @@ class Tally:
         self._counts = counts
         self._key = topology_key
         self._admits = admits
-        self._going = going
+        self._going = terminating
         self._known: dict[Shape, int] = {}
         self._epoch = -1
         self._version = 0
@@ -59,12 +64,12 @@ class Tally:
         else:
             for slot in self._take(changes):
                 self._look(nodes[slot])
-        if len(self._known) > _MOST_KNOWN:
+        if len(self._known) > _MAX_SHAPES:
             self._known.clear()
 
     def _take(self, changes: Iterable[tuple[int, PodChange | None]]) -> set[int]:
         """Count Pods that came and went; the slots of nodes that must be looked at anew."""
-        known, going = self._known, self._going
+        known, terminating = self._known, self._going
         anew: set[int] = set()
         for slot, change in changes:
             if change is None:
@@ -74,7 +79,7 @@ class Tally:
             found = known.get(shape)
             if found is None:
                 found = known[shape] = self._counts(shape)
-            if found and (going or not is_going):
+            if found and (terminating or not is_going):
                 difference = sign * found
                 self.on_node[slot] += difference
                 domain = self.domain[slot]
@@ -85,14 +90,14 @@ class Tally:
 
     def count(self, node: NodeInfo) -> int:
         """Of the Pods on a node, whichever it is."""
-        known, counts, going = self._known, self._counts, self._going
+        known, counts, terminating = self._known, self._counts, self._going
         total = 0
         for pod in node.pods.values():
             shape = pod.shape
             found = known.get(shape)
             if found is None:
                 found = known[shape] = counts(shape)
-            if found and (going or not pod.is_being_deleted):
+            if found and (terminating or not pod.is_being_deleted):
                 total += found
         return total
 

@@ -31,7 +31,7 @@ class Action(IntFlag):
     NODE_TAINT = auto()
     POD_LABEL = auto()
     POD_SCALE_DOWN = auto()
-    POD_GATES_GONE = auto()
+    POD_GATES_ELIMINATED = auto()
     POD_TOLERATION = auto()
 
 
@@ -44,21 +44,21 @@ class ClusterEvent(msgspec.Struct, frozen=True):
     new: Any = None
 
 
-Worth = Callable[[PodInfo, ClusterEvent], bool]
+QueueingHintFn = Callable[[PodInfo, ClusterEvent], bool]
 """Whether an event may let a Pod fit that a plugin refused."""
 
 
-class Hint(msgspec.Struct, frozen=True):
+class QueueingHint(msgspec.Struct, frozen=True):
     """What a plugin cares for. `worth` defaults to every such event."""
 
     resource: str
     actions: Action
-    worth: Worth | None = None
+    hint_fn: QueueingHintFn | None = None
 
-    def applies(self, pod: PodInfo, event: ClusterEvent) -> bool:
+    def is_worth_requeuing(self, pod: PodInfo, event: ClusterEvent) -> bool:
         if event.resource != self.resource or not event.action & self.actions:
             return False
-        return self.worth is None or self.worth(pod, event)
+        return self.hint_fn is None or self.hint_fn(pod, event)
 
 
 def pod_changes(old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
@@ -71,7 +71,7 @@ def pod_changes(old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
     if _is_less(old, new):
         actions.append(Action.POD_SCALE_DOWN)
     if old.spec.scheduling_gates and not new.spec.scheduling_gates:
-        actions.append(Action.POD_GATES_GONE)
+        actions.append(Action.POD_GATES_ELIMINATED)
     if len(old.spec.tolerations) != len(new.spec.tolerations):
         actions.append(Action.POD_TOLERATION)
     return [ClusterEvent(POD, action, old, new) for action in actions]

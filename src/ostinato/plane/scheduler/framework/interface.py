@@ -24,22 +24,22 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, Final
 
 from ostinato.controllers.runnable import Dependencies
-from ostinato.plane.scheduler.cache.listers import Objects
+from ostinato.plane.scheduler.cache.listers import Listers
 from ostinato.plane.scheduler.cache.node_info import NodeInfo
 from ostinato.plane.scheduler.cache.pod_info import PodInfo, Shape
 from ostinato.plane.scheduler.cache.snapshot import Snapshot
-from ostinato.plane.scheduler.framework.events import NODE, POD, Action, Hint
+from ostinato.plane.scheduler.framework.events import NODE, POD, Action, QueueingHint
 from ostinato.plane.scheduler.framework.status import Status, unresolvable
 
-MOST: Final = 100  # the best score
+MAX_NODE_SCORE: Final = 100  # the best score
 
 
 class Cycle:
     """One try to find a node for a Pod."""
 
-    __slots__ = ("memo", "notes", "objects", "pod", "snapshot")
+    __slots__ = ("listers", "memo", "pod", "snapshot", "state")
 
-    def __init__(self, pod: PodInfo, snapshot: Snapshot, objects: Objects, memo: dict[object, Any]) -> None:
+    def __init__(self, pod: PodInfo, snapshot: Snapshot, listers: Listers, memo: dict[object, Any]) -> None:
         """
         - `snapshot`: the nodes and their Pods.
         - `objects`: others, from the cache.
@@ -47,9 +47,9 @@ class Cycle:
         """
         self.pod = pod
         self.snapshot = snapshot
-        self.objects = objects
+        self.listers = listers
         self.memo = memo
-        self.notes: dict[str, Any] = {}  # what plugins remember of this Pod, by the plugin's name
+        self.state: dict[str, Any] = {}  # what plugins remember of this Pod, by the plugin's name
 
     @property
     def shape(self) -> Shape:
@@ -70,10 +70,10 @@ class Filter:
         """For what-if: a filter that `added` and `removed` may change."""
         return self
 
-    def added(self, pod: PodInfo, node: NodeInfo) -> None:
+    def add_pod(self, pod: PodInfo, node: NodeInfo) -> None:
         """What if this Pod were on the node, too?"""
 
-    def removed(self, pod: PodInfo, node: NodeInfo) -> None:
+    def remove_pod(self, pod: PodInfo, node: NodeInfo) -> None:
         """What if this Pod were not on the node?"""
 
 
@@ -88,7 +88,7 @@ class Scorer:
         score = self.score
         return [score(node) for node in nodes]
 
-    def normalise(self, scores: list[int]) -> list[int]:
+    def normalize(self, scores: list[int]) -> list[int]:
         return scores
 
 
@@ -114,7 +114,7 @@ class Plugin:
     def score(self, cycle: Cycle) -> Scorer | None:  # noqa: ARG002
         return None
 
-    def hints(self) -> Sequence[Hint]:
+    def hints(self) -> Sequence[QueueingHint]:
         return ()
 
     def reserve(self, cycle: Cycle, node: NodeInfo) -> None:
@@ -127,14 +127,14 @@ class Plugin:
         """Make ready what the Pod needs there; an error lets it be tried again."""
 
 
-def normalised(scores: list[int], *, reverse: bool = False) -> list[int]:
+def normalize_scores(scores: list[int], *, reverse: bool = False) -> list[int]:
     """From 0 to 100, in proportion to the largest; `reverse`: the largest is the worst."""
     most = max(scores)
     if most <= 0:
-        return [MOST] * len(scores) if reverse else scores
+        return [MAX_NODE_SCORE] * len(scores) if reverse else scores
     if reverse:
-        return [MOST - MOST * score // most for score in scores]
-    return [MOST * score // most for score in scores]
+        return [MAX_NODE_SCORE - MAX_NODE_SCORE * score // most for score in scores]
+    return [MAX_NODE_SCORE * score // most for score in scores]
 
 
 FilterFunction = Callable[[PodInfo, NodeInfo], str | None]
@@ -157,14 +157,14 @@ class _FilterBy(Plugin):
         self._function = function
 
     def filter(self, cycle: Cycle) -> Filter:
-        return _Asks(self.name, self._function, cycle.pod)
+        return _FunctionFilter(self.name, self._function, cycle.pod)
 
-    def hints(self) -> Sequence[Hint]:
+    def hints(self) -> Sequence[QueueingHint]:
         every = ~Action(0)
-        return (Hint(NODE, every), Hint(POD, every))
+        return (QueueingHint(NODE, every), QueueingHint(POD, every))
 
 
-class _Asks(Filter):
+class _FunctionFilter(Filter):
     def __init__(self, plugin: str, function: FilterFunction, pod: PodInfo) -> None:
         self.plugin = plugin
         self._function = function
@@ -181,10 +181,10 @@ class _ScoreBy(Plugin):
         self._function = function
 
     def score(self, cycle: Cycle) -> Scorer:
-        return _Scores(self._function, cycle.pod)
+        return _FunctionScorer(self._function, cycle.pod)
 
 
-class _Scores(Scorer):
+class _FunctionScorer(Scorer):
     def __init__(self, function: ScoreFunction, pod: PodInfo) -> None:
         self._function = function
         self._pod = pod

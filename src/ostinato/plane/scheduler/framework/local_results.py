@@ -16,22 +16,22 @@ from ostinato.plane.scheduler.cache.snapshot import Snapshot
 from ostinato.plane.scheduler.framework.interface import Cycle, Filter, Plugin, Scorer
 from ostinato.plane.scheduler.framework.status import Status
 
-REFUSED: Final = -1
+REJECTED: Final = -1
 UNKNOWN: Final = -2
 
 
-class Weighted(msgspec.Struct, frozen=True):
+class WeightedPlugin(msgspec.Struct, frozen=True):
     """A plugin, and what its score counts."""
 
     plugin: Plugin
     weight: int = 1
 
 
-class Verdicts:
-    def __init__(self, cycle: Cycle, plugins: Sequence[Weighted]) -> None:
+class LocalResults:
+    def __init__(self, cycle: Cycle, plugins: Sequence[WeightedPlugin]) -> None:
         """Of these plugins, on the Pod of the cycle, and on others that they cannot tell from it."""
         self.filters: list[Filter] = []
-        self.refused: Status | None = None  # of the Pods themselves, whatever the node
+        self.pre_filter_status: Status | None = None  # of the Pods themselves, whatever the node
         self.scored: list[Plugin] = []  # whose score is part of the verdict
         self._scorers: list[tuple[Scorer, int]] = []
         self._snapshot: Snapshot = cycle.snapshot
@@ -42,7 +42,7 @@ class Verdicts:
         for weighted in plugins:
             found = weighted.plugin.filter(cycle)
             if isinstance(found, Status):
-                self.refused = self.refused or found
+                self.pre_filter_status = self.pre_filter_status or found
             elif found is not None:
                 self.filters.append(found)
             if weighted.plugin.local_score:
@@ -67,15 +67,15 @@ class Verdicts:
             for slot in changed:
                 score[slot] = UNKNOWN
 
-    def look(self, node: NodeInfo) -> int:
+    def evaluate(self, node: NodeInfo) -> int:
         """Ask about a node, and remember."""
         slot = node.slot
         for check in self._checks:
             status = check(node)
             if status is not None:
                 self.status[slot] = status
-                self.score[slot] = REFUSED
-                return REFUSED
+                self.score[slot] = REJECTED
+                return REJECTED
         score = 0
         for scorer, weight in self._scorers:
             score += weight * scorer.score(node)
@@ -87,4 +87,4 @@ class Verdicts:
         score = self.score
         if not score:
             return [0] * len(nodes)
-        return [score[node.slot] if score[node.slot] >= 0 else max(self.look(node), 0) for node in nodes]
+        return [score[node.slot] if score[node.slot] >= 0 else max(self.evaluate(node), 0) for node in nodes]

@@ -14,19 +14,19 @@ from typing import Any, Final
 
 import msgspec
 
-from ostinato.plane.scheduler.cache.listers import Objects
+from ostinato.plane.scheduler.cache.listers import Listers
 from ostinato.plane.scheduler.cache.node_info import NodeInfo
 from ostinato.plane.scheduler.cache.pod_info import PodInfo, Shape
 from ostinato.plane.scheduler.cache.snapshot import Snapshot
-from ostinato.plane.scheduler.framework.interface import MOST, Cycle, Filter, Plugin
-from ostinato.plane.scheduler.framework.local_results import Verdicts, Weighted
+from ostinato.plane.scheduler.framework.interface import MAX_NODE_SCORE, Cycle, Filter, Plugin
+from ostinato.plane.scheduler.framework.local_results import LocalResults, WeightedPlugin
 from ostinato.plane.scheduler.framework.search import Search
 from ostinato.plane.scheduler.framework.status import Diagnosis, Status, unresolvable
 from ostinato.plane.scheduler.nominator import Nominator
 from ostinato.world.rng import Rng
 
-_FEWEST: Final = 100  # nodes that fit, after which a search may end
-_MOST_MEMORIES: Final = 192  # shapes of which something is remembered
+_MIN_FEASIBLE_NODES: Final = 100  # nodes that fit, after which a search may end
+_MAX_SHAPES: Final = 192  # shapes of which something is remembered
 
 
 class Profile(msgspec.Struct, frozen=True):
@@ -37,18 +37,18 @@ class Profile(msgspec.Struct, frozen=True):
     """
 
     name: str
-    plugins: tuple[Weighted, ...]
+    plugins: tuple[WeightedPlugin, ...]
     percentage: int = 0
 
 
-class Found(msgspec.Struct, frozen=True):
+class ScheduleResult(msgspec.Struct, frozen=True):
     """A node for a Pod."""
 
     node: NodeInfo
     cycle: Cycle
 
 
-class NoFit(msgspec.Struct, frozen=True):
+class FitError(msgspec.Struct, frozen=True):
     """No node, and why. `filters` are those that were asked, to ask them again what if."""
 
     diagnosis: Diagnosis
@@ -60,107 +60,111 @@ class InvalidScore(ValueError):  # noqa: N818 - what is the matter
     """A plugin's score is out of bounds."""
 
 
-class _Memory(msgspec.Struct):
+class _ShapeState(msgspec.Struct):
     """What is known of a shape: what plugins have noted, and the verdicts on it."""
 
-    notes: dict[object, Any]
-    verdicts: Verdicts
+    memo: dict[object, Any]
+    results: LocalResults
 
 
 class Framework:
-    def __init__(self, profile: Profile, snapshot: Snapshot, objects: Objects, nominator: Nominator, rng: Rng) -> None:
+    def __init__(self, profile: Profile, snapshot: Snapshot, listers: Listers, nominator: Nominator, rng: Rng) -> None:
         self.profile = profile
         self._snapshot = snapshot
-        self._objects = objects
+        self._listers = listers
         self._nominator = nominator
         self._rng = rng
-        self._memories: OrderedDict[Shape, _Memory] = OrderedDict()  # least recently used first
-        self._verdicts: OrderedDict[tuple[Hashable, ...], Verdicts] = OrderedDict()  # the same, by what plugins go by
-        self._start = 0  # the slot at which the next search begins
+        self._states: OrderedDict[Shape, _ShapeState] = OrderedDict()  # least recently used first
+        self._results: OrderedDict[tuple[Hashable, ...], LocalResults] = (
+            OrderedDict()
+        )  # the same, by what plugins go by
+        self._next_start = 0  # the slot at which the next search begins
         plugins = [weighted.plugin for weighted in profile.plugins]
         split = next((at for at, plugin in enumerate(plugins) if not plugin.local), len(plugins))
         self._local = profile.plugins[:split]
-        self._others = profile.plugins[split:]
+        self._non_local = profile.plugins[split:]
 
     @property
     def plugins(self) -> list[Plugin]:
         return [weighted.plugin for weighted in self.profile.plugins]
 
-    def schedule(self, pod: PodInfo) -> Found | NoFit | None:
+    def schedule(self, pod: PodInfo) -> ScheduleResult | FitError | None:
         """The best node for a Pod; None if there are no nodes."""
         nodes = self._snapshot.nodes
         if not nodes:
             return None
-        memory = self._memory(pod)
-        verdicts = memory.verdicts
-        cycle = Cycle(pod, self._snapshot, self._objects, memory.notes)
-        filters, refused = self._prepare(cycle, verdicts)
-        if refused is not None:
-            return NoFit(Diagnosis(len(nodes), {}, refused=refused), cycle, filters)
-        search = Search(verdicts, filters, self._nominator.before(pod) if self._nominator else {})
+        state = self._state_of(pod)
+        results = state.results
+        cycle = Cycle(pod, self._snapshot, self._listers, state.memo)
+        filters, rejected = self._pre_filter(cycle, results)
+        if rejected is not None:
+            return FitError(Diagnosis(len(nodes), {}, pre_filter_status=rejected), cycle, filters)
+        search = Search(results, filters, self._nominator.nominated_pods_for(pod) if self._nominator else {})
         nominated = self._snapshot.node(self._nominator.node_of(pod.uid))
-        if nominated is not None and search.refuses(nominated) is None:
-            return Found(nominated, cycle)
-        only = _only(filters)
-        if only is None:
-            fitting = search.among(nodes, self._start % len(nodes), _wanted(len(nodes), self.profile.percentage))
-            self._start = (self._start + search.looked_at) % len(nodes)
+        if nominated is not None and search.filter_status(nominated) is None:
+            return ScheduleResult(nominated, cycle)
+        restricted = _restricted_nodes(filters)
+        if restricted is None:
+            feasible = search.find(
+                nodes, self._next_start % len(nodes), _feasible_nodes_to_find(len(nodes), self.profile.percentage)
+            )
+            self._next_start = (self._next_start + search.checked) % len(nodes)
         else:
-            fitting = search.in_turn([node for name in sorted(only) if (node := self._snapshot.node(name))])
-        if not fitting:
-            return NoFit(Diagnosis(len(nodes), search.statuses, _absent(filters)), cycle, filters)
-        return Found(self._best(cycle, verdicts, fitting), cycle)
+            feasible = search.find_among([node for name in sorted(restricted) if (node := self._snapshot.node(name))])
+        if not feasible:
+            return FitError(Diagnosis(len(nodes), search.statuses, _absent_nodes_status(filters)), cycle, filters)
+        return ScheduleResult(self._select_host(cycle, results, feasible), cycle)
 
-    def _memory(self, pod: PodInfo) -> _Memory:
+    def _state_of(self, pod: PodInfo) -> _ShapeState:
         shape = pod.shape
-        memory = self._memories.get(shape)
-        if memory is None:
-            memory = self._memories[shape] = _Memory({}, self._verdicts_on(pod))
-            if len(self._memories) > _MOST_MEMORIES:
-                self._memories.popitem(last=False)
+        state = self._states.get(shape)
+        if state is None:
+            state = self._states[shape] = _ShapeState({}, self._results_for(pod))
+            if len(self._states) > _MAX_SHAPES:
+                self._states.popitem(last=False)
         else:
-            self._memories.move_to_end(shape)
-        return memory
+            self._states.move_to_end(shape)
+        return state
 
-    def _verdicts_on(self, pod: PodInfo) -> Verdicts:
+    def _results_for(self, pod: PodInfo) -> LocalResults:
         key = tuple([weighted.plugin.local_key(pod.shape) for weighted in self._local])
-        verdicts = self._verdicts.pop(key, None)
-        if verdicts is None:
-            verdicts = Verdicts(Cycle(pod, self._snapshot, self._objects, {}), self._local)
-            if len(self._verdicts) >= _MOST_MEMORIES:
-                self._verdicts.popitem(last=False)
-        self._verdicts[key] = verdicts
-        return verdicts
+        results = self._results.pop(key, None)
+        if results is None:
+            results = LocalResults(Cycle(pod, self._snapshot, self._listers, {}), self._local)
+            if len(self._results) >= _MAX_SHAPES:
+                self._results.popitem(last=False)
+        self._results[key] = results
+        return results
 
-    def _prepare(self, cycle: Cycle, verdicts: Verdicts) -> tuple[list[Filter], Status | None]:
-        if verdicts.refused is not None:
-            return [], verdicts.refused
-        filters = list(verdicts.filters)
-        refused: Status | None = None
-        for weighted in self._others:
+    def _pre_filter(self, cycle: Cycle, results: LocalResults) -> tuple[list[Filter], Status | None]:
+        if results.pre_filter_status is not None:
+            return [], results.pre_filter_status
+        filters = list(results.filters)
+        rejected: Status | None = None
+        for weighted in self._non_local:
             found = weighted.plugin.filter(cycle)
             if isinstance(found, Status):
                 if not found.resolvable:
                     return [], found
-                refused = found
+                rejected = found
             elif found is not None:
                 filters.append(found)
-        return filters, refused
+        return filters, rejected
 
-    def _best(self, cycle: Cycle, verdicts: Verdicts, nodes: list[NodeInfo]) -> NodeInfo:
+    def _select_host(self, cycle: Cycle, results: LocalResults, nodes: list[NodeInfo]) -> NodeInfo:
         if len(nodes) == 1:
             return nodes[0]
-        totals = verdicts.scores(nodes)
+        totals = results.scores(nodes)
         for weighted in self.profile.plugins:
-            if weighted.plugin in verdicts.scored:
+            if weighted.plugin in results.scored:
                 continue
             scorer = weighted.plugin.score(cycle)
             if scorer is not None:
-                scores = scorer.normalise(scorer.scores(nodes))
-                if min(scores) < 0 or max(scores) > MOST:
+                scores = scorer.normalize(scorer.scores(nodes))
+                if min(scores) < 0 or max(scores) > MAX_NODE_SCORE:
                     raise InvalidScore(
                         f"plugin {weighted.plugin.name!r} returns an invalid score {min(scores)} to {max(scores)}: "
-                        f"it should be in the range of 0 to {MOST} after normalizing"
+                        f"it should be in the range of 0 to {MAX_NODE_SCORE} after normalizing"
                     )
                 weight = weighted.weight
                 totals = [total + weight * score for total, score in zip(totals, scores, strict=True)]
@@ -169,15 +173,15 @@ class Framework:
         return nodes[ties[0] if len(ties) == 1 else ties[self._rng.randrange(len(ties))]]
 
 
-def _only(filters: Sequence[Filter]) -> frozenset[str] | None:
-    only: frozenset[str] | None = None
+def _restricted_nodes(filters: Sequence[Filter]) -> frozenset[str] | None:
+    restricted: frozenset[str] | None = None
     for each in filters:
         if each.nodes is not None:
-            only = each.nodes if only is None else only & each.nodes
-    return only
+            restricted = each.nodes if restricted is None else restricted & each.nodes
+    return restricted
 
 
-def _absent(filters: Sequence[Filter]) -> Status | None:
+def _absent_nodes_status(filters: Sequence[Filter]) -> Status | None:
     """What is to be said of nodes that were not looked at; None if all were."""
     plugins = sorted({each.plugin for each in filters if each.nodes is not None})
     if not plugins:
@@ -185,9 +189,9 @@ def _absent(filters: Sequence[Filter]) -> Status | None:
     return unresolvable(plugins[0], f"node(s) didn't satisfy plugin(s) [{' '.join(plugins)}]")
 
 
-def _wanted(count: int, percentage: int) -> int:
+def _feasible_nodes_to_find(count: int, percentage: int) -> int:
     """How many nodes that fit are enough, of so many."""
-    if count < _FEWEST:
+    if count < _MIN_FEASIBLE_NODES:
         return count
     percentage = percentage or max(50 - count // 125, 5)
-    return max(count * percentage // 100, _FEWEST)
+    return max(count * percentage // 100, _MIN_FEASIBLE_NODES)

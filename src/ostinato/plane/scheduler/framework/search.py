@@ -11,80 +11,80 @@ from collections.abc import Sequence
 from ostinato.plane.scheduler.cache.node_info import NodeInfo
 from ostinato.plane.scheduler.cache.pod_info import PodInfo
 from ostinato.plane.scheduler.framework.interface import Filter
-from ostinato.plane.scheduler.framework.local_results import REFUSED, UNKNOWN, Verdicts
+from ostinato.plane.scheduler.framework.local_results import REJECTED, UNKNOWN, LocalResults
 from ostinato.plane.scheduler.framework.status import Status
 
 
 class Search:
     """The search for nodes on which one Pod fits."""
 
-    def __init__(self, verdicts: Verdicts, filters: list[Filter], before: dict[str, list[PodInfo]]) -> None:
-        verdicts.update()
-        self._verdicts = verdicts
+    def __init__(self, results: LocalResults, filters: list[Filter], nominated: dict[str, list[PodInfo]]) -> None:
+        results.update()
+        self._results = results
         self._filters = filters
-        self._rest = [each.check for each in filters[len(verdicts.filters) :]]
-        self._before = before
-        self.looked_at = 0
+        self._non_local_checks = [each.check for each in filters[len(results.filters) :]]
+        self._nominated = nominated
+        self.checked = 0
         self.statuses: dict[str, Status] = {}
 
-    def among(self, nodes: Sequence[NodeInfo], start: int, wanted: int) -> list[NodeInfo]:
+    def find(self, nodes: Sequence[NodeInfo], start: int, wanted: int) -> list[NodeInfo]:
         """So many that do, from a slot on; fewer if there are no more."""
-        if self._rest or self._before:
-            return self.in_turn([*nodes[start:], *nodes[:start]], wanted)
-        fitting: list[NodeInfo] = []
-        verdicts = self._verdicts
-        score, at, left = verdicts.score, start, len(nodes)
-        while left and len(fitting) < wanted:
-            size = min(wanted - len(fitting), left, len(nodes) - at)
+        if self._non_local_checks or self._nominated:
+            return self.find_among([*nodes[start:], *nodes[:start]], wanted)
+        feasible: list[NodeInfo] = []
+        results = self._results
+        score, at, left = results.score, start, len(nodes)
+        while left and len(feasible) < wanted:
+            size = min(wanted - len(feasible), left, len(nodes) - at)
             part = score[at : at + size]
             if UNKNOWN in part:
                 for slot, known in enumerate(part, at):
                     if known == UNKNOWN:
-                        verdicts.look(nodes[slot])
+                        results.evaluate(nodes[slot])
                 part = score[at : at + size]
-            if REFUSED in part:
-                fitting += [nodes[slot] for slot, known in enumerate(part, at) if known >= 0]
+            if REJECTED in part:
+                feasible += [nodes[slot] for slot, known in enumerate(part, at) if known >= 0]
             else:
-                fitting += nodes[at : at + size]
+                feasible += nodes[at : at + size]
             left -= size
             at = (at + size) % len(nodes)
-        self.looked_at = len(nodes) - left
-        if not fitting:
-            self.statuses = {node.name: status for node in nodes if (status := verdicts.status[node.slot])}
-        return fitting
+        self.checked = len(nodes) - left
+        if not feasible:
+            self.statuses = {node.name: status for node in nodes if (status := results.status[node.slot])}
+        return feasible
 
-    def in_turn(self, nodes: Sequence[NodeInfo], wanted: int = 0) -> list[NodeInfo]:
+    def find_among(self, nodes: Sequence[NodeInfo], wanted: int = 0) -> list[NodeInfo]:
         """The same of these nodes, each asked by itself; all that do unless told."""
-        fitting: list[NodeInfo] = []
+        feasible: list[NodeInfo] = []
         for node in nodes:
-            self.looked_at += 1
-            status = self.refuses(node)
+            self.checked += 1
+            status = self.filter_status(node)
             if status is not None:
                 self.statuses[node.name] = status
                 continue
-            fitting.append(node)
-            if len(fitting) == wanted:
+            feasible.append(node)
+            if len(feasible) == wanted:
                 break
-        return fitting
+        return feasible
 
-    def refuses(self, node: NodeInfo) -> Status | None:
+    def filter_status(self, node: NodeInfo) -> Status | None:
         """Why the Pod does not fit on a node; None if it does."""
-        if node.name in self._before:
-            return refuses_with(self._filters, node, self._before[node.name])
-        verdicts, slot = self._verdicts, node.slot
-        if verdicts.score[slot] == UNKNOWN:
-            verdicts.look(node)
-        status = verdicts.status[slot]
+        if node.name in self._nominated:
+            return run_filters_with_nominated_pods(self._filters, node, self._nominated[node.name])
+        results, slot = self._results, node.slot
+        if results.score[slot] == UNKNOWN:
+            results.evaluate(node)
+        status = results.status[slot]
         if status is not None:
             return status
-        for check in self._rest:
+        for check in self._non_local_checks:
             status = check(node)
             if status is not None:
                 return status
         return None
 
 
-def refuses(filters: Sequence[Filter], node: NodeInfo) -> Status | None:
+def run_filters(filters: Sequence[Filter], node: NodeInfo) -> Status | None:
     """Why a node will not do; None if it does."""
     for each in filters:
         status = each.check(node)
@@ -93,15 +93,17 @@ def refuses(filters: Sequence[Filter], node: NodeInfo) -> Status | None:
     return None
 
 
-def refuses_with(filters: Sequence[Filter], node: NodeInfo, others: Sequence[PodInfo]) -> Status | None:
+def run_filters_with_nominated_pods(
+    filters: Sequence[Filter], node: NodeInfo, others: Sequence[PodInfo]
+) -> Status | None:
     """Why a node will not do with these Pods on it, or without them; None if it does both ways."""
     if others:
         fuller, copies = node.copy(), [each.copy() for each in filters]
         for pod in others:
             fuller.add(pod)
             for each in copies:
-                each.added(pod, fuller)
-        status = refuses(copies, fuller)
+                each.add_pod(pod, fuller)
+        status = run_filters(copies, fuller)
         if status is not None:
             return status
-    return refuses(filters, node)
+    return run_filters(filters, node)

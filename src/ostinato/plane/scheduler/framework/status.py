@@ -43,7 +43,11 @@ class Diagnosis:
     """What was found out about a Pod that fits nowhere."""
 
     def __init__(
-        self, nodes: int, statuses: dict[str, Status], absent: Status | None = None, refused: Status | None = None
+        self,
+        nodes: int,
+        statuses: dict[str, Status],
+        absent_nodes_status: Status | None = None,
+        pre_filter_status: Status | None = None,
     ) -> None:
         """
         - `nodes`: how many there are.
@@ -53,29 +57,29 @@ class Diagnosis:
         """
         self.nodes = nodes
         self.statuses = statuses
-        self.absent = absent
-        self.refused = refused
+        self.absent_nodes_status = absent_nodes_status
+        self.pre_filter_status = pre_filter_status
 
     @property
     def plugins(self) -> frozenset[str]:
         """Those that refused the Pod: what happens in their field may let it fit."""
         found = {status.plugin for status in self.statuses.values()}
-        for status in (self.absent, self.refused):
+        for status in (self.absent_nodes_status, self.pre_filter_status):
             if status is not None:
                 found.add(status.plugin)
         return frozenset(found)
 
     def status_of(self, node: str) -> Status | None:
-        return self.statuses.get(node) or self.absent or self.refused
+        return self.statuses.get(node) or self.absent_nodes_status or self.pre_filter_status
 
     def message(self, after: str = "") -> str:
         """The sentence for people; `after` is what preemption said."""
-        if self.refused is not None:
-            text = f" {', '.join(self.refused.reasons)}."
+        if self.pre_filter_status is not None:
+            text = f" {', '.join(self.pre_filter_status.reasons)}."
         else:
             reasons = histogram(self.statuses.values())
-            if self.absent is not None:
-                for reason in self.absent.reasons:
+            if self.absent_nodes_status is not None:
+                for reason in self.absent_nodes_status.reasons:
                     reasons[reason] += self.nodes - len(self.statuses)
             text = f" {listed(reasons)}." if reasons else ""
         return f"0/{self.nodes} nodes are available:{text}{' ' + after if after else ''}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ostinato.plane.scheduler.framework.local_results import Weighted
+from ostinato.plane.scheduler.framework.local_results import WeightedPlugin
 from ostinato.plane.scheduler.plugins.image_locality import ImageLocality
 from ostinato.plane.scheduler.plugins.node_affinity import NodeAffinity
 from ostinato.plane.scheduler.plugins.node_name import NodeName
@@ -19,20 +19,20 @@ from ostinato.plane.scheduler.plugins.volumes.restrictions import VolumeRestrict
 from ostinato.plane.scheduler.plugins.volumes.zone import VolumeZone
 
 
-def default_plugins() -> tuple[Weighted, ...]:
+def default_plugins() -> tuple[WeightedPlugin, ...]:
     return (
-        Weighted(SchedulingGates()),
-        Weighted(NodeUnschedulable()),
-        Weighted(NodeName()),
-        Weighted(TaintToleration(), 3),
-        Weighted(NodeAffinity(), 2),
-        Weighted(NodePorts()),
-        Weighted(ResourcesFit(), 1),
-        Weighted(BalancedAllocation(), 1),
-        Weighted(VolumeRestrictions()),
-        Weighted(VolumeBinding()),
-        Weighted(VolumeZone()),
-        Weighted(TopologySpread(), 2),
-        Weighted(InterPodAffinity(), 2),
-        Weighted(ImageLocality(), 1),
+        WeightedPlugin(SchedulingGates()),
+        WeightedPlugin(NodeUnschedulable()),
+        WeightedPlugin(NodeName()),
+        WeightedPlugin(TaintToleration(), 3),
+        WeightedPlugin(NodeAffinity(), 2),
+        WeightedPlugin(NodePorts()),
+        WeightedPlugin(ResourcesFit(), 1),
+        WeightedPlugin(BalancedAllocation(), 1),
+        WeightedPlugin(VolumeRestrictions()),
+        WeightedPlugin(VolumeBinding()),
+        WeightedPlugin(VolumeZone()),
+        WeightedPlugin(TopologySpread(), 2),
+        WeightedPlugin(InterPodAffinity(), 2),
+        WeightedPlugin(ImageLocality(), 1),
     )

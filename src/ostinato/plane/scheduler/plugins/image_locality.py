@@ -7,7 +7,7 @@ from typing import Final
 from ostinato.plane.scheduler.cache.node_info import NodeInfo
 from ostinato.plane.scheduler.cache.pod_info import PodSpec
 from ostinato.plane.scheduler.cache.snapshot import Snapshot
-from ostinato.plane.scheduler.framework.interface import MOST, Cycle, Plugin, Scorer
+from ostinato.plane.scheduler.framework.interface import MAX_NODE_SCORE, Cycle, Plugin, Scorer
 
 _SMALL: Final = 23 * 1024 * 1024  # bytes that make no difference
 _LARGE: Final = 1000 * 1024 * 1024  # bytes of a container beyond which more make none
@@ -33,7 +33,7 @@ class _Scorer(Scorer):
         sizes = node.facts.images
         total = sum([int(sizes.get(image, 0) * spread) for image, spread in self._images]) if sizes else 0
         total = min(max(total, _SMALL), self._most)
-        return MOST * (total - _SMALL) // (self._most - _SMALL)
+        return MAX_NODE_SCORE * (total - _SMALL) // (self._most - _SMALL)
 
 
 def images_of(spec: PodSpec) -> list[str]:

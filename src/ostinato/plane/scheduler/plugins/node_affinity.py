@@ -11,8 +11,8 @@ from ostinato.plane.placement import node_selectors as node_terms
 from ostinato.plane.placement.node_selectors import Matches
 from ostinato.plane.scheduler.cache.node_info import NodeInfo
 from ostinato.plane.scheduler.cache.pod_info import PodInfo, Shape
-from ostinato.plane.scheduler.framework.events import NODE, Action, ClusterEvent, Hint
-from ostinato.plane.scheduler.framework.interface import Cycle, Filter, Plugin, Scorer, normalised
+from ostinato.plane.scheduler.framework.events import NODE, Action, ClusterEvent, QueueingHint
+from ostinato.plane.scheduler.framework.interface import Cycle, Filter, Plugin, Scorer, normalize_scores
 from ostinato.plane.scheduler.framework.status import Status, unresolvable
 
 _NAME: Final = "NodeAffinity"
@@ -41,8 +41,8 @@ class NodeAffinity(Plugin):
         terms = [(node_terms.term_matcher(each.preference), each.weight) for each in affinity.node_affinity.preferred]
         return _Scorer(terms) if terms else None
 
-    def hints(self) -> Sequence[Hint]:
-        return (Hint(NODE, Action.ADD | Action.NODE_LABEL, _matches_now),)
+    def hints(self) -> Sequence[QueueingHint]:
+        return (QueueingHint(NODE, Action.ADD | Action.NODE_LABEL, _matches_now),)
 
 
 class _Filter(Filter):
@@ -63,8 +63,8 @@ class _Scorer(Scorer):
     def score(self, node: NodeInfo) -> int:
         return sum([weight for matches, weight in self._terms if matches(node.labels, node.name)])
 
-    def normalise(self, scores: list[int]) -> list[int]:
-        return normalised(scores)
+    def normalize(self, scores: list[int]) -> list[int]:
+        return normalize_scores(scores)
 
 
 def _matches_now(pod: PodInfo, event: ClusterEvent) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from ostinato.plane.scheduler.cache.pod_info import Shape
-from ostinato.plane.scheduler.framework.events import NODE, Action, Hint
+from ostinato.plane.scheduler.framework.events import NODE, Action, QueueingHint
 from ostinato.plane.scheduler.framework.interface import Plugin
 
 
@@ -16,5 +16,5 @@ class NodeName(Plugin):
     def local_key(self, shape: Shape) -> Hashable:  # noqa: ARG002 - nodes are all the same to it
         return None
 
-    def hints(self) -> Sequence[Hint]:
-        return (Hint(NODE, Action.ADD),)
+    def hints(self) -> Sequence[QueueingHint]:
+        return (QueueingHint(NODE, Action.ADD),)

@@ -7,7 +7,7 @@ from typing import Final
 
 from ostinato.plane.scheduler.cache.node_info import NodeInfo, ports_conflict
 from ostinato.plane.scheduler.cache.pod_info import PodInfo, Shape
-from ostinato.plane.scheduler.framework.events import NODE, POD, Action, ClusterEvent, Hint
+from ostinato.plane.scheduler.framework.events import NODE, POD, Action, ClusterEvent, QueueingHint
 from ostinato.plane.scheduler.framework.interface import Cycle, Filter, Plugin
 from ostinato.plane.scheduler.framework.status import Status, unschedulable
 
@@ -25,8 +25,8 @@ class NodePorts(Plugin):
     def filter(self, cycle: Cycle) -> Filter | None:
         return _Filter(cycle.shape.ports) if cycle.shape.ports else None
 
-    def hints(self) -> Sequence[Hint]:
-        return (Hint(POD, Action.DELETE, _held_one), Hint(NODE, Action.ADD))
+    def hints(self) -> Sequence[QueueingHint]:
+        return (QueueingHint(POD, Action.DELETE, _held_one), QueueingHint(NODE, Action.ADD))
 
 
 class _Filter(Filter):

@@ -8,7 +8,7 @@ from typing import Final
 from ostinato.plane.placement.taints import UNSCHEDULABLE, tolerated
 from ostinato.plane.scheduler.cache.node_info import NodeInfo
 from ostinato.plane.scheduler.cache.pod_info import PodInfo, Shape
-from ostinato.plane.scheduler.framework.events import NODE, POD, Action, ClusterEvent, Hint
+from ostinato.plane.scheduler.framework.events import NODE, POD, Action, ClusterEvent, QueueingHint
 from ostinato.plane.scheduler.framework.interface import Cycle, Filter, Plugin
 from ostinato.plane.scheduler.framework.status import Status, unresolvable
 
@@ -26,10 +26,10 @@ class NodeUnschedulable(Plugin):
     def filter(self, cycle: Cycle) -> Filter | None:
         return None if tolerated(UNSCHEDULABLE, cycle.pod.spec.tolerations) else _FILTER
 
-    def hints(self) -> Sequence[Hint]:
+    def hints(self) -> Sequence[QueueingHint]:
         return (
-            Hint(NODE, Action.ADD | Action.NODE_TAINT, _is_freed),
-            Hint(POD, Action.POD_TOLERATION, _tolerates_now),
+            QueueingHint(NODE, Action.ADD | Action.NODE_TAINT, _is_freed),
+            QueueingHint(POD, Action.POD_TOLERATION, _tolerates_now),
         )
 
 

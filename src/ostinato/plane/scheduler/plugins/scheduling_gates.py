@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from ostinato.plane.scheduler.cache.pod_info import PodInfo, Shape
-from ostinato.plane.scheduler.framework.events import POD, Action, ClusterEvent, Hint
+from ostinato.plane.scheduler.framework.events import POD, Action, ClusterEvent, QueueingHint
 from ostinato.plane.scheduler.framework.interface import Plugin
 
 
@@ -20,8 +20,8 @@ class SchedulingGates(Plugin):
         gates = pod.spec.scheduling_gates
         return f"waiting for scheduling gates: [{' '.join(gate.name for gate in gates)}]" if gates else ""
 
-    def hints(self) -> Sequence[Hint]:
-        return (Hint(POD, Action.POD_GATES_GONE, _is_its_own),)
+    def hints(self) -> Sequence[QueueingHint]:
+        return (QueueingHint(POD, Action.POD_GATES_ELIMINATED, _is_its_own),)
 
 
 def _is_its_own(pod: PodInfo, event: ClusterEvent) -> bool:

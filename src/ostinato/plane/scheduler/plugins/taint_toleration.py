@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Final
 
-from ostinato.plane.placement.taints import Taint, Toleration, avoided, keeps_away
+from ostinato.plane.placement.taints import Taint, Toleration, count_untolerated_preferences, has_blocking_taint
 from ostinato.plane.scheduler.cache.node_info import NodeInfo
 from ostinato.plane.scheduler.cache.pod_info import PodInfo, Shape
-from ostinato.plane.scheduler.framework.events import NODE, POD, Action, ClusterEvent, Hint
-from ostinato.plane.scheduler.framework.interface import Cycle, Filter, Plugin, Scorer, normalised
+from ostinato.plane.scheduler.framework.events import NODE, POD, Action, ClusterEvent, QueueingHint
+from ostinato.plane.scheduler.framework.interface import Cycle, Filter, Plugin, Scorer, normalize_scores
 from ostinato.plane.scheduler.framework.status import Status, unresolvable
 
 _NAME: Final = "TaintToleration"
@@ -27,12 +27,12 @@ class TaintToleration(Plugin):
         return _Filter(cycle.pod.spec.tolerations)
 
     def score(self, cycle: Cycle) -> Scorer | None:
-        return _Scorer(cycle.pod.spec.tolerations) if cycle.snapshot.avoided else None
+        return _Scorer(cycle.pod.spec.tolerations) if cycle.snapshot.prefer_no_schedule_nodes else None
 
-    def hints(self) -> Sequence[Hint]:
+    def hints(self) -> Sequence[QueueingHint]:
         return (
-            Hint(NODE, Action.ADD | Action.NODE_TAINT, _lets_in_now),
-            Hint(POD, Action.POD_TOLERATION, lambda pod, event: bool(event.new.uid == pod.uid)),
+            QueueingHint(NODE, Action.ADD | Action.NODE_TAINT, _is_tolerated_now),
+            QueueingHint(POD, Action.POD_TOLERATION, lambda pod, event: bool(event.new.uid == pod.uid)),
         )
 
 
@@ -48,7 +48,7 @@ class _Filter(Filter):
         if not taints:
             return None
         if taints not in self._known:
-            self._known[taints] = _UNTOLERATED if keeps_away(taints, self._tolerations) else None
+            self._known[taints] = _UNTOLERATED if has_blocking_taint(taints, self._tolerations) else None
         return self._known[taints]
 
 
@@ -58,13 +58,13 @@ class _Scorer(Scorer):
 
     def score(self, node: NodeInfo) -> int:
         taints = node.facts.taints
-        return avoided(taints, self._tolerations) if taints else 0
+        return count_untolerated_preferences(taints, self._tolerations) if taints else 0
 
-    def normalise(self, scores: list[int]) -> list[int]:
-        return normalised(scores, reverse=True)
+    def normalize(self, scores: list[int]) -> list[int]:
+        return normalize_scores(scores, reverse=True)
 
 
-def _lets_in_now(pod: PodInfo, event: ClusterEvent) -> bool:
+def _is_tolerated_now(pod: PodInfo, event: ClusterEvent) -> bool:
     tolerations = pod.spec.tolerations
-    was_kept_away = event.old is None or keeps_away(event.old.taints, tolerations)
-    return was_kept_away and not keeps_away(event.new.taints, tolerations)
+    was_blocked = event.old is None or has_blocking_taint(event.old.taints, tolerations)
+    return was_blocked and not has_blocking_taint(event.new.taints, tolerations)

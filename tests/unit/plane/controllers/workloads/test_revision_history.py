@@ -14,7 +14,7 @@ from ostinato.controllers import Context, Request
 from ostinato.kinds.apps_v1 import ControllerRevision, DaemonSet
 from ostinato.manager import Manager
 from ostinato.plane.controllers.workloads.revision_history import History, hash_of, patch_to, template_of
-from ostinato.plane.ownership.controller_refs import index_controllers
+from ostinato.plane.ownership.controller_refs import add_controller_index
 
 LABEL = "controller-revision-hash"
 SELECTOR = from_set({"app": "agent"})
@@ -38,7 +38,7 @@ def with_client(test: Callable[[Stage, CachedClient], Awaitable[None]]) -> None:
                 pass
 
         def add(manager: Manager) -> None:
-            index_controllers(manager, ControllerRevision)
+            add_controller_index(manager, ControllerRevision)
             manager.build("history").watch_for(ControllerRevision).complete(Nothing())
 
         manager = stage.run(add)

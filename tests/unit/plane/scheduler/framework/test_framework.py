@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.plane.scheduler.board import Board, Json, node, pod
 
-from ostinato.plane.scheduler import Weighted, filter_by
-from ostinato.plane.scheduler.framework.runtime import NoFit, _wanted
+from ostinato.plane.scheduler import WeightedPlugin, filter_by
+from ostinato.plane.scheduler.framework.runtime import FitError, _feasible_nodes_to_find
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from ostinato.plane.scheduler.framework.runtime import NoFit, _wanted
     ],
 )
 def test_the_more_nodes_there_are_the_smaller_a_part_is_looked_at(nodes: int, percentage: int, wanted: int) -> None:
-    assert _wanted(nodes, percentage) == wanted
+    assert _feasible_nodes_to_find(nodes, percentage) == wanted
 
 
 def test_searches_begin_where_the_last_one_ended_so_that_every_node_has_its_turn() -> None:
@@ -40,7 +40,7 @@ def test_there_is_no_answer_without_nodes() -> None:
 
 def test_own_filters_are_asked_with_the_pod_and_the_node_and_their_words_are_told() -> None:
     fridays = filter_by("fridays", lambda info, where: "not on fridays" if where.name != info.name else None)
-    board = Board(node("a"), node("b"), plugins=(Weighted(fridays),))
+    board = Board(node("a"), node("b"), plugins=(WeightedPlugin(fridays),))
     assert board.where(pod("b")) == "b"
     assert board.message(pod("c")) == (
         "0/2 nodes are available: 2 not on fridays. no new claims to deallocate, preemption: 0/2 nodes are available: "
@@ -51,7 +51,7 @@ def test_own_filters_are_asked_with_the_pod_and_the_node_and_their_words_are_tol
 def test_the_plugins_that_refused_are_told() -> None:
     board = Board(node("a", unschedulable=True), node("b", cpu="1"))
     found = board.try_(pod(cpu="2"))
-    assert isinstance(found, NoFit)
+    assert isinstance(found, FitError)
     assert found.diagnosis.plugins == {"NodeUnschedulable", "NodeResourcesFit"}
 
 
@@ -113,7 +113,7 @@ def test_what_is_remembered_of_nodes_is_what_a_fresh_look_would_tell(steps: list
         name = f"n{which}"
         if action == "place":
             info = board.framework.schedule(board.read(pod(f"p{number}", **_SHAPES[shape])))
-            if info is not None and not isinstance(info, NoFit):
+            if info is not None and not isinstance(info, FitError):
                 board.snapshot.put_pod(info.cycle.pod.on(info.node.name))
                 placed.append(info.cycle.pod.uid)
         elif action == "remove" and placed:
@@ -134,7 +134,7 @@ def test_what_is_remembered_of_nodes_is_what_a_fresh_look_would_tell(steps: list
         fits = board.fits(given_pod)
         if found is None:
             assert not board.snapshot.nodes
-        elif isinstance(found, NoFit):
+        elif isinstance(found, FitError):
             assert fits == set()
             told = {name: list(status.reasons) for name, status in found.diagnosis.statuses.items()}
             assert told == board.reasons(given_pod)

@@ -30,7 +30,7 @@ def info(where: str = "", **given: Any) -> PodInfo:
 
 
 def is_worth(plugin: str, waiting: PodInfo, event: ClusterEvent) -> bool:
-    return any(hint.applies(waiting, event) for hint in PLUGINS[plugin].hints())
+    return any(hint.is_worth_requeuing(waiting, event) for hint in PLUGINS[plugin].hints())
 
 
 @pytest.mark.parametrize(

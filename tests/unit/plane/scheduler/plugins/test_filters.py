@@ -191,7 +191,7 @@ def zones() -> Board:
 )
 def test_a_pod_that_must_be_near_others_goes_where_they_are(term: Json, fits: set[str]) -> None:
     board = zones()
-    board.objects.put(Namespace, {"metadata": {"name": "default", "labels": {"team": "one"}}})
+    board.listers.put(Namespace, {"metadata": {"name": "default", "labels": {"team": "one"}}})
     board.put(pod("db", labels={"app": "db"}), "a")
     assert board.fits(pod(labels={"app": "web"}, affinity=must("podAffinity", term))) == fits
 
@@ -230,7 +230,7 @@ def test_a_pod_that_must_be_far_from_others_keeps_out_of_their_domain_and_they_k
 
 def test_an_existing_pod_keeps_others_out_by_the_labels_of_their_namespace() -> None:
     board = zones()
-    board.objects.put(
+    board.listers.put(
         Namespace,
         {"metadata": {"name": "default", "labels": {"team": "one"}}},
         {"metadata": {"name": "other", "labels": {"team": "two"}}},
@@ -303,16 +303,16 @@ def test_a_spread_may_leave_tainted_nodes_out_and_does_not_count_pods_that_go() 
     web = {"labels": {"app": "web"}}
     assert board.fits(pod(**web, topologySpreadConstraints=[spread()])) == set()
     assert board.fits(pod(**web, topologySpreadConstraints=[spread(nodeTaintsPolicy="Honor")])) == {"a"}
-    going = pod("going", **web)
-    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    terminating = pod("going", **web)
+    terminating["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     other = Board(node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"}))
-    other.put(going, "a")
+    other.put(terminating, "a")
     assert other.fits(pod(**web, topologySpreadConstraints=[spread()])) == {"a", "b"}
 
 
 def test_a_selection_of_namespaces_by_what_they_lack_means_just_those() -> None:
     board = zones()
-    board.objects.put(
+    board.listers.put(
         Namespace,
         {"metadata": {"name": "default", "labels": {"team": "one"}}},
         {"metadata": {"name": "free", "labels": {}}},

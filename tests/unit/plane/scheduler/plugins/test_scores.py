@@ -9,9 +9,9 @@ from tests.unit.plane.scheduler.board import Board, Json, node, pod
 from ostinato.kinds.apps_v1 import ReplicaSet
 from ostinato.kinds.core_v1 import Namespace, Service
 from ostinato.plane.placement.resources import Resources
-from ostinato.plane.scheduler import Weighted, score_by
+from ostinato.plane.scheduler import WeightedPlugin, score_by
 from ostinato.plane.scheduler.framework.runtime import InvalidScore
-from ostinato.plane.scheduler.plugins.resources.balanced_allocation import evenness
+from ostinato.plane.scheduler.plugins.resources.balanced_allocation import balance_score
 
 SOFT = {"key": "soft", "effect": "PreferNoSchedule"}
 
@@ -30,7 +30,7 @@ def test_pods_that_ask_for_nothing_spread_all_the_same() -> None:
     ("cpu", "memory", "score"), [(0, 0, 100), (500, 500, 100), (500, 0, 75), (1000, 0, 50), (2000, 0, 50), (0, 300, 85)]
 )
 def test_evenness_is_less_the_more_the_shares_differ(cpu: int, memory: int, score: int) -> None:
-    assert evenness(cpu, memory, Resources(cpu=1000, memory=1000)) == score
+    assert balance_score(cpu, memory, Resources(cpu=1000, memory=1000)) == score
 
 
 def test_a_node_is_better_if_the_pod_evens_its_use_out() -> None:
@@ -87,7 +87,7 @@ def test_a_pod_rather_goes_near_its_friends_and_far_from_others() -> None:
 
 def test_what_others_would_rather_counts_for_a_pod_that_wants_nothing() -> None:
     board = Board(node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"}))
-    board.objects.put(Namespace, {"metadata": {"name": "default"}})
+    board.listers.put(Namespace, {"metadata": {"name": "default"}})
     board.put(pod("shy", affinity=rather("podAntiAffinity", 10, {"app": "web"})), "a")
     assert {board.where(pod(labels={"app": "web"})) for _ in range(5)} == {"b"}
     board.put(pod("keen", affinity=rather("podAffinity", 100, {"app": "api"})), "a")
@@ -122,7 +122,7 @@ def owned() -> Json:
 
 def test_pods_of_a_replica_set_are_spread_over_nodes_though_they_do_not_ask() -> None:
     board = Board(node("large", cpu="32", memory="128Gi"), node("small", cpu="16", memory="64Gi"))
-    board.objects.put(
+    board.listers.put(
         ReplicaSet,
         {"metadata": {"name": "web", "namespace": "default"}, "spec": {"selector": {"matchLabels": {"app": "web"}}}},
     )
@@ -138,7 +138,7 @@ def test_pods_of_a_service_are_spread_over_zones_though_they_do_not_ask() -> Non
     }
     web = {"labels": {"app": "web"}}
     board.put(pod("one", **web), "a")
-    board.objects.put(Service, service)
+    board.listers.put(Service, service)
     assert {board.where(pod("two", **web)) for _ in range(5)} == {"c"}
 
 
@@ -155,11 +155,11 @@ def test_own_scores_count_by_their_weight() -> None:
     def likes_b(info: Any, where: Any) -> int:
         return 100 if where.name == "b" else 0
 
-    board = Board(node("a"), node("b"), plugins=(Weighted(score_by("likes-b", likes_b), 5),))
+    board = Board(node("a"), node("b"), plugins=(WeightedPlugin(score_by("likes-b", likes_b), 5),))
     assert board.where(pod()) == "b"
 
 
 def test_a_score_out_of_bounds_is_an_error_that_names_the_plugin() -> None:
-    board = Board(node("a"), node("b"), plugins=(Weighted(score_by("wild", lambda *_: 101)),))
+    board = Board(node("a"), node("b"), plugins=(WeightedPlugin(score_by("wild", lambda *_: 101)),))
     with pytest.raises(InvalidScore, match="plugin 'wild' returns an invalid score"):
         board.where(pod())

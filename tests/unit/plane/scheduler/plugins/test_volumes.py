@@ -32,9 +32,9 @@ BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
 
 def test_a_pod_goes_where_its_bound_volume_is() -> None:
     board = Board(node("a"), node("b"))
-    board.objects.put(PersistentVolumeClaim, claim("data", volumeName="disk", annotations=BOUND))
+    board.listers.put(PersistentVolumeClaim, claim("data", volumeName="disk", annotations=BOUND))
     assert board.message(using("data")) == '0/2 nodes are available: persistentvolume "disk" not found. not found'
-    board.objects.put(PersistentVolume, volume("disk", "b"))
+    board.listers.put(PersistentVolume, volume("disk", "b"))
     assert board.reasons(using("data")) == {"a": ["node(s) didn't match PersistentVolume's node affinity"]}
 
 
@@ -43,7 +43,7 @@ def test_a_pod_waits_for_claims_that_are_not_there_or_not_bound() -> None:
     assert board.message(using("data")) == (
         '0/1 nodes are available: persistentvolumeclaim "data" not found. not found'
     )
-    board.objects.put(PersistentVolumeClaim, claim("data"))
+    board.listers.put(PersistentVolumeClaim, claim("data"))
     assert board.message(using("data")) == (
         "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found"
     )
@@ -57,7 +57,7 @@ def test_a_pod_waits_for_claims_that_are_not_there_or_not_bound() -> None:
 def test_a_claim_that_waits_for_its_consumer_needs_a_free_volume_or_a_provisioner_on_the_node() -> None:
     board = Board(node("a"), node("b"), node("c", labels={"zone": "x"}))
     waiting = {"volumeBindingMode": "WaitForFirstConsumer"}
-    board.objects.put(
+    board.listers.put(
         StorageClass,
         {"metadata": {"name": "local"}, "provisioner": "kubernetes.io/no-provisioner", **waiting},
         {
@@ -67,10 +67,10 @@ def test_a_claim_that_waits_for_its_consumer_needs_a_free_volume_or_a_provisione
             **waiting,
         },
     )
-    board.objects.put(
+    board.listers.put(
         PersistentVolumeClaim, claim("data", storageClassName="local"), claim("new", storageClassName="made")
     )
-    board.objects.put(
+    board.listers.put(
         PersistentVolume,
         volume("small", "a", size="1Mi", storageClassName="local"),
         volume("fits", "b", storageClassName="local"),
@@ -84,18 +84,18 @@ def test_a_claim_that_waits_for_its_consumer_needs_a_free_volume_or_a_provisione
 def test_a_pod_goes_to_the_zone_of_its_volume() -> None:
     zone = "topology.kubernetes.io/zone"
     board = Board(node("a", labels={zone: "x"}), node("b", labels={zone: "y"}), node("c"))
-    board.objects.put(PersistentVolumeClaim, claim("data", volumeName="disk", annotations=BOUND))
-    board.objects.put(PersistentVolume, volume("disk", labels={zone: "y__z"}))
+    board.listers.put(PersistentVolumeClaim, claim("data", volumeName="disk", annotations=BOUND))
+    board.listers.put(PersistentVolume, volume("disk", labels={zone: "y__z"}))
     assert board.reasons(using("data")) == {"a": ["node(s) had no available volume zone"]}
 
 
 def test_a_claim_of_one_pod_alone_is_used_by_one() -> None:
     board = Board(node("a"), node("b"))
-    board.objects.put(
+    board.listers.put(
         PersistentVolumeClaim,
         claim("data", volumeName="disk", annotations=BOUND, accessModes=["ReadWriteOncePod"]),
     )
-    board.objects.put(PersistentVolume, volume("disk"))
+    board.listers.put(PersistentVolume, volume("disk"))
     assert board.fits(using("data")) == {"a", "b"}
     board.put(using("data"), "a")
     in_use = (

@@ -31,7 +31,7 @@ from ostinato.kinds.core_v1 import ObjectReference
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
 from ostinato.plane.controllers.workloads.cronjob.schedule import MANY, due, until_next
-from ostinato.plane.ownership.controller_refs import CONTROLLED, index_controllers
+from ostinato.plane.ownership.controller_refs import BY_CONTROLLER, add_controller_index
 
 NAME: Final = "cronjob-controller"
 _SCHEDULED: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
@@ -40,7 +40,7 @@ _DOCUMENTATION: Final = "https://kubernetes.io/docs/concepts/workloads/controlle
 
 
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
-    index_controllers(manager, Job)
+    add_controller_index(manager, Job)
     (
         manager.build(NAME)
         .watch_for(CronJob)
@@ -59,7 +59,7 @@ class CronJobReconciler:
         if cron is None:
             self._schedules.pop(request, None)
             return None
-        jobs = await ctx.client.list(Job, index=(CONTROLLED.name, cron.metadata.uid))
+        jobs = await ctx.client.list(Job, index=(BY_CONTROLLER.name, cron.metadata.uid))
         run = _Run(cron, jobs, ctx)
         seconds = await run.all(rescheduled=self._is_rescheduled(request, cron))
         return None if seconds is None else Result(requeue_after=seconds)

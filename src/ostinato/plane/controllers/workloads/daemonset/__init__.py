@@ -15,7 +15,7 @@ from ostinato.plane.controllers import Options
 from ostinato.plane.controllers.workloads.daemonset.placement import ForPlacement, NodeState
 from ostinato.plane.controllers.workloads.daemonset.reconciler import DaemonSetReconciler
 from ostinato.plane.objects.pod_state import PodState
-from ostinato.plane.ownership.event_handler import ForClaimants
+from ostinato.plane.ownership.event_handler import ForControllerRef
 
 __all__ = ["DaemonSetReconciler", "add_to"]
 
@@ -24,8 +24,8 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - there 
     (
         manager.build("daemonset-controller")
         .watch_for(DaemonSet)
-        .watches(PodState, handler=ForClaimants(DaemonSet))
-        .watches(ControllerRevision, handler=ForClaimants(DaemonSet))
+        .watches(PodState, handler=ForControllerRef(DaemonSet))
+        .watches(ControllerRevision, handler=ForControllerRef(DaemonSet))
         .watches(NodeState, handler=ForPlacement())
         .with_options(max_concurrent=2)
         .complete(DaemonSetReconciler(manager.world.clock))

@@ -25,7 +25,7 @@ from ostinato.controllers.sources.handlers import Handler, Keys
 from ostinato.kinds.apps_v1 import DaemonSet
 from ostinato.kinds.core_v1 import NodeSelectorTerm, PodSpec, Toleration
 from ostinato.plane.placement.node_selectors import matcher
-from ostinato.plane.placement.taints import NO_EXECUTE, Taint, keeps_away
+from ostinato.plane.placement.taints import NO_EXECUTE, Taint, has_blocking_taint
 
 _MOST_PLACEMENTS: Final = 10_000  # that are kept
 
@@ -74,9 +74,9 @@ class Placement:
             return Fit.LEAVE
         if self._affinity is not None and not self._affinity(labels, name):
             return Fit.LEAVE
-        if not keeps_away(taints, self._tolerations):
+        if not has_blocking_taint(taints, self._tolerations):
             return Fit.RUN
-        drives_out = keeps_away([each for each in taints if each.effect == NO_EXECUTE], self._tolerations)
+        drives_out = has_blocking_taint([each for each in taints if each.effect == NO_EXECUTE], self._tolerations)
         return Fit.LEAVE if drives_out else Fit.STAY
 
 

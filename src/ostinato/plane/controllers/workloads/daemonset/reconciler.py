@@ -26,10 +26,10 @@ from ostinato.plane.controllers.workloads.daemonset.rollout import Judge, Work
 from ostinato.plane.controllers.workloads.pod_control import create_pod, delete_pod
 from ostinato.plane.controllers.workloads.revision_history import History
 from ostinato.plane.controllers.workloads.slow_start import slow_start
-from ostinato.plane.objects.decoded import Readings
+from ostinato.plane.objects.decoded import DecodedCache
 from ostinato.plane.objects.pod_state import PodState
 from ostinato.plane.objects.status import write_status
-from ostinato.plane.ownership.controller_refs import claimed
+from ostinato.plane.ownership.controller_refs import claim_entries
 from ostinato.plane.ownership.event_handler import selector_of
 from ostinato.world import Clock
 
@@ -41,7 +41,7 @@ class DaemonSetReconciler:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._failures = FailureBackoff(clock)
-        self._pods = Readings(Daemon.of)
+        self._pods = DecodedCache(Daemon.of)
         self._nodes: dict[Request, _Fits] = {}  # of each set
         self._rests: dict[Request, float] = {}  # until when each set is left alone
 
@@ -70,9 +70,9 @@ class DaemonSetReconciler:
         history = History(ctx.client, owner, selector, HASH_LABEL)
         revisions = await history.load()
         current, collisions = await history.revise(revisions, owner.status.collision_count or 0)
-        entries = await claimed(ctx.client, owner, selector, PodState)
+        entries = await claim_entries(ctx.client, owner, selector, PodState)
         began = self._clock.monotonic()
-        step = _Step(ctx, owner, current, self._pods.of(ctx.request, entries), await self._fits(owner, ctx))
+        step = _Step(ctx, owner, current, self._pods.get(ctx.request, entries), await self._fits(owner, ctx))
         work = step.needed(self._failures)
         self._rests[ctx.request] = began + _RESTS * (self._clock.monotonic() - began)
         failure: APIError | None = None
@@ -94,7 +94,7 @@ class DaemonSetReconciler:
             known = self._nodes[ctx.request] = _Fits(owner)
         found = await ctx.client.found(view_of(NodeState), ListQuery(fresh=False))
         assert found is not None, "nodes are watched"
-        return dict(known.readings.of(None, found.entries))
+        return dict(known.fits.get(None, found.entries))
 
 
 class _Fits:
@@ -103,7 +103,7 @@ class _Fits:
     def __init__(self, owner: DaemonSet) -> None:
         self.version = owner.metadata.uid, owner.metadata.generation
         placement = Placement(owner)
-        self.readings = Readings(lambda entry: (entry.key.name, NodeFacts(entry).fit(placement)))
+        self.fits = DecodedCache(lambda entry: (entry.key.name, NodeFacts(entry).fit(placement)))
 
 
 class _Step:

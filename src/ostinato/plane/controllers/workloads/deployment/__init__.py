@@ -21,16 +21,21 @@ from ostinato.kinds.apps_v1 import Deployment, ReplicaSet
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
 from ostinato.plane.controllers.workloads.deployment.rollout import HashCollision, Rollout
-from ostinato.plane.ownership.controller_refs import Claims, index_controllers, managed_by, orphans_in
-from ostinato.plane.ownership.event_handler import ForClaimants, selector_in_spec
+from ostinato.plane.ownership.controller_refs import (
+    ControllerRefManager,
+    add_controller_index,
+    controlled_by,
+    orphans_in,
+)
+from ostinato.plane.ownership.event_handler import ForControllerRef, selector_in_spec
 
 
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
-    index_controllers(manager, ReplicaSet)
+    add_controller_index(manager, ReplicaSet)
     (
         manager.build("deployment-controller")
         .watch_for(Deployment)
-        .watches(ReplicaSet, handler=ForClaimants(Deployment))
+        .watches(ReplicaSet, handler=ForControllerRef(Deployment))
         .with_options(max_concurrent=5)
         .complete(DeploymentReconciler())
     )
@@ -58,7 +63,7 @@ class DeploymentReconciler:
 
 
 async def _replica_sets(ctx: Context, deployment: Deployment) -> list[ReplicaSet]:
-    own = await managed_by(ctx.client, ReplicaSet, deployment.metadata.uid)
-    orphans = await managed_by(ctx.client, ReplicaSet, orphans_in(deployment.metadata.namespace))
-    claims = Claims(ctx.client, deployment, selector_in_spec(deployment), ReplicaSet)
-    return await claims.among([entry.read(ReplicaSet) for entry in (*own, *orphans)])
+    own = await controlled_by(ctx.client, ReplicaSet, deployment.metadata.uid)
+    orphans = await controlled_by(ctx.client, ReplicaSet, orphans_in(deployment.metadata.namespace))
+    claims = ControllerRefManager(ctx.client, deployment, selector_in_spec(deployment), ReplicaSet)
+    return await claims.claim_from([entry.read(ReplicaSet) for entry in (*own, *orphans)])

@@ -31,8 +31,8 @@ from ostinato.plane.controllers.workloads.job.completion import is_finished
 from ostinato.plane.controllers.workloads.job.pods import TRACKING, JobPod
 from ostinato.plane.controllers.workloads.job.sync import SHORTEST, UNTRACKED, Turn
 from ostinato.plane.controllers.workloads.slow_start import slow_start
-from ostinato.plane.ownership.controller_refs import Claims, index_controllers
-from ostinato.plane.ownership.event_handler import ForClaimants, selector_of
+from ostinato.plane.ownership.controller_refs import ControllerRefManager, add_controller_index
+from ostinato.plane.ownership.event_handler import ForControllerRef, selector_of
 from ostinato.queue import ExponentialBackoff
 
 NAME: Final = "job-controller"
@@ -41,7 +41,7 @@ _WORKERS: Final = 5
 
 
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
-    index_controllers(manager, JobPod)
+    add_controller_index(manager, JobPod)
     with suppress(ValueError):  # it is there already
         manager.informers.of(JobPod).add_index(TRACKED)
     (
@@ -70,7 +70,7 @@ TRACKED: Final = by("job tracking", _tracked_for)
 """An index of Pods that bear the finalizer, by the key of their Job."""
 
 
-class _ForJobs(ForClaimants[Job]):
+class _ForJobs(ForControllerRef[Job]):
     """Whoever claims a Pod; for one that nobody manages and that still bears the finalizer, a key without a name."""
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ class JobReconciler:
         return 0.0
 
     async def _turn(self, request: Request, job: Job, ctx: Context) -> float | None:
-        claims = Claims(ctx.client, job, selector_of(job.spec.selector), JobPod, finalizers=(TRACKING,))
+        claims = ControllerRefManager(ctx.client, job, selector_of(job.spec.selector), JobPod, finalizers=(TRACKING,))
         memory = self._memories[request]
         turn = Turn(job, await claims.claim(), memory.failures, ctx)
         try:

@@ -17,7 +17,7 @@ from ostinato.api.selectors.labels import Selector
 from ostinato.api.time import Time
 from ostinato.cache import Deleted, Entry, Event, Updated
 from ostinato.controllers.sources.handlers import Keys
-from ostinato.plane.ownership.event_handler import ForClaimants
+from ostinato.plane.ownership.event_handler import ForControllerRef
 
 O = TypeVar("O", bound=Object)  # noqa: E741
 
@@ -81,7 +81,7 @@ class Glances:
         return len(self._seen)
 
 
-class ForReplicas(ForClaimants[O]):
+class ForReplicas(ForControllerRef[O]):
     """Whoever keeps a Pod, when it changes in a way that counts; see `ForClaimants`."""
 
     def __init__(self, kind: type[O], select: Callable[[O], Selector], glances: Glances) -> None:

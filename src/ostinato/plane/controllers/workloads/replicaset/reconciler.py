@@ -36,7 +36,12 @@ from ostinato.plane.controllers.workloads.replicaset.ranking import Candidate, r
 from ostinato.plane.controllers.workloads.slow_start import slow_start
 from ostinato.plane.objects.pod_state import PodState, is_active
 from ostinato.plane.objects.status import write_status
-from ostinato.plane.ownership.controller_refs import Claims, index_controllers, managed_by, orphans_in
+from ostinato.plane.ownership.controller_refs import (
+    ControllerRefManager,
+    add_controller_index,
+    controlled_by,
+    orphans_in,
+)
 from ostinato.plane.ownership.event_handler import selector_in_spec
 
 Owner = ReplicaSet | ReplicationController
@@ -69,8 +74,8 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
 
 
 def add_family(manager: Manager, family: Family) -> None:
-    index_controllers(manager, PodState)
-    index_controllers(manager, family.kind)  # for the siblings of a ReplicaSet
+    add_controller_index(manager, PodState)
+    add_controller_index(manager, family.kind)  # for the siblings of a ReplicaSet
     glances = Glances()
     (
         manager.build(family.name)
@@ -128,7 +133,7 @@ class ReplicaReconciler:
 
         pods = _Pods([])
         to_claim: list[Entry] = []
-        for entry in await managed_by(client, PodState, owner.metadata.uid):
+        for entry in await controlled_by(client, PodState, owner.metadata.uid):
             if self._glances.at(entry).finished:
                 continue
             if entry.is_being_deleted:
@@ -137,12 +142,14 @@ class ReplicaReconciler:
                 (pods.active if selected(entry) else to_claim).append(entry)
         to_claim += [
             entry
-            for entry in await managed_by(client, PodState, orphans_in(owner.metadata.namespace))
+            for entry in await controlled_by(client, PodState, orphans_in(owner.metadata.namespace))
             if selected(entry) and not entry.is_being_deleted and not self._glances.at(entry).finished
         ]
         if to_claim:
-            claims = Claims(client, owner, selector, PodState)
-            claimed = {pod.metadata.uid for pod in await claims.among([entry.read(PodState) for entry in to_claim])}
+            claims = ControllerRefManager(client, owner, selector, PodState)
+            claimed = {
+                pod.metadata.uid for pod in await claims.claim_from([entry.read(PodState) for entry in to_claim])
+            }
             pods.active += [entry for entry in to_claim if entry.uid in claimed]
         return pods
 
@@ -196,8 +203,8 @@ class ReplicaReconciler:
         manager = controller_of(owner)
         if manager is None:
             return counts
-        for sibling in await managed_by(client, self._family.kind, manager.uid):
-            pods = [entry.read(PodState) for entry in await managed_by(client, PodState, sibling.uid)]
+        for sibling in await controlled_by(client, self._family.kind, manager.uid):
+            pods = [entry.read(PodState) for entry in await controlled_by(client, PodState, sibling.uid)]
             counts.update(pod.spec.node_name for pod in pods if is_active(pod))
         return counts
 

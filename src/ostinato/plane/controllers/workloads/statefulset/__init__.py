@@ -20,7 +20,7 @@ from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
 from ostinato.plane.controllers.workloads.statefulset.pods import Member, split
 from ostinato.plane.controllers.workloads.statefulset.reconciler import StatefulSetReconciler
-from ostinato.plane.ownership.event_handler import ForClaimants
+from ostinato.plane.ownership.event_handler import ForControllerRef
 
 __all__ = ["StatefulSetReconciler", "add_to"]
 
@@ -29,8 +29,8 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - there 
     (
         manager.build("statefulset-controller")
         .watch_for(StatefulSet)
-        .watches(Member, handler=ForClaimants(StatefulSet))
-        .watches(ControllerRevision, handler=ForClaimants(StatefulSet))
+        .watches(Member, handler=ForControllerRef(StatefulSet))
+        .watches(ControllerRevision, handler=ForControllerRef(StatefulSet))
         .watches(PersistentVolumeClaim, map_to=_users_of, predicates=[deleted])
         .with_options(max_concurrent=5)
         .complete(StatefulSetReconciler())

@@ -28,7 +28,7 @@ from ostinato.plane.controllers.workloads.statefulset.pods import Member
 from ostinato.plane.controllers.workloads.statefulset.status import counted, is_complete
 from ostinato.plane.objects.pod_state import is_available, is_finished, is_ready, ready_since
 from ostinato.plane.objects.status import write_status
-from ostinato.plane.ownership.controller_refs import claimed
+from ostinato.plane.ownership.controller_refs import claim_entries
 from ostinato.plane.ownership.event_handler import selector_of
 
 Piece = TypeVar("Piece")
@@ -50,7 +50,7 @@ class StatefulSetReconciler:
         def is_member(entry: Entry) -> bool:
             return members.split(entry.key.name)[0] == request.name
 
-        pods = [entry.read(Member) for entry in await claimed(ctx.client, owner, selector, Member, is_member)]
+        pods = [entry.read(Member) for entry in await claim_entries(ctx.client, owner, selector, Member, is_member)]
         history = History(ctx.client, owner, selector, HASH_LABEL)
         try:
             return await _Step(ctx, owner, pods, history).take()

@@ -15,18 +15,18 @@ import msgspec
 from ostinato.plane.scheduler.cache.affinity_terms import NO_LABELS, Term
 from ostinato.plane.scheduler.cache.node_info import NodeInfo
 from ostinato.plane.scheduler.cache.pod_info import PodInfo, Shape
-from ostinato.plane.scheduler.cache.topology_counts import Tally
-from ostinato.plane.scheduler.framework.events import NODE, POD, Action, ClusterEvent, Hint
+from ostinato.plane.scheduler.cache.topology_counts import TopologyCounts
+from ostinato.plane.scheduler.framework.events import NODE, POD, Action, ClusterEvent, QueueingHint
 from ostinato.plane.scheduler.framework.interface import Cycle, Filter, Plugin, Scorer
 from ostinato.plane.scheduler.framework.status import Status, unresolvable, unschedulable
 from ostinato.plane.scheduler.plugins.pod_affinity.scoring import scorer_of
 
 _NAME: Final = "InterPodAffinity"
-_NOT_NEAR: Final = unresolvable(_NAME, "node(s) didn't match pod affinity rules")
-_NOT_FAR: Final = unschedulable(_NAME, "node(s) didn't match pod anti-affinity rules")
-_NOT_WANTED: Final = unschedulable(_NAME, "node(s) didn't satisfy existing pods anti-affinity rules")
+_AFFINITY_MISMATCH: Final = unresolvable(_NAME, "node(s) didn't match pod affinity rules")
+_ANTI_AFFINITY_MISMATCH: Final = unschedulable(_NAME, "node(s) didn't match pod anti-affinity rules")
+_EXISTING_ANTI_AFFINITY: Final = unschedulable(_NAME, "node(s) didn't satisfy existing pods anti-affinity rules")
 
-Place = tuple[str, str]
+Domain = tuple[str, str]
 """A domain: the label, and its value."""
 
 
@@ -35,29 +35,29 @@ class InterPodAffinity(Plugin):
 
     def filter(self, cycle: Cycle) -> Filter | None:
         shape = cycle.shape
-        unwanted = _unwanted(cycle)
-        if not shape.near and not shape.far and not unwanted:
+        existing_anti_affinity = _existing_anti_affinity(cycle)
+        if not shape.affinity and not shape.anti_affinity and not existing_anti_affinity:
             return None
-        near = tuple([cycle.objects.resolved(term) for term in shape.near])
-        far = tuple([cycle.objects.resolved(term) for term in shape.far])
-        tallies = _tallies(near, far, cycle)
-        for tally in (*tallies.near, *tallies.far):
-            tally.update(cycle.snapshot)
-        return _Filter(shape, near, far, tallies, unwanted, cycle)
+        affinity = tuple([cycle.listers.resolved(term) for term in shape.affinity])
+        anti_affinity = tuple([cycle.listers.resolved(term) for term in shape.anti_affinity])
+        counts = _counts(affinity, anti_affinity, cycle)
+        for count in (*counts.affinity, *counts.anti_affinity):
+            count.update(cycle.snapshot)
+        return _Filter(shape, affinity, anti_affinity, counts, existing_anti_affinity, cycle)
 
     def score(self, cycle: Cycle) -> Scorer | None:
         return scorer_of(cycle)
 
-    def hints(self) -> Sequence[Hint]:
+    def hints(self) -> Sequence[QueueingHint]:
         return (
-            Hint(POD, Action.ADD | Action.DELETE | Action.POD_LABEL, _pod_matters),
-            Hint(NODE, Action.ADD | Action.NODE_LABEL, _node_matters),
+            QueueingHint(POD, Action.ADD | Action.DELETE | Action.POD_LABEL, _pod_hint),
+            QueueingHint(NODE, Action.ADD | Action.NODE_LABEL, _node_hint),
         )
 
 
-class _Tallies(msgspec.Struct):
-    near: list[Tally]  # of Pods that match all terms, by the topology of each term
-    far: list[Tally]  # of Pods that match a term, of each term
+class _AffinityCounts(msgspec.Struct):
+    affinity: list[TopologyCounts]  # of Pods that match all terms, by the topology of each term
+    anti_affinity: list[TopologyCounts]  # of Pods that match a term, of each term
 
 
 class _Filter(Filter):
@@ -66,72 +66,86 @@ class _Filter(Filter):
     def __init__(
         self,
         shape: Shape,
-        near: tuple[Term, ...],
-        far: tuple[Term, ...],
-        tallies: _Tallies,
-        unwanted: dict[Place, int],
+        affinity: tuple[Term, ...],
+        anti_affinity: tuple[Term, ...],
+        counts: _AffinityCounts,
+        existing_anti_affinity: dict[Domain, int],
         cycle: Cycle,
     ) -> None:
         self._shape = shape
-        self._near, self._far = near, far
-        self._tallies = tallies
-        self._unwanted = unwanted
+        self._affinity, self._anti_affinity = affinity, anti_affinity
+        self._counts = counts
+        self._existing_anti_affinity = existing_anti_affinity
         self._cycle = cycle
-        self._more_near: dict[Place, int] = {}  # what if: differences from the tallies
-        self._more_far: dict[tuple[int, str], int] = {}
-        self._is_first = bool(near) and not any(tally.total for tally in tallies.near) and matches_all(near, shape)
+        self._affinity_delta: dict[Domain, int] = {}  # what if: differences from the tallies
+        self._anti_affinity_delta: dict[tuple[int, str], int] = {}
+        self._is_first_of_group = (
+            bool(affinity) and not any(count.total for count in counts.affinity) and matches_all(affinity, shape)
+        )
 
     def check(self, node: NodeInfo) -> Status | None:
         labels = node.labels
-        if self._near and not self._is_near(node):
-            return _NOT_NEAR
-        for at, term in enumerate(self._far):
+        if self._affinity and not self._satisfies_affinity(node):
+            return _AFFINITY_MISMATCH
+        for at, term in enumerate(self._anti_affinity):
             domain = labels.get(term.topology_key)
             if domain is not None:
-                count = self._tallies.far[at].in_domain.get(domain, 0) + self._more_far.get((at, domain), 0)
+                count = self._counts.anti_affinity[at].in_domain.get(domain, 0) + self._anti_affinity_delta.get(
+                    (at, domain), 0
+                )
                 if count > 0:
-                    return _NOT_FAR
-        if self._unwanted:
+                    return _ANTI_AFFINITY_MISMATCH
+        if self._existing_anti_affinity:
             for key, domain in labels.items():
-                if self._unwanted.get((key, domain), 0) > 0:
-                    return _NOT_WANTED
+                if self._existing_anti_affinity.get((key, domain), 0) > 0:
+                    return _EXISTING_ANTI_AFFINITY
         return None
 
-    def _is_near(self, node: NodeInfo) -> bool:
+    def _satisfies_affinity(self, node: NodeInfo) -> bool:
         found = True
-        for term, tally in zip(self._near, self._tallies.near, strict=True):
+        for term, count in zip(self._affinity, self._counts.affinity, strict=True):
             domain = node.labels.get(term.topology_key)
             if domain is None:
                 return False
-            if tally.in_domain.get(domain, 0) + self._more_near.get((term.topology_key, domain), 0) <= 0:
+            if count.in_domain.get(domain, 0) + self._affinity_delta.get((term.topology_key, domain), 0) <= 0:
                 found = False
-        return found or (self._is_first and not any(self._more_near.values()))
+        return found or (self._is_first_of_group and not any(self._affinity_delta.values()))
 
     def copy(self) -> Filter:
-        other = _Filter(self._shape, self._near, self._far, self._tallies, dict(self._unwanted), self._cycle)
-        other._more_near, other._more_far = dict(self._more_near), dict(self._more_far)
+        other = _Filter(
+            self._shape,
+            self._affinity,
+            self._anti_affinity,
+            self._counts,
+            dict(self._existing_anti_affinity),
+            self._cycle,
+        )
+        other._affinity_delta, other._anti_affinity_delta = dict(self._affinity_delta), dict(self._anti_affinity_delta)
         return other
 
-    def added(self, pod: PodInfo, node: NodeInfo) -> None:
+    def add_pod(self, pod: PodInfo, node: NodeInfo) -> None:
         self._change(pod, node, 1)
 
-    def removed(self, pod: PodInfo, node: NodeInfo) -> None:
+    def remove_pod(self, pod: PodInfo, node: NodeInfo) -> None:
         self._change(pod, node, -1)
 
     def _change(self, pod: PodInfo, node: NodeInfo, difference: int) -> None:
         labels = node.labels
         shape = pod.shape
-        if self._near and matches_all(self._near, shape):
-            for key in {term.topology_key for term in self._near}:
+        if self._affinity and matches_all(self._affinity, shape):
+            for key in {term.topology_key for term in self._affinity}:
                 if key in labels:
-                    place = (key, labels[key])
-                    self._more_near[place] = self._more_near.get(place, 0) + difference
-        for at, term in enumerate(self._far):
+                    domain_key = (key, labels[key])
+                    self._affinity_delta[domain_key] = self._affinity_delta.get(domain_key, 0) + difference
+        for at, term in enumerate(self._anti_affinity):
             if term.topology_key in labels and term.matches(shape.namespace, shape.labels, NO_LABELS):
-                spot = (at, labels[term.topology_key])
-                self._more_far[spot] = self._more_far.get(spot, 0) + difference
-        for place, count in _places(pod, node, self._shape, self._cycle).items():
-            self._unwanted[place] = self._unwanted.get(place, 0) + difference * count
+                at_domain = (at, labels[term.topology_key])
+                delta = self._anti_affinity_delta
+                delta[at_domain] = delta.get(at_domain, 0) + difference
+        for domain_key, count in _forbidden_domains(pod, node, self._shape, self._cycle).items():
+            self._existing_anti_affinity[domain_key] = (
+                self._existing_anti_affinity.get(domain_key, 0) + difference * count
+            )
 
 
 def matches_all(terms: tuple[Term, ...], shape: Shape) -> bool:
@@ -139,14 +153,14 @@ def matches_all(terms: tuple[Term, ...], shape: Shape) -> bool:
     return bool(terms) and all(term.matches(shape.namespace, shape.labels, NO_LABELS) for term in terms)
 
 
-def _tallies(near: tuple[Term, ...], far: tuple[Term, ...], cycle: Cycle) -> _Tallies:
+def _counts(affinity: tuple[Term, ...], anti_affinity: tuple[Term, ...], cycle: Cycle) -> _AffinityCounts:
     """Made once for a shape, as long as the namespaces that its terms select are the same."""
-    key = (_NAME, tuple([term.namespaces for term in (*near, *far)]))
-    found: _Tallies | None = cycle.memo.get(key)
+    key = (_NAME, tuple([term.namespaces for term in (*affinity, *anti_affinity)]))
+    found: _AffinityCounts | None = cycle.memo.get(key)
     if found is None:
-        found = cycle.memo[key] = _Tallies(
-            [Tally(lambda shape: int(matches_all(near, shape)), term.topology_key) for term in near],
-            [Tally(_Matching(term), term.topology_key) for term in far],
+        found = cycle.memo[key] = _AffinityCounts(
+            [TopologyCounts(lambda shape: int(matches_all(affinity, shape)), term.topology_key) for term in affinity],
+            [TopologyCounts(_Matching(term), term.topology_key) for term in anti_affinity],
         )
     return found
 
@@ -161,24 +175,24 @@ class _Matching:
         return int(self._term.matches(shape.namespace, shape.labels, NO_LABELS))
 
 
-def _unwanted(cycle: Cycle) -> dict[Place, int]:
+def _existing_anti_affinity(cycle: Cycle) -> dict[Domain, int]:
     """The domains in which there are Pods that must be far from this one, and how many."""
-    found: dict[Place, int] = {}
-    for node in cycle.snapshot.far.values():
+    found: dict[Domain, int] = {}
+    for node in cycle.snapshot.with_required_anti_affinity.values():
         if node.is_known:
-            for pod in node.far.values():
-                for place, count in _places(pod, node, cycle.shape, cycle).items():
-                    found[place] = found.get(place, 0) + count
+            for pod in node.with_required_anti_affinity.values():
+                for domain_key, count in _forbidden_domains(pod, node, cycle.shape, cycle).items():
+                    found[domain_key] = found.get(domain_key, 0) + count
     return found
 
 
-def _places(pod: PodInfo, node: NodeInfo, shape: Shape, cycle: Cycle) -> dict[Place, int]:
+def _forbidden_domains(pod: PodInfo, node: NodeInfo, shape: Shape, cycle: Cycle) -> dict[Domain, int]:
     """The domains in which a Pod on a node does not want Pods of a shape."""
-    terms = pod.shape.far
+    terms = pod.shape.anti_affinity
     if not terms:
         return {}
-    namespace_labels = cycle.objects.namespace_labels(shape.namespace)
-    found: dict[Place, int] = {}
+    namespace_labels = cycle.listers.namespace_labels(shape.namespace)
+    found: dict[Domain, int] = {}
     for term in terms:
         domain = node.labels.get(term.topology_key)
         if domain is not None and term.matches(shape.namespace, shape.labels, namespace_labels):
@@ -186,20 +200,20 @@ def _places(pod: PodInfo, node: NodeInfo, shape: Shape, cycle: Cycle) -> dict[Pl
     return found
 
 
-def _pod_matters(pod: PodInfo, event: ClusterEvent) -> bool:
+def _pod_hint(pod: PodInfo, event: ClusterEvent) -> bool:
     old, new = event.old, event.new
     if old is not None and new is not None and new.uid == pod.uid:
         return True
     for each in (old, new):
         if each is not None and not each.node_name and not each.nominated:
             return False
-    near, far = pod.shape.near, pod.shape.far
+    affinity, anti_affinity = pod.shape.affinity, pod.shape.anti_affinity
     if old is not None and new is not None:
-        comes_near = not _may_match(near, old.shape) and _may_match(near, new.shape)
-        return comes_near or (_may_match(far, old.shape) and not _may_match(far, new.shape))
+        starts_matching = not _may_match(affinity, old.shape) and _may_match(affinity, new.shape)
+        return starts_matching or (_may_match(anti_affinity, old.shape) and not _may_match(anti_affinity, new.shape))
     if new is not None:
-        return _may_match(near, new.shape)
-    return _may_match(far, old.shape) or _may_match(old.shape.far, pod.shape)
+        return _may_match(affinity, new.shape)
+    return _may_match(anti_affinity, old.shape) or _may_match(old.shape.anti_affinity, pod.shape)
 
 
 def _may_match(terms: tuple[Term, ...], shape: Shape) -> bool:
@@ -211,16 +225,16 @@ def _may_match(terms: tuple[Term, ...], shape: Shape) -> bool:
     )
 
 
-def _node_matters(pod: PodInfo, event: ClusterEvent) -> bool:
-    for term in pod.shape.near:
+def _node_hint(pod: PodInfo, event: ClusterEvent) -> bool:
+    for term in pod.shape.affinity:
         before, after = _domain(event.old, term), _domain(event.new, term)
         if after is not None and before != after:
             return True
-    for term in pod.shape.far:
+    for term in pod.shape.anti_affinity:
         before, after = _domain(event.old, term), _domain(event.new, term)
         if event.old is None or (before is not None and before != after):
             return True
-    return not pod.shape.near and not pod.shape.far and event.old is None
+    return not pod.shape.affinity and not pod.shape.anti_affinity and event.old is None
 
 
 def _domain(facts: object, term: Term) -> str | None:

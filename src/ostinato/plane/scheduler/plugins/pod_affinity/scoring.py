@@ -8,9 +8,9 @@ from typing import Final
 from ostinato.plane.scheduler.cache.affinity_terms import NO_LABELS, Term
 from ostinato.plane.scheduler.cache.node_info import NodeInfo
 from ostinato.plane.scheduler.cache.pod_info import Shape
-from ostinato.plane.scheduler.framework.interface import MOST, Cycle, Scorer
+from ostinato.plane.scheduler.framework.interface import MAX_NODE_SCORE, Cycle, Scorer
 
-_MUST_COUNTS: Final = 1  # what a term that must hold counts, seen from the other side
+_HARD_WEIGHT: Final = 1  # what a term that must hold counts, seen from the other side
 
 Weights = dict[str, dict[str, int]]
 """What the domains count: by label, then by its value."""
@@ -19,37 +19,37 @@ Weights = dict[str, dict[str, int]]
 def scorer_of(cycle: Cycle) -> Scorer | None:
     """None if nobody cares."""
     shape = cycle.shape
-    wishes = bool(shape.rather_near or shape.rather_far)
+    has_preferences = bool(shape.preferred_affinity or shape.preferred_anti_affinity)
     snapshot = cycle.snapshot
-    if not wishes and not snapshot.near_or_far:
+    if not has_preferences and not snapshot.with_affinity:
         return None
-    near = [cycle.objects.resolved(term) for term in shape.rather_near]
-    far = [cycle.objects.resolved(term) for term in shape.rather_far]
-    namespace_labels = cycle.objects.namespace_labels(shape.namespace)
+    affinity = [cycle.listers.resolved(term) for term in shape.preferred_affinity]
+    anti_affinity = [cycle.listers.resolved(term) for term in shape.preferred_anti_affinity]
+    namespace_labels = cycle.listers.namespace_labels(shape.namespace)
     weights: Weights = {}
-    for node in snapshot.nodes if wishes else snapshot.near_or_far.values():
+    for node in snapshot.nodes if has_preferences else snapshot.with_affinity.values():
         if not node.is_known or not node.labels:
             continue
-        for pod in (node.pods if wishes else node.near_or_far).values():
+        for pod in (node.pods if has_preferences else node.with_affinity).values():
             other = pod.shape
-            if wishes:
-                _weigh(weights, near, other, NO_LABELS, node, 1)
-                _weigh(weights, far, other, NO_LABELS, node, -1)
+            if has_preferences:
+                _add_weights(weights, affinity, other, NO_LABELS, node, 1)
+                _add_weights(weights, anti_affinity, other, NO_LABELS, node, -1)
             if other.has_affinity:
-                _weigh(weights, other.near, shape, namespace_labels, node, 1)
-                _weigh(weights, other.rather_near, shape, namespace_labels, node, 1)
-                _weigh(weights, other.rather_far, shape, namespace_labels, node, -1)
+                _add_weights(weights, other.affinity, shape, namespace_labels, node, 1)
+                _add_weights(weights, other.preferred_affinity, shape, namespace_labels, node, 1)
+                _add_weights(weights, other.preferred_anti_affinity, shape, namespace_labels, node, -1)
     return _Scorer(weights) if weights else None
 
 
-def _weigh(
+def _add_weights(
     weights: Weights, terms: Iterable[Term], shape: Shape, labels: Mapping[str, str], node: NodeInfo, sign: int
 ) -> None:
     for term in terms:
         domain = node.labels.get(term.topology_key)
         if domain is not None and term.matches(shape.namespace, shape.labels, labels):
             domains = weights.setdefault(term.topology_key, {})
-            domains[domain] = domains.get(domain, 0) + sign * (term.weight or _MUST_COUNTS)
+            domains[domain] = domains.get(domain, 0) + sign * (term.weight or _HARD_WEIGHT)
 
 
 class _Scorer(Scorer):
@@ -60,7 +60,7 @@ class _Scorer(Scorer):
         labels = node.labels
         return sum([domains.get(labels.get(key, ""), 0) for key, domains in self._weights if key in labels])
 
-    def normalise(self, scores: list[int]) -> list[int]:
+    def normalize(self, scores: list[int]) -> list[int]:
         least = min(scores)
         span = max(scores) - least
-        return [int(MOST * ((score - least) / span)) if span > 0 else 0 for score in scores]
+        return [int(MAX_NODE_SCORE * ((score - least) / span)) if span > 0 else 0 for score in scores]

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from ostinato.plane.placement.resources import Resources
 from ostinato.plane.scheduler.cache.node_info import NodeInfo
 from ostinato.plane.scheduler.cache.pod_info import Shape
-from ostinato.plane.scheduler.framework.interface import MOST, Cycle, Plugin, Scorer
+from ostinato.plane.scheduler.framework.interface import MAX_NODE_SCORE, Cycle, Plugin, Scorer
 
 
 class BalancedAllocation(Plugin):
@@ -30,14 +30,14 @@ class _Scorer(Scorer):
 
     def score(self, node: NodeInfo) -> int:
         has, used = node.facts.allocatable, node.requested
-        after = evenness(used.cpu + self._cpu, used.memory + self._memory, has)
-        before = evenness(used.cpu, used.memory, has)
-        return MOST // 2 + (MOST // 2 + after - before) // 2
+        after = balance_score(used.cpu + self._cpu, used.memory + self._memory, has)
+        before = balance_score(used.cpu, used.memory, has)
+        return MAX_NODE_SCORE // 2 + (MAX_NODE_SCORE // 2 + after - before) // 2
 
 
-def evenness(cpu: int, memory: int, has: Resources) -> int:
+def balance_score(cpu: int, memory: int, has: Resources) -> int:
     """100 if so much of both is the same share of what there is, less the more the shares differ."""
     if not has.cpu or not has.memory:
-        return MOST
+        return MAX_NODE_SCORE
     difference = min(cpu / has.cpu, 1.0) - min(memory / has.memory, 1.0)
-    return int((1 - abs(difference / 2)) * MOST)
+    return int((1 - abs(difference / 2)) * MAX_NODE_SCORE)

@@ -8,8 +8,8 @@ from typing import Final
 from ostinato.plane.placement.resources import Resources
 from ostinato.plane.scheduler.cache.node_info import NodeFacts, NodeInfo
 from ostinato.plane.scheduler.cache.pod_info import PodInfo, Shape
-from ostinato.plane.scheduler.framework.events import NODE, POD, Action, ClusterEvent, Hint
-from ostinato.plane.scheduler.framework.interface import MOST, Cycle, Filter, Plugin, Scorer
+from ostinato.plane.scheduler.framework.events import NODE, POD, Action, ClusterEvent, QueueingHint
+from ostinato.plane.scheduler.framework.interface import MAX_NODE_SCORE, Cycle, Filter, Plugin, Scorer
 from ostinato.plane.scheduler.framework.status import Status, unresolvable, unschedulable
 
 _NAME: Final = "NodeResourcesFit"
@@ -31,11 +31,11 @@ class ResourcesFit(Plugin):
     def score(self, cycle: Cycle) -> Scorer:
         return _LeastAllocated(cycle.shape)
 
-    def hints(self) -> Sequence[Hint]:
+    def hints(self) -> Sequence[QueueingHint]:
         return (
-            Hint(POD, Action.DELETE),
-            Hint(POD, Action.POD_SCALE_DOWN, _frees),
-            Hint(NODE, Action.ADD | Action.NODE_ALLOCATABLE, _has_more),
+            QueueingHint(POD, Action.DELETE),
+            QueueingHint(POD, Action.POD_SCALE_DOWN, _pod_hint),
+            QueueingHint(NODE, Action.ADD | Action.NODE_ALLOCATABLE, _node_hint),
         )
 
 
@@ -49,7 +49,7 @@ class _Filter(Filter):
     def check(self, node: NodeInfo) -> Status | None:
         facts = node.facts
         if len(node.pods) + 1 > facts.pods:
-            return self._explain(facts, node.requested, too_many=True)
+            return self._insufficient(facts, node.requested, too_many=True)
         if self._is_nothing:
             return None
         requests, has, used = self._requests, facts.allocatable, node.requested
@@ -59,17 +59,17 @@ class _Filter(Filter):
             or requests.storage > max(has.storage - used.storage, 0)
             or requests.scalars
         ):
-            return self._explain(facts, used)
+            return self._insufficient(facts, used)
         return None
 
-    def _explain(self, facts: NodeFacts, used: Resources, *, too_many: bool = False) -> Status | None:
-        lacking = lacks(self._requests, facts.allocatable, used)
+    def _insufficient(self, facts: NodeFacts, used: Resources, *, too_many: bool = False) -> Status | None:
+        lacking = insufficient_resources(self._requests, facts.allocatable, used)
         if not lacking:
             return _TOO_MANY if too_many else None
         reasons = [f"Insufficient {name}" for name in lacking]
         if too_many:
             reasons.insert(0, "Too many pods")
-        hopeless = bool(lacks(self._requests, facts.allocatable, _NOTHING))
+        hopeless = bool(insufficient_resources(self._requests, facts.allocatable, _NOTHING))
         return (unresolvable if hopeless else unschedulable)(_NAME, *reasons)
 
 
@@ -85,16 +85,16 @@ class _LeastAllocated(Scorer):
             parts += 1
             left = has.cpu - node.weight_cpu - self._cpu
             if left > 0:
-                score += left * MOST // has.cpu
+                score += left * MAX_NODE_SCORE // has.cpu
         if has.memory:
             parts += 1
             left = has.memory - node.weight_memory - self._memory
             if left > 0:
-                score += left * MOST // has.memory
+                score += left * MAX_NODE_SCORE // has.memory
         return score // parts if parts else 0
 
 
-def lacks(requests: Resources, has: Resources, used: Resources) -> list[str]:
+def insufficient_resources(requests: Resources, has: Resources, used: Resources) -> list[str]:
     """The resources of which there is not enough left."""
     lacking = []
     if requests.cpu and requests.cpu > has.cpu - used.cpu:
@@ -109,7 +109,7 @@ def lacks(requests: Resources, has: Resources, used: Resources) -> list[str]:
     return lacking
 
 
-def _frees(pod: PodInfo, event: ClusterEvent) -> bool:
+def _pod_hint(pod: PodInfo, event: ClusterEvent) -> bool:
     """Whether a Pod that asks for less now gives back something that this one asks for."""
     if event.new.uid == pod.uid:
         return True
@@ -127,10 +127,10 @@ def _frees(pod: PodInfo, event: ClusterEvent) -> bool:
     )
 
 
-def _has_more(pod: PodInfo, event: ClusterEvent) -> bool:
+def _node_hint(pod: PodInfo, event: ClusterEvent) -> bool:
     """Whether a node would have enough if it were empty, and has more than it had."""
     wants, facts = pod.shape.requests, event.new
-    if facts.pods < 1 or lacks(wants, facts.allocatable, _NOTHING):
+    if facts.pods < 1 or insufficient_resources(wants, facts.allocatable, _NOTHING):
         return False
     if event.old is None:
         return True

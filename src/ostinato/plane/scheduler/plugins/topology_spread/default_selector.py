@@ -18,12 +18,12 @@ _MEMO: Final = "default selector"
 def default_selector(cycle: Cycle) -> Selector:
     """It matches everything if nothing is known of the Pod: then it is not spread."""
     known: tuple[int, Selector] | None = cycle.memo.get(_MEMO)
-    version = cycle.objects.services
+    version = cycle.listers.services
     if known is not None and known[0] == version:
         return known[1]
     shape = cycle.shape
     labels: dict[str, str] = {}
-    for service in cycle.objects.all(Service, shape.namespace):
+    for service in cycle.listers.all(Service, shape.namespace):
         wanted = service.spec.selector
         if wanted and from_set(wanted).matches(shape.labels):
             labels.update(wanted)
@@ -41,12 +41,12 @@ _MANAGERS: Final = frozenset({"ReplicaSet", "StatefulSet", "ReplicationControlle
 
 
 def _selector_of_owner(cycle: Cycle, owner: Owner) -> Selector | None:
-    objects, namespace = cycle.objects, cycle.shape.namespace
+    listers, namespace = cycle.listers, cycle.shape.namespace
     if (owner.api_version, owner.kind) == ("v1", "ReplicationController"):
-        controller = objects.get(ReplicationController, owner.name, namespace)
+        controller = listers.get(ReplicationController, owner.name, namespace)
         return None if controller is None else from_set(controller.spec.selector)
     if owner.api_version != "apps/v1":
         return Selector()
     kind: type[ReplicaSet | StatefulSet] = ReplicaSet if owner.kind == "ReplicaSet" else StatefulSet
-    found = objects.get(kind, owner.name, namespace)
+    found = listers.get(kind, owner.name, namespace)
     return None if found is None else selector_of(to_dict(found.spec.selector))

@@ -9,27 +9,27 @@ from collections.abc import Hashable, Sequence
 from math import floor, log
 
 from ostinato.plane.scheduler.cache.node_info import NodeInfo
-from ostinato.plane.scheduler.cache.topology_counts import Tally
-from ostinato.plane.scheduler.framework.interface import MOST, Scorer
+from ostinato.plane.scheduler.cache.topology_counts import TopologyCounts
+from ostinato.plane.scheduler.framework.interface import MAX_NODE_SCORE, Scorer
 
-Column = tuple[Tally, bool, int]
+Column = tuple[TopologyCounts, bool, int]
 """The count of a constraint, whether its domains are single nodes, and its largest skew."""
 
 
 class SpreadScorer(Scorer):
-    def __init__(self, columns: Sequence[Column], *, needs_all_labels: bool) -> None:
+    def __init__(self, columns: Sequence[Column], *, require_all_labels: bool) -> None:
         """`needs_all_labels`: nodes that lack a label of a constraint are the worst; if not, they are not counted."""
-        self._columns = [column for column in columns if needs_all_labels or column[0].in_domain]
-        self._needs_all = needs_all_labels
+        self._columns = [column for column in columns if require_all_labels or column[0].in_domain]
+        self._needs_all = require_all_labels
 
     def scores(self, nodes: Sequence[NodeInfo]) -> list[int]:
         if not self._columns:
-            return [MOST] * len(nodes)
+            return [MAX_NODE_SCORE] * len(nodes)
         slots = [node.slot for node in nodes]
         # What a node's score goes by: for each constraint the count on it, or the domain it is in, or None.
         views: list[list[Hashable]] = []
-        for tally, by_node, _ in self._columns:
-            domain, on_node = tally.domain, tally.on_node
+        for counts, by_node, _ in self._columns:
+            domain, on_node = counts.domain, counts.on_node
             if by_node:
                 views.append([on_node[slot] if domain[slot] is not None else None for slot in slots])
             else:
@@ -50,15 +50,18 @@ class SpreadScorer(Scorer):
             weights.append(log(size + 2))
         raw = {key: self._raw(key, weights) for key in counted}
         least, most = min(raw.values(), default=0), max(raw.values(), default=0)
-        scores = {key: MOST * (most + least - value) // most if most else MOST for key, value in raw.items()}
+        scores = {
+            key: MAX_NODE_SCORE * (most + least - value) // most if most else MAX_NODE_SCORE
+            for key, value in raw.items()
+        }
         return {**scores, **dict.fromkeys(ignored, 0)}
 
     def _raw(self, key: tuple[Hashable, ...], weights: list[float]) -> int:
         """The worse, the larger."""
         total = 0.0
-        for part, weight, (tally, by_node, max_skew) in zip(key, weights, self._columns, strict=True):
+        for part, weight, (counts, by_node, max_skew) in zip(key, weights, self._columns, strict=True):
             if part is not None:
-                count = part if by_node else tally.in_domain.get(str(part), 0)
+                count = part if by_node else counts.in_domain.get(str(part), 0)
                 assert isinstance(count, int)
                 total += count * weight + (max_skew - 1)
         return floor(total + 0.5)

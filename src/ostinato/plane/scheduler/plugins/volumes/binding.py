@@ -21,17 +21,17 @@ from ostinato.kinds.core_v1 import PersistentVolume, PersistentVolumeClaim
 from ostinato.kinds.storage_v1 import StorageClass
 from ostinato.plane.placement.volume_matching import (
     SELECTED_NODE,
-    best_volume,
-    can_be_made,
+    can_be_provisioned,
     class_of,
+    find_matching_volume,
     is_bound,
-    is_reachable,
+    matches_node_affinity,
     requested,
     waits_for_consumer,
 )
 from ostinato.plane.scheduler.api_writes import FIELD_MANAGER
 from ostinato.plane.scheduler.cache.node_info import NodeInfo
-from ostinato.plane.scheduler.framework.events import CLAIM, CLASS, NODE, VOLUME, Action, Hint
+from ostinato.plane.scheduler.framework.events import CLAIM, CLASS, NODE, VOLUME, Action, QueueingHint
 from ostinato.plane.scheduler.framework.interface import Cycle, Filter, Plugin
 from ostinato.plane.scheduler.framework.status import Status, unresolvable
 from ostinato.plane.scheduler.plugins.volumes.restrictions import is_its_claim
@@ -41,7 +41,7 @@ _ELSEWHERE: Final = "node(s) didn't match PersistentVolume's node affinity"
 _NONE_LEFT: Final = "node(s) didn't find available persistent volumes to bind"
 _GONE: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 _UNBOUND: Final = unresolvable(_NAME, "pod has unbound immediate PersistentVolumeClaims")
-_PATIENCE: Final = 600.0  # seconds for claims to be bound
+_BIND_TIMEOUT: Final = 600.0  # seconds for claims to be bound
 _BETWEEN_LOOKS: Final = 1.0
 
 
@@ -60,8 +60,8 @@ class VolumeBinding(Plugin):
     name = _NAME
 
     def __init__(self) -> None:
-        self._promised: dict[str, str] = {}  # uid of the claim, by the volume that it is to have
-        self._told: dict[str, str] = {}  # node, by the uid of the claim that is to be told
+        self._assumed_volumes: dict[str, str] = {}  # uid of the claim, by the volume that it is to have
+        self._selected_nodes: dict[str, str] = {}  # node, by the uid of the claim that is to be told
 
     def filter(self, cycle: Cycle) -> Filter | Status | None:
         pod = cycle.pod
@@ -71,8 +71,8 @@ class VolumeBinding(Plugin):
         bound: list[PersistentVolumeClaim] = []
         waiting: list[PersistentVolumeClaim] = []
         for name in names:
-            claim = cycle.objects.get(PersistentVolumeClaim, name, pod.namespace)
-            why = _why_not(cycle, name, claim)
+            claim = cycle.listers.get(PersistentVolumeClaim, name, pod.namespace)
+            why = _claim_error(cycle, name, claim)
             if why or claim is None:
                 return unresolvable(_NAME, why)
             if is_bound(claim):
@@ -84,27 +84,27 @@ class VolumeBinding(Plugin):
         waiting.sort(key=requested)
         return _Filter(self, cycle, bound, waiting)
 
-    def hints(self) -> Sequence[Hint]:
+    def hints(self) -> Sequence[QueueingHint]:
         return (
-            Hint(CLAIM, Action.ADD | Action.UPDATE, is_its_claim),
-            Hint(VOLUME, Action.ADD | Action.UPDATE),
-            Hint(CLASS, Action.ADD | Action.UPDATE),
-            Hint(NODE, Action.ADD | Action.NODE_LABEL),
+            QueueingHint(CLAIM, Action.ADD | Action.UPDATE, is_its_claim),
+            QueueingHint(VOLUME, Action.ADD | Action.UPDATE),
+            QueueingHint(CLASS, Action.ADD | Action.UPDATE),
+            QueueingHint(NODE, Action.ADD | Action.NODE_LABEL),
         )
 
     def plan(self, cycle: Cycle, waiting: Sequence[PersistentVolumeClaim], node: NodeInfo) -> _Plan | None:
         """What would have to be done for the claims that wait; None if the node will not do."""
         plan = _Plan(bind=[], provision=[])
-        taken: dict[str, object] = {**self._promised}
+        taken: dict[str, object] = {**self._assumed_volumes}
         for claim in waiting:
-            told = self._told.get(claim.metadata.uid) or claim.metadata.annotations.get(SELECTED_NODE)
+            told = self._selected_nodes.get(claim.metadata.uid) or claim.metadata.annotations.get(SELECTED_NODE)
             if told and told != node.name:
                 return None
-            volume = None if told else best_volume(claim, cycle.objects.all(PersistentVolume), node, taken)
+            volume = None if told else find_matching_volume(claim, cycle.listers.all(PersistentVolume), node, taken)
             if volume is not None:
                 taken[volume.metadata.name] = claim
                 plan.bind.append((claim, volume))
-            elif can_be_made(_class(cycle, claim), node):
+            elif can_be_provisioned(_class(cycle, claim), node):
                 plan.provision.append(claim)
             else:
                 return None
@@ -113,16 +113,16 @@ class VolumeBinding(Plugin):
     def reserve(self, cycle: Cycle, node: NodeInfo) -> None:
         plan = _plan_for(cycle, node)
         if plan is not None:
-            self._promised.update({volume.metadata.name: claim.metadata.uid for claim, volume in plan.bind})
-            self._told.update({claim.metadata.uid: node.name for claim in plan.provision})
+            self._assumed_volumes.update({volume.metadata.name: claim.metadata.uid for claim, volume in plan.bind})
+            self._selected_nodes.update({claim.metadata.uid: node.name for claim in plan.provision})
 
     def unreserve(self, cycle: Cycle, node: NodeInfo) -> None:
         plan = _plan_for(cycle, node)
         if plan is not None:
             for _, volume in plan.bind:
-                self._promised.pop(volume.metadata.name, None)
+                self._assumed_volumes.pop(volume.metadata.name, None)
             for claim in plan.provision:
-                self._told.pop(claim.metadata.uid, None)
+                self._selected_nodes.pop(claim.metadata.uid, None)
 
     async def pre_bind(self, cycle: Cycle, node: NodeInfo, dependencies: Dependencies) -> None:
         plan = _plan_for(cycle, node)
@@ -130,12 +130,12 @@ class VolumeBinding(Plugin):
             return
         client, clock = dependencies.client, dependencies.world.clock
         for claim, volume in plan.bind:
-            change = MergePatch(_promise(claim, volume))
+            change = MergePatch(_bind_patch(claim, volume))
             await client.patch(PersistentVolume, volume.metadata.name, change, field_manager=FIELD_MANAGER)
         for claim in plan.provision:
             told = {"metadata": {"uid": claim.metadata.uid, "annotations": {SELECTED_NODE: node.name}}}
             await client.patch(PersistentVolumeClaim, _key(claim), MergePatch(told), field_manager=FIELD_MANAGER)
-        until = clock.monotonic() + _PATIENCE
+        until = clock.monotonic() + _BIND_TIMEOUT
         claims = [*(claim for claim, _ in plan.bind), *plan.provision]
         while not self._are_bound(cycle, claims, plan, node):
             if clock.monotonic() >= until:
@@ -145,7 +145,7 @@ class VolumeBinding(Plugin):
 
     def _are_bound(self, cycle: Cycle, claims: Sequence[PersistentVolumeClaim], plan: _Plan, node: NodeInfo) -> bool:
         for claim in claims:
-            now = cycle.objects.get(PersistentVolumeClaim, claim.metadata.name, claim.metadata.namespace)
+            now = cycle.listers.get(PersistentVolumeClaim, claim.metadata.name, claim.metadata.namespace)
             if now is None or now.metadata.uid != claim.metadata.uid:
                 raise VolumesNotBound(
                     f'failed to check binding: persistentvolumeclaim "{claim.metadata.name}" not found'
@@ -172,14 +172,14 @@ class _Filter(Filter):
         self._plugin = plugin
         self._cycle = cycle
         self._waiting = waiting
-        self._volumes = [cycle.objects.get(PersistentVolume, claim.spec.volume_name or "") for claim in bound]
+        self._volumes = [cycle.listers.get(PersistentVolume, claim.spec.volume_name or "") for claim in bound]
         self._plans: dict[str, _Plan] = {}
-        cycle.notes[_NAME] = self._plans
+        cycle.state[_NAME] = self._plans
 
     def check(self, node: NodeInfo) -> Status | None:
         reasons = []
         present = [volume for volume in self._volumes if volume is not None]
-        if not all(is_reachable(volume, node) for volume in present):
+        if not all(matches_node_affinity(volume, node) for volume in present):
             reasons.append(_ELSEWHERE)
         if self._waiting:
             plan = self._plugin.plan(self._cycle, self._waiting, node)
@@ -192,7 +192,7 @@ class _Filter(Filter):
         return unresolvable(_NAME, *reasons) if reasons else None
 
 
-def _why_not(cycle: Cycle, name: str, claim: PersistentVolumeClaim | None) -> str:
+def _claim_error(cycle: Cycle, name: str, claim: PersistentVolumeClaim | None) -> str:
     """Why a Pod cannot have a claim, whatever the node; "" if it can."""
     pod = cycle.pod
     ephemeral = any(each.ephemeral is not None and name == f"{pod.name}-{each.name}" for each in pod.spec.volumes)
@@ -212,11 +212,11 @@ def _why_not(cycle: Cycle, name: str, claim: PersistentVolumeClaim | None) -> st
 
 def _class(cycle: Cycle, claim: PersistentVolumeClaim) -> StorageClass | None:
     name = class_of(claim)
-    return cycle.objects.get(StorageClass, name) if name else None
+    return cycle.listers.get(StorageClass, name) if name else None
 
 
 def _plan_for(cycle: Cycle, node: NodeInfo) -> _Plan | None:
-    plans: dict[str, _Plan] = cycle.notes.get(_NAME, {})
+    plans: dict[str, _Plan] = cycle.state.get(_NAME, {})
     return plans.get(node.name)
 
 
@@ -224,7 +224,7 @@ def _key(claim: PersistentVolumeClaim) -> NamespacedName:
     return NamespacedName(claim.metadata.namespace, claim.metadata.name)
 
 
-def _promise(claim: PersistentVolumeClaim, volume: PersistentVolume) -> dict[str, object]:
+def _bind_patch(claim: PersistentVolumeClaim, volume: PersistentVolume) -> dict[str, object]:
     """The change that gives a volume to a claim, if it is still what it was."""
     reference = {
         "apiVersion": "v1",

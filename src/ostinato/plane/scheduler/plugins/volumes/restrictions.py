@@ -8,7 +8,7 @@ from typing import Any, Final
 from ostinato.kinds.core_v1 import PersistentVolumeClaim
 from ostinato.plane.scheduler.cache.node_info import NodeInfo
 from ostinato.plane.scheduler.cache.pod_info import PodInfo, Volume
-from ostinato.plane.scheduler.framework.events import CLAIM, NODE, POD, Action, ClusterEvent, Hint
+from ostinato.plane.scheduler.framework.events import CLAIM, NODE, POD, Action, ClusterEvent, QueueingHint
 from ostinato.plane.scheduler.framework.interface import Cycle, Filter, Plugin
 from ostinato.plane.scheduler.framework.status import Status, unresolvable, unschedulable
 
@@ -32,7 +32,7 @@ class VolumeRestrictions(Plugin):
             if volume.persistent_volume_claim is None:
                 continue
             name = volume.persistent_volume_claim.claim_name
-            claim = cycle.objects.get(PersistentVolumeClaim, name, pod.namespace)
+            claim = cycle.listers.get(PersistentVolumeClaim, name, pod.namespace)
             if claim is None:
                 return unresolvable(_NAME, f'persistentvolumeclaim "{name}" not found')
             if "ReadWriteOncePod" in claim.spec.access_modes:
@@ -40,11 +40,11 @@ class VolumeRestrictions(Plugin):
         in_use = sum((pod.namespace, name) in cycle.snapshot.claims for name in exclusive)
         return _Filter(pod, frozenset(exclusive), in_use) if in_use or pod.shape.disks else None
 
-    def hints(self) -> Sequence[Hint]:
+    def hints(self) -> Sequence[QueueingHint]:
         return (
-            Hint(POD, Action.DELETE, _frees),
-            Hint(NODE, Action.ADD),
-            Hint(CLAIM, Action.ADD, is_its_claim),
+            QueueingHint(POD, Action.DELETE, _frees),
+            QueueingHint(NODE, Action.ADD),
+            QueueingHint(CLAIM, Action.ADD, is_its_claim),
         )
 
 
@@ -65,10 +65,10 @@ class _Filter(Filter):
     def copy(self) -> Filter:
         return _Filter(self._pod, self._exclusive, self._in_use)
 
-    def added(self, pod: PodInfo, node: NodeInfo) -> None:  # noqa: ARG002
+    def add_pod(self, pod: PodInfo, node: NodeInfo) -> None:  # noqa: ARG002
         self._in_use += self._uses(pod)
 
-    def removed(self, pod: PodInfo, node: NodeInfo) -> None:  # noqa: ARG002
+    def remove_pod(self, pod: PodInfo, node: NodeInfo) -> None:  # noqa: ARG002
         self._in_use -= self._uses(pod)
 
     def _uses(self, pod: PodInfo) -> int:

@@ -7,7 +7,7 @@ from typing import Final
 
 from ostinato.kinds.core_v1 import PersistentVolume, PersistentVolumeClaim
 from ostinato.plane.scheduler.cache.node_info import REGION, ZONE, NodeInfo
-from ostinato.plane.scheduler.framework.events import CLAIM, CLASS, NODE, VOLUME, Action, Hint
+from ostinato.plane.scheduler.framework.events import CLAIM, CLASS, NODE, VOLUME, Action, QueueingHint
 from ostinato.plane.scheduler.framework.interface import Cycle, Filter, Plugin
 from ostinato.plane.scheduler.framework.status import Status, unresolvable
 from ostinato.plane.scheduler.plugins.volumes.restrictions import is_its_claim
@@ -25,23 +25,23 @@ class VolumeZone(Plugin):
         pod = cycle.pod
         wanted: list[tuple[str, frozenset[str]]] = []
         for name in pod.claims if pod.spec.volumes else ():
-            claim = cycle.objects.get(PersistentVolumeClaim, name, pod.namespace)
+            claim = cycle.listers.get(PersistentVolumeClaim, name, pod.namespace)
             volume_name = None if claim is None else claim.spec.volume_name
             if not volume_name:
                 continue
-            volume = cycle.objects.get(PersistentVolume, volume_name)
+            volume = cycle.listers.get(PersistentVolume, volume_name)
             if volume is None:
                 return unresolvable(_NAME, f'persistentvolume "{volume_name}" not found')
             labels = volume.metadata.labels
             wanted += [(key, frozenset(labels[key].split("__"))) for key in _KEYS if key in labels]
         return _Filter(wanted) if wanted else None
 
-    def hints(self) -> Sequence[Hint]:
+    def hints(self) -> Sequence[QueueingHint]:
         return (
-            Hint(NODE, Action.ADD | Action.NODE_LABEL),
-            Hint(CLAIM, Action.ADD | Action.UPDATE, is_its_claim),
-            Hint(VOLUME, Action.ADD | Action.UPDATE),
-            Hint(CLASS, Action.ADD),
+            QueueingHint(NODE, Action.ADD | Action.NODE_LABEL),
+            QueueingHint(CLAIM, Action.ADD | Action.UPDATE, is_its_claim),
+            QueueingHint(VOLUME, Action.ADD | Action.UPDATE),
+            QueueingHint(CLASS, Action.ADD),
         )
 
 
