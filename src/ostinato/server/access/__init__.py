@@ -1,1 +1,1 @@
-"""Access: who asks, and whether they may."""
+"""Access control: authentication, impersonation and authorization of requests."""

@@ -1,4 +1,4 @@
-"""What is asked: a verb, of a resource or of a path, as access is decided by it."""
+"""Request attributes: what authorization, impersonation and audit decide by."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from ostinato.server.request import Request, User
 from ostinato.server.request.route import Route
 
 _SELECTING = frozenset({"list", "watch", "deletecollection"})
-_MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})  # what a browser could take for HTML
+_MARKUP = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})  # escaped: a browser must not take a message for HTML
 
 
 class RequestAttributes(NamedTuple):
-    """`path` is None for a resource; otherwise it and the verb are all there is.
+    """The verb, and the resource or the non-resource path that a request is for.
 
-    The selectors narrow what a list, a watch or a deletion of many reaches. They are empty where a request has none, or
-    where they cannot be parsed: then the question is about all objects.
+    - `path`: None for a resource request; for a non-resource request only `verb` and `path` are set.
+    - `field_selector`, `label_selector`: of a list, watch or deletecollection. Empty if the request has none or they
+      cannot be parsed: the attributes then cover all objects.
     """
 
     verb: str
@@ -36,7 +37,7 @@ class RequestAttributes(NamedTuple):
     label_selector: tuple[labels.Requirement, ...] = ()
 
     def refusal(self, user: User, reason: str = "") -> Forbidden:
-        """That the user may not do this, in the words that clients know."""
+        """The Forbidden error for these attributes, with kube-apiserver's message."""
         what = f"User {quote(user.name)} cannot {self.verb}"
         if self.path is not None:
             what = f"{what} path {quote(self.path)}"
@@ -50,7 +51,7 @@ class RequestAttributes(NamedTuple):
 
 
 def attributes_of(request: Request, route: Route | None) -> RequestAttributes:
-    """What a request asks; without a route it is for a path."""
+    """The attributes of a request; without a route it is a non-resource request."""
     if route is None:
         return RequestAttributes(request.method.lower(), path=unquote(request.path))
     attributes = RequestAttributes(
@@ -63,7 +64,7 @@ def attributes_of(request: Request, route: Route | None) -> RequestAttributes:
 
 
 def _selecting(attributes: RequestAttributes, request: Request) -> RequestAttributes:
-    """The question with the selectors of the request; one that can match a single object names it."""
+    """Add the request's selectors; a metadata.name selector also sets the name."""
     terms = field_terms(request.parameter("fieldSelector"))
     requirements = label_requirements(request.parameter("labelSelector"))
     name = attributes.name
@@ -74,7 +75,7 @@ def _selecting(attributes: RequestAttributes, request: Request) -> RequestAttrib
 
 
 def field_terms(text: str) -> tuple[fields.Term, ...]:
-    """The terms of a field selector; none if it cannot be parsed, which the verb reports."""
+    """The terms of a field selector; empty if it cannot be parsed, which the verb reports."""
     try:
         return fields.parse(text).terms
     except ValueError:
@@ -82,7 +83,7 @@ def field_terms(text: str) -> tuple[fields.Term, ...]:
 
 
 def label_requirements(text: str) -> tuple[labels.Requirement, ...]:
-    """The requirements of a label selector; none if it cannot be parsed."""
+    """The requirements of a label selector; empty if it cannot be parsed."""
     try:
         return labels.parse(text).requirements
     except ValueError:

@@ -1,15 +1,14 @@
-"""The certificate authority: made on first start, kept in the state directory, trusted by nobody else.
+"""Certificate authority: generated on first start and kept in the state directory.
 
-It signs the server's certificate and those of the clients that the server itself equips. Certificates are made anew
-when they come near their end, or when the server is to answer to another name; otherwise those of the last start serve
-again, and `cryptography` is not even loaded.
+It signs the serving certificate and the client certificates of the server's own components. Certificates are reissued
+when they expire soon or the host names change; otherwise those on disk are used and `cryptography` is not imported.
 
-Clocks are wrong at times, and are set right later:
+Clock changes:
 
-- A certificate is valid from the beginning of its authority on, as kubeadm's are: one that was made while the clock was
-  ahead is valid when it no longer is.
-- An authority that is not valid yet, or not for long any more, gets a new certificate for the same key. Certificates
-  that it has signed stay good, and so does the old `ca.crt` where it still is valid.
+- A certificate has the notBefore of its authority, as kubeadm's: one signed while the clock was ahead stays valid when
+  the clock is corrected.
+- An authority that is not yet valid or expires soon gets a new certificate for the same key. Certificates that it
+  signed stay valid, and so does the old `ca.crt` until it expires.
 """
 
 from __future__ import annotations
@@ -32,22 +31,22 @@ if TYPE_CHECKING:
 
 AUTHORITY_DAYS = 3650
 CERTIFICATE_DAYS = 365
-RENEW_DAYS = 90  # a certificate that ends sooner is made anew
-RENEW_AUTHORITY_DAYS = CERTIFICATE_DAYS + RENEW_DAYS  # so that it outlives what it signs
-_BACKDATED = timedelta(minutes=5)  # for clients whose clocks are behind
+RENEW_DAYS = 90  # remaining validity below which a certificate is reissued
+RENEW_AUTHORITY_DAYS = CERTIFICATE_DAYS + RENEW_DAYS  # it must outlive the certificates that it signs
+_BACKDATED = timedelta(minutes=5)  # clock skew of clients
 
 _logger = logging.getLogger(__name__)
 
 
 class Pair(NamedTuple):
-    """The files of a certificate and its key."""
+    """Paths of a certificate and its key."""
 
     certificate: Path
     key: Path
 
 
 class KeyPair(NamedTuple):
-    """In PEM, and when the certificate ends."""
+    """A certificate and its key in PEM, and the expiry time."""
 
     certificate: bytes
     key: bytes
@@ -55,9 +54,9 @@ class KeyPair(NamedTuple):
 
 
 class _CertificateInfo(msgspec.Struct, rename={"not_before": "begins", "not_after": "ends"}):
-    """What a certificate says, so that it need not be parsed to know whether it still serves."""
+    """Cached properties of a certificate file: `cryptography` is not needed to decide whether to reissue it."""
 
-    certificate: str  # hashes of the files: a note about other files is worth nothing
+    certificate: str  # hashes of the files that the information is about
     authority: str
     names: list[str]
     not_before: float
@@ -68,7 +67,7 @@ class _CertificateInfo(msgspec.Struct, rename={"not_before": "begins", "not_afte
 
 
 class Authority:
-    """Signs certificates. `directory` belongs to the server."""
+    """Signs certificates. `directory`: the server's state directory."""
 
     def __init__(self, world: World, directory: Path) -> None:
         self._world = world
@@ -81,12 +80,12 @@ class Authority:
         self.renew()
 
     def renew(self) -> bool:
-        """Give the authority a certificate that is valid now, if its own is not; whether that was so."""
+        """Renew the authority's certificate if it is not valid or expires soon; return whether it was renewed."""
         info = self._read_info()
         now = self._world.clock.wall()
         if info.is_valid(now, RENEW_AUTHORITY_DAYS):
             return False
-        if not info.names:  # another has signed it
+        if not info.names:  # not self-signed: an operator's intermediate
             if info.is_valid(now, 0):
                 return False
             raise StateError(
@@ -106,7 +105,7 @@ class Authority:
         return True
 
     def _read_info(self) -> _CertificateInfo:
-        """When the authority's certificate is valid. Its names are its own if it has signed itself."""
+        """Validity of the authority's certificate; `names` is empty unless it is self-signed."""
         digest = _hash(self.certificate)
         try:
             known = msgspec.json.decode(self._info_file.read_bytes(), type=_CertificateInfo)
@@ -114,7 +113,7 @@ class Authority:
                 return known
         except (OSError, msgspec.DecodeError):
             pass
-        from cryptography import x509  # noqa: PLC0415 - a tenth of a second that most starts do not need
+        from cryptography import x509  # noqa: PLC0415 - 0.1 s that most starts do not need
 
         made = x509.load_pem_x509_certificate(self.certificate)
         names = [made.subject.rfc4514_string()] if made.subject == made.issuer else []
@@ -124,15 +123,15 @@ class Authority:
         return info
 
     def server(self, name: str, hosts: list[str]) -> Pair:
-        """A certificate for a server that answers to these names and addresses."""
+        """A serving certificate for these host names and addresses."""
         return self._pair(name, hosts, common_name="kube-apiserver")
 
     def client(self, name: str, user: str, groups: list[str]) -> Pair:
-        """A certificate that says who a client is."""
+        """A client certificate for a user and groups."""
         return self._pair(name, [], common_name=user, organizations=groups)
 
     def user(self, name: str, groups: list[str], lives: timedelta) -> KeyPair:
-        """A certificate for a user, and its key, of which nothing is kept here. It ends with the authority's."""
+        """A client certificate and key that are not stored; it expires with the authority at the latest."""
         from cryptography import x509  # noqa: PLC0415
         from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
         from cryptography.x509.oid import ExtendedKeyUsageOID  # noqa: PLC0415
@@ -184,31 +183,31 @@ class Authority:
             and known.is_valid(self._world.clock.wall(), RENEW_DAYS)
         )
 
-    # Making
+    # Signing
 
     def _make(self) -> None:
         from cryptography import x509  # noqa: PLC0415
 
         name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "ostinato-ca")])
         now = self._world.clock.now()
-        self._sign_itself(name, _new_key(), now - _BACKDATED, now + timedelta(days=AUTHORITY_DAYS))
+        self._self_sign(name, _new_key(), now - _BACKDATED, now + timedelta(days=AUTHORITY_DAYS))
 
     def _renew_certificate(self) -> None:
-        """The same authority, valid now. What was valid before stays so."""
+        """Renew with the same key, extending the validity in both directions."""
         from cryptography import x509  # noqa: PLC0415
 
         made = x509.load_pem_x509_certificate(self.certificate)
         now = self._world.clock.now()
         not_before = min(made.not_valid_before_utc, now - _BACKDATED)
         not_after = max(made.not_valid_after_utc, now + timedelta(days=AUTHORITY_DAYS))
-        self._sign_itself(made.subject, self._key(), not_before, not_after)
+        self._self_sign(made.subject, self._key(), not_before, not_after)
 
     def _key(self) -> EllipticCurvePrivateKey:
         from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
 
-        return load_pem_private_key(read_private(self.files.key), None)  # type: ignore[return-value]  # as ours are
+        return load_pem_private_key(read_private(self.files.key), None)  # type: ignore[return-value]  # the authority's keys are ECDSA
 
-    def _sign_itself(
+    def _self_sign(
         self, name: x509.Name, key: EllipticCurvePrivateKey, not_before: datetime, not_after: datetime
     ) -> None:
         from cryptography import x509  # noqa: PLC0415

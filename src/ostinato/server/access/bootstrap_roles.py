@@ -1,7 +1,7 @@
-"""The roles and bindings of the system are kept whole: what a start finds missing in them is put back.
+"""Reconciliation of bootstrap roles and bindings: missing rules and subjects are restored at start.
 
-Rules, subjects, labels that somebody added stay. One that is annotated
-`rbac.authorization.kubernetes.io/autoupdate: "false"` is left alone.
+Added rules, subjects and labels are kept. Objects annotated `rbac.authorization.kubernetes.io/autoupdate: "false"` are
+not changed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PROTECTED = "rbac.authorization.kubernetes.io/autoupdate"
 
 
 def reconciled(current: Json, wanted: Json) -> Json:
-    """A role or a binding with all that it should have; the current one itself if it has that."""
+    """The role or binding with everything that the bootstrap one has; `current` itself if nothing is missing."""
     metadata: Json = current["metadata"]
     if (metadata.get("annotations") or {}).get(_PROTECTED) == "false":
         return current

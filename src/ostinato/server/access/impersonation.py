@@ -1,14 +1,14 @@
-"""Impersonation: somebody asks as somebody else, where they may.
+"""Impersonation: replace the user of a request by the one in its Impersonate-* headers.
 
-The headers `Impersonate-User`, `-Uid`, `-Group` and `-Extra-KEY` say as whom. There are several ways to be allowed to:
+The headers are `Impersonate-User`, `-Uid`, `-Group` and `-Extra-KEY`. There are several impersonation modes:
 
-- The old one asks for the verb `impersonate` on all that the headers name: users, groups, serviceaccounts, uids and
+- Legacy mode needs the verb `impersonate` on everything that the headers name: users, groups, serviceaccounts, uids and
   userextras.
-- The others are for a sort of user each (the node of the service account that asks, nodes, service accounts, and who is
-  none of these) and ask for two verbs: `impersonate-on:SORT:VERB` on what the request itself asks, and
-  `impersonate:SORT` on all that the headers name.
+- Constrained modes apply to one kind of user each (associated node, arbitrary node, service account, other users) and
+  need two verbs: `impersonate-on:MODE:VERB` on the request's own attributes, and `impersonate:MODE` on everything that
+  the headers name.
 
-A user's way of last time is tried first, then the others. A refusal is that of the first one tried.
+The last successful mode of a user is tried first, then the others. The error is that of the first mode tried.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
 from ostinato.server.access.authorization.rbac import aggregated
 from ostinato.server.request import Request, User
 
-MOST_REMEMBERED = 10_000  # users whose way of last time is known
-MANY = 4  # groups or extra values: from here on, a right to all of them is looked for first
+MOST_REMEMBERED = 10_000  # users whose last mode is cached
+MANY = 4  # groups or extra values from which on a wildcard grant is checked first
 
 _AUTHENTICATION = "authentication.k8s.io"
 _EXTRA = "impersonate-extra-"
 _UNAUTHENTICATED = ANONYMOUS.groups[0]
 _NODES = "system:nodes"
-_NODE_OF = "authentication.kubernetes.io/node-name"  # in the extra of a service account: where its Pod is
+_NODE_OF = "authentication.kubernetes.io/node-name"  # extra key of a service account token: the node of its Pod
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 def impersonates(headers: Mapping[str, str]) -> bool:
-    """Whether a request asks to be somebody else's. Every request is asked this."""
+    """Whether a request has impersonation headers. Called for every request."""
     return "impersonate-" in " ".join(headers)
 
 
 class _Mode(NamedTuple):
-    sort: str  # "": the old one
-    fits: Callable[[User, User], bool]  # whether it is for a wanted user, and a user who asks
+    sort: str  # "" for legacy mode
+    fits: Callable[[User, User], bool]  # whether the mode applies to (impersonated user, requesting user)
 
     @property
     def verb(self) -> str:
@@ -57,10 +57,10 @@ class _Mode(NamedTuple):
 class Impersonation:
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
-        self._last_mode: dict[str, _Mode] = {}  # by the name of the user who asks
+        self._last_mode: dict[str, _Mode] = {}  # by the name of the requesting user
 
     async def user(self, request: Request, user: User, attributes: RequestAttributes) -> User:
-        """As whom a user asks; BadRequest or Forbidden if that cannot be."""
+        """The impersonated user; BadRequest for invalid headers, Forbidden if not allowed."""
         wanted = _wanted(request)
         if wanted is None:
             return user
@@ -105,7 +105,7 @@ class Impersonation:
         return User(wanted.name, wanted.uid, groups, wanted.extra)
 
     async def _check_name(self, mode: _Mode, wanted: User, user: User) -> tuple[str, ...]:
-        """Check the name, and give back the groups that go with it."""
+        """Authorize the user name and return its implied groups."""
         group, groups = _AUTHENTICATION if mode.sort else "", wanted.groups
         attributes = RequestAttributes(mode.verb, group, "users", name=wanted.name)
         node, account = _node(wanted.name), _account(wanted.name)
@@ -146,7 +146,7 @@ class Impersonation:
 
 
 def _wanted(request: Request) -> User | None:
-    """The user that the headers describe, as they do; None if they describe none."""
+    """The user in the impersonation headers; None without any."""
     headers, repeated = request.headers, request.repeated
 
     def values(name: str) -> tuple[str, ...]:
@@ -171,7 +171,7 @@ def _unescaped(key: str) -> str:
 
 
 def _go(user: User) -> str:
-    """A user as Go's `%#v` prints it."""
+    """Format a user as Go's `%#v`."""
 
     def strings(values: Sequence[str]) -> str:
         return f"[]string{{{', '.join(map(quote, values))}}}" if values else "[]string(nil)"
@@ -187,7 +187,7 @@ def _with(groups: tuple[str, ...], group: str) -> tuple[str, ...]:
 
 
 def _extra_fault(extra: Mapping[str, Sequence[str]]) -> str:
-    """What the newer ways do not allow in extra values, "" if nothing."""
+    """Why constrained modes reject the extra values, "" if they do not."""
     for key, values in extra.items():
         if not key:
             return "impersonating the empty string key in extra is not allowed"
@@ -201,17 +201,17 @@ def _extra_fault(extra: Mapping[str, Sequence[str]]) -> str:
     return ""
 
 
-# The sorts of users.
+# Kinds of users
 
 
 def _node(name: str) -> str:
-    """The node that a user's name says, "" if it says none."""
+    """The node name in a user name, "" if it is not a node's."""
     node = name.removeprefix("system:node:")
     return "" if node == name or names.name_is_dns_subdomain(node) else node
 
 
 def _account(name: str) -> tuple[str, str] | None:
-    """Namespace and name of the service account that a user's name says."""
+    """Namespace and name of the service account in a user name; None if it is not a service account's."""
     rest = name.removeprefix("system:serviceaccount:")
     namespace, _, account = rest.partition(":")
     if rest == name or names.name_is_dns_label(namespace) or names.name_is_dns_subdomain(account):

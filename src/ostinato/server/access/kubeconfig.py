@@ -1,4 +1,4 @@
-"""Kubeconfigs: what a client needs to know to reach the server, in one file."""
+"""Kubeconfig files for clients of this server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from ostinato.server.access.authority import Pair
 from ostinato.server.state import is_private, write_private
 
-# The values are base64, a URL and names, of which those of users are quoted where they need to be.
+# Values are base64, a URL and names; user names are quoted as needed.
 _TEMPLATE = """apiVersion: v1
 kind: Config
 clusters:
@@ -33,7 +33,7 @@ current-context: {name}
 
 
 def kubeconfig(server: str, authority: bytes, user: str, certificate: bytes, key: bytes) -> str:
-    """The text of a kubeconfig. `authority` is the certificate that the server's is signed by; all are in PEM."""
+    """The text of a kubeconfig. `authority`: the CA of the serving certificate; all certificates are PEM."""
     return _TEMPLATE.format(
         name="ostinato",
         server=server,
@@ -45,7 +45,7 @@ def kubeconfig(server: str, authority: bytes, user: str, certificate: bytes, key
 
 
 def write_kubeconfig(path: Path, server: str, authority: bytes, user: str, pair: Pair) -> None:
-    """Write the file, for its owner's eyes alone."""
+    """Write the file with mode 0600."""
     text = kubeconfig(server, authority, user, pair.certificate.read_bytes(), pair.key.read_bytes())
     if not is_private(path) or path.read_bytes() != text.encode():
         write_private(path, text.encode())

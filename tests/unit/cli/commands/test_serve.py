@@ -236,7 +236,7 @@ def test_a_broken_token_file_is_told(tmp_path: Path) -> None:
     said = fail(
         "--state", str(tmp_path / "s"), "--listen", "127.0.0.1:0", "--token-auth-file", str(tmp_path / "tokens.csv")
     )
-    assert "tokens.csv: line 1: 1 of at least 3 columns" in said
+    assert "tokens.csv: line 1: 1 columns, want at least 3" in said
 
 
 def test_a_state_directory_that_is_in_use_is_told(running: Running) -> None:

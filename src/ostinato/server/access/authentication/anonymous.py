@@ -1,4 +1,4 @@
-"""Anonymous requests: those without credentials, everywhere, at some paths, or nowhere."""
+"""Anonymous authenticator: accepts requests without credentials, on all, some or no paths."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ostinato.server.request import Request, User
 
 
 class Anonymous:
-    """`paths`: those at which anonymous requests are allowed, exactly; None is all."""
+    """`paths`: the exact paths on which anonymous requests are allowed. Defaults to all."""
 
     def __init__(self, *, enabled: bool = True, paths: Collection[str] | None = None) -> None:
         self._everywhere = enabled and paths is None
         self._paths = frozenset(paths or ()) if enabled else frozenset()
 
     def user(self, request: Request) -> User:
-        """The anonymous user; raises Unauthorized where there is none."""
+        """Return the anonymous user; Unauthorized where anonymous requests are not allowed."""
         if self._everywhere or unquote(request.path) in self._paths:
             return ANONYMOUS
         raise Unauthorized.of("Unauthorized")

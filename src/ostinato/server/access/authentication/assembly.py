@@ -1,4 +1,4 @@
-"""Makes the authenticator that an operator's settings ask for."""
+"""Build the authenticator from the server's settings."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _BOUND = {"ServiceAccount": "serviceaccounts", "Pod": "pods", "Secret": "secrets
 
 
 class Authentication:
-    """The authenticator of a server, and what it is made of.
+    """The authenticator of a server and its parts.
 
-    - `authenticator`: says who sends a request.
-    - `account_tokens`: issues tokens, too.
-    - `kinds`: the objects that tokens may be bound to, by their kind.
+    - `authenticator`: the union authenticator.
+    - `account_tokens`: authenticates and issues service account tokens.
+    - `kinds`: listers of the objects that tokens may be bound to, by kind.
 
-    What few servers are configured to use is loaded by those alone.
+    Modules of authenticators that few servers configure are imported on demand.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Authentication:
         webhooks: Webhooks,
         ask: Callable[[Request], Awaitable[Answer]],
     ) -> None:
-        """AuthenticationSettingsError if a file of the settings cannot be used. `ask`: the server's own `handle`."""
+        """AuthenticationSettingsError if a configured file cannot be used. `ask`: the server's `handle`."""
         self.settings = settings
         self._world = world
         self._webhooks = webhooks
@@ -62,7 +62,7 @@ class Authentication:
         self.authenticator = self._authenticator()
 
     def start(self) -> None:
-        """Begin to fetch the keys of issuers."""
+        """Start fetching the keys of OIDC issuers."""
         if self._start_issuers is not None:
             self._start_issuers()
 

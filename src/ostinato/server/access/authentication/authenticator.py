@@ -1,9 +1,9 @@
-"""The authenticator: tries each way to tell who sends a request, in the order of kube-apiserver.
+"""Union authenticator: tries each authenticator in kube-apiserver's order.
 
-- A front proxy goes first, then a client certificate, then bearer tokens: those that the server can verify itself
-  before those for which it may have to ask someone else. Who shows none is anonymous, where that is allowed.
-- A token that nobody accepts is an error, not an anonymous request.
-- What someone else said about a token is remembered for ten seconds.
+- Request header, then client certificate, then bearer tokens: token authenticators of this server before remote ones.
+  A request without credentials is anonymous where that is allowed.
+- A bearer token that no authenticator accepts is rejected; the request is not anonymous.
+- Results of remote token authenticators are cached for ten seconds.
 """
 
 from __future__ import annotations
@@ -33,39 +33,39 @@ if TYPE_CHECKING:
     from ostinato.server.access.authentication.certificates.request_header import RequestHeaderAuthenticator
     from ostinato.world import Clock
 
-REMEMBERED = 4096  # tokens that someone else was asked about
+REMEMBERED = 4096  # size of the cache of remote results
 _REMEMBERED_SECONDS = 10.0
 _UNKNOWN = "invalid bearer token"
 
 
 class CachedTokenAuthenticator:
-    """Tokens for which the server asks someone else. Requests with the same token share one question."""
+    """Runs the remote token authenticators, with a cache; concurrent requests with the same token share one call."""
 
     def __init__(self, clock: Clock, sources: Sequence[RemoteTokenAuthenticator]) -> None:
         self._clock = clock
         self._sources = tuple(sources)
-        self._known: dict[tuple[bytes, tuple[str, ...]], tuple[float, Identity]] = {}  # until when; the oldest first
+        self._known: dict[tuple[bytes, tuple[str, ...]], tuple[float, Identity]] = {}  # expiry, result
         self._pending: dict[tuple[bytes, tuple[str, ...]], asyncio.Task[Identity]] = {}
 
     def known(self, digest: bytes, audiences: tuple[str, ...]) -> Identity | None:
-        """What was found out within the last ten seconds."""
+        """The cached result, if it has not expired."""
         until, identity = self._known.get((digest, audiences), (0.0, None))
         return identity if self._clock.monotonic() < until else None
 
     async def authenticate_token(self, token: str, digest: bytes, audiences: tuple[str, ...]) -> Identity:
-        """RefusedToken if nobody accepts it; the message joins what all said, separated by line breaks."""
+        """RefusedToken if no authenticator accepts the token; the message joins their errors with line breaks."""
         known = self.known(digest, audiences)
         if known is not None:
             return known
         key = (digest, audiences)
         task = self._pending.get(key)
         if task is None:
-            asked = self._ask(token, audiences)
-            task = self._pending[key] = asyncio.get_running_loop().create_task(asked, name="token review")
-            task.add_done_callback(lambda done: self._answered(key, done))
+            call = self._authenticate(token, audiences)
+            task = self._pending[key] = asyncio.get_running_loop().create_task(call, name="token review")
+            task.add_done_callback(lambda done: self._store(key, done))
         return await asyncio.shield(task)
 
-    async def _ask(self, token: str, audiences: tuple[str, ...]) -> Identity:
+    async def _authenticate(self, token: str, audiences: tuple[str, ...]) -> Identity:
         errors = []
         for source in self._sources:
             try:
@@ -77,9 +77,9 @@ class CachedTokenAuthenticator:
                     return found
         raise RefusedToken("\n".join(errors))
 
-    def _answered(self, key: tuple[bytes, tuple[str, ...]], task: asyncio.Task[Identity]) -> None:
+    def _store(self, key: tuple[bytes, tuple[str, ...]], task: asyncio.Task[Identity]) -> None:
         del self._pending[key]
-        if task.cancelled() or task.exception() is not None:  # who waits for it is told
+        if task.cancelled() or task.exception() is not None:  # the awaiting requests raise it
             return
         if len(self._known) >= REMEMBERED:
             del self._known[next(iter(self._known))]
@@ -93,11 +93,11 @@ class CachedTokenAuthenticator:
 
 class Authenticator:
     """
-    - `local`: tokens that the server verifies itself, tried in this order after the static ones.
-    - `remote`: tokens for which it asks someone else. Defaults to none.
-    - `front_proxy`: requests in the name of others. Defaults to none.
+    - `local`: token authenticators that do no I/O, tried in this order after the static tokens.
+    - `remote`: token authenticators that call other servers. Defaults to none.
+    - `front_proxy`: the request header authenticator. Defaults to none.
     - `anonymous`: which requests need no credentials. Defaults to all.
-    - `audiences`: for whom tokens must be that requests carry.
+    - `audiences`: the API server's: a token must be valid for one of them.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Authenticator:
         self._static.add_file(path)
 
     async def authenticate(self, request: Request) -> User:
-        """Raises Unauthorized for bad credentials."""
+        """Return the user of a request; Unauthorized for invalid credentials."""
         user = self.authenticate_now(request)
         if user is not None:
             return user
@@ -135,7 +135,7 @@ class Authenticator:
             raise Unauthorized.of("Unauthorized") from None
 
     def authenticate_now(self, request: Request) -> User | None:
-        """The user, if that can be determined without waiting for anyone; raises Unauthorized for bad credentials."""
+        """Return the user if that needs no I/O, else None; Unauthorized for invalid credentials."""
         peer = request.peer
         if peer is not None and not peer.fault:
             if peer.proxy and self._front_proxy is not None:
@@ -160,7 +160,7 @@ class Authenticator:
         return identity.user
 
     async def authenticate_token(self, token: str, audiences: Sequence[str]) -> Identity:
-        """Whose token it is; RefusedToken if it is nobody's, or for none of these audiences."""
+        """Return the identity of a token; RefusedToken if it is invalid or for none of these audiences."""
         digest = digest_of(token)
         identity, errors = self._authenticate_token_now(token, digest, audiences)
         if identity is None and self._remote is not None:
@@ -175,7 +175,7 @@ class Authenticator:
     def _authenticate_token_now(
         self, token: str, digest: bytes, audiences: Sequence[str]
     ) -> tuple[Identity | None, list[str]]:
-        """Whose token it is, or what is wrong with it, as far as the server can tell by itself."""
+        """Try the local token authenticators: the identity or None, and their errors."""
         errors = [_UNKNOWN]
         for tokens in self._local:
             try:
@@ -193,7 +193,7 @@ class Authenticator:
 
 
 def bearer_token(request: Request) -> str:
-    """The bearer token that a request carries, "" if none."""
+    """The bearer token of a request, "" if none."""
     header = request.headers.get("authorization", "")
     if header:
         words = header.strip().split(" ", 2)

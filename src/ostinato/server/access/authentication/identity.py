@@ -1,4 +1,4 @@
-"""What an authenticator finds out about a token: whose it is, or why it is not accepted."""
+"""Results and interfaces of token authenticators."""
 
 from __future__ import annotations
 
@@ -14,47 +14,47 @@ DEFAULT_ISSUER = "https://kubernetes.default.svc"
 
 
 class Identity(NamedTuple):
-    """A user, and the requested audiences that the token is for."""
+    """The user of a token, and the requested audiences that it is valid for."""
 
     user: User
     audiences: tuple[str, ...]
 
 
 class RefusedToken(Exception):  # noqa: N818 - a decision, not a failure
-    """The token is not accepted; the message says why."""
+    """The token is rejected; the message is the reason."""
 
 
 class TokenAuthenticator(Protocol):
-    """Tokens that the server can verify without asking anyone."""
+    """Authenticates tokens without I/O."""
 
     def authenticate_token(self, token: str, digest: bytes, audiences: Sequence[str]) -> Identity | None:
-        """Whose token it is; None if it is not of this sort, RefusedToken if it is but is not valid.
+        """Return the identity; None if the token is not this authenticator's, RefusedToken if it is but is invalid.
 
         - `digest`: `digest_of(token)`.
-        - `audiences`: one of them must be an audience of the token.
+        - `audiences`: the token must be valid for one of them.
         """
 
 
 class RemoteTokenAuthenticator(Protocol):
-    """Tokens for which the server may have to ask someone else."""
+    """Authenticates tokens by calling another server."""
 
     async def authenticate_token(self, token: str, audiences: Sequence[str]) -> Identity | None:
         """As `TokenAuthenticator.authenticate_token`."""
 
 
 def digest_of(token: str) -> bytes:
-    """What tokens are looked up by: the time of a lookup reveals nothing about a token that is nearly right."""
+    """The key for token lookups: with a digest, lookup time reveals nothing about similar tokens."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
 def authenticated(user: User) -> User:
-    """The user, in the group of those who have been authenticated."""
+    """The user with the group system:authenticated added."""
     if AUTHENTICATED in user.groups or user.name == ANONYMOUS.name:
         return user
     return User(user.name, user.uid, (*user.groups, AUTHENTICATED), user.extra)
 
 
 def aggregate(errors: Iterable[str]) -> str:
-    """Several errors as one message, each once, as kube-apiserver joins them."""
+    """Join distinct errors into one message, as kube-apiserver's aggregate errors do."""
     distinct = list(dict.fromkeys(errors))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"

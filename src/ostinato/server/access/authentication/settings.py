@@ -1,4 +1,4 @@
-"""What an operator decides about authentication; each field is an option of kube-apiserver."""
+"""Settings of authentication; each field is an option of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from ostinato.server.access.authentication.identity import DEFAULT_ISSUER
 
 
 class AuthenticationSettingsError(Exception):
-    """A file or value that an option names cannot be used; the message says which and why."""
+    """An option's file or value cannot be used; the message names it and the reason."""
 
 
 class ServiceAccountSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Of service account tokens.
+    """Settings of service account tokens.
 
-    - `issuers`: the first signs new tokens; tokens of all are accepted.
+    - `issuers`: the first issues new tokens; tokens of all are accepted.
     - `signing_key`: private key, RSA or ECDSA in PEM.
-    - `generated_key`: file of the key that the server makes itself if none is given. Defaults to none: see
+    - `generated_key`: file of the key that the server generates if `signing_key` is None. Defaults to none: see
       `keys.ServiceAccountKeys`.
     - `key_files`: further keys, public or private, whose tokens are accepted.
-    - `jwks_uri`: where others find the keys, if that is not this server.
-    - `extend_expiration`: tokens that admission adds to Pods live for a year, and only warn after an hour.
-    - `max_expiration`: seconds for which tokens live at most; 0 is no limit.
+    - `jwks_uri`: the published JWKS URI. Defaults to this server's.
+    - `extend_expiration`: tokens injected by admission are valid for a year and report stale use after an hour.
+    - `max_expiration`: maximum token lifetime in seconds; 0 is no limit.
     """
 
     issuers: tuple[str, ...] = (DEFAULT_ISSUER,)
@@ -38,7 +38,7 @@ class ServiceAccountSettings(msgspec.Struct, frozen=True, kw_only=True):
 class OidcSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The --oidc-* options: one issuer of JSON web tokens.
 
-    `username_prefix`: "" is the issuer's URL and "#" for claims other than `email`, "-" is none.
+    `username_prefix`: "" prefixes claims other than `email` with the issuer URL and "#"; "-" disables prefixing.
     """
 
     issuer_url: str
@@ -53,7 +53,7 @@ class OidcSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TokenWebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """`config`: a kubeconfig whose current context is the backend of token reviews."""
+    """`config`: a kubeconfig whose current context is the TokenReview backend."""
 
     config: Path
     version: str = "v1beta1"
@@ -61,10 +61,10 @@ class TokenWebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestHeaderSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The --requestheader-* options. Names of headers are in any case.
+    """The --requestheader-* options. Header names are case-insensitive.
 
-    - `authority`: signs the certificates of proxies, as a PEM file.
-    - `allowed_names`: common names of proxies; empty is any that is signed.
+    - `authority`: PEM file of the CA that signs the proxies' certificates.
+    - `allowed_names`: allowed common names of proxies; empty allows all.
     """
 
     authority: Path
@@ -77,14 +77,14 @@ class RequestHeaderSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 class AuthenticationSettings(msgspec.Struct, frozen=True, kw_only=True):
     """
-    - `token_file`: static tokens, as CSV. Defaults to none.
-    - `audiences`: for whom tokens must be that requests carry. Defaults to the issuers of service account tokens.
+    - `token_file`: CSV file of static tokens. Defaults to none.
+    - `audiences`: the API server's: tokens must be valid for one. Defaults to the service account issuers.
     - `accounts`: service account tokens.
     - `bootstrap_tokens`: Secrets of type bootstrap.kubernetes.io/token authenticate nodes that join.
-    - `config`: an AuthenticationConfiguration, followed while the server runs. Defaults to none.
-    - `oidc`, `webhook`, `front_proxy`: further ways to tell who asks. Default to none.
-    - `anonymous`: whether requests need no credentials. None leaves it to `config`, which defaults to yes.
-    - `client_authority`: signs client certificates, beside the server's own authority. A PEM file; defaults to none.
+    - `config`: AuthenticationConfiguration file, reloaded when it changes. Defaults to none.
+    - `oidc`, `webhook`, `front_proxy`: further authenticators. Default to none.
+    - `anonymous`: whether anonymous requests are allowed. None leaves it to `config`, which defaults to yes.
+    - `client_authority`: PEM file of a further CA of client certificates. Defaults to none.
     """
 
     token_file: Path | None = None

@@ -1,11 +1,11 @@
-"""Authorization: whether a user may do what a request asks.
+"""Authorization: whether a user may perform a request.
 
-| module | is |
+| module | contains |
 |---|---|
-| `authorizer` | the chain of modes, asked in order |
-| `modes`, `configuration` | which modes an operator chose, by options or in a file that is followed |
-| `rbac`, `roles`, `rules` | RBAC: roles, bindings and what their rules allow |
-| `node`, `node_graph`, `references` | nodes: what their Pods need |
-| `webhook`, `conditions` | another server that decides, and for which requests it is asked |
+| `authorizer` | union authorizer: the chain of modes |
+| `modes`, `configuration` | --authorization-mode and --authorization-config, with reload |
+| `rbac`, `roles`, `rules` | RBAC authorizer: roles, bindings, policy rules |
+| `node`, `node_graph`, `references` | Node authorizer: objects that a node's Pods need |
+| `webhook`, `conditions` | webhook authorizer, match conditions |
 | `fixed` | AlwaysAllow and AlwaysDeny |
 """

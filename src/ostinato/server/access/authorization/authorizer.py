@@ -1,7 +1,7 @@
-"""The authorizer of a server: a chain of modes, asked in order until one of them decides.
+"""Union authorizer: evaluates the modes in order until one decides.
 
-Members of `system:masters` may do everything, whatever the modes are. A mode allows, denies, or has no opinion; what no
-mode allows is refused.
+Members of `system:masters` are always allowed. A mode allows, denies, or has no opinion; a request that no mode allows
+is forbidden.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ MASTERS = "system:masters"
 
 
 class AuthorizationFailed(Exception):  # noqa: N818
-    """No mode allowed the request, and at least one could not be asked."""
+    """No mode allowed the request, and at least one failed."""
 
 
 class Authorizer:
-    """`modes` may be replaced while the server runs: a request is decided by those it began with.
+    """The chain of modes.
 
-    `rbac`: whose roles say what may be granted, whether it is one of the modes or not.
+    - `modes`: may be replaced while the server runs; a request is decided by those it started with.
+    - `rbac`: resolves rules for escalation checks, also if RBAC is not one of the modes.
     """
 
     def __init__(self, rbac: Rbac, modes: Sequence[Mode]) -> None:
@@ -37,7 +38,7 @@ class Authorizer:
         return self._rbac.roles
 
     def decide_now(self, user: User, attributes: RequestAttributes) -> Decision | None:
-        """The decision, if it can be made without waiting for anyone."""
+        """The decision if it needs no I/O, else None."""
         if MASTERS in user.groups:
             return ALLOWED
         undecided: list[Decision] | None = None
@@ -61,11 +62,11 @@ class Authorizer:
         return _together(undecided)
 
     async def check(self, user: User, attributes: RequestAttributes) -> None:
-        """Raise Forbidden if the user may not; AuthorizationFailed if that cannot be determined."""
+        """Raise Forbidden unless the request is allowed; AuthorizationFailed if a mode failed."""
         refuse(user, attributes, await self.decide(user, attributes))
 
     def rules_for(self, user: User, namespace: str) -> ResolvedRules:
-        """What can be enumerated of a user's rights in a namespace."""
+        """Resolve the rules of a user in a namespace, as far as the modes can enumerate them."""
         all_ = [mode.rules_for(user, namespace) for mode in self.modes]
         errors = [each.error for each in all_ if each.error]
         return ResolvedRules(
@@ -75,12 +76,12 @@ class Authorizer:
         )
 
     def rules(self, user: User, namespace: str) -> tuple[list[Rule], list[tuple[str, str]]]:
-        """The rules that roles give to a user in a namespace, and the roles that are bound but do not exist."""
+        """The RBAC rules of a user in a namespace, and the bound roles that do not exist."""
         return self._rbac.rules(user, namespace)
 
 
 def refuse(user: User, attributes: RequestAttributes, decision: Decision) -> None:
-    """Raise what a decision that does not allow means for a request."""
+    """Raise the error for a decision that does not allow the request."""
     if decision.allowed:
         return
     if decision.error:
@@ -89,7 +90,7 @@ def refuse(user: User, attributes: RequestAttributes, decision: Decision) -> Non
 
 
 def _together(undecided: list[Decision]) -> Decision:
-    """What modes say of which none decides."""
+    """Combine the decisions of modes without an opinion."""
     errors = [each.error for each in undecided if each.error]
     reason = "\n".join(each.reason for each in undecided if each.reason)
     return Decision(allowed=False, reason=reason, error=aggregated(errors) if errors else "")

@@ -1,4 +1,4 @@
-"""Match conditions: which requests a webhook is asked about, as expressions over the review that it would get."""
+"""Match conditions of authorization webhooks: CEL expressions over the SubjectAccessReview spec."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ostinato.cel.types import BOOL, STRING, list_of, map_of
 from ostinato.cel.values import CelError
 from ostinato.server.access.authorization.rbac import aggregated
 
-_COST: Final = 1_000_000  # of one expression
+_COST: Final = 1_000_000  # cost limit of one expression
 _TEXT: Final = simple(STRING)
 _TEXTS: Final = simple(list_of(STRING))
 
@@ -48,11 +48,11 @@ _REQUEST: Final = message(
 
 
 class ConditionError(Exception):
-    """It cannot be determined whether conditions hold."""
+    """Evaluation of the match conditions failed."""
 
 
 def fault_of(text: str) -> str:
-    """What is wrong with an expression, "" if nothing."""
+    """The error of an expression, "" if it is valid."""
     try:
         expression = Expression(text, {"request": _REQUEST.type})
     except CompileError as error:
@@ -67,8 +67,8 @@ class Conditions:
         self._expressions = [Expression(text, {"request": _REQUEST.type}) for text in texts]
 
     def hold(self, spec: dict[str, Any]) -> bool:
-        """Whether all are true of the spec of a review. One that is false decides, whatever becomes of the others;
-        otherwise ConditionError if one cannot be evaluated.
+        """Whether all conditions match. A false condition decides even if others fail; otherwise ConditionError if one
+        fails.
         """
         faults: list[str] = []
         for expression in self._expressions:

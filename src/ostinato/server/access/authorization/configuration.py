@@ -1,6 +1,4 @@
-"""AuthorizationConfiguration: the chain of authorizers, from a file or from options, read and checked as kube-apiserver
-does, with its messages.
-"""
+"""AuthorizationConfiguration: decode and validate the chain of authorizers, with kube-apiserver's messages."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ Json = dict[str, Any]
 TYPES: Final = ("ABAC", "AlwaysAllow", "AlwaysDeny", "Node", "RBAC", "Webhook")
 _VERSIONS: Final = tuple(f"apiserver.config.k8s.io/{version}" for version in ("v1", "v1beta1", "v1alpha1"))
 _MOST_CONDITIONS: Final = 64
-_FIELDS: Final[dict[str, Any]] = {  # what a file may have, and what is below that
+_FIELDS: Final[dict[str, Any]] = {  # known fields, nested
     "apiVersion": None,
     "kind": None,
     "authorizers": {
@@ -44,11 +42,11 @@ _FIELDS: Final[dict[str, Any]] = {  # what a file may have, and what is below th
 
 
 class ConfigurationError(Exception):
-    """A configuration that cannot be used; the message says where and why."""
+    """The authorization configuration is invalid; the message names the field."""
 
 
 class AuthorizationWebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a webhook is asked. `kubeconfig` is None for one in the cluster; times are seconds, 0 caches nothing."""
+    """Webhook authorizer. `kubeconfig`: None for in-cluster; times in seconds, a TTL of 0 disables caching."""
 
     kubeconfig: FilePath | None
     timeout: float = 30.0
@@ -60,7 +58,7 @@ class AuthorizationWebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Configured(msgspec.Struct, frozen=True):
-    """An authorizer of the chain. `webhook` is that of one of this type."""
+    """An authorizer of the chain. `webhook`: settings of a Webhook authorizer."""
 
     type: str
     name: str
@@ -68,9 +66,9 @@ class Configured(msgspec.Struct, frozen=True):
 
 
 def load(path: FilePath, required: Collection[str] = ()) -> tuple[Configured, ...]:
-    """The chain in a file; ConfigurationError names the field that is wrong.
+    """Load the chain from a file; ConfigurationError names the invalid field.
 
-    `required`: types that must be there. A server that runs cannot give up an authorizer that it began with.
+    `required`: types that must be configured: a running server cannot drop authorizers that it started with.
     """
     try:
         data = path.read_bytes()
@@ -80,7 +78,7 @@ def load(path: FilePath, required: Collection[str] = ()) -> tuple[Configured, ..
 
 
 def read(data: bytes, required: Collection[str] = ()) -> tuple[Configured, ...]:
-    """The same, of the content of a file."""
+    """Load the chain from the content of a file."""
     try:
         raw = _decoded(data)
     except ValueError as error:
@@ -123,7 +121,7 @@ def _decoded(data: bytes) -> Json:
 
 
 def _unknown(value: Any, known: Any, path: str) -> Iterator[str]:
-    """The paths of fields that there are not."""
+    """The paths of unknown fields."""
     if isinstance(value, list):
         for i, each in enumerate(value):
             yield from _unknown(each, known, f"{path}[{i}]")

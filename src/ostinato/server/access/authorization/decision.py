@@ -1,4 +1,4 @@
-"""What an authorizer says to a question."""
+"""Decisions and the interface of authorizers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ostinato.server.request import User
 
 
 class Decision(NamedTuple):
-    """Whether a user may do something.
+    """The decision of an authorizer.
 
-    - `allowed`: yes. Otherwise the authorizer has no opinion, unless it `denied`: then no other one is asked.
-    - `reason`: why, for whoever reads the refusal.
-    - `error`: what went wrong on the way; the decision holds nevertheless.
+    - `allowed`: allow. Otherwise no opinion, unless `denied`: then no further authorizer is evaluated.
+    - `reason`: shown in the Forbidden message.
+    - `error`: an evaluation error; the decision still holds.
     """
 
     allowed: bool
@@ -28,18 +28,18 @@ ALLOWED = Decision(allowed=True)
 
 
 class ResolvedRules(NamedTuple):
-    """What an authorizer can say of all rights of a user at once."""
+    """The rules of a user, as SelfSubjectRulesReview reports them."""
 
     rules: list[Rule]
-    incomplete: bool = False  # the user may have other rights, too
+    incomplete: bool = False  # the user may have further rules
     error: str = ""
 
 
 class Mode(Protocol):
-    """An authorizer of the chain."""
+    """An authorizer of the chain; see `Decision`."""
 
     def decide_now(self, user: User, attributes: RequestAttributes) -> Decision | None:
-        """The decision, if it can be made without waiting for anyone."""
+        """The decision if it needs no I/O, else None."""
 
     async def decide(self, user: User, attributes: RequestAttributes) -> Decision: ...
 

@@ -1,4 +1,4 @@
-"""Authorizers that answer every question alike: AlwaysAllow and AlwaysDeny."""
+"""AlwaysAllow and AlwaysDeny authorizers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DENIED = Decision(allowed=False, reason="Everything is forbidden.")
 
 
 class AlwaysAllow:
-    """A mode."""
+    """AlwaysAllow mode."""
 
     def decide_now(self, user: User, attributes: RequestAttributes) -> Decision:
         return ALLOWED
@@ -28,7 +28,7 @@ class AlwaysAllow:
 
 
 class AlwaysDeny:
-    """A mode. Like kube-apiserver's it has no opinion: a mode behind it may still allow."""
+    """AlwaysDeny mode. As in kube-apiserver it has no opinion: a later mode may still allow."""
 
     def decide_now(self, user: User, attributes: RequestAttributes) -> Decision:
         return _DENIED

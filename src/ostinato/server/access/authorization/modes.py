@@ -1,4 +1,4 @@
-"""The chain of authorizers that an operator chooses, made ready to be asked."""
+"""Build the configured chain of authorizers and reload it."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from ostinato.server.resources.registry import Registry
 
 DEFAULT: Final = (Configured("Node", "node"), Configured("RBAC", "rbac"))
-_LOOK_EVERY: Final = 10.0  # seconds until the file is looked at again
+_POLL_INTERVAL: Final = 10.0  # seconds between two polls of the file
 _logger = logging.getLogger(__name__)
 
 
 class AuthorizationSettings(msgspec.Struct, frozen=True, kw_only=True):
     """
-    - `chain`: the authorizers, in the order in which they are asked.
-    - `file`: where they came from; the server follows what is changed there. Defaults to none.
+    - `chain`: the authorizers, in order of evaluation.
+    - `file`: the AuthorizationConfiguration that `chain` was read from; reloaded when it changes. Defaults to none.
     """
 
     chain: tuple[Configured, ...] = DEFAULT
@@ -39,12 +39,12 @@ class AuthorizationSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Authorization:
-    """The authorizer of a server, and what it is made of."""
+    """The authorizer of a server and its modes."""
 
     def __init__(
         self, registry: Registry, world: World, settings: AuthorizationSettings, node_rules: Callable[[], list[Rule]]
     ) -> None:
-        """`node_rules`: what all nodes may do, as Kubernetes ships it."""
+        """`node_rules`: the bootstrap rules of the ClusterRole system:node."""
         self._world = world
         self._chain = settings.chain
         self._file = settings.file
@@ -55,7 +55,7 @@ class Authorization:
         self.authorizer = Authorizer(self._rbac, [self._made(each) for each in settings.chain])
 
     def start(self) -> None:
-        """Follow the file, if there is one."""
+        """Start polling the file, if there is one."""
         if self._file is not None:
             self._following = asyncio.get_running_loop().create_task(self._follow(self._file))
 
@@ -66,7 +66,7 @@ class Authorization:
             await webhook.close()
 
     def _modes(self, chain: Sequence[Configured]) -> list[Mode]:
-        """Webhooks that are in force already go on with what they know."""
+        """Build the modes; unchanged webhooks are reused with their caches."""
         known = dict(zip(self._chain, self.authorizer.modes, strict=True))
         return [known.get(each) or self._made(each) for each in chain]
 
@@ -87,7 +87,7 @@ class Authorization:
 
     async def _follow(self, file: Path) -> None:
         while True:
-            await self._world.clock.sleep(_LOOK_EVERY)
+            await self._world.clock.sleep(_POLL_INTERVAL)
             try:
                 self.reload(file)
             except ConfigurationError as error:
@@ -96,9 +96,9 @@ class Authorization:
                 _logger.exception("authorization configuration not reloaded file=%s", file)
 
     def reload(self, file: Path) -> None:
-        """Ask whom the file says, from the next request on. ConfigurationError leaves all as it was.
+        """Replace the modes by those of the file; ConfigurationError leaves them unchanged.
 
-        Types other than Webhook are those that the server began with.
+        Types other than Webhook must be those that the server started with.
         """
         began_with = {each.type for each in self._chain} - {"Webhook"}
         chain = load(file, began_with)

@@ -1,9 +1,11 @@
-"""The Node authorizer: a node may do what its Pods need, and no more.
+"""Node authorizer: allows a kubelet what the Pods bound to its node need.
 
-For users `system:node:NAME` of the group `system:nodes`. Reads of Secrets, ConfigMaps, claims, volumes and so on are
-allowed where a Pod that is bound to the node refers to them; lists and watches of Pods only with the field selector
-that leaves the node's own; writes are narrowed further by the admission plugin NodeRestriction. What is not divided
-among nodes is allowed by the rules of the ClusterRole `system:node` as Kubernetes ships it.
+Applies to users `system:node:NAME` in the group `system:nodes`:
+
+- Secrets, ConfigMaps, claims and volumes may be read if a Pod bound to the node references them.
+- Pods may be listed and watched only with a field selector for the node.
+- Writes are restricted further by the admission plugin NodeRestriction.
+- Other resources are allowed by the bootstrap rules of the ClusterRole `system:node`.
 """
 
 from __future__ import annotations
@@ -31,17 +33,17 @@ _SELECTED = frozenset({"list", "watch", "deletecollection"})
 
 
 def node_of(user: User) -> str | None:
-    """The name of the node that a user is; "" if it has none, None if the user is not a node."""
+    """The node name of a kubelet's user; "" if the name is missing, None if the user is not a node."""
     if not user.name.startswith(PREFIX) or NODES not in user.groups:
         return None
     return user.name.removeprefix(PREFIX)
 
 
 class NodeAuthorizer:
-    """A mode."""
+    """Node mode."""
 
     def __init__(self, registry: Registry, rules: Callable[[], list[Rule]]) -> None:
-        """`rules`: those of the ClusterRole `system:node`, read when a node asks for the first time."""
+        """`rules`: returns the rules of the ClusterRole `system:node`; called with the first request of a node."""
         self._graph = NodeGraph(registry)
         self._read_rules = rules
         self._rules: list[Rule] | None = None
@@ -58,7 +60,7 @@ class NodeAuthorizer:
             ("resource.k8s.io", "resourceslices"): self._slice,
             ("", "nodes"): _node,
             ("", "pods"): self._pod,
-            ("certificates.k8s.io", "podcertificaterequests"): lambda _node, _asked: NO_OPINION,
+            ("certificates.k8s.io", "podcertificaterequests"): lambda _node, _attributes: NO_OPINION,
         }
 
     def decide_now(self, user: User, attributes: RequestAttributes) -> Decision:
@@ -153,7 +155,7 @@ class NodeAuthorizer:
         return ALLOWED if (attributes.subresource, verb) in _POD_WRITES else NO_OPINION
 
 
-# What of Pods a node may write, by subresource and verb; NodeRestriction sees to it that they are its own.
+# Allowed Pod writes by subresource and verb; NodeRestriction restricts them to the node's own Pods.
 _POD_WRITES = frozenset(
     {("", "create"), ("", "delete"), ("status", "update"), ("status", "patch"), ("eviction", "create")}
 )
@@ -192,7 +194,7 @@ def _csi_node(node: str, attributes: RequestAttributes) -> Decision:
 
 
 def _selects(attributes: RequestAttributes, node: str) -> bool:
-    """Whether a field selector leaves only what is of the node."""
+    """Whether the field selector restricts the request to the node."""
     return any(
         term.field == "spec.nodeName" and term.value == node and not term.negated for term in attributes.field_selector
     )

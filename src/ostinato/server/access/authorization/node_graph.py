@@ -1,7 +1,7 @@
-"""Which objects the Pods of a node need.
+"""Node graph: the objects that the Pods of each node reference.
 
-Kept from the first question on, event by event: a Pod counts from the moment its binding is durable until it is gone.
-Of a Pod only what is relevant is decoded, and that only when it is bound, or when its references may have changed.
+Built with the first request of a node and updated by store events: a Pod counts from its durable binding to its
+removal. Only references are decoded, when a Pod is bound or its references may have changed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ostinato.server.resources.registry import Registry
     from ostinato.server.store.index import Collection, Entry, Event
 
-# Parts of the names of the fields of a Pod whose references change while it is bound.
+# Substrings of the Pod fields whose references can change after binding.
 _CHANGING = (b"phemeralContainers", b"esourceClaimStatus")
 
 
@@ -28,12 +28,12 @@ class NodeGraph:
         self._volumes_collection = _collection(registry, "", "persistentvolumes")
         self._following = False
         self._pods: dict[str, _BoundPod] = {}  # by key
-        self._nodes: dict[Reference, Counter[str]] = {}  # by object: how many Pods of each node refer to it
-        self._volumes: dict[str, OfVolume] = {}  # by name, those that are bound
-        self._by_secret: dict[Reference, set[str]] = {}  # the volumes that need a secret
+        self._nodes: dict[Reference, Counter[str]] = {}  # by object: number of referencing Pods per node
+        self._volumes: dict[str, OfVolume] = {}  # by name; bound volumes only
+        self._by_secret: dict[Reference, set[str]] = {}  # names of the volumes that need the Secret
 
     def needs(self, node: str, resource: str, namespace: str, name: str) -> bool:
-        """Whether an object is related to a node: through the Pods that are bound to it, or directly."""
+        """Whether an object is related to a node, through its Pods or directly."""
         self._follow()
         if resource == "persistentvolumes":
             volume = self._volumes.get(name)
@@ -54,7 +54,7 @@ class NodeGraph:
         return nodes is not None and node in nodes
 
     def _belongs(self, node: str, resource: str, name: str) -> bool:
-        """Of objects that name their node themselves."""
+        """Whether an object names the node in its spec."""
         group, version = _OF_NODES[resource]
         found = self._registry.get(group, version, resource)
         entry = None if found is None or found.collection is None else found.collection.entries.get(name)
@@ -63,7 +63,7 @@ class NodeGraph:
         named: bool = msgspec.json.decode(entry.data).get("spec", {}).get("nodeName") == node
         return named
 
-    # Following the store
+    # Store events
 
     def _follow(self) -> None:
         if self._following:
@@ -81,7 +81,7 @@ class NodeGraph:
         if entry is None:
             self._remove_pod(event.key)
         elif not entry.fields["spec.nodeName"]:
-            if event.key in self._pods:  # one of the same name took its place
+            if event.key in self._pods:  # replaced by a Pod with the same name
                 self._remove_pod(event.key)
         elif previous is None or self._may_differ(previous, entry):
             self._remove_pod(event.key)
@@ -89,7 +89,7 @@ class NodeGraph:
         return False
 
     def _may_differ(self, previous: Entry, entry: Entry) -> bool:
-        """Whether two states of a Pod may refer to different objects: most of what a spec refers to never changes."""
+        """Whether the references of a Pod may differ between two states: most are immutable."""
         if previous.uid != entry.uid or previous.fields["spec.nodeName"] != entry.fields["spec.nodeName"]:
             return True
         return self._pods[entry.key].changing or _is_changing(entry)
@@ -139,14 +139,14 @@ class NodeGraph:
             self._by_secret.setdefault(secret, set()).add(entry.key)
 
 
-# Group and version of the resources whose objects name their node.
+# Group and version of the resources whose spec names the node.
 _OF_NODES = {"volumeattachments": ("storage.k8s.io", "v1"), "resourceslices": ("resource.k8s.io", "v1")}
 
 
 class _BoundPod(NamedTuple):
     node: str
     references: frozenset[Reference]
-    changing: bool  # has references that may change
+    changing: bool  # has mutable references
 
 
 def _is_changing(entry: Entry) -> bool:

@@ -1,4 +1,4 @@
-"""The RBAC authorizer: users may do what the roles allow that are bound to them."""
+"""RBAC authorizer: allows what the roles bound to a user allow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Rbac:
-    """A mode."""
+    """RBAC mode."""
 
     def __init__(self, registry: Registry) -> None:
         self.roles = Roles(registry)
@@ -38,23 +38,23 @@ class Rbac:
         return ResolvedRules(rules, error=not_found(missing) if missing else "")
 
     def rules(self, user: User, namespace: str) -> tuple[list[Rule], list[RoleName]]:
-        """All rules that a user has in a namespace, and the roles that are bound but do not exist."""
+        """The rules of a user in a namespace, and the bound roles that do not exist."""
         held = self._held(user, namespace)
         rules = [rule for each in held for rule, _ in each.rules]
         return rules, [name for each in held for name in each.missing]
 
     def _held(self, user: User, namespace: str) -> list[UserRules]:
-        """All that a user has in a namespace."""
+        """The rules from cluster role bindings and from those of the namespace."""
         everywhere = self.roles.held(user, "")
         return [everywhere, self.roles.held(user, namespace)] if namespace else [everywhere]
 
 
 def aggregated(messages: list[str]) -> str:
-    """Several messages as one, each mentioned once."""
+    """Join distinct messages into one, as kube-apiserver's aggregate errors do."""
     distinct = list(dict.fromkeys(messages))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 
 
 def not_found(roles: list[RoleName]) -> str:
-    """That roles do not exist."""
+    """The message for roles that do not exist."""
     return aggregated([f"{kind}.{GROUP} {quote(name)} not found" for kind, name in roles])

@@ -1,6 +1,6 @@
-"""What Pods and PersistentVolumes refer to: the objects that their node needs to read.
+"""References of Pods and PersistentVolumes: the objects that a node needs to read.
 
-Only the fields that refer to something are decoded.
+Only reference fields are decoded.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ MIRROR: Final = "kubernetes.io/config.mirror"
 
 
 class Reference(NamedTuple):
-    """An object, by a resource of the core group or of resource.k8s.io. `namespace` is "" for that of the Pod."""
+    """A referenced object of the core group or resource.k8s.io. `namespace`: "" for the Pod's."""
 
     resource: str
     name: str
@@ -59,7 +59,7 @@ class _Csi(_Struct):
 
 
 class _Storage(_Struct):
-    """What volumes of Pods and PersistentVolumes have alike."""
+    """Volume sources that Pods and PersistentVolumes share."""
 
     azure_file: _SecretName | None = None
     cephfs: _WithSecret | None = None
@@ -78,7 +78,7 @@ class _Volume(_Storage):
     secret: _SecretName | None = None
     config_map: _Named | None = None
     persistent_volume_claim: _Claim | None = None
-    ephemeral: Any = None  # only whether it is there matters
+    ephemeral: Any = None  # only its presence matters
 
 
 class _EnvironmentFrom(_Struct):
@@ -150,7 +150,7 @@ _volumes = msgspec.json.Decoder(_PersistentVolume)
 
 
 def of_pod(data: bytes) -> frozenset[Reference]:
-    """What the node of a Pod may read because of it. A mirror Pod, which the node itself made, gives it nothing."""
+    """The objects that a Pod lets its node read. A mirror Pod, created by the node itself, grants none."""
     pod = _pods.decode(data)
     if MIRROR in (pod.metadata.annotations or ()):
         return frozenset()
@@ -158,7 +158,7 @@ def of_pod(data: bytes) -> frozenset[Reference]:
 
 
 def secrets_and_maps(pod: dict[str, Any]) -> Iterator[Reference]:
-    """The Secrets and ConfigMaps that a Pod names, Secrets first."""
+    """The Secrets and ConfigMaps that a Pod references, Secrets first."""
     spec = msgspec.convert(pod["spec"], _PodSpec)
     found = [reference for reference in _secrets_and_maps(spec) if reference.name]
     return iter(sorted(found, key=lambda each: each.resource, reverse=True))
@@ -202,7 +202,7 @@ def _secrets_and_maps(spec: _PodSpec) -> Iterator[Reference]:
                     yield Reference("configmaps", source.config_map.name)
         else:
             for reference in _of_storage(volume, (None if volume.csi is None else volume.csi.node_publish_secret_ref,)):
-                yield Reference("secrets", reference.name)  # those of a Pod are in its namespace
+                yield Reference("secrets", reference.name)  # always in the Pod's namespace
 
 
 def _of_container(container: _Container) -> Iterator[Reference]:
@@ -220,7 +220,7 @@ def _of_container(container: _Container) -> Iterator[Reference]:
 
 
 def _of_storage(volume: _Storage, of_csi: tuple[_Named | None, ...]) -> Iterator[_Named]:
-    """The secrets that a node needs to mount a volume."""
+    """The Secrets that a node needs to mount a volume."""
     if volume.azure_file is not None:
         yield _Named(volume.azure_file.secret_name, volume.azure_file.secret_namespace or "")
     for source in (
@@ -240,14 +240,14 @@ def _of_storage(volume: _Storage, of_csi: tuple[_Named | None, ...]) -> Iterator
 
 
 class OfVolume(NamedTuple):
-    """What a PersistentVolume refers to: the claim that it is bound to, "" if none, and the secrets of its driver."""
+    """References of a PersistentVolume: the bound claim and the Secrets of its driver."""
 
     claim: Reference
     secrets: frozenset[Reference]
 
 
 def of_volume(data: bytes) -> OfVolume | None:
-    """None for a volume that is not bound to a claim."""
+    """The references of a volume; None if it is not bound to a claim."""
     spec = _volumes.decode(data).spec
     if spec.claim_ref is None:
         return None

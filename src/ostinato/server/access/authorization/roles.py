@@ -1,7 +1,7 @@
-"""Roles: which rules the bindings of a cluster give to a user.
+"""RBAC rule resolution: the rules that role bindings give to a user.
 
-What a user holds is put together when it is first asked for, and kept until a role or a binding changes that it may
-come from: a request reads no role. Only what is durable counts.
+Rules are resolved with a user's first request and cached until a role or binding of the scope changes: a cached request
+reads no role. Only durable objects count.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ if TYPE_CHECKING:
     from ostinato.server.store.index import Collection, Event
 
 GROUP = "rbac.authorization.k8s.io"
-CACHED_USERS = 10_000  # users, in as many namespaces, whose rules are kept
-LONGEST_CACHED = 2048  # letters of the name and the groups of such a user
-CACHED_ATTRIBUTES = 100  # of one of them, for which it is known which rules they concern
-_LONGEST_NAMESPACE = 63  # letters: there is none with a longer name, though it may be asked about
+CACHED_USERS = 10_000  # maximum number of cached (user, namespace) pairs
+LONGEST_CACHED = 2048  # maximum length of a cached user's name and groups
+CACHED_ATTRIBUTES = 100  # maximum number of attributes cached per user
+_LONGEST_NAMESPACE = 63  # of a namespace that can exist; longer ones are not cached
 
 Json = dict[str, Any]
-RoleName = tuple[str, str]  # its kind, in lower case, and its name
+RoleName = tuple[str, str]  # kind in lower case, name
 
 
 class UserRules:
-    """What a user has from the bindings of a scope: rules, each with the answer that it gives when it allows."""
+    """The rules of a user from the bindings of a scope, each with its decision."""
 
     __slots__ = ("_concerned", "missing", "rules")
 
     def __init__(self) -> None:
         self.rules: list[tuple[Rule, Decision]] = []
-        self.missing: list[RoleName] = []  # the roles of bindings that are not there
-        # Those that a question concerns which was asked before: verb, group, resource, subresource.
+        self.missing: list[RoleName] = []  # bound roles that do not exist
+        # Matching rules by (verb, group, resource, subresource) of earlier requests.
         self._concerned: dict[tuple[Any, ...], list[tuple[Rule, Decision]]] = {}
 
     def decide(self, attributes: RequestAttributes) -> Decision | None:
-        """The answer of the first rule that allows it."""
+        """The decision of the first rule that allows the attributes; None if no rule does."""
         if attributes.path is not None:
             return next((decision for rule, decision in self.rules if rule.concerns(attributes)), None)
         question = attributes[:4]
         found = self._concerned.get(question)
         if found is None:
             found = [each for each in self.rules if each[0].concerns(attributes)]
-            if found:  # what is refused anyway may be anything, and as long as it likes
+            if found:  # misses are not cached: their attributes are unbounded
                 if len(self._concerned) >= CACHED_ATTRIBUTES:
                     self._concerned.clear()
                 self._concerned[question] = found
@@ -67,7 +67,7 @@ class _Binding(NamedTuple):
     subjects: list[Json]
 
     def subject_of(self, user: User) -> Json | None:
-        """The first of its subjects that a user is."""
+        """The first subject that matches the user."""
         for subject in self.subjects:
             kind, name = subject["kind"], subject["name"]
             if kind == "User":
@@ -85,7 +85,7 @@ class _Binding(NamedTuple):
         return namespace
 
     def granting(self, subject: Json) -> Decision:
-        """The answer that a rule of its role gives to a subject."""
+        """The decision for a rule of the role and a subject."""
         name = subject["name"]
         if subject["kind"] == "ServiceAccount":
             name = f"{name}/{self._namespace_of(subject)}"
@@ -100,20 +100,20 @@ class Roles:
         names = ("roles", "rolebindings", "clusterroles", "clusterrolebindings")
         self._collections = {name: _collection(registry, name) for name in names}
         self._listening = False
-        # All by namespace, "" for what holds everywhere.
+        # By namespace; "" for cluster-wide bindings.
         self._held: dict[str, dict[tuple[str, tuple[str, ...]], UserRules]] = {}  # by the user's name and groups
         self._bindings: dict[str, list[_Binding]] = {}
         self._rules: dict[str, dict[str, list[Rule]]] = {}  # by the role's name
-        self._count = 0  # what `_held` holds, at most
+        self._count = 0  # upper bound of the entries in `_held`
 
     def held(self, user: User, namespace: str) -> UserRules:
-        """What a user has from the bindings of a namespace, or from those of the cluster ("")."""
+        """The rules of a user from the bindings of a namespace, or from cluster role bindings ("")."""
         known = self._held.get(namespace)
         found = known.get((user.name, user.groups)) if known is not None else None
         return self._find(user, namespace) if found is None else found
 
     def of(self, reference: Json, namespace: str) -> list[Rule] | None:
-        """The rules of the role that a binding in a namespace refers to; None if it is not there."""
+        """The rules of the role that a binding references; None if it does not exist."""
         self._listen()
         name = reference["name"]
         scope = namespace if reference["kind"] == "Role" else ""
@@ -157,10 +157,10 @@ class Roles:
             bindings = self._bindings[namespace] = [_binding(kind, entry.data) for entry in entries]
         return bindings
 
-    # What is kept ends with what it was made of.
+    # Cache invalidation
 
     def _listen(self) -> None:
-        """From the first question on: many servers have none but administrators."""
+        """Subscribe with the first lookup: many servers only have requests of system:masters."""
         if self._listening:
             return
         self._listening = True
@@ -168,7 +168,7 @@ class Roles:
             collection.hub.subscribe(concerns=self._cluster if name.startswith("cluster") else self._namespace)
 
     def _cluster(self, event: Event) -> bool:
-        self._forget()  # bindings in namespaces refer to roles of the cluster, too
+        self._forget()  # role bindings reference cluster roles too
         return False
 
     def _namespace(self, event: Event) -> bool:

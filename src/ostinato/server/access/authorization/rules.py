@@ -1,8 +1,8 @@
-"""The rules of roles: what a rule allows, and whether rules cover others.
+"""Policy rules: evaluation, and coverage of rules by other rules.
 
-A rule is about resources or about paths. Each of its lists says which values it is for: `*` is all of them, `*/scale` a
-subresource of all resources, `/logs/*` all paths that begin so. A rule without names is for objects of every name; one
-with names is for no request that names none.
+A rule matches resources or non-resource URLs. `*` matches all values, `*/scale` a subresource of all resources,
+`/logs/*` all paths with the prefix. A rule without resourceNames matches all names; one with resourceNames does not
+match a request without a name.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 from ostinato.api.text.go_format import quote
 from ostinato.server.access.attributes import RequestAttributes
 
-MOST_PARTS = 10_000  # of rules that are compared with others
-_SHOWN_FIELDS = (  # how a message calls the fields of a rule, in this order, before the verbs
+MOST_PARTS = 10_000  # maximum number of single-verb parts in a coverage check
+_SHOWN_FIELDS = (  # names of rule fields in messages, in order, before the verbs
     ("APIGroups", "apiGroups"),
     ("Resources", "resources"),
     ("NonResourceURLs", "nonResourceURLs"),
@@ -24,11 +24,11 @@ _FIELDS = ("verbs", "apiGroups", "resources", "resourceNames", "nonResourceURLs"
 
 
 class TooManyParts(Exception):  # noqa: N818
-    """Rules that name so much that it would take too long to compare all of it."""
+    """Rules with too many combinations for a coverage check."""
 
 
 class Rule:
-    """One rule, made ready to be asked many times. `raw` is what it says: its fields that are not empty."""
+    """A policy rule, prepared for evaluation. `raw`: its non-empty fields."""
 
     __slots__ = ("_groups", "_names", "_resources", "_urls", "_verbs", "raw")
 
@@ -45,7 +45,7 @@ class Rule:
         return self.concerns(attributes) and (attributes.path is not None or self.names(attributes.name))
 
     def concerns(self, attributes: RequestAttributes) -> bool:
-        """Whether the rule allows what is asked of objects of some names, or of the path."""
+        """Whether the rule matches everything but the resource name."""
         if self._verbs is not None and attributes.verb not in self._verbs:
             return False
         if attributes.path is not None:
@@ -55,16 +55,16 @@ class Rule:
         )
 
     def names(self, name: str) -> bool:
-        """Whether the rule is for objects of a name; "" stands for a request that names none."""
+        """Whether the rule matches a resource name; "" for a request without one."""
         return self._names is None or name in self._names
 
     def covers(self, part: RequestAttributes, *, named: bool) -> bool:
-        """Whether the rule allows a part of another one, of objects that are `named` or of all."""
+        """Whether the rule covers a part of another rule. `named`: the other rule has resourceNames."""
         return (named or self._names is None) and self.allows(part)
 
     @property
     def parts(self) -> Iterator[RequestAttributes]:
-        """The rule as questions of one verb, resource and name each: another rule covers each wholly or not at all."""
+        """Break the rule down into one verb, resource and name each, which another rule covers fully or not at all."""
         for group in self.raw.get("apiGroups", ()):
             for text in self.raw.get("resources", ()):
                 resource, _, subresource = text.partition("/")
@@ -77,7 +77,7 @@ class Rule:
 
     @property
     def size(self) -> int:
-        """How many parts it has."""
+        """The number of parts."""
         verbs, groups, resources, names, urls = (len(self.raw.get(field, ())) for field in _FIELDS)
         return verbs * (groups * resources * max(names, 1) + urls)
 
@@ -93,7 +93,7 @@ def _begins(url: str, path: str) -> bool:
 
 
 def missing(held: Iterable[Rule], wanted: Iterable[Rule]) -> list[dict[str, list[str]]]:
-    """What of the wanted rules those that are held do not allow, as rules of one verb, resource and name each."""
+    """The parts of the wanted rules that the held rules do not cover, as rules."""
     held = list(held)
     return [
         _rule(part, named="resourceNames" in rule.raw)
@@ -112,14 +112,14 @@ def _rule(part: RequestAttributes, *, named: bool) -> dict[str, list[str]]:
 
 
 def uncovered(held: Iterable[Rule], wanted: Iterable[Rule]) -> list[str]:
-    """What is missing as a message shows it, sorted; verbs on the same resource are told at once.
+    """Describe the uncovered parts for a message, sorted, with verbs merged by resource.
 
-    TooManyParts if that is too much to find out.
+    TooManyParts if the rules have too many combinations.
     """
     wanted = list(wanted)
     if sum(rule.size for rule in wanted) > MOST_PARTS:
-        raise TooManyParts(f"the rules name more than {MOST_PARTS} combinations of group, resource, verb and name")
-    verbs_by_rule: dict[str, list[str]] = {}  # what is told before the verbs, and the verbs
+        raise TooManyParts(f"the rules have more than {MOST_PARTS} combinations of group, resource, verb and name")
+    verbs_by_rule: dict[str, list[str]] = {}  # verbs by the rest of the rule
     paths: set[str] = set()
     for rule in missing(held, wanted):
         about = ", ".join(f"{name}:{quoted(rule[field])}" for name, field in _SHOWN_FIELDS if field in rule)
@@ -131,5 +131,5 @@ def uncovered(held: Iterable[Rule], wanted: Iterable[Rule]) -> list[str]:
 
 
 def quoted(values: Iterable[str]) -> str:
-    """A list as Go's `%q` prints it."""
+    """Format a list as Go's `%q`."""
     return f"[{' '.join(map(quote, values))}]"

@@ -1,9 +1,9 @@
-"""The webhook authorizer: asks another server, by SubjectAccessReviews, over HTTPS.
+"""Webhook authorizer: posts SubjectAccessReviews over HTTPS.
 
-- Decisions are kept for a while, those that allow for longer than others. Questions that are very long are not kept.
-- Of several equal questions at one time one is asked.
-- A server that fails is asked again a few times; then the request is refused, or left to the next mode, as configured.
-- Redirects are not followed. Nothing of a review is logged.
+- Decisions are cached, with separate TTLs for allowed and other ones. Very long attributes are not cached.
+- Concurrent equal reviews share one call.
+- Failed calls are retried; then `failurePolicy` decides: deny or no opinion.
+- Redirects are not followed. Reviews are not logged.
 """
 
 from __future__ import annotations
@@ -31,25 +31,26 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-_CACHE_SIZE: Final = 8192  # decisions
-_LONGEST_CACHED: Final = 10_000  # characters of what a client chooses in a question
+_CACHE_SIZE: Final = 8192  # entries
+_LONGEST_CACHED: Final = 10_000  # characters of client-controlled attributes
 _RETRIES: Final = 4
 _FIRST_WAIT: Final = 0.5
-_GROWS: Final = 1.5
+_FACTOR: Final = 1.5
 _RETRIED: Final = frozenset({429, 500, 502, 503, 504})
 _logger = logging.getLogger(__name__)
 
 
 class WebhookFailed(Exception):  # noqa: N818
-    """The webhook gave no decision; the message says why."""
+    """The webhook returned no decision."""
 
 
 class WebhookAuthorizer:
-    """A mode."""
+    """Webhook mode."""
 
     def __init__(self, world: World, configured: Configured, transport: Transport | None = None) -> None:
-        """`transport`: the way to the server, in place of what the kubeconfig says. ConfigurationError if that cannot
-        be read.
+        """ConfigurationError if the kubeconfig cannot be read.
+
+        `transport`: replaces the transport that the kubeconfig describes. Defaults to none.
         """
         assert configured.webhook is not None
         self._name = configured.name
@@ -61,7 +62,7 @@ class WebhookAuthorizer:
             from ostinato.server.access.authorization.conditions import Conditions  # noqa: PLC0415 - loads CEL
 
             self._conditions = Conditions(self._settings.conditions)
-        self._cache: OrderedDict[bytes, tuple[float, Decision]] = OrderedDict()  # with when they end
+        self._cache: OrderedDict[bytes, tuple[float, Decision]] = OrderedDict()  # expiry, decision
         self._pending: dict[bytes, asyncio.Task[Decision]] = {}
 
     def decide_now(self, user: User, attributes: RequestAttributes) -> Decision | None:
@@ -85,7 +86,7 @@ class WebhookAuthorizer:
             )
             self._pending[key] = task
             task.add_done_callback(lambda _: self._pending.pop(key, None))
-        return await asyncio.shield(task)  # others may wait for it, too
+        return await asyncio.shield(task)  # other requests may await it
 
     def rules_for(self, user: User, namespace: str) -> ResolvedRules:
         return ResolvedRules([], incomplete=True, error="webhook authorizer does not support user rule resolution")
@@ -94,7 +95,7 @@ class WebhookAuthorizer:
         await self._transport.close()
 
     def _skipped(self, spec: Json) -> Decision | None:
-        """The decision about what the webhook is not asked about; None if it is."""
+        """The decision if the match conditions exclude the request or fail; None if they match."""
         if self._conditions is None:
             return None
         from ostinato.server.access.authorization.conditions import ConditionError  # noqa: PLC0415
@@ -119,7 +120,7 @@ class WebhookAuthorizer:
             async with self._clock.timeout(self._settings.timeout):
                 status = await self._status(key)
         except TimeoutError:
-            return self._failed(f"no answer within {self._settings.timeout:g} seconds")
+            return self._failed(f"no response within {self._settings.timeout:g} seconds")
         except (WebhookFailed, TransportError) as error:
             return self._failed(str(error))
         decision = _decision(status)
@@ -142,15 +143,15 @@ class WebhookAuthorizer:
             if status not in _RETRIED or attempt == _RETRIES:
                 break
             await self._clock.sleep(wait)
-            wait *= _GROWS
+            wait *= _FACTOR
         if not 200 <= status <= 206:
             raise WebhookFailed(str(from_response(status, data, verb="POST")))
         try:
             reviewed = msgspec.json.decode(data)
         except msgspec.DecodeError as error:
-            raise WebhookFailed(f"the answer cannot be read: {error}") from None
+            raise WebhookFailed(f"cannot decode response: {error}") from None
         if not isinstance(reviewed, dict) or not isinstance(reviewed.get("status"), dict):
-            raise WebhookFailed("the answer has no status")
+            raise WebhookFailed("response has no status")
         found: Json = reviewed["status"]
         return found
 
@@ -172,7 +173,7 @@ def _transport(world: World, configured: Configured) -> Transport:
 
 
 def _spec(user: User, attributes: RequestAttributes) -> Json:
-    """What a review asks: fields that are empty are left out, as in the API."""
+    """The spec of a review; empty fields are omitted, as in the API."""
     spec: Json = {}
     if attributes.path is not None:
         spec["nonResourceAttributes"] = _set(path=attributes.path, verb=attributes.verb)
@@ -213,7 +214,7 @@ _OPERATORS: Final = {
 
 
 def _complete(spec: Json) -> Json:
-    """A spec as conditions see it: every text is there."""
+    """The spec for match conditions: all string fields are present."""
     made: Json = {"user": "", "groups": [], "uid": "", "extra": {}} | spec
     if "resourceAttributes" in spec:
         parts = ("namespace", "verb", "group", "version", "resource", "subresource", "name")

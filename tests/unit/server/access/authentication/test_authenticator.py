@@ -114,10 +114,10 @@ def test_a_token_file_is_read_as_kube_apiserver_does(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("t1,admin,1\nt2,jane\n", r"tokens.csv: line 2: 2 of at least 3 columns: a line is token,user,uid"),
+        ("t1,admin,1\nt2,jane\n", r"tokens.csv: line 2: 2 columns, want at least 3; write token,user,uid"),
         ("t1,admin,1\n,jane,2\n", r"tokens.csv: line 2: the token is empty"),
         ("t1,,1\n", r"tokens.csv: line 1: the user is empty"),
-        ('t1,admin,1\n"t2,jane', r"tokens.csv: this is no CSV"),
+        ('t1,admin,1\n"t2,jane', r"tokens.csv: not a CSV file"),
     ],
 )
 def test_a_broken_token_file_is_told_with_its_line(tmp_path: Path, text: str, problem: str) -> None:
@@ -129,5 +129,5 @@ def test_a_token_file_that_is_not_there_or_no_text_is_told(tmp_path: Path) -> No
     with pytest.raises(TokenFileError, match=r"cannot read .*/nothing: No such file or directory"):
         Authenticator().add_file(tmp_path / "nothing")
     (tmp_path / "binary").write_bytes(b"\xff\xfe,a,b\n")
-    with pytest.raises(TokenFileError, match="this is no CSV"):
+    with pytest.raises(TokenFileError, match="not a CSV file"):
         Authenticator().add_file(tmp_path / "binary")

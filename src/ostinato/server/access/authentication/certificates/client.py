@@ -1,4 +1,4 @@
-"""Client certificates: the common name is the user, the organisations are the groups."""
+"""X.509 client certificate authenticator: common name is the user, organizations are the groups."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ostinato.server.request import Peer, User
 CREDENTIAL = "authentication.kubernetes.io/credential-id"
 
 
-@lru_cache(maxsize=512)  # a client shows its certificate once, and asks many times
+@lru_cache(maxsize=512)  # one certificate per connection, many requests
 def certificate_user(peer: Peer) -> User:
-    """The user that a valid certificate names."""
+    """The user of a verified client certificate."""
     extra = {CREDENTIAL: (f"X509SHA256={peer.fingerprint}",)} if peer.fingerprint else {}
     return authenticated(User(peer.name, peer.uid, peer.groups, extra))

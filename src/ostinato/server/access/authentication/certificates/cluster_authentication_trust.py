@@ -1,7 +1,6 @@
-"""How to authenticate the clients of this server, for others that stand behind it.
+"""Cluster authentication trust: publish the ConfigMap kube-system/extension-apiserver-authentication.
 
-The ConfigMap kube-system/extension-apiserver-authentication tells extension API servers which authorities sign client
-certificates, and how the front proxy names users.
+Extension API servers read from it which authorities sign client certificates, and the request header settings.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ _LOOPBACK = Peer("system:apiserver", ("system:masters",))
 async def publish(
     ask: Callable[[Request], Awaitable[Answer]], settings: AuthenticationSettings, authority: bytes
 ) -> None:
-    """Write the ConfigMap, unless it is as it should be. `ask`: the server's own `handle`; `authority`: in PEM."""
+    """Create or update the ConfigMap. `ask`: the server's `handle`; `authority`: PEM."""
     data = published(settings, authority)
-    found = await _asked(ask, "GET", f"{_PATH}/{_NAME}", None)
+    found = await _request(ask, "GET", f"{_PATH}/{_NAME}", None)
     if found is None:
-        await _asked(ask, "POST", _PATH, {"metadata": {"name": _NAME, "namespace": "kube-system"}, "data": data})
+        await _request(ask, "POST", _PATH, {"metadata": {"name": _NAME, "namespace": "kube-system"}, "data": data})
     elif found.get("data") != data:
-        await _asked(ask, "PUT", f"{_PATH}/{_NAME}", {**found, "data": data})
+        await _request(ask, "PUT", f"{_PATH}/{_NAME}", {**found, "data": data})
 
 
 def published(settings: AuthenticationSettings, authority: bytes) -> dict[str, str]:
@@ -53,10 +52,10 @@ def _list(values: Sequence[str]) -> str:
     return msgspec.json.encode(values).decode()
 
 
-async def _asked(
+async def _request(
     ask: Callable[[Request], Awaitable[Answer]], method: str, path: str, sent: Any
 ) -> dict[str, Any] | None:
-    """What the server answers; None if there is nothing at a path."""
+    """The decoded response; None for 404."""
     body = b"" if sent is None else msgspec.json.encode(sent)
     headers = {"content-type": "application/json", "user-agent": "kube-apiserver"}
     request = Request(method, path, headers=headers, body=body)
@@ -67,5 +66,5 @@ async def _asked(
         return None
     found: dict[str, Any] = msgspec.json.decode(answer.body)
     if answer.status >= 300:
-        raise RuntimeError(f"cannot write the ConfigMap kube-system/{_NAME}: {found.get('message', '')}")
+        raise RuntimeError(f"ConfigMap kube-system/{_NAME}: cannot write: {found.get('message', '')}")
     return found

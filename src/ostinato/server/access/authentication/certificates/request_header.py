@@ -1,7 +1,7 @@
-"""Front proxy: a proxy with a certificate of its own authority says in headers for whom it asks.
+"""Request header authenticator: a front proxy names the user in headers.
 
-Headers count only on a connection whose certificate the authority of --requestheader-client-ca-file has signed, and
-names one of the allowed proxies; on all others they say nothing.
+Headers are used only on a connection whose client certificate is signed by --requestheader-client-ca-file and has an
+allowed common name; on other connections they are ignored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class RequestHeaderAuthenticator:
         self._extra = _lower(settings.extra_prefixes)
 
     def user(self, request: Request, peer: Peer) -> User | None:
-        """For whom a proxy asks; None if it may not speak for others, or names nobody."""
+        """The user that the proxy names; None if the peer is not an allowed proxy or names no user."""
         if self._allowed and peer.proxy not in self._allowed:
             return None
         name = next((value for header in self._username if (value := request.headers.get(header))), "")
@@ -44,7 +44,7 @@ class RequestHeaderAuthenticator:
 
 
 def _values(request: Request, header: str) -> Iterator[str]:
-    """All values of a header that may come more than once."""
+    """All values of a header that may be repeated."""
     if header in request.repeated:
         yield from request.repeated[header]
     elif header in request.headers:

@@ -1,12 +1,13 @@
-"""Structured authentication: --authentication-config, with JWT issuers and limits on anonymous requests.
+"""OIDC: JWT authenticators of --authentication-config and --oidc-*, and the anonymous configuration.
 
-| module | is |
+| module | contains |
 |---|---|
-| `configuration` | the file, read |
-| `validation` | what is wrong with it, in the words of kube-apiserver; and its expressions, compiled |
+| `configuration` | decoding of AuthenticationConfiguration |
+| `validation` | validation with kube-apiserver's messages; compiled expressions |
 | `expressions` | CEL over claims and users |
-| `key_set` | the public keys of an issuer, fetched over HTTPS |
-| `issuer` | tokens of one issuer: verified, and mapped to a user |
-| `issuers` | all issuers of a configuration, and the exchange of one configuration for the next |
-| `reload` | follows the file |
+| `key_set` | public keys of an issuer, fetched over HTTPS |
+| `issuer` | authenticator of one issuer: verification, claim mappings |
+| `issuers` | all authenticators of a configuration; replacement on reload |
+| `flags` | the --oidc-* options as a configuration |
+| `reload` | reload of the file |
 """

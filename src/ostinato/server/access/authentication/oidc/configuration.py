@@ -1,4 +1,4 @@
-"""The AuthenticationConfiguration of --authentication-config, as it stands in the file."""
+"""Decoding of the AuthenticationConfiguration in --authentication-config."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VERSIONS = (
 
 
 class ConfigurationError(ValueError):
-    """The file is not an AuthenticationConfiguration; the message says why."""
+    """The file is not an AuthenticationConfiguration."""
 
 
 class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -90,7 +90,7 @@ class AuthenticationConfiguration(_Part, frozen=True, kw_only=True):
 
 
 def read(data: bytes) -> AuthenticationConfiguration:
-    """ConfigurationError if the data are of another kind, or have fields that there are not."""
+    """Decode a file; ConfigurationError for another kind or unknown fields."""
     if not data:
         raise ConfigurationError("empty config data")
     try:
@@ -110,7 +110,7 @@ def read(data: bytes) -> AuthenticationConfiguration:
 
 
 def _without_nulls(value: Any) -> Any:
-    """A field that is null is one that is not there, as Go reads it."""
+    """Drop null fields, which Go decodes as absent."""
     if isinstance(value, dict):
         return {key: _without_nulls(each) for key, each in value.items() if each is not None}
     return [_without_nulls(each) for each in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""CEL over the claims of a token (`claims`) and over the user that they are mapped to (`user`)."""
+"""CEL expressions over token claims (`claims`) and the mapped user (`user`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _USER: Final = {"user": REQUEST.fields["userInfo"].type}
 
 
 class ExpressionError(Exception):
-    """The expression cannot be used; the message says why. `internal`: it is well formed, but cannot be evaluated."""
+    """The expression is invalid. `internal`: it compiles but the program cannot be created."""
 
     def __init__(self, why: str, *, internal: bool = False) -> None:
         super().__init__(why)
@@ -26,11 +26,11 @@ class ExpressionError(Exception):
 
 
 class EvaluationError(Exception):
-    """An expression has no value for these claims or this user."""
+    """Evaluation of an expression failed."""
 
 
 def compile_mapping(text: str) -> Expression:
-    """Of claims; to what is known when it is evaluated."""
+    """Compile a claim mapping; the result type is checked at evaluation."""
     return _compiled(text, _CLAIMS, None)
 
 
@@ -43,7 +43,7 @@ def compile_user_rule(text: str) -> Expression:
 
 
 def evaluate(expression: Expression, value: Any) -> Any:
-    """Its value for claims, or for a user as `user_value` gives it."""
+    """Evaluate for claims, or for a user (`user_value`)."""
     try:
         return expression.evaluate([value], _LIMIT)[0]
     except (CelError, CostExceededError) as error:
@@ -51,7 +51,7 @@ def evaluate(expression: Expression, value: Any) -> Any:
 
 
 def user_value(user: User) -> Mapping[str, Any]:
-    """A user as expressions see it. Fields that are empty are there, as kube-apiserver has it."""
+    """The `user` variable. Empty fields are present, as in kube-apiserver."""
     return {
         "username": user.name,
         "uid": user.uid,
@@ -61,7 +61,7 @@ def user_value(user: User) -> Mapping[str, Any]:
 
 
 def selects(expression: Expression, variable: str, field: str) -> bool:
-    """Whether an expression takes a field of a variable."""
+    """Whether an expression selects a field of a variable."""
     return any(_selects(node, variable, field) for node in _nodes(expression.node))
 
 

@@ -14,7 +14,7 @@ from ostinato.server.access.authentication.settings import AuthenticationSetting
 
 
 def configuration_of(settings: OidcSettings) -> AuthenticationConfiguration:
-    """AuthenticationSettingsError if the file of the authority cannot be read."""
+    """Convert the options; AuthenticationSettingsError if the CA file cannot be read."""
     authority = ""
     if settings.authority is not None:
         try:

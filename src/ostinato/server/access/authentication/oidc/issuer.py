@@ -1,4 +1,4 @@
-"""Tokens of one issuer: verified with its keys, checked by its rules, mapped to a user."""
+"""OIDC authenticator of one issuer: verify the token, map its claims, check the validation rules."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ostinato.server.access.authorization.rules import quoted
 from ostinato.server.request import User
 from ostinato.world import Clock
 
-_LEEWAY = 60.0  # seconds by which `nbf` may be ahead
+_LEEWAY = 60.0  # seconds of clock skew allowed for `nbf`
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"
-_GOOGLE, _GOOGLE_CLAIM = "https://accounts.google.com", "accounts.google.com"  # which it says without a scheme
+_GOOGLE, _GOOGLE_CLAIM = "https://accounts.google.com", "accounts.google.com"  # Google's iss claim has no scheme
 
 
 class OidcAuthenticator:
     """
-    - `keys`: of the issuer.
-    - `algorithms`: with which its tokens may be signed.
+    - `keys`: the issuer's public keys.
+    - `algorithms`: allowed signing algorithms.
     """
 
     def __init__(
@@ -38,12 +38,12 @@ class OidcAuthenticator:
         self.keys = keys
 
     def issued(self, token: jwt.Token) -> bool:
-        """Whether a token claims to be of this issuer."""
+        """Whether the issuer claim names this issuer."""
         issuer = token.claims.get("iss")
         return self._settings.issuer.url == (_GOOGLE if issuer == _GOOGLE_CLAIM else issuer)
 
     async def user(self, token: jwt.Token) -> User:
-        """Whose token it is; RefusedToken says why it is nobody's."""
+        """Authenticate a token of this issuer; RefusedToken with the reason if it is rejected."""
         if not self.keys.is_ready:
             raise RefusedToken("oidc: authenticator not initialized")
         await self._verify(token)
@@ -74,13 +74,13 @@ class OidcAuthenticator:
         except RefusedToken as error:
             raise RefusedToken(f"oidc: verify token: {error}") from None
 
-    def _check_audience(self, message: list[str]) -> None:
+    def _check_audience(self, audiences: list[str]) -> None:
         wanted = self._settings.issuer.audiences
-        if any(audience in message for audience in wanted):
+        if any(audience in audiences for audience in wanted):
             return
         if len(wanted) == 1:
-            raise RefusedToken(f"oidc: expected audience {quote(wanted[0])} got {quoted(message)}")
-        raise RefusedToken(f"oidc: expected audience in {quoted(sorted(wanted))} got {quoted(message)}")
+            raise RefusedToken(f"oidc: expected audience {quote(wanted[0])} got {quoted(audiences)}")
+        raise RefusedToken(f"oidc: expected audience in {quoted(sorted(wanted))} got {quoted(audiences)}")
 
     def _check_time(self, claims: dict[str, Any]) -> None:
         now = self._clock.wall()
@@ -215,7 +215,7 @@ class OidcAuthenticator:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    """A string or a list of strings, without empty ones; TypeError for anything else."""
+    """A string or list of strings without empty values; TypeError for other types."""
     if value is None:
         return ()
     listed = [value] if isinstance(value, str) else value
@@ -225,7 +225,7 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _floats(value: Any) -> Any:
-    """JSON as Go reads it for expressions: all numbers are doubles."""
+    """Claims as Go decodes them for expressions: all numbers are doubles."""
     if isinstance(value, dict):
         return {key: _floats(each) for key, each in value.items()}
     if isinstance(value, list):

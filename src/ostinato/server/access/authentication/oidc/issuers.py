@@ -1,4 +1,4 @@
-"""All issuers of a configuration, and the exchange of one configuration for the next."""
+"""The OIDC authenticators of a configuration, replaceable on reload."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ostinato.world import Clock
 
 
 class OidcAuthenticators:
-    """`audiences`: of the API server."""
+    """`audiences`: the API server's."""
 
     def __init__(self, clock: Clock, fetch: Fetch, algorithms: Sequence[str], audiences: Sequence[str]) -> None:
         self._clock = clock
@@ -25,7 +25,7 @@ class OidcAuthenticators:
         self._issuers: list[OidcAuthenticator] = []
 
     def made(self, configuration: AuthenticationConfiguration, compiled: Sequence[Compiled]) -> list[OidcAuthenticator]:
-        """Issuers that have begun to fetch their keys."""
+        """Build authenticators and start fetching their keys."""
         made = []
         for settings, expressions in zip(configuration.jwt, compiled, strict=True):
             issuer = settings.issuer
@@ -36,7 +36,7 @@ class OidcAuthenticators:
         return made
 
     def use(self, issuers: list[OidcAuthenticator]) -> None:
-        """Accept tokens of these, and no longer of others."""
+        """Replace the authenticators in use."""
         old, self._issuers = self._issuers, issuers
         for issuer in old:
             issuer.keys.close()

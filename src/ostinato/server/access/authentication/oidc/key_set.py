@@ -1,10 +1,9 @@
-"""The public keys of an issuer: found by OpenID discovery, fetched over HTTPS, kept, and fetched again for new ones.
+"""Public keys of an OIDC issuer: OpenID discovery, fetch over HTTPS, refresh on unknown keys.
 
-- The first fetch begins at start and is repeated every ten seconds until it succeeds. Until then tokens are refused.
-- A token that none of the keys verifies makes the keys be fetched again, ten seconds after the last time at the
-  earliest: a flood of forged tokens does not reach the issuer.
-- Only HTTPS, no redirects, answers of at most 1 MiB within 30 seconds. The issuer that discovery names must be the
-  configured one.
+- The first fetch starts with the server and is retried every ten seconds. Tokens are rejected until it succeeds.
+- A token that no key verifies triggers a refresh, at most every ten seconds: forged tokens cannot flood the issuer.
+- HTTPS only, no redirects, responses of at most 1 MiB within 30 seconds. The issuer in the discovery document must be
+  the configured one.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ _CURVES = {"P-256": "SECP256R1", "P-384": "SECP384R1", "P-521": "SECP521R1"}
 _logger = logging.getLogger(__name__)
 
 
-class KeysUnavailable(Exception):  # noqa: N818 - a state, not a failure of ours
-    """The keys could not be fetched; the message says why."""
+class KeysUnavailable(Exception):  # noqa: N818 - a state of the issuer
+    """The keys could not be fetched."""
 
 
 class KeySet:
-    """`discovery`: where the discovery document is, if not below the issuer's URL."""
+    """`discovery`: URL of the discovery document. Defaults to the well-known path below the issuer URL."""
 
     def __init__(self, clock: Clock, fetch: Fetch, issuer: str, discovery: str, authority: bytes) -> None:
         self._clock = clock
@@ -47,15 +46,15 @@ class KeySet:
         self._issuer = issuer
         self._discovery = discovery or issuer.removesuffix("/") + _WELL_KNOWN
         self._authority = authority
-        self._location = ""  # of the keys, once discovery has told it
+        self._location = ""  # JWKS URI from the discovery document
         self._keys: list[PublicKey] = []
-        self._fetched = -float("inf")  # when the last fetch ended
+        self._fetched = -float("inf")  # time of the last fetch
         self._fetching: asyncio.Task[None] | None = None
         self._starting: asyncio.Task[None] | None = None
         self.fault = f"oidc: authenticator for issuer {quote(issuer)} is not initialized"  # "" once it is
 
     def start(self) -> None:
-        """Begin to fetch."""
+        """Start fetching."""
         self._starting = asyncio.get_running_loop().create_task(self._begin(), name=f"keys of {self._issuer}")
 
     def close(self) -> None:
@@ -68,7 +67,7 @@ class KeySet:
         return bool(self._location)
 
     async def verifies(self, token: jwt.Token) -> bool:
-        """Whether one of the keys has signed a token; KeysUnavailable if that cannot be found out."""
+        """Whether one of the keys signed the token; KeysUnavailable if the keys cannot be fetched."""
         if self._verified(token):
             return True
         if self._clock.monotonic() - self._fetched < _PAUSE:
@@ -87,21 +86,21 @@ class KeySet:
                 self.fault = ""
             except KeysUnavailable as error:
                 self.fault = str(error)
-                _logger.warning("cannot initialize issuer; trying again issuer=%s error=%s", self._issuer, error)
+                _logger.warning("cannot initialize OIDC issuer, retrying issuer=%s error=%s", self._issuer, error)
                 await self._clock.sleep(_PAUSE)
-            except Exception as error:  # the next attempt may succeed; this task must not end silently
+            except Exception as error:  # retried; the task must not end silently
                 self.fault = f"oidc: authenticator for issuer {quote(self._issuer)}: {type(error).__name__}"
-                _logger.exception("cannot initialize issuer; trying again issuer=%s", self._issuer)
+                _logger.exception("cannot initialize OIDC issuer, retrying issuer=%s", self._issuer)
                 await self._clock.sleep(_PAUSE)
         try:
             await self._refreshed()
         except KeysUnavailable as error:
             _logger.warning(
-                "cannot fetch keys; trying again with the next token issuer=%s error=%s", self._issuer, error
+                "cannot fetch OIDC keys, retrying with the next token issuer=%s error=%s", self._issuer, error
             )
 
     async def _discovered(self) -> str:
-        """Where the keys are."""
+        """The JWKS URI from the discovery document."""
         document = await self._document(self._discovery)
         if document.get("issuer") != self._issuer:
             got = quote(str(document.get("issuer", "")))
@@ -114,7 +113,7 @@ class KeySet:
         return location
 
     async def _refreshed(self) -> None:
-        """Fetch the keys, together with all others who want them fetched."""
+        """Fetch the keys; concurrent callers share one fetch."""
         if self._fetching is None:
             self._fetching = asyncio.get_running_loop().create_task(self._refresh(), name=f"keys of {self._issuer}")
             self._fetching.add_done_callback(self._done)
@@ -124,13 +123,13 @@ class KeySet:
         self._fetching = None
         self._fetched = self._clock.monotonic()
         if not task.cancelled():
-            task.exception()  # who waits for it is told
+            task.exception()  # the awaiting requests raise it
 
     async def _refresh(self) -> None:
         document = await self._document(self._location)
         listed = document.get("keys")
         if not isinstance(listed, list):
-            raise KeysUnavailable("oidc: failed to decode keys: no list of keys")
+            raise KeysUnavailable("oidc: failed to decode keys: keys is not a list")
         self._keys = [key for each in listed[:_MOST_KEYS] if (key := _public_key(each)) is not None]
 
     async def _document(self, url: str) -> dict[str, Any]:
@@ -155,13 +154,13 @@ def _target(url: str, authority: bytes) -> Target:
     if parts.scheme != "https" or not parts.hostname or parts.username is not None or not url.isascii():
         raise KeysUnavailable(f"{quote(url)}: want an https URL")
     if any(character <= " " for character in url):
-        raise KeysUnavailable("the URL of an issuer contains spaces or control characters")
+        raise KeysUnavailable("the issuer URL contains spaces or control characters")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Target(parts.hostname, port, parts.netloc, path, None, authority)
 
 
 def _public_key(described: Any) -> PublicKey | None:
-    """A JSON web key; None if it is of a kind that does not sign tokens, or is malformed."""
+    """Parse a JSON web key; None if its type cannot sign tokens or it is malformed."""
     from cryptography.hazmat.primitives.asymmetric import ec, rsa  # noqa: PLC0415 - loads only where it is needed
 
     if not isinstance(described, dict) or described.get("use", "sig") != "sig":
@@ -178,7 +177,7 @@ def _public_key(described: Any) -> PublicKey | None:
             point = ec.EllipticCurvePublicNumbers(_number(described["x"]), _number(described["y"]), curve)
             return PublicKey(point.public_key(), key_id)
     except (KeyError, ValueError, TypeError, AttributeError, UnusableKey, jwt.MalformedToken) as error:
-        _logger.warning("ignoring a malformed key kid=%s error=%s", key_id[:64], type(error).__name__)
+        _logger.warning("malformed key ignored kid=%s error=%s", key_id[:64], type(error).__name__)
     return None
 
 

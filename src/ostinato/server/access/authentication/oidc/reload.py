@@ -1,8 +1,7 @@
-"""Follows the file of --authentication-config: a new version replaces the old one once its issuers can be reached.
+"""Reload of --authentication-config: a changed file replaces the configuration once its issuers are reachable.
 
-- The file is looked at every few seconds, in a thread of its own. What is wrong with a new version is logged, and the
-  old one stays in use.
-- A version whose issuers cannot be reached within two minutes is tried again with the next look.
+- The file is polled every few seconds, in a worker thread. An invalid file is logged; the old configuration stays.
+- A configuration whose issuers are not reachable within two minutes is retried with the next poll.
 - `anonymous` cannot be changed without a restart, as in kube-apiserver.
 """
 
@@ -26,14 +25,14 @@ from ostinato.server.access.authentication.oidc.validation import Compiled, vali
 from ostinato.server.access.authentication.settings import AuthenticationSettingsError
 from ostinato.world import World
 
-INTERVAL = 5.0  # seconds between two looks
-_READY_SECONDS = 120.0  # for the issuers of a new version
+INTERVAL = 5.0  # seconds between two polls
+_READY_SECONDS = 120.0  # for the issuers of a changed file
 _POLL = 0.5
 _logger = logging.getLogger(__name__)
 
 
 class ConfigurationFile:
-    """AuthenticationSettingsError if the file cannot be used at start. `own_issuers`: of service account tokens."""
+    """AuthenticationSettingsError if the file is invalid at start. `own_issuers`: service account issuers."""
 
     def __init__(self, world: World, path: Path, own_issuers: Sequence[str]) -> None:
         self._world = world
@@ -81,7 +80,7 @@ class ConfigurationFile:
                 raise ConfigurationError(joined(errors))
         except ConfigurationError as error:
             _logger.error("authentication config not reloaded file=%s error=%s", self._path, error)
-            self._data = data  # it will not become valid by itself
+            self._data = data  # not retried until it changes
             return
         made = issuers.made(configuration, compiled)
         if not await self._are_ready(made):
@@ -106,7 +105,7 @@ class ConfigurationFile:
 
 
 def check(configuration: AuthenticationConfiguration, own_issuers: Sequence[str], where: str) -> list[Compiled]:
-    """The expressions of each issuer; AuthenticationSettingsError names every field that is wrong."""
+    """Validate and return the compiled expressions; AuthenticationSettingsError names every invalid field."""
     compiled, errors = validate(configuration, own_issuers)
     if errors:
         raise AuthenticationSettingsError(f"{where}invalid authentication configuration: {joined(errors)}")

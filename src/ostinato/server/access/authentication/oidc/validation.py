@@ -1,4 +1,4 @@
-"""What is wrong with an AuthenticationConfiguration, in the words of kube-apiserver; and its expressions, compiled."""
+"""Validation of AuthenticationConfiguration with kube-apiserver's messages; compiles its expressions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _EITHER = "claim or expression is required"
 
 
 class Compiled(msgspec.Struct, kw_only=True):
-    """The expressions of one authenticator; None where a claim is mapped by its name, or not at all."""
+    """Compiled expressions of one authenticator; None where a claim is mapped by name or not mapped."""
 
     username: Expression | None = None
     groups: Expression | None = None
@@ -49,7 +49,7 @@ class Compiled(msgspec.Struct, kw_only=True):
 def validate(
     configuration: AuthenticationConfiguration, own_issuers: Collection[str]
 ) -> tuple[list[Compiled], list[FieldError]]:
-    """The expressions of each authenticator, and all errors. `own_issuers`: of service account tokens."""
+    """The expressions of each authenticator, and all errors. `own_issuers`: service account issuers."""
     root, errors = Path("jwt"), []
     if len(configuration.jwt) > _MOST_ISSUERS:
         return [], [FieldError.too_many(root, len(configuration.jwt), _MOST_ISSUERS)]
@@ -230,7 +230,7 @@ _EMAIL = (
 
 
 def _checks_email(found: Compiled) -> bool:
-    """Whether some expression looks at whether the address was verified."""
+    """Whether some expression selects claims.email_verified."""
     assert found.username is not None
     others = (*(each for _, each in found.extra), *(each for each, _ in found.claim_rules))
     return any(selects(each, "claims", "email_verified") for each in (found.username, *others))

@@ -1,4 +1,4 @@
-"""What a service account token is bound to, and whether all of it is still there.
+"""Objects that a service account token is bound to, and whether they still exist.
 
 An object that is being deleted invalidates a token one minute after its deletionTimestamp, which is when its grace
 period ends: a Pod that shuts down may use its token until then.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ostinato.server.resources.lister import Lister
     from ostinato.server.store.index import Entry
 
-LEEWAY = 60.0  # seconds by which clocks may differ
+LEEWAY = 60.0  # seconds of clock skew
 _INVALIDATED = "service account token has been invalidated"
 
 
@@ -47,7 +47,7 @@ class Bindings:
             self._bound.append(_Binding("Secret", kinds["Secret"], bound.secret, namespace))
         if bound.pod is not None:
             self._bound.append(_Binding("Pod", kinds["Pod"], bound.pod, namespace))
-        elif bound.node is not None:  # the node of a Pod is information: the Pod goes with it
+        elif bound.node is not None:  # the node claim of a Pod's token is informational: the Pod's end revokes it
             self._bound.append(_Binding("Node", kinds["Node"], bound.node, ""))
 
     def check(self, now: float) -> None:
@@ -57,7 +57,7 @@ class Bindings:
 
 
 class _Binding:
-    """One object. What was found is remembered by its version in the store, so that it is decoded once."""
+    """One bound object. The check is cached by the store entry, so that each state is decoded once."""
 
     __slots__ = ("_checked", "_collection", "_key", "_kind", "_reference", "_until", "_where")
 
@@ -67,21 +67,21 @@ class _Binding:
         self._key = objects.resource.key(namespace, reference.name)
         self._reference = reference
         self._where = f"{namespace}/{reference.name}"
-        self._checked: Entry | None = None  # the version that was found in order
-        self._until = float("inf")  # until when it is
+        self._checked: Entry | None = None  # the entry that passed the check
+        self._until = float("inf")  # the time until which it passes
 
     def check(self, now: float) -> None:
         found = self._collection.newest(self._key)
         if found is None or found is not self._checked:
             self._checked = None
-            self._until = self._looked_at(found)
+            self._until = self._valid_until(found)
             self._checked = found
         if now - LEEWAY > self._until:
             deleted = f"service account {self._where} has been deleted"
             raise RefusedToken(deleted if self._kind == "ServiceAccount" else _INVALIDATED)
 
-    def _looked_at(self, found: Entry | None) -> float:
-        """When the object is to be gone; RefusedToken if it is, or is another one."""
+    def _valid_until(self, found: Entry | None) -> float:
+        """The time from which the object invalidates the token; RefusedToken if it is missing or was recreated."""
         if found is None:
             missing = f"serviceaccounts {quote(self._reference.name)} not found"
             raise RefusedToken(missing if self._kind == "ServiceAccount" else _INVALIDATED)
@@ -96,11 +96,11 @@ def deletion_time(entry: Entry) -> float:
     if b'"deletionTimestamp"' not in entry.data:
         return float("inf")
     metadata: dict[str, Any] = msgspec.json.decode(entry.data)["metadata"]
-    told = metadata.get("deletionTimestamp")
-    return Time.parse(told).timestamp() if told else float("inf")
+    deleted = metadata.get("deletionTimestamp")
+    return Time.parse(deleted).timestamp() if deleted else float("inf")
 
 
-_CLAIMS = {  # how a message calls what a token is bound to, and its claim
+_CLAIMS = {  # by kind: the noun and the claim in error messages
     "ServiceAccount": ("service account", "claim"),
     "Secret": ("secret", "service account secret ref claim"),
     "Pod": ("pod", "service account pod ref claim"),

@@ -1,8 +1,8 @@
-"""Legacy tokens: service account tokens without an end, kept in Secrets of type kubernetes.io/service-account-token.
+"""Legacy tokens: service account tokens without expiry, kept in Secrets of type kubernetes.io/service-account-token.
 
-- A token is valid while its Secret holds it, and its service account exists.
+- A token is valid while its Secret holds it and its service account exists.
 - The Secret's label `kubernetes.io/legacy-token-last-used` holds the date of the last use, by which
-  `legacy-serviceaccount-token-cleaner-controller` finds those that nobody uses.
+  `legacy-serviceaccount-token-cleaner-controller` finds unused ones.
 - The label `kubernetes.io/legacy-token-invalid-since` makes a token invalid without deleting it.
 """
 
@@ -36,7 +36,7 @@ _logger = logging.getLogger(__name__)
 
 
 class LegacyTokenValidator:
-    """`ask`: how the server sends itself a request, to write the labels."""
+    """`ask`: the server's `handle`, used to write the labels."""
 
     def __init__(self, kinds: Mapping[str, Lister], ask: Callable[[Request], Awaitable[Answer]]) -> None:
         self._kinds = kinds
@@ -44,7 +44,7 @@ class LegacyTokenValidator:
         self._noting: dict[str, asyncio.Task[None]] = {}  # by the Secret's key
 
     def user(self, token: str, claims: Mapping[str, Any], now: float) -> User:
-        """Whose token it is, whose signature has been verified; RefusedToken if it is not valid."""
+        """The user of a token with a verified signature; RefusedToken if the token is invalid."""
         namespace, secret_name, account_name, account_uid = _claimed(claims)
         secret = self._kinds["Secret"].get(secret_name, namespace)
         if secret is None or secret["metadata"].get("deletionTimestamp"):
@@ -75,7 +75,7 @@ class LegacyTokenValidator:
             task.cancel()
 
     def _note(self, secret: Mapping[str, Any], now: float) -> None:
-        """Write today's date into the Secret's label, unless it is there."""
+        """Write today's date into the Secret's last-used label unless it is current."""
         today = datetime.fromtimestamp(now, UTC).date()
         if secret.get("labels", {}).get(LAST_USED) in (today.isoformat(), (today + timedelta(days=1)).isoformat()):
             return
@@ -94,7 +94,7 @@ class LegacyTokenValidator:
         answer = await self._ask(request)
         if answer.status >= 400 and answer.status != 404:
             where = f"{secret['namespace']}/{secret['name']}"
-            _logger.warning("cannot label legacy token secret=%s status=%d", where, answer.status)
+            _logger.warning("cannot update last-used label of legacy token secret=%s status=%d", where, answer.status)
 
 
 def _claimed(claims: Mapping[str, Any]) -> tuple[str, str, str, str]:

@@ -1,10 +1,10 @@
-"""Service account tokens: JSON web tokens that this server signs, and accepts while what they are bound to exists.
+"""Service account tokens: JSON web tokens signed by this server, valid while the objects they are bound to exist.
 
 - A token is bound to its service account, and possibly to a Pod, a Secret or a Node. It stops being valid when one of
-  them is deleted, or deleted and created again. The bound objects are looked up for each request.
-- Signatures are verified once: the claims of a verified token are remembered by the token's digest, for as many tokens
-  as `REMEMBERED`. What has no valid signature is never remembered.
-- Tokens of the legacy issuer are those in Secrets; see `legacy_tokens`.
+  them is deleted or recreated. The bound objects are looked up for each request.
+- Verified claims are cached by the token's digest, for up to `REMEMBERED` tokens. Tokens without a valid signature are
+  never cached.
+- Tokens of the legacy issuer are kept in Secrets; see `legacy_tokens`.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from ostinato.server.access.authentication.tokens.keys import ServiceAccountKeys
     from ostinato.server.resources.lister import Lister
 
-REMEMBERED = 4096  # tokens whose signature need not be verified again
+REMEMBERED = 4096  # size of the cache of verified tokens
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"
 _POD, _NODE = "authentication.kubernetes.io/pod-", "authentication.kubernetes.io/node-"
 
 
 class ServiceAccountTokens:
     """
-    - `keys`: sign and verify.
-    - `issuers`: the first is that of new tokens; tokens of all are accepted.
-    - `audiences`: of the API server, for tokens that name none.
-    - `kinds`: the objects that tokens are bound to, by their kind.
+    - `keys`: the signing and verification keys.
+    - `issuers`: the first issues new tokens; tokens of all are accepted.
+    - `audiences`: the API server's, for tokens without an audience.
+    - `kinds`: listers of the objects that tokens are bound to, by kind.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class ServiceAccountTokens:
         self._verified: dict[bytes, _Verified] = {}  # by the token's digest, the oldest first
 
     def sign(self, claims: dict[str, Any]) -> str:
-        """A token with these claims, and the server as its issuer."""
+        """Sign a token with these claims and the server as its issuer."""
         named = {**claims, "iss": self.issuer}
         return self.keys.signing.sign(msgspec.json.encode(dict(sorted(named.items()))))
 
@@ -88,7 +88,7 @@ class ServiceAccountTokens:
         return Identity(verified.user, shared)
 
     def _verify(self, text: str) -> _Verified | None:
-        """The claims of a token; None if it is not one of ours, RefusedToken if its signature is not valid."""
+        """The claims of a token; None if another issuer issued it, RefusedToken if the signature is invalid."""
         try:
             token = jwt.parse(text)
         except jwt.MalformedToken:
@@ -108,7 +108,7 @@ class ServiceAccountTokens:
 
 
 class _Verified:
-    """What a token with a valid signature says. `kinds`: None for a legacy token, which has a Secret to go by."""
+    """Claims of a token with a valid signature. `kinds`: None for a legacy token, which is checked by its Secret."""
 
     __slots__ = ("audiences", "bindings", "claims", "expires", "issued", "not_before", "user")
 

@@ -29,7 +29,7 @@ _logger = logging.getLogger(__name__)
 
 
 class BootstrapTokenAuthenticator:
-    """`audiences`: of the API server."""
+    """`audiences`: the API server's."""
 
     def __init__(self, secrets: Lister, clock: Clock, audiences: Sequence[str]) -> None:
         self._secrets = secrets
@@ -51,14 +51,14 @@ class BootstrapTokenAuthenticator:
         groups = _groups(data)
         fault = self._fault(data, identifier) or ("auth-extra-groups is invalid" if groups is None else "")
         if groups is None or fault:
-            _logger.info("bootstrap token not accepted secret=%s/%s error=%s", _NAMESPACE, name, fault)
+            _logger.info("bootstrap token rejected secret=%s/%s error=%s", _NAMESPACE, name, fault)
             return None
         return server_identity(
             authenticated(User(f"system:bootstrap:{identifier}", groups=groups)), self._audiences, audiences
         )
 
     def _fault(self, data: dict[str, bytes], identifier: str) -> str:
-        """Why the Secret of a token that matches does not authenticate; "" if it does."""
+        """Why the Secret of a matching token does not authenticate, "" if it does."""
         if data.get("token-id") != identifier.encode():
             return "token-id does not match the name"
         if expires := data.get("expiration", b""):
@@ -72,7 +72,7 @@ class BootstrapTokenAuthenticator:
 
 
 def _groups(data: dict[str, bytes]) -> tuple[str, ...] | None:
-    """The groups of a token's user, sorted; None if one may not be given this way."""
+    """The groups of a token's user, sorted; None if the Secret names a group that is not allowed."""
     text = data.get("auth-extra-groups", b"").decode(errors="replace")
     extra = text.split(",") if text else []
     if not all(_EXTRA_GROUP.fullmatch(group) for group in extra):

@@ -1,4 +1,4 @@
-"""JSON web tokens in compact form: parsed strictly, before anything in them is believed.
+"""JSON web tokens in compact form: strict parsing, before verification.
 
 - Base64 has exactly one spelling: no padding, no line breaks, no other alphabet, no surplus bits.
 - Header and claims are JSON objects in UTF-8 without duplicate keys, NaN or trailing bytes.
@@ -15,20 +15,20 @@ import json
 import math
 from typing import Any, NamedTuple, NoReturn
 
-LONGEST = 64 * 1024  # characters of a token that is looked at
+LONGEST = 64 * 1024  # characters of a token
 _ALPHABET = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
 
 
-class MalformedToken(Exception):  # noqa: N818 - what it is, not a failure of ours
-    """The text is not a JSON web token; the message says why, without quoting it."""
+class MalformedToken(Exception):  # noqa: N818 - a property of the input
+    """The text is not a JSON web token; the message does not quote it."""
 
 
 class Token(NamedTuple):
-    """A token that is well formed. Nothing in it is to be believed before its signature has been verified."""
+    """A well-formed token. Its claims must not be trusted before the signature is verified."""
 
     header: dict[str, Any]
     claims: dict[str, Any]
-    signed: bytes  # what the signature is of
+    signed: bytes  # the bytes that the signature covers
     signature: bytes
 
     @property
@@ -41,12 +41,12 @@ class Token(NamedTuple):
 
     @property
     def has_extensions(self) -> bool:
-        """Whether the header asks for something that is not implemented, and must not be ignored."""
+        """Whether the header has critical extensions, none of which is implemented."""
         return "crit" in self.header or self.header.get("b64", True) is not True
 
 
 def parse(text: str) -> Token:
-    """MalformedToken if it is not one."""
+    """Parse a token; MalformedToken if it is not well formed."""
     if len(text) > LONGEST:
         raise MalformedToken("token is too long")
     parts = text.split(".")
@@ -62,7 +62,7 @@ def parse(text: str) -> Token:
 
 
 def decode(text: str) -> bytes:
-    """The bytes of base64url without padding; MalformedToken unless it is spelled as `encode` would."""
+    """Decode base64url without padding; MalformedToken unless it is canonical."""
     data = text.encode()
     if not _ALPHABET.issuperset(data):
         raise MalformedToken("illegal base64 data")
@@ -80,7 +80,7 @@ def encode(data: bytes) -> bytes:
 
 
 def numeric_date(claims: dict[str, Any], name: str) -> int | None:
-    """A time in seconds since 1970, None if there is none; MalformedToken if it is not a number."""
+    """A NumericDate claim in seconds since 1970, None if absent; MalformedToken if it is not a number."""
     value = claims.get(name)
     if value is None:
         return None
@@ -90,7 +90,7 @@ def numeric_date(claims: dict[str, Any], name: str) -> int | None:
 
 
 def audiences(claims: dict[str, Any]) -> list[str]:
-    """Whom the token is for; MalformedToken if that is neither a string nor a list of strings."""
+    """The audience claim; MalformedToken if it is neither a string nor a list of strings."""
     value = claims.get("aud", [])
     if isinstance(value, str):
         return [value]

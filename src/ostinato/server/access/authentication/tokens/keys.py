@@ -1,6 +1,6 @@
-"""Keys of JSON web tokens: to sign, to verify, and to publish as JSON web keys.
+"""Keys of JSON web tokens: sign, verify, publish as JSON web keys.
 
-`cryptography` is loaded with the first key, not before: most starts of a server need none.
+`cryptography` is imported with the first key: most server starts need none.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _CURVES = {
 _SMALLEST_RSA = 1024  # bits, as Go verifies
 
 
-class UnusableKey(Exception):  # noqa: N818 - what it is
-    """The key is of a kind that no token is signed with."""
+class UnusableKey(Exception):  # noqa: N818 - a property of the key
+    """The key type or size cannot sign tokens."""
 
 
 class PublicKey:
-    """Verifies signatures. `algorithms`: those that it is good for."""
+    """Verifies signatures. `algorithms`: those that the key supports."""
 
     def __init__(self, key: RSAPublicKey | EllipticCurvePublicKey, key_id: str = "") -> None:
         from cryptography.hazmat.primitives.asymmetric import ec, rsa  # noqa: PLC0415
@@ -55,7 +55,7 @@ class PublicKey:
         self.key_id = key_id or jwt.encode(hashlib.sha256(der).digest()).decode()
 
     def verifies(self, token: jwt.Token) -> bool:
-        """Whether the signature of a token is this key's, by an algorithm that the key is good for."""
+        """Whether this key signed the token, with an algorithm that the key supports."""
         from cryptography.exceptions import InvalidSignature  # noqa: PLC0415
         from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils  # noqa: PLC0415
 
@@ -78,7 +78,7 @@ class PublicKey:
         return True
 
     def to_json(self) -> dict[str, str]:
-        """As a JSON web key, in the order in which kube-apiserver writes its fields."""
+        """The JSON web key, with fields in kube-apiserver's order."""
         from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415
 
         described = {"use": "sig", "kty": "EC", "kid": self.key_id}
@@ -103,14 +103,14 @@ class PublicKey:
 
 
 class SigningKey:
-    """Signs tokens: RS256, or ES256, ES384 or ES512 by its curve."""
+    """Signs tokens with RS256, or ES256, ES384 or ES512 by the curve."""
 
     def __init__(self, key: RSAPrivateKey | EllipticCurvePrivateKey) -> None:
         self._key = key
         self.public = PublicKey(key.public_key())
 
     def sign(self, claims: bytes) -> str:
-        """A token with these claims."""
+        """Sign a token with these claims."""
         from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
         from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa, utils  # noqa: PLC0415
 
@@ -121,7 +121,7 @@ class SigningKey:
             signature = self._key.sign(signed, padding.PKCS1v15(), _hash(algorithm))
         else:
             size = _CURVES[self._key.curve.name][2]
-            try:  # RFC 6979: the same token for the same claims, which simulations rely on
+            try:  # RFC 6979: deterministic signatures, which simulations rely on
                 made = self._key.sign(signed, ec.ECDSA(_hash(algorithm), deterministic_signing=True))
             except UnsupportedAlgorithm:  # OpenSSL before 3.2
                 made = self._key.sign(signed, ec.ECDSA(_hash(algorithm)))
@@ -131,12 +131,12 @@ class SigningKey:
 
 
 class ServiceAccountKeys:
-    """The keys of service account tokens: one signs, all verify. They are loaded when the first token is seen.
+    """The keys of service account tokens: one signs, all verify. They are loaded with the first token.
 
-    - `signing`: file of the private key, an operator's.
-    - `kept`: file of a key that the server makes itself, if there is no operator's. With neither, a key is made in
-      memory (ES256, which takes no time to make), and tokens end with the process.
-    - `verifying`: files of further keys, public or private, whose tokens are accepted, too.
+    - `signing`: file of the operator's private key. Defaults to none.
+    - `kept`: file of a key that the server generates if `signing` is None. With neither, an ES256 key is generated in
+      memory, and tokens become invalid with the process.
+    - `verifying`: files of further public or private keys that verify tokens.
     """
 
     def __init__(self, world: World, *, signing: Path | None, kept: Path | None, verifying: Sequence[Path]) -> None:
@@ -155,11 +155,11 @@ class ServiceAccountKeys:
         return self.load()[1]
 
     def by_id(self, key_id: str) -> list[PublicKey]:
-        """The keys that may have signed a token; all, if it does not say which."""
+        """The keys with this id; all keys if the id is empty."""
         return [key for key in self.all if key.key_id == key_id] if key_id else self.all
 
     def load(self) -> tuple[SigningKey, list[PublicKey]]:
-        """Read the files if that has not been done; AuthenticationSettingsError names the one that is wrong."""
+        """Load the key files once; AuthenticationSettingsError names the invalid file."""
         if self._loaded is None:
             signing = self._signing_key()
             public = {signing.public.key_id: signing.public}
@@ -169,10 +169,10 @@ class ServiceAccountKeys:
         return self._loaded
 
     def check(self) -> None:
-        """AuthenticationSettingsError if a file cannot be used, without loading more than needed to see that.
+        """AuthenticationSettingsError if a file cannot be used.
 
-        Files that an operator named are loaded. The key that the server made is intact if its PEM and the lengths in
-        its DER hold together; loading it would take a third of the time of a start.
+        Operator files are loaded. Of the generated key only PEM and DER lengths are checked: loading it would take a
+        third of the start-up time.
         """
         named = self._signing is not None or self._verifying
         if named or (self._kept is not None and self._kept.exists() and not _is_whole_private_key(self._kept)):
@@ -192,7 +192,7 @@ class ServiceAccountKeys:
 
 
 def _is_whole_private_key(path: Path) -> bool:
-    """Whether the file holds one private key in PEM, complete; whether the key is sound is not known."""
+    """Whether the file holds one complete private key in PEM; the key itself is not validated."""
     try:
         lines = path.read_text("ascii").strip().splitlines()
         der = base64.b64decode("".join(lines[1:-1]), validate=True)
@@ -208,7 +208,7 @@ def _is_whole_private_key(path: Path) -> bool:
 
 
 def make_private_key(path: Path) -> None:
-    """Write a new RSA key of 2048 bits."""
+    """Generate an RSA key of 2048 bits and write it."""
     from cryptography.hazmat.primitives.asymmetric import rsa  # noqa: PLC0415
     from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415
         Encoding,
@@ -224,7 +224,7 @@ def read_private_key(path: Path) -> SigningKey:
     from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
 
     try:
-        key: Any = load_pem_private_key(path.read_bytes(), None)  # Any: SigningKey refuses what it cannot use
+        key: Any = load_pem_private_key(path.read_bytes(), None)  # Any: SigningKey rejects other key types
         return SigningKey(key)
     except OSError as error:
         raise AuthenticationSettingsError(f"cannot read {path}: {error.strerror}") from error
@@ -233,7 +233,7 @@ def read_private_key(path: Path) -> SigningKey:
 
 
 def read_public_keys(path: Path) -> list[PublicKey]:
-    """The keys of a PEM file: public ones, those of private keys and of certificates."""
+    """The public keys in a PEM file, also those of private keys and certificates."""
     from cryptography import x509  # noqa: PLC0415
     from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415
         load_pem_private_key,
@@ -248,7 +248,7 @@ def read_public_keys(path: Path) -> list[PublicKey]:
     for start in text.split(b"-----BEGIN ")[1:]:
         block = b"-----BEGIN " + start
         label = start.partition(b"-----")[0]
-        key: Any  # whichever kind it is: PublicKey refuses what it cannot use
+        key: Any  # Any: PublicKey rejects other key types
         try:
             if label == b"CERTIFICATE":
                 key = x509.load_pem_x509_certificate(block).public_key()
@@ -260,7 +260,7 @@ def read_public_keys(path: Path) -> list[PublicKey]:
                 continue
             found.append(PublicKey(key))
         except (ValueError, TypeError, UnusableKey) as error:
-            raise AuthenticationSettingsError(f"{path}: a key cannot be read: {error}") from error
+            raise AuthenticationSettingsError(f"{path}: cannot parse key: {error}") from error
     if not found:
         raise AuthenticationSettingsError(f"{path}: data does not contain any valid RSA or ECDSA public keys")
     return found

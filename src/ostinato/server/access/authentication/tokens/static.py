@@ -1,4 +1,4 @@
-"""Static tokens: those of --token-auth-file, read once at start."""
+"""Static token authenticator: tokens of --token-auth-file, read once at start."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ostinato.server.request import User
 
 
 class TokenFileError(AuthenticationSettingsError):
-    """The token file cannot be read; the message says where and why."""
+    """The token file cannot be read; the message names the line."""
 
 
 class StaticTokenAuthenticator:
-    """`audiences`: of the API server; static tokens are for no other."""
+    """`audiences`: the API server's; static tokens are valid for these alone."""
 
     def __init__(self, audiences: Sequence[str]) -> None:
         self._audiences = tuple(audiences)
@@ -26,7 +26,7 @@ class StaticTokenAuthenticator:
         self._users[digest_of(token)] = authenticated(user)
 
     def add_file(self, path: Path) -> None:
-        """A CSV as kube-apiserver's --token-auth-file: token, user, uid, "group1,group2"."""
+        """Add the tokens of a CSV file: token, user, uid, "group1,group2"; TokenFileError if it is malformed."""
         try:
             with path.open(newline="", encoding="utf-8") as file:
                 rows = csv.reader(file, skipinitialspace=True, strict=True)
@@ -36,12 +36,12 @@ class StaticTokenAuthenticator:
         except OSError as error:
             raise TokenFileError(f"cannot read {path}: {error.strerror}") from error
         except (csv.Error, UnicodeDecodeError) as error:
-            raise TokenFileError(f"{path}: this is no CSV: {error}") from error
+            raise TokenFileError(f"{path}: not a CSV file: {error}") from error
 
     def _add_row(self, row: list[str], where: str) -> None:
         if len(row) < 3:
             raise TokenFileError(
-                f'{where}: {len(row)} of at least 3 columns: a line is token,user,uid and optionally "group1,group2"'
+                f'{where}: {len(row)} columns, want at least 3; write token,user,uid and optionally "group1,group2"'
             )
         token, name, uid = row[:3]
         if not token or not name:
@@ -55,6 +55,6 @@ class StaticTokenAuthenticator:
 
 
 def server_identity(user: User, own: tuple[str, ...], requested: Sequence[str]) -> Identity | None:
-    """The identity of a token that names no audience: it is for this server alone."""
+    """The identity of a token without audiences: it is valid for this server alone."""
     shared = own if requested is own else tuple(audience for audience in own if audience in requested)
     return Identity(user, shared) if shared or not own else None

@@ -1,9 +1,8 @@
-"""Webhook tokens: a backend says whose a token is, by answering a TokenReview.
+"""Webhook token authenticator: posts a TokenReview to a backend.
 
-- Answers are kept for `cache_seconds`, whether the token is valid or not; what went wrong is not kept.
-- A backend that fails is asked up to five times within ten seconds. It is asked by POST at the address of its
-  kubeconfig; redirects are not followed.
-- A backend that names no audiences speaks for the API server's own.
+- Results are cached for `cache_seconds`, for valid and invalid tokens alike; errors are not cached.
+- A failed call is retried, up to five attempts within ten seconds. Redirects are not followed.
+- A response without audiences is valid for the API server's own.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from ostinato.world import World
 
 Call = Callable[[Target, bytes, int], Awaitable[bytes]]
 
-_SECONDS = 10  # for an answer, attempts included
+_SECONDS = 10  # for the call, retries included
 _ATTEMPTS, _FIRST_WAIT, _FACTOR, _JITTER = 5, 0.5, 1.5, 0.2
-_RETRIED = frozenset({429, 500, 504})  # statuses after which a call is made again
-_CACHE_SIZE = 4096  # answers
+_RETRIED = frozenset({429, 500, 504})  # retried status codes
+_CACHE_SIZE = 4096  # entries
 _logger = logging.getLogger(__name__)
 
 
@@ -44,15 +43,15 @@ class _Status(msgspec.Struct):
 
 
 class _Review(msgspec.Struct):
-    apiVersion: str = ""  # noqa: N815 - as it is written
+    apiVersion: str = ""  # noqa: N815 - JSON name
     kind: str = ""
     status: _Status = msgspec.field(default_factory=_Status)
 
 
 class WebhookTokenAuthenticator:
     """
-    - `version`: of the TokenReview, v1 or v1beta1.
-    - `audiences`: of the API server.
+    - `version`: of the TokenReview: v1 or v1beta1.
+    - `audiences`: the API server's.
     """
 
     def __init__(
@@ -93,7 +92,7 @@ class WebhookTokenAuthenticator:
         return Identity(authenticated(User(user.username, user.uid, tuple(user.groups or ()), extra)), shared)
 
     async def _review(self, token: str, audiences: Sequence[str]) -> _Status:
-        """The backend's answer; RefusedToken if there is none."""
+        """Post the review and return its status; RefusedToken if the call fails."""
         spec: dict[str, Any] = {"token": token, "audiences": list(audiences)}
         review = {
             "kind": "TokenReview",

@@ -1,4 +1,4 @@
-"""Bearer tokens of browsers, which pass them as a WebSocket protocol since they cannot set `Authorization`."""
+"""Bearer tokens in Sec-WebSocket-Protocol, for browsers, which cannot set `Authorization`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _UPGRADES = re.compile(r"(^|.*,\s*)upgrade($|\s*,)")
 
 
 def websocket_token(request: Request) -> str:
-    """The token that a WebSocket request carries, "" if none; Unauthorized if it is malformed.
+    """The token of a WebSocket request, "" if none; Unauthorized if it is malformed.
 
-    - Only a request that asks for an upgrade to WebSocket can carry one.
-    - It needs another protocol besides, for the server to answer with.
+    - Only a request for an upgrade to WebSocket can carry one.
+    - The request must offer another protocol besides, for the server to select.
     """
     if _HEADER not in request.headers or not _opens_websocket(request):
         return ""
