@@ -168,7 +168,7 @@ def test_of_a_cluster_on_which_nothing_can_run_nothing_is_said(tmp_path: Path, r
         [sys.executable, *OSTINATO, "run", "--embedded", str(file)], capture_output=True, text=True, check=False
     )
     assert (ran.returncode, ran.stdout) == (1, "")
-    assert ran.stderr.startswith(f"ostinato run: {file} cannot be imported:\nTraceback")
+    assert ran.stderr.startswith(f"ostinato run: {file}: import failed:\nTraceback")
     assert ran.stderr.endswith("ModuleNotFoundError: No module named 'no_such_module'\n")
 
 
@@ -186,9 +186,7 @@ def test_a_part_that_fails_is_told_from_where_it_was_written(tmp_path: Path, req
     )
     assert ran.returncode == 1
     told = ran.stderr[ran.stderr.index("ostinato run: ") :]
-    assert told.startswith(
-        f'ostinato run: what it runs has failed:\nTraceback (most recent call last):\n  File "{file}"'
-    )
+    assert told.startswith(f'ostinato run: the program failed:\nTraceback (most recent call last):\n  File "{file}"')
     assert told.count("  File ") == 1
     assert "LookupError: no such thing\nin job, which ended the manager\n" in told
 
@@ -318,6 +316,6 @@ def test_a_kind_that_is_not_there_is_told_with_what_to_do(kubeconfig: Path, tmp_
     done = subprocess.run([sys.executable, *command], capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
-        "ostinato run: controller widgets: the server has no Gizmo of missing.example.dev/v1; "
+        "ostinato run: controller widgets: the server does not serve missing.example.dev/v1 Gizmo; "
         "--install-crds installs the definitions of this program"
     )

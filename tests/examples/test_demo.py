@@ -1,4 +1,4 @@
-"""`ostinato demo` plays its play, says who did what, and leaves nothing behind."""
+"""`ostinato demo` as a process: its steps, its SVG, and that nothing remains afterwards."""
 
 from __future__ import annotations
 
@@ -38,46 +38,46 @@ def is_alive(process: int) -> bool:
         return False
 
 
-def test_the_demo_plays_every_step_and_leaves_nothing(environment: dict[str, str], tmp_path: Path) -> None:
+def test_the_demo_runs_every_step_and_removes_everything(environment: dict[str, str], tmp_path: Path) -> None:
     done = subprocess.run(COMMAND, capture_output=True, text=True, timeout=SECONDS, check=False, env=environment)
     assert done.returncode == 0, done.stderr
-    told = re.sub(r" +", " ", done.stdout)
+    output = re.sub(r" +", " ", done.stdout)
     steps = [
         r"you apply Deployment web 3 replicas",
         r"deployment-controller creates ReplicaSet web-\w+ 3 replicas",
         r"replicaset-controller creates (3 Pods|Pod)",
         r"scheduler binds .* to node-1",
         r"kubelet starts ",
-        r"✓ 3 of 3 are available",
+        r"✓ 3 of 3 available",
         r"└─ ● ReplicaSet web-\w+ 3/3 ready",
         r"└─ ● Pod web-\S+ Running on node-1, process \d+",
         r"\$ kill -9 \d+",
-        r"kubelet sees the end of Pod \w+ exit code 137",
+        r"kubelet detects the exit of Pod \w+ exit code 137",
         r"kubelet restarts Pod \w+",
-        r"✓ it is healed",
+        r"✓ container restarted",
         r"deployment-controller scales ReplicaSet web-\w+ 3 → 5 replicas",
-        r"✓ 5 of 5 are available",
+        r"✓ 5 of 5 available",
         r"you change Deployment web web:1 → web:2",
         r"deployment-controller creates ReplicaSet web-\w+ 5 replicas",
         r"replicaset-controller deletes ",
-        r"✓ all are new",
+        r"✓ 5 of 5 updated",
         r"you delete Deployment web",
         r"garbage-collector deletes (5 Pods|Pod)",
         r"kubelet removes ",
-        r"✓ nothing is left",
-        r"Delete it, until nothing is left \d+ ms █+",
+        r"✓ all objects deleted",
+        r"Delete it: all objects deleted \d+ ms █+",
     ]
     at = 0
     for step in steps:
-        found = re.compile(step).search(told, at)
-        assert found is not None, f"{step!r} is missing after {told[max(0, at - 80) : at]!r} in:\n{done.stdout}"
+        found = re.compile(step).search(output, at)
+        assert found is not None, f"{step!r} is missing after {output[max(0, at - 80) : at]!r} in:\n{done.stdout}"
         at = found.end()
     assert "\x1b" not in done.stdout, "no colours where there is no terminal"
-    assert not [each for each in re.findall(r"process (\d+)", told) if is_alive(int(each))]
+    assert not [each for each in re.findall(r"process (\d+)", output) if is_alive(int(each))]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_picture_shows_what_was_shown(environment: dict[str, str], tmp_path: Path) -> None:
+def test_the_svg_shows_the_output(environment: dict[str, str], tmp_path: Path) -> None:
     picture = tmp_path / "demo.svg"
     command = [*COMMAND, "--picture", str(picture)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False, env=environment)
@@ -90,15 +90,15 @@ def test_a_picture_shows_what_was_shown(environment: dict[str, str], tmp_path: P
     assert drawn[1:] == shown, "after the title of the window"
 
 
-def test_a_picture_that_cannot_be_written_is_refused_before_the_play(environment: dict[str, str]) -> None:
+def test_an_unwritable_svg_is_rejected_before_the_demo_runs(environment: dict[str, str]) -> None:
     command = [*COMMAND, "--picture", "/nowhere/at/all.svg"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False, env=environment)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "ostinato demo: --picture /nowhere/at/all.svg: no file can be written there\n"
+    assert done.stderr == "ostinato demo: --picture /nowhere/at/all.svg: cannot write this file\n"
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interrupted_demo_leaves_nothing(
+def test_an_interrupted_demo_removes_everything(
     number: signal.Signals, code: int, environment: dict[str, str], tmp_path: Path
 ) -> None:
     with subprocess.Popen(

@@ -34,7 +34,7 @@ def test_kubectl_prints_what_the_page_shows(go_programs: Path, tmp_path: Path) -
     (tmp_path / "tea.yaml").write_text(blocks("yaml")[0])
     command = ("-m", "ostinato.cli", "run", "--embedded", str(tmp_path / "widget.py"))
     with running(tmp_path / "log", *command) as program:
-        kubeconfig = program.wait_until_it_says("the embedded cluster is at").split()[-1]
+        kubeconfig = program.wait_until_it_says("embedded cluster ready at").split()[-1]
         assert program.wait_until_it_says("running") == "running widgets\n"
         for (_, *arguments), output in shown():
             done = subprocess.run(

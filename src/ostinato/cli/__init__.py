@@ -1,8 +1,8 @@
-"""The `ostinato` command. Each command loads what it needs, and only that, when it is called."""
+"""The `ostinato` command. Each command imports its own modules when it is called."""
 
 
 def main() -> None:
-    import sys  # noqa: PLC0415 - importing ostinato.cli must not load a command line
+    import sys  # noqa: PLC0415 - importing ostinato.cli must not load a parser
 
     from ostinato.cli.app import run  # noqa: PLC0415
 

@@ -1,7 +1,7 @@
-"""What a command cannot do, said to who called it."""
+"""The error that ends a command with one line on standard error and exit code 1."""
 
 from __future__ import annotations
 
 
-class Failure(Exception):  # noqa: N818 - told to the user as it is
-    """The command cannot do what it was asked to; the message says why, and what to do."""
+class CommandError(Exception):
+    """A command cannot run or has failed; the message says why and what to do."""

@@ -1,4 +1,4 @@
-"""Telling: what a user can mend is said in a line, without a traceback; what only we can mend keeps its own."""
+"""Turn errors that a user can fix into CommandErrors: one line, no traceback. Other errors keep their traceback."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from ostinato.api.errors import APIError
 from ostinato.cache.sync_tracker import SyncError
-from ostinato.cli.error import Failure
+from ostinato.cli.error import CommandError
 from ostinato.client import TransportError
 from ostinato.client.config.error import ConfigError
 from ostinato.controllers.controller import ControllerError
@@ -16,7 +16,7 @@ from ostinato.manager import LeadershipLost, ShutdownTimedOut
 from ostinato.manager.endpoints import parse_address
 from ostinato.webhook.certificates.certificate import CertificateError
 
-TOLD: Final = (
+USER_ERRORS: Final = (
     APIError,
     CertificateError,
     ConfigError,
@@ -30,27 +30,27 @@ TOLD: Final = (
 
 
 @contextmanager
-def told() -> Iterator[None]:
-    """Make Failures of errors by which managers end, or do not begin, and for which they are not to blame."""
+def command_errors() -> Iterator[None]:
+    """Raise CommandError for USER_ERRORS, and for groups that contain nothing else."""
     try:
         yield
     except BaseExceptionGroup as group:
-        mine, others = group.split(TOLD)
-        if others is not None or mine is None:
+        fixable, others = group.split(USER_ERRORS)
+        if others is not None or fixable is None:
             raise
-        raise Failure("; ".join(map(_text, mine.exceptions))) from None
-    except TOLD as error:
-        raise Failure(_text(error)) from None
+        raise CommandError("; ".join(map(_text, fixable.exceptions))) from None
+    except USER_ERRORS as error:
+        raise CommandError(_text(error)) from None
 
 
 def check_addresses(*, health: str, metrics: str) -> None:
-    """A Failure for what is no address to listen on."""
+    """Raise CommandError for a malformed listen address."""
     for option, address in (("--health", health), ("--metrics", metrics)):
         try:
             if address:
                 parse_address(address)
         except ValueError as error:
-            raise Failure(f"{option}: {error}") from None
+            raise CommandError(f"{option}: {error}") from None
 
 
 def _text(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""The page about the commands names every option; the commands load no more than they need."""
+"""The command-line reference documents every option; commands import only what they need."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from ostinato.cli.app import _parser, run
+from ostinato.cli.app import make_parser, run
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
 
 
 @pytest.mark.parametrize("command", ["run", "manifests", "types", "up", "controllers", "scheduler", "node"])
 def test_the_page_names_every_option(command: str) -> None:
-    (commands,) = [each for each in _parser()._actions if isinstance(each, argparse._SubParsersAction)]
+    (commands,) = [each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction)]
     section = PAGE.read_text().split(f"## `ostinato {command}`\n")[1].split("\n## ")[0]
     options = [text for action in commands.choices[command]._actions for text in action.option_strings]
     assert [text for text in options if text not in section and text not in ("-h", "--help")] == []
@@ -25,13 +25,13 @@ def test_the_page_names_every_option(command: str) -> None:
 
 def test_the_api_server_has_the_options_of_up_except_the_group_cluster() -> None:
     """The page about it refers to those of `ostinato up`."""
-    (commands,) = [each for each in _parser()._actions if isinstance(each, argparse._SubParsersAction)]
+    (commands,) = [each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction)]
     up = [group for group in commands.choices["up"]._action_groups if group.title not in ("cluster", "options")]
     shared = {text for group in up for action in group._group_actions for text in action.option_strings}
     assert shared | {"-h", "--help"} == set(commands.choices["apiserver"]._option_string_actions)
 
 
-def test_an_image_without_the_server_has_the_commands_for_controllers() -> None:
+def test_run_manifests_and_types_work_without_the_server_extra() -> None:
     """What the extras bring is not there, nor is the server loaded."""
     code = """
 import sys
@@ -47,12 +47,12 @@ for command in ("up", "apiserver", "demo"):
     code = code.replace("__WIDGET__", repr(str(PAGE.parents[2] / "examples" / "widget.py")))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    assert "--embedded needs the server: pip install 'ostinato[server]'" in done.stderr
+    assert "--embedded needs the server; run pip install 'ostinato[server]'" in done.stderr
     for command in ("up", "apiserver", "demo"):
-        assert f"ostinato {command}: this needs the server: pip install 'ostinato[server]'" in done.stderr
+        assert f"ostinato {command}: this command needs the server; run pip install 'ostinato[server]'" in done.stderr
 
 
-def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_prints_the_package_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as end:
         run(["--version"])
     assert end.value.code == 0

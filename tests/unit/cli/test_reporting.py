@@ -1,4 +1,4 @@
-"""What a command cannot do for a reason that its user can mend is told in a line."""
+"""Errors that a user can fix are reported in one line."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ostinato.cli.app import run
-from ostinato.cli.error import Failure
-from ostinato.cli.reporting import told
+from ostinato.cli.error import CommandError
+from ostinato.cli.reporting import command_errors
 from ostinato.manager import LeadershipLost
 
 KUBECONFIG = """
@@ -23,7 +23,7 @@ current-context: a
 
 
 @pytest.fixture
-def says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+def error_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
     (tmp_path / "config").write_text(KUBECONFIG)
 
     def call(command: str, *arguments: str) -> str:
@@ -55,29 +55,31 @@ def taken() -> Iterator[str]:
         (["up", "--runtime", "x"], "ostinato up: there is no runtime 'x'; there are containerd, process, simulated\n"),
     ],
 )
-def test_what_was_asked_for_wrongly_is_told(says: Callable[..., str], arguments: list[str], expected: str) -> None:
-    said = says(*arguments)
-    assert expected in said
-    assert said.count("\n") == 1
+def test_invalid_arguments_are_reported_in_one_line(
+    error_of: Callable[..., str], arguments: list[str], expected: str
+) -> None:
+    error = error_of(*arguments)
+    assert expected in error
+    assert error.count("\n") == 1
 
 
-def test_a_port_that_is_taken_is_told(says: Callable[..., str], taken: str) -> None:
-    said = says("scheduler", "--no-leader-election", "--health", taken)
-    assert said.startswith("ostinato scheduler: cannot serve health: ")
-    assert taken.rpartition(":")[2] in said
+def test_a_port_in_use_is_reported(error_of: Callable[..., str], taken: str) -> None:
+    error = error_of("scheduler", "--no-leader-election", "--health", taken)
+    assert error.startswith("ostinato scheduler: cannot serve health: ")
+    assert taken.rpartition(":")[2] in error
 
 
-def test_a_node_whose_runtime_does_not_answer_tells_what_to_do(says: Callable[..., str], tmp_path: Path) -> None:
+def test_an_unreachable_runtime_is_reported_with_a_remedy(error_of: Callable[..., str], tmp_path: Path) -> None:
     places = ("--containerd", str(tmp_path / "none"), "--state", str(tmp_path / "node"), "--listen", "127.0.0.1:0")
-    said = says("node", "--runtime", "containerd", *places)
-    assert "is it running, and may you use its socket?" in said or "pip install" in said
-    assert said.count("\n") == 1
+    error = error_of("node", "--runtime", "containerd", *places)
+    assert "is it running, and may you use its socket?" in error or "pip install" in error
+    assert error.count("\n") == 1
 
 
-def test_errors_of_a_program_keep_their_traceback() -> None:
-    with pytest.raises(Failure, match=r"^gone; also gone$"), told():
+def test_other_errors_keep_their_traceback() -> None:
+    with pytest.raises(CommandError, match=r"^gone; also gone$"), command_errors():
         raise ExceptionGroup("both", [LeadershipLost("gone"), OSError("also gone")])
-    with pytest.raises(ExceptionGroup), told():
+    with pytest.raises(ExceptionGroup), command_errors():
         raise ExceptionGroup("one is ours", [LeadershipLost("gone"), KeyError("x")])
-    with pytest.raises(KeyError), told():
+    with pytest.raises(KeyError), command_errors():
         raise KeyError("x")

@@ -1,12 +1,12 @@
-"""`ostinato controllers` and `ostinato scheduler`: parts of the plane, against any API server."""
+"""`ostinato controllers` and `ostinato scheduler`: components of the control plane against any API server."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from ostinato.cli.error import Failure
-from ostinato.cli.reporting import check_addresses, told
+from ostinato.cli.error import CommandError
+from ostinato.cli.reporting import check_addresses, command_errors
 from ostinato.client.config.config import Config
 from ostinato.manager import ClientOptions, LeaderElection, Manager, ReportingOptions
 from ostinato.plane import scheduler
@@ -14,14 +14,14 @@ from ostinato.plane.controllers import FIELD_MANAGER, Options, add_controllers, 
 
 
 def run(options: argparse.Namespace) -> None:
-    """Work until SIGTERM or SIGINT; a Failure if that cannot begin, or comes to an end by itself."""
+    """Run until SIGTERM or SIGINT; CommandError if the component cannot start or fails."""
     check_addresses(health=options.health, metrics=options.metrics)
-    with told():
+    with command_errors():
         _manager(options).run()
 
 
 def _manager(options: argparse.Namespace) -> Manager:
-    is_scheduler = options.part == "scheduler"
+    is_scheduler = options.component == "scheduler"
     name = "kube-scheduler" if is_scheduler else FIELD_MANAGER
     election = None if options.no_leader_election else LeaderElection(name=name, namespace="kube-system")
     manager = Manager(
@@ -52,4 +52,4 @@ def _add_controllers(manager: Manager, options: argparse.Namespace) -> None:
     try:
         add_controllers(manager, chosen, without=options.without)
     except ValueError as error:
-        raise Failure(str(error)) from None
+        raise CommandError(str(error)) from None

@@ -1,9 +1,8 @@
-"""`ostinato manifests`: definitions, roles and webhook configurations, from the files of a program.
+"""`ostinato manifests`: CustomResourceDefinitions, RBAC roles and webhook configurations of a program.
 
-Roles allow what the controllers do by what they watch and own, what they declare (`access`, `Builder.needs`), events,
-the lease if the program elects a leader, and what webhooks need for certificates that they make themselves.
-
-Nothing is written of definitions that a server would refuse (`judging`).
+- Roles grant access to the kinds that controllers watch and own, the declared access (`access`, `Builder.needs`),
+  events, the Lease of leader election, and what webhooks with self-signed certificates need.
+- Nothing is written if an API server would reject a definition (`program/validation.py`).
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from typing import Any
 import msgspec
 
 from ostinato.api.gvk import NamespacedName
-from ostinato.cli.error import Failure
+from ostinato.cli.error import CommandError
 from ostinato.cli.program.loading import find, load
-from ostinato.cli.program.program import Program, controllers_of, definitions_of, kinds_followed, program_of
-from ostinato.cli.program.validation import judge
+from ostinato.cli.program.program import Program, controllers_of, definitions_of, kind_sources, program_of
+from ostinato.cli.program.validation import validate_definition
 from ostinato.client.views import view_of
 from ostinato.controllers.controller import Controller
 from ostinato.controllers.decorator import ControllerFunction
@@ -43,7 +42,7 @@ Json = dict[str, Any]
 
 
 class ManifestsOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line says; see `ostinato manifests --help`."""
+    """Arguments of the command; see `ostinato manifests --help`."""
 
     files: Sequence[str]
     output: str | None = None
@@ -55,9 +54,9 @@ class ManifestsOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def manifests(options: ManifestsOptions) -> int:
-    """Write them, or print them; the exit code, 1 if they were checked and differ."""
+    """Write, print or check the manifests; return the exit code: 1 if a check finds differences."""
     if options.check and options.output is None:
-        raise Failure("--check compares with the files of a directory: it needs --output DIR")
+        raise CommandError("--check needs --output DIR, the directory to compare with")
     files = _files(options)
     if options.output is None:
         sys.stdout.write("---\n".join(text for _, text in sorted(files.items())))
@@ -67,13 +66,13 @@ def manifests(options: ManifestsOptions) -> int:
         problems = check_manifests(files, directory)
         sys.stdout.write("".join(problems))
         if problems:
-            sys.stderr.write(f"ostinato manifests: {directory} is not as it should be: run it without --check\n")
+            sys.stderr.write(f"ostinato manifests: {directory} is out of date; run the command without --check\n")
         return 1 if problems else 0
     try:
         for name in write_manifests(files, directory):
             sys.stdout.write(f"{directory / name}\n")
     except OSError as error:
-        raise Failure(f"{error.filename or directory} cannot be written: {error.strerror}") from None
+        raise CommandError(f"cannot write {error.filename or directory}: {error.strerror}") from None
     return 0
 
 
@@ -82,14 +81,14 @@ def _files(options: ManifestsOptions) -> dict[str, str]:
     program = program_of([load(found, host) for found in map(find, options.files)], host, empty=True)
     definitions = definitions_of(program)
     for definition in definitions:
-        judge(definition)
+        validate_definition(definition)
     files = manifest_files(
         definitions=definitions,
         roles=_roles(program, options) if program.runnables else (),
         webhooks=[each for webhooks in program.webhooks for each in webhooks.configurations()],
     )
     if not files:
-        raise Failure(f"{', '.join(options.files)}: there is nothing to write of: no kind, no controller, no webhook")
+        raise CommandError(f"{', '.join(options.files)}: nothing to write; found no kind, controller or webhook")
     return files
 
 
@@ -106,7 +105,7 @@ def _roles(program: Program, options: ManifestsOptions) -> list[Json]:
             rules += access_of(controller, where=where)
             about |= event_namespaces([controller], where)
         if (election := manager.leader_election) is not None:
-            lease = election.namespace or options.namespace or account.namespace  # as a manager chooses it, with -n
+            lease = election.namespace or options.namespace or account.namespace  # the same choice as Manager's
             rules += leader_election_access(NamespacedName(lease, election.name))
             about.add(lease)
         for namespace in {""} if "" in about else about:
@@ -119,14 +118,14 @@ def _roles(program: Program, options: ManifestsOptions) -> list[Json]:
 
 
 def _namespaces(manager: Manager, controller: ControllerFunction | Controller, kind: Any) -> Iterable[str]:
-    """Where a controller follows a kind: as it says itself, or as the manager's caches do, which `-n` has narrowed."""
-    own = [each.options.settings for each in kinds_followed(controller) if each.view.gvk == view_of(kind).gvk]
-    followed = [settings or manager.caches.of(kind) for settings in own or (None,)]
-    return {namespace for settings in followed for namespace in settings.namespaces}
+    """Return the namespaces in which a controller watches a kind: its own setting, or that of the manager's caches."""
+    own = [each.options.settings for each in kind_sources(controller) if each.view.gvk == view_of(kind).gvk]
+    watched = [settings or manager.caches.of(kind) for settings in own or (None,)]
+    return {namespace for settings in watched for namespace in settings.namespaces}
 
 
 def _account(text: str, name: str) -> NamespacedName:
     namespace, slash, account = text.rpartition("/")
     if text and (not slash or not namespace or not account):
-        raise Failure(f"--account {text}: want NAMESPACE/NAME")
+        raise CommandError(f"--account {text}: want NAMESPACE/NAME")
     return NamespacedName(namespace, account) if text else NamespacedName("default", name)

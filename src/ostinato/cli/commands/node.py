@@ -1,4 +1,4 @@
-"""`ostinato node`: this machine as a node of any cluster, until it is told to stop."""
+"""`ostinato node`: run the node agent that joins this machine to a cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ostinato.api.validation import names
 from ostinato.cli.commands.serve import run
-from ostinato.cli.error import Failure
+from ostinato.cli.error import CommandError
 from ostinato.cli.options.server.settings import address, default_state
 from ostinato.client.config.config import Config
 from ostinato.client.config.error import ConfigError
@@ -25,12 +25,12 @@ _HASH = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 def node(options: argparse.Namespace) -> None:
-    """Join until SIGTERM or SIGINT; a Failure if that cannot begin."""
+    """Run the node agent until SIGTERM or SIGINT; CommandError if it cannot start."""
     config, joining = _cluster(options)
     host, port = address(options.listen)
     name = options.name or socket.gethostname().lower()
-    if wrong := names.is_dns1123_subdomain(name):
-        raise Failure(f"--name {name}: {'; '.join(wrong)}")
+    if problems := names.is_dns1123_subdomain(name):
+        raise CommandError(f"--name {name}: {'; '.join(problems)}")
     try:
         settings = JoinSettings(
             name=name,
@@ -46,31 +46,33 @@ def node(options: argparse.Namespace) -> None:
             joining=joining,
         )
     except ValueError as error:
-        raise Failure(str(error)) from None
+        raise CommandError(str(error)) from None
     configure_logging(level=logging.WARNING)
     try:
         run(lambda world: JoinedNode(world, config, settings), f"ostinato node {name}", options.listen)
     except (UnusableRuntime, DiscoveryError, CertificateError) as error:
-        raise Failure(str(error)) from error
+        raise CommandError(str(error)) from error
 
 
 def _cluster(options: argparse.Namespace) -> tuple[Config | None, Joining]:
-    """The kubeconfig with which a node joins, or None and how it does by a bootstrap token."""
+    """Return the kubeconfig's configuration, or None and the settings to join with a bootstrap token."""
     if not options.server and not options.token:
         try:
             return Config.load(context=options.context, path=options.kubeconfig), Joining()
         except ConfigError as error:
-            raise Failure(str(error)) from None
+            raise CommandError(str(error)) from None
     if options.kubeconfig or options.context:
-        raise Failure("--server and --token join by a bootstrap token, --kubeconfig by what it holds: give one of them")
+        raise CommandError("--server and --token exclude --kubeconfig and --context; give one or the other")
     if not (options.server and options.token):
-        raise Failure(f"--{'token' if options.server else 'server'} is missing: both are needed to join by a token")
+        raise CommandError(
+            f"--{'token' if options.server else 'server'} is missing; a bootstrap token needs both --server and --token"
+        )
     if not options.ca_cert_hash:
-        raise Failure("--ca-cert-hash is missing: without it nothing tells the cluster from one that pretends to be it")
+        raise CommandError("--ca-cert-hash is missing; without it the node cannot authenticate the cluster")
     for text in options.ca_cert_hash:
         if not _HASH.fullmatch(text):
-            raise Failure(f"--ca-cert-hash {text}: want sha256: and 64 hexadecimal digits")
+            raise CommandError(f"--ca-cert-hash {text}: want sha256: and 64 hexadecimal digits")
     server, hashes = options.server, tuple(options.ca_cert_hash)
     if not server.startswith("https://"):
-        raise Failure(f"--server {server}: want an https:// URL")
+        raise CommandError(f"--server {server}: want an https:// URL")
     return None, Joining(server=server, token=options.token, hashes=hashes, patience=300.0, required=True)

@@ -1,4 +1,4 @@
-"""`ostinato run`: runs the controllers of a file, on a cluster or on one in this process."""
+"""`ostinato run`: run the controllers of a file against a cluster, or against a control plane in this process."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 
 from ostinato.api.validation import names
-from ostinato.cli.error import Failure
+from ostinato.cli.error import CommandError
 from ostinato.cli.program.loading import find, load
 from ostinato.cli.program.preflight import install_webhooks, prepare
 from ostinato.cli.program.program import Program, definitions_of, program_of
-from ostinato.cli.reporting import TOLD, check_addresses, told
+from ostinato.cli.reporting import USER_ERRORS, check_addresses, command_errors
 from ostinato.client.config.config import Config
 from ostinato.client.config.error import NoConfig
 from ostinato.controllers.trace import shorten
@@ -33,11 +33,11 @@ from ostinato.world import World
 if TYPE_CHECKING:
     from ostinato.cli.program.embedded import Embedded
 
-_HERE = "127.0.0.1"
+_LOOPBACK = "127.0.0.1"
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line says; see `ostinato run --help`."""
+    """Arguments of the command; see `ostinato run --help`."""
 
     file: str
     embedded: bool = False
@@ -55,7 +55,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run(options: RunOptions) -> None:
-    """Run until SIGTERM or SIGINT; Failure if that cannot begin, or comes to an end by itself."""
+    """Run until SIGTERM or SIGINT; CommandError if the program cannot start or fails."""
     _check(options)
     found = find(options.file)
     configure_logging(options.log_format, level="DEBUG" if options.verbose else "INFO")
@@ -66,30 +66,30 @@ def run(options: RunOptions) -> None:
     ):
         host = Host(choices=cluster.choices, namespace=options.namespace)
         program = program_of([load(found, host)], host)
-        with _told():
+        with _run_errors():
             runner.run(_run(program, options, cluster))
 
 
 def _check(options: RunOptions) -> None:
     if options.embedded and (options.kubeconfig or options.context):
-        raise Failure("--embedded is a cluster of its own: it goes without --kubeconfig and --context")
+        raise CommandError("--embedded excludes --kubeconfig and --context; give one or the other")
     if options.state and not options.embedded:
-        raise Failure("--state is where --embedded keeps its objects: it goes with that alone")
+        raise CommandError("--state needs --embedded")
     if options.accept_data_loss and not options.state:
-        raise Failure("--accept-data-loss is about the store of --embedded --state DIR: it goes with these alone")
+        raise CommandError("--accept-data-loss needs --embedded --state DIR")
     check_addresses(health=options.health, metrics=options.metrics)
     if options.namespace and (problems := names.name_is_dns_label(options.namespace)):
-        raise Failure(f"--namespace: {options.namespace!r} cannot be the name of a namespace: {problems[0]}")
+        raise CommandError(f"--namespace {options.namespace}: not a namespace name: {problems[0]}")
     try:
         if options.leader_election:
             LeaderElection(name=options.leader_election)
     except ValueError as error:
-        raise Failure(f"--leader-election: {error}") from None
+        raise CommandError(f"--leader-election: {error}") from None
 
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Until the managers hear of signals, SIGTERM is taken as SIGINT is, so that nothing is left behind."""
+    """Handle SIGTERM like SIGINT until the managers install their handlers, so that temporary files are removed."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -99,14 +99,14 @@ def _interruptible() -> Iterator[None]:
 
 class _Cluster(NamedTuple):
     choices: Choices
-    beside: Sequence[Served] = ()  # what runs beside the managers, and ends with them
-    leave: Callable[[int], object] = os._exit  # ends the process at once
-    place: str = ""  # how others reach it, said once the program runs: one that cannot has none
+    beside: Sequence[Served] = ()  # served together with the managers
+    exit: Callable[[int], object] = os._exit  # ends the process without cleanup by the managers
+    banner: str = ""  # how to connect with kubectl; printed when the program runs
 
 
 @contextmanager
 def _cluster(options: RunOptions, runner: asyncio.Runner) -> Iterator[_Cluster]:
-    """The server that was chosen: the embedded one, running; that of a kubeconfig; or none, and the file decides."""
+    """Yield the chosen cluster: the embedded one, started; that of the kubeconfig; or none, and the file decides."""
     others: dict[str, Any] = {
         "leader_election": options.leader_election or None,
         "health": options.health,
@@ -116,53 +116,53 @@ def _cluster(options: RunOptions, runner: asyncio.Runner) -> Iterator[_Cluster]:
     if not options.embedded:
         config = None
         if options.kubeconfig or options.context or namespace:
-            with _told():
+            with _run_errors():
                 config = Config.load(options.context, options.kubeconfig, namespace=namespace)
         yield _Cluster(Choices(config=config, **others))
         return
     world = World.real()
     cluster = _embedded(world, options, runner)
     try:
-        place = f"the embedded cluster is at {cluster.url}: kubectl --kubeconfig {cluster.kubeconfig}\n"
+        banner = f"embedded cluster ready at {cluster.url}; kubectl --kubeconfig {cluster.kubeconfig}\n"
         config = Config.load(path=cluster.kubeconfig, namespace=namespace)
-        yield _Cluster(Choices(config=config, connect=cluster.connect, **others), [cluster], cluster.leave, place)
+        yield _Cluster(Choices(config=config, connect=cluster.connect, **others), [cluster], cluster.exit, banner)
     finally:
         runner.run(cluster.close())
         world.executor.close()
 
 
 def _embedded(world: World, options: RunOptions, runner: asyncio.Runner) -> Embedded:
-    """The embedded cluster, running."""
+    """Return the embedded cluster, started."""
     try:
-        from ostinato.cli.program.embedded import Embedded  # noqa: PLC0415 - an operator's image has no server
+        from ostinato.cli.program.embedded import Embedded  # noqa: PLC0415 - needs ostinato[server]
 
         state = Path(options.state) if options.state else None
         cluster = Embedded(world, state, accept_data_loss=options.accept_data_loss)
-        with _told():
+        with _run_errors():
             runner.run(cluster.start())
     except ModuleNotFoundError as error:
-        raise Failure(f"--embedded needs the server: pip install 'ostinato[server]' ({error})") from None
+        raise CommandError(f"--embedded needs the server; run pip install 'ostinato[server]' ({error})") from None
     return cluster
 
 
 async def _run(program: Program, options: RunOptions, cluster: _Cluster) -> None:
     if options.embedded:
         for webhooks in program.webhooks:
-            webhooks.serve_at(_HERE, _free_port())
+            webhooks.serve_at(_LOOPBACK, _free_port())
     definitions = definitions_of(program, all_kinds=options.embedded) if _installs(options) else []
     for manager in program.managers:
         await prepare(manager, options.file, definitions)
     if options.embedded and program.webhooks:
         await install_webhooks(program.managers[0], program.webhooks)
     names = ", ".join(each.name for each in program.runnables)
-    sys.stdout.write(f"{cluster.place}running {names}\n")
+    sys.stdout.write(f"{cluster.banner}running {names}\n")
     sys.stdout.flush()
-    await serve_together(*program.managers, *cluster.beside, leave=cluster.leave)
+    await serve_together(*program.managers, *cluster.beside, leave=cluster.exit)
 
 
 def _free_port() -> int:
     with socket.socket() as free:
-        free.bind((_HERE, 0))
+        free.bind((_LOOPBACK, 0))
         port: int = free.getsockname()[1]
         return port
 
@@ -172,15 +172,15 @@ def _installs(options: RunOptions) -> bool:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """As other commands tell it; but here is a way to do without a cluster."""
-    with told():
+def _run_errors() -> Iterator[None]:
+    """Like `command_errors`, with a hint at --embedded, and with the user's part of other tracebacks."""
+    with command_errors():
         try:
             yield
         except NoConfig as error:
-            raise Failure(f"{error}: --embedded needs no cluster") from None
+            raise CommandError(f"{error}; use --embedded to run without a cluster") from None
         except Exception as error:
-            if isinstance(error, TOLD) or not shorten(error):
+            if isinstance(error, USER_ERRORS) or not shorten(error):
                 raise
             trace = "".join(traceback.format_exception(error)).rstrip()
-            raise Failure(f"what it runs has failed:\n{trace}") from None
+            raise CommandError(f"the program failed:\n{trace}") from None

@@ -1,4 +1,4 @@
-"""`ostinato apiserver` and `ostinato up`: a server, alone or with a whole plane, until it is told to stop."""
+"""`ostinato apiserver` and `ostinato up`: run an API server or a control plane until SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from ostinato.cli.error import Failure
+from ostinato.cli.error import CommandError
 from ostinato.cli.options.server import settings as server_options
 from ostinato.server.access.authentication.settings import AuthenticationSettingsError
 from ostinato.server.standalone import Standalone
@@ -24,7 +24,7 @@ from ostinato.world import World
 
 
 class Served(Protocol):
-    """What is started once and then stopped: `Standalone`, `Plane`."""
+    """A server that is started once and then stopped: `Standalone`, `Plane`, `JoinedNode`."""
 
     @property
     def url(self) -> str: ...
@@ -35,7 +35,7 @@ class Served(Protocol):
     async def start(self) -> None: ...
 
     async def failed(self) -> None:
-        """Raise the error of a part when one fails."""
+        """Wait until a component fails and raise its error."""
 
     async def stop(self) -> None: ...
 
@@ -49,7 +49,7 @@ def up(options: argparse.Namespace) -> None:
     if options.bare:
         apiserver(options)
         return
-    from ostinato.manager import configure_logging  # noqa: PLC0415 - a bare server needs none of it
+    from ostinato.manager import configure_logging  # noqa: PLC0415 - not needed with --bare
     from ostinato.plane.node.runtimes import ProcessOptions, UnusableRuntime  # noqa: PLC0415
     from ostinato.plane.plane import Plane, PlaneSettings  # noqa: PLC0415
 
@@ -65,21 +65,26 @@ def up(options: argparse.Namespace) -> None:
             ),
         )
     except ValueError as error:
-        raise Failure(str(error)) from None
+        raise CommandError(str(error)) from None
     configure_logging(level=logging.WARNING)
     try:
         run(lambda world: Plane(world, chosen), "ostinato up", options.listen)
     except UnusableRuntime as error:
-        raise Failure(str(error)) from error
+        raise CommandError(str(error)) from error
 
 
 def run(make: Callable[[World], Served], name: str, listen: str) -> None:
-    """Serve until SIGTERM or SIGINT; Failure if that cannot begin, or a part fails."""
+    """Serve until SIGTERM or SIGINT; CommandError if the server cannot start or a component fails.
+
+    - `make`: creates the server.
+    - `name`: the command, for the line printed when the server is ready.
+    - `listen`: the address of the command line, for messages.
+    """
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(_serve(make, name, listen))
     except (StateError, AuthenticationSettingsError, UnusableStore) as error:
-        raise Failure(str(error)) from error
+        raise CommandError(str(error)) from error
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -93,24 +98,24 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 async def _serve(make: Callable[[World], Served], name: str, listen: str) -> None:
     world = World.real()
-    told = asyncio.Event()
+    stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _stop, told)
+        loop.add_signal_handler(number, _stop, stopping)
     served = make(world)
     await _start(served, listen)
-    # What is there now stays: the collector need not look at it again, and has less to do with what comes.
+    # The objects loaded so far live as long as the process: exempt them from garbage collection.
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     gc.enable()
     sys.stdout.write(f"{name} ready at {served.url} (kubeconfig: {served.kubeconfig})\n")
     sys.stdout.flush()
-    waits = [loop.create_task(told.wait()), loop.create_task(served.failed())]
+    waits = [loop.create_task(stopping.wait()), loop.create_task(served.failed())]
     try:
         done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             if (error := task.exception()) is not None:
-                raise Failure(f"{type(error).__name__}: {error}") from error
+                raise CommandError(f"{type(error).__name__}: {error}") from error
     finally:
         for task in waits:
             task.cancel()
@@ -124,12 +129,12 @@ async def _start(served: Served, listen: str) -> None:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             host, port = server_options.address(listen)
-            message = f"port {port} of {host} is in use; choose another with --listen, or 0 for any"
-            raise Failure(message) from error
-        raise Failure(f"cannot listen at {listen}: {error.strerror or error}") from error
+            message = f"port {port} on {host} is in use; choose another with --listen, or port 0 for a free one"
+            raise CommandError(message) from error
+        raise CommandError(f"cannot listen on {listen}: {error.strerror or error}") from error
 
 
-def _stop(told: asyncio.Event) -> None:
-    if told.is_set():  # told twice: at once, whatever is under way
+def _stop(stopping: asyncio.Event) -> None:
+    if stopping.is_set():  # second signal: exit without shutting down
         os._exit(130)
-    told.set()
+    stopping.set()

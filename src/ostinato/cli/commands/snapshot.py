@@ -7,7 +7,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from ostinato.cli.error import Failure
+from ostinato.cli.error import CommandError
 from ostinato.cli.options.server.settings import default_state
 from ostinato.server.state import StateDirectory, StateError
 from ostinato.server.store.index import UnusableStore
@@ -16,11 +16,11 @@ from ostinato.world import World
 
 
 def run(options: argparse.Namespace) -> None:
-    """Do what the subcommand says; a Failure if the store or the snapshot cannot be used."""
+    """Run the subcommand; CommandError if the store or the snapshot cannot be used."""
     try:
         {"save": _save, "restore": _restore, "status": _status}[options.action](options)
     except (StateError, UnusableStore) as error:
-        raise Failure(str(error)) from error
+        raise CommandError(str(error)) from error
 
 
 def _save(options: argparse.Namespace) -> None:
@@ -31,12 +31,12 @@ def _save(options: argparse.Namespace) -> None:
 def _restore(options: argparse.Namespace) -> None:
     store = _store(options)
     with ExitStack() as held:
-        if not options.store:  # such a store has a lock of its own, and needs no more
+        if not options.store:  # a store outside the state directory has only its own lock
             held.callback(StateDirectory(_state(options)).release)
         restored, kept = snapshot.restore(Path(options.file), store, World.real().ids)
-    _print(f"restored {restored.objects} objects to {restored.path}; resourceVersions go on from {restored.version}")
+    _print(f"restored {restored.objects} objects to {restored.path}; resourceVersions continue from {restored.version}")
     if kept is not None:
-        _print(f"the files that were there are kept as {kept}*")
+        _print(f"previous files kept as {kept}*")
 
 
 def _status(options: argparse.Namespace) -> None:
@@ -58,7 +58,7 @@ def _store(options: argparse.Namespace) -> Path:
     if not store:
         return _state(options) / "store.db"
     if not store.removeprefix("sqlite:") or not store.startswith("sqlite:"):
-        raise Failure(f"--store {store}: want sqlite:PATH; other stores have no snapshots")
+        raise CommandError(f"--store {store}: want sqlite:PATH; other stores have no snapshots")
     return Path(store.removeprefix("sqlite:"))
 
 

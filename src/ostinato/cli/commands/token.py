@@ -1,4 +1,4 @@
-"""`ostinato token create`: a bootstrap token, with which a node joins."""
+"""`ostinato token create`: create a bootstrap token, with which a node joins the cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 from ostinato.api.errors import APIError
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.time import Duration, Time, TimeError
-from ostinato.cli.error import Failure
+from ostinato.cli.error import CommandError
 from ostinato.client.client import Client
 from ostinato.client.config.config import Config
 from ostinato.client.config.error import ConfigError
@@ -25,19 +25,19 @@ _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
 def create(options: argparse.Namespace) -> None:
-    """Create a token and print it, or the command that joins with it; a Failure if that is not possible."""
+    """Create a token and print it, or the `ostinato node` command that uses it."""
     try:
         config = Config.load(context=options.context, path=options.kubeconfig)
         seconds = Duration.parse(options.ttl).seconds
     except ConfigError as error:
-        raise Failure(str(error)) from None
+        raise CommandError(str(error)) from None
     except TimeError as error:
-        raise Failure(f"--ttl {options.ttl}: {error}") from None
+        raise CommandError(f"--ttl {options.ttl}: {error}") from None
     world = World.real()
     try:
         token = asyncio.run(_create(world, config, seconds))
     except (APIError, TransportError) as error:
-        raise Failure(f"cannot create a bootstrap token: {error}") from None
+        raise CommandError(f"cannot create a bootstrap token: {error}") from None
     finally:
         world.executor.close()
     sys.stdout.write(f"{_command(config, token) if options.print_join_command else token}\n")
@@ -65,7 +65,7 @@ async def _create(world: World, config: Config, seconds: float) -> str:
 
 
 def _text(world: World, length: int) -> str:
-    """Letters that cannot be guessed: bytes that would make some likelier than others are thrown away."""
+    """Return random characters, uniformly distributed: bytes that would bias the choice are discarded."""
     most, found = 256 - 256 % len(_LETTERS), ""
     while len(found) < length:
         found += "".join(_LETTERS[each % len(_LETTERS)] for each in world.ids.token(length) if each < most)
@@ -75,5 +75,5 @@ def _text(world: World, length: int) -> str:
 def _command(config: Config, token: str) -> str:
     authority = config.tls.ca_data or (b"" if config.tls.ca_file is None else config.tls.ca_file.read_bytes())
     if not authority:
-        raise Failure(f"{config.source}: the cluster has no certificate-authority, which a node must know")
+        raise CommandError(f"{config.source}: the cluster has no certificate-authority; a node needs its hash")
     return f"ostinato node --server {config.server} --token {token} --ca-cert-hash {ca_cert_hash(authority)}"

@@ -1,4 +1,4 @@
-"""`ostinato user`: kubeconfigs for users of a server, with certificates that its authority signs."""
+"""`ostinato user`: write kubeconfigs with client certificates signed by the server's certificate authority."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
-from ostinato.cli.error import Failure
+from ostinato.cli.error import CommandError
 from ostinato.cli.options.server.settings import default_state
 from ostinato.client.config.config import Config
 from ostinato.client.config.error import ConfigError
@@ -24,56 +24,58 @@ _LONGEST_NAME = 64  # characters of a common name or an organisation, by X.509
 
 
 def add(options: argparse.Namespace) -> None:
-    """Write a kubeconfig; a Failure says why that cannot be."""
+    """Write a kubeconfig for a user."""
     name, groups = options.name, options.group
     for kind, text in (("user", name), *(("group", group) for group in groups)):
         _check(kind, text, allow_system=options.allow_system)
-    lives = _lifetime(options.expires)
+    lifetime = _lifetime(options.expires)
     state = Path(options.state) if options.state else default_state()
     if not (state / "ca.key").exists():
-        raise Failure(f"{state} has no ca.key; start the server once with this --state, or name another")
+        raise CommandError(f"{state} has no ca.key; start the server once with this --state, or give another --state")
     server = options.server or _server(state)
     try:
         authority = Authority(World.real(), state)
-        made = authority.user(name, groups, lives)
+        issued = authority.user(name, groups, lifetime)
     except (StateError, OSError) as error:
-        raise Failure(str(error)) from error
-    text = kubeconfig(server, authority.certificate, name, made.certificate, made.key)
+        raise CommandError(str(error)) from error
+    text = kubeconfig(server, authority.certificate, name, issued.certificate, issued.key)
     out = Path(options.out) if options.out else Path(f"{re.sub(r'[^A-Za-z0-9._-]', '_', name)}.kubeconfig")
     _write(out, text)
     member = f" in {', '.join(groups)}" if groups else ""
-    sys.stdout.write(f"wrote {out}: user {name}{member}, valid until {made.not_after:%Y-%m-%d %H:%M} UTC\n")
+    sys.stdout.write(f"wrote {out}: user {name}{member}, valid until {issued.not_after:%Y-%m-%d %H:%M} UTC\n")
 
 
 def _check(kind: str, text: str, *, allow_system: bool) -> None:
     if not text or len(text) > _LONGEST_NAME or not text.isprintable():
-        raise Failure(f"{kind} {text!r}: want 1 to {_LONGEST_NAME} printable characters")
+        raise CommandError(f"{kind} {text!r}: want 1 to {_LONGEST_NAME} printable characters")
     if text.startswith("system:") and not allow_system:
-        raise Failure(f"{kind} {text} belongs to Kubernetes itself; give --allow-system if that is meant")
+        raise CommandError(
+            f"{kind} {text}: the prefix system: is reserved for Kubernetes; give --allow-system to use it"
+        )
 
 
 def _lifetime(text: str) -> timedelta:
     found = re.fullmatch(r"([0-9]{1,6})([dhms])", text)
-    lives = timedelta(**{_UNITS[found[2]]: int(found[1])}) if found else timedelta()
-    if lives < _SHORTEST:
-        raise Failure(f"--expires {text}: want at least 10m, for example 365d, 12h or 30m")
-    return lives
+    lifetime = timedelta(**{_UNITS[found[2]]: int(found[1])}) if found else timedelta()
+    if lifetime < _SHORTEST:
+        raise CommandError(f"--expires {text}: want at least 10m, for example 365d, 12h or 30m")
+    return lifetime
 
 
 def _server(state: Path) -> str:
     try:
         return Config.load(path=state / "admin.kubeconfig").url
     except (ConfigError, OSError) as error:
-        raise Failure(f"cannot find the server's URL; start the server once, or give --server: {error}") from error
+        raise CommandError(f"cannot find the server's URL; start the server once, or give --server: {error}") from error
 
 
 def _write(path: Path, text: str) -> None:
-    """A new file that only its owner can read: an older one may be in use."""
+    """Create a file with mode 0600; an existing file is an error, it may be in use."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except FileExistsError:
-        raise Failure(f"{path} exists; remove it, or choose another with --out") from None
+        raise CommandError(f"{path} exists; remove it or choose another file with --out") from None
     except OSError as error:
-        raise Failure(f"cannot write {path}: {error.strerror}") from error
+        raise CommandError(f"cannot write {path}: {error.strerror}") from error
     with os.fdopen(descriptor, "w") as file:
         file.write(text)

@@ -1,11 +1,11 @@
-"""`ostinato demo`: the loop, played live: a Deployment applied, healed, scaled, renewed and deleted.
+"""`ostinato demo`: apply, heal, scale, roll out and delete a Deployment, and show which component does what.
 
-A whole plane runs in this process for the length of the play, with one node whose containers are real processes. The
-play itself is a client like any other: it speaks HTTPS with the plane's kubeconfig, and what it shows it has watched.
+A control plane runs in this process, with one node whose containers are processes. The demo is an ordinary client: it
+uses HTTPS and the admin kubeconfig, and shows what its watches report.
 
-- `stage`: the plane, and that nothing is left of it.
-- `play`: the steps.
-- `story`: what the watches tell, as changes with a time and a part that made them.
-- `timeline`, `tree`: how changes and objects look.
-- `screen`, `picture`: lines for a terminal, a file, an SVG.
+- `command`: the command; `cluster`: the control plane, and its removal.
+- `scenario`: the steps.
+- `changes`: watch events as changes, each with a time and the component that made it.
+- `timeline`, `tree`: changes and objects as lines.
+- `screen`, `picture`: lines on a terminal, in a file, in an SVG.
 """

@@ -1,4 +1,4 @@
-"""The command itself: where it is shown, how fast, and how it ends."""
+"""Run the demo on a terminal or into a pipe, and return the exit code."""
 
 from __future__ import annotations
 
@@ -12,51 +12,51 @@ from pathlib import Path
 from typing import Final
 
 from ostinato.api.errors import APIError
+from ostinato.cli.demo.changes import ChangeWatcher
+from ostinato.cli.demo.cluster import NAMESPACE, connect, demo_cluster
 from ostinato.cli.demo.picture import svg
-from ostinato.cli.demo.play import PATIENCE, Play
+from ostinato.cli.demo.scenario import STEP_TIMEOUT, Scenario
 from ostinato.cli.demo.screen import STRONG, Screen, Span
-from ostinato.cli.demo.stage import NAMESPACE, connected, stage
-from ostinato.cli.demo.story import Story
-from ostinato.cli.error import Failure
+from ostinato.cli.error import CommandError
 from ostinato.client import TransportError
 from ostinato.manager import configure_logging
 from ostinato.manager.running import new_runner
 from ostinato.server.state import StateError
 from ostinato.world import World
 
-_PAUSE: Final = 1.5  # seconds between steps, for those who watch
-_TROUBLE: Final = (APIError, TransportError, OSError, StateError, TimeoutError)
+_PAUSE: Final = 1.5  # seconds between steps on a terminal, to read
+_ERRORS: Final = (APIError, TransportError, OSError, StateError, TimeoutError)
 
 
 def demo(picture: str | None) -> int:
-    """Play once; the exit code. `picture`: a file for an SVG of what was shown. A Failure if it cannot be played."""
+    """Run the demo once and return the exit code. `picture`: SVG file to write with the output, or None."""
     target = _writable(picture) if picture else None
     terminal = sys.stdout.isatty()
-    screen = Screen(sys.stdout, colour=terminal and understands_colour(os.environ))
+    screen = Screen(sys.stdout, colour=terminal and colour_enabled(os.environ))
     configure_logging(level=logging.ERROR)
     try:
         with new_runner() as runner:
-            runner.run(_play(screen, _PAUSE if terminal else 0.0))
+            runner.run(_run(screen, _PAUSE if terminal else 0.0))
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except asyncio.CancelledError:
         return 128 + signal.SIGTERM
-    except BrokenPipeError:  # whoever read it has seen enough
+    except BrokenPipeError:  # the reader of the pipe has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
-    except _TROUBLE as error:
-        raise Failure(str(error) or f"a step took more than {PATIENCE:g} s") from error
+    except _ERRORS as error:
+        raise CommandError(str(error) or f"step timed out after {STEP_TIMEOUT:g} s") from error
     if target is not None:
         target.write_text(svg(screen.lines, "ostinato demo"), encoding="utf-8")
     return 0
 
 
-def understands_colour(environment: Mapping[str, str]) -> bool:
-    """Whether a terminal does, and its user wants it: https://no-color.org."""
+def colour_enabled(environment: Mapping[str, str]) -> bool:
+    """Whether the terminal supports colour and NO_COLOR is unset: https://no-color.org."""
     return not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
 
 
-async def _play(screen: Screen, pause: float) -> None:
+async def _run(screen: Screen, pause: float) -> None:
     world = World.real()
     clock = world.clock
     task = asyncio.current_task()
@@ -64,13 +64,13 @@ async def _play(screen: Screen, pause: float) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     began = clock.monotonic()
     try:
-        async with stage(world) as plane, connected(plane, world) as client, asyncio.TaskGroup() as group:
+        async with demo_cluster(world) as plane, connect(plane, world) as client, asyncio.TaskGroup() as group:
             screen.show(
                 Span("Ostinato: ", STRONG), "API server, controllers, scheduler and a node, all in this process"
             )
-            story = Story(client, NAMESPACE, clock)
-            beside = [group.create_task(story.listen()), group.create_task(plane.failed())]
-            await Play(client, story, screen, pause).run(clock.monotonic() - began)
+            watcher = ChangeWatcher(client, NAMESPACE, clock)
+            beside = [group.create_task(watcher.run()), group.create_task(plane.failed())]
+            await Scenario(client, watcher, screen, pause).run(clock.monotonic() - began)
             for each in beside:
                 each.cancel()
     except BaseExceptionGroup as errors:
@@ -80,10 +80,10 @@ async def _play(screen: Screen, pause: float) -> None:
 
 
 def _writable(picture: str) -> Path:
-    """Refuse before the play what would fail after it."""
+    """Return the path; CommandError if it cannot be written, before the demo runs."""
     path = Path(picture)
     if path.is_dir() or not path.parent.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise Failure(f"--picture {picture}: no file can be written there")
+        raise CommandError(f"--picture {picture}: cannot write this file")
     return path
 
 

@@ -1,4 +1,4 @@
-"""A picture of a screen: its lines as an SVG, in a window, with every letter in its place whatever the font."""
+"""Render screen lines as an SVG of a terminal window, on a fixed grid that does not depend on the font."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ostinato.cli.demo.screen import Line, Span
 
 _FONT: Final = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 _SIZE: Final = 13
-_ADVANCE: Final = 7.8  # of one letter
+_ADVANCE: Final = 7.8  # width of a character
 _LEADING: Final = 18
 _MARGIN: Final = 18
-_BAR: Final = 34  # of the window's title
+_BAR: Final = 34  # height of the title bar
 _LIGHTS: Final = ("#ff5f57", "#febc2e", "#28c840")
 
 
 def svg(lines: Sequence[Line], title: str) -> str:
-    """The lines as one picture; the same lines give the same picture."""
+    """Return the SVG; equal lines give equal SVGs."""
     columns = max((sum(len(span.text) for span in line) for line in lines), default=0)
     width = round(columns * _ADVANCE) + 2 * _MARGIN
     height = _BAR + len(lines) * _LEADING + _MARGIN
@@ -46,7 +46,7 @@ def _text(lines: Sequence[Line]) -> Iterator[str]:
 
 
 def _placed(line: Line) -> Iterator[str]:
-    """Each word-group at the place and of the width that it has on a grid of letters."""
+    """Yield a tspan per span, positioned and sized on the character grid."""
     column = 0
     for span in line:
         text = span.text.strip(" ")

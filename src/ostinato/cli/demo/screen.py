@@ -1,4 +1,4 @@
-"""A screen: lines of coloured text, for a terminal or, plain, for anything else; what was shown can be drawn again."""
+"""Lines of styled text, written to a terminal with ANSI colours or plain to other streams, and kept for the SVG."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final, NamedTuple, TextIO
 
 
 class Style(NamedTuple):
-    """How text looks: in a terminal, by its own 16 colours; in a picture, by this colour."""
+    """Style of text: ANSI codes on a terminal, a colour in an SVG."""
 
-    codes: str  # of ANSI's SGR; "" for plain
+    codes: str  # ANSI SGR codes; "" for plain
     colour: str
     bold: bool = False
 
@@ -34,10 +34,10 @@ Line = tuple[Span, ...]
 
 
 class Screen:
-    """`colour`: whether ANSI codes are understood. Where letters beyond ASCII are not, there are others instead."""
+    """`colour`: whether to write ANSI codes. Characters that the stream cannot encode are replaced by ASCII ones."""
 
     def __init__(self, stream: TextIO, *, colour: bool) -> None:
-        self.lines: list[Line] = []  # all that was shown
+        self.lines: list[Line] = []  # all lines shown so far
         self._stream = stream
         self._colour = colour
         self._ascii = not _can_write(stream, "│●✓")

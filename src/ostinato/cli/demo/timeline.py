@@ -1,6 +1,7 @@
-"""The timeline: a line a change, with a lane for each part, so that the eye sees it pass from part to part.
+"""The timeline: one line per change, with a lane per component.
 
-What one part does to several Pods in a row is one line, with the time of the first; of counts in a row, the last.
+The same action of one component on several Pods is one line, with the time of the first. Of successive availability
+counts only the last is shown.
 """
 
 from __future__ import annotations
@@ -10,8 +11,18 @@ from typing import Final
 
 import msgspec
 
+from ostinato.cli.demo.changes import (
+    AGENT,
+    COLLECTOR,
+    COMPONENTS,
+    COUNTS,
+    DEPLOYMENTS,
+    REPLICA_SETS,
+    SCHEDULER,
+    YOU,
+    Change,
+)
 from ostinato.cli.demo.screen import FAINT, Line, Span, Style
-from ostinato.cli.demo.story import AGENT, COLLECTOR, COUNTS, DEPLOYMENTS, PARTS, REPLICA_SETS, SCHEDULER, YOU, Change
 
 _STYLES: Final = {
     YOU: Style("1;37", "#f0f6fc", bold=True),
@@ -21,23 +32,23 @@ _STYLES: Final = {
     AGENT: Style("32", "#3fb950"),
     COLLECTOR: Style("35", "#bc8cff"),
 }
-_WIDTH: Final = max(len(part) for part in PARTS)
+_WIDTH: Final = max(len(component) for component in COMPONENTS)
 
 
 class Entry(msgspec.Struct):
-    """Changes that are told in one line."""
+    """Changes that are shown in one line."""
 
     first: Change
     names: list[str]
 
 
-def gathered(changes: Iterable[Change]) -> list[Entry]:
-    """Changes of the same sort together, in the order of their beginnings."""
+def grouped(changes: Iterable[Change]) -> list[Entry]:
+    """Group equal actions on Pods, in the order of their first change."""
     entries: list[Entry] = []
     for change in changes:
         if entries and change.verb == COUNTS == entries[-1].first.verb:
             entries.pop()
-        same = next((each for each in reversed(entries) if _alike(each.first, change)), None)
+        same = next((each for each in reversed(entries) if _is_same_action(each.first, change)), None)
         if same is None or _overtaken(entries, same, change):
             entries.append(Entry(change, [change.name]))
         else:
@@ -45,24 +56,31 @@ def gathered(changes: Iterable[Change]) -> list[Entry]:
     return entries
 
 
-def _alike(one: Change, other: Change) -> bool:
-    return one.kind == other.kind == "Pod" and (one.part, one.verb, one.note) == (other.part, other.verb, other.note)
+def _is_same_action(one: Change, other: Change) -> bool:
+    return one.kind == other.kind == "Pod" and (one.component, one.verb, one.note) == (
+        other.component,
+        other.verb,
+        other.note,
+    )
 
 
 def _overtaken(entries: list[Entry], same: Entry, change: Change) -> bool:
-    """Whether something has happened since to the same Pod, or the entry has it already."""
+    """Whether the Pod has another change since the entry, or is in it already."""
     since = entries[entries.index(same) :]
     return any(change.name in each.names for each in since)
 
 
-def drawn(entry: Entry, began: float) -> Line:
+def render(entry: Entry, began: float) -> Line:
     change = entry.first
-    style = _STYLES[change.part]
-    lanes = [Span("● " if part == change.part else "│ ", style if part == change.part else FAINT) for part in PARTS]
+    style = _STYLES[change.component]
+    lanes = [
+        Span("● " if component == change.component else "│ ", style if component == change.component else FAINT)
+        for component in COMPONENTS
+    ]
     return (
         Span(f"{max(0.0, change.at - began) * 1000:6.0f} ms  ", FAINT),
         *lanes,
-        Span(f" {change.part:<{_WIDTH}}  ", style),
+        Span(f" {change.component:<{_WIDTH}}  ", style),
         Span(f"{change.verb} {_what(entry)}"),
         Span(f"  {change.note}" if change.note else "", FAINT),
     )
@@ -77,5 +95,5 @@ def _what(entry: Entry) -> str:
 
 
 def short_name(pod: str) -> str:
-    """What tells it from its siblings."""
+    """Return the random suffix of a Pod's name."""
     return pod.rpartition("-")[2]

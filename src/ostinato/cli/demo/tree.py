@@ -1,12 +1,12 @@
-"""The tree of objects: a Deployment, what it owns, and what that owns, by their owner references."""
+"""The object tree: Deployments, their ReplicaSets and their Pods, by owner references."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
+from ostinato.cli.demo.changes import ChangeWatcher, is_ready
 from ostinato.cli.demo.screen import BAD, FAINT, GOOD, STRONG, Line, Span
-from ostinato.cli.demo.story import Story, is_ready
 from ostinato.kinds.apps_v1 import ReplicaSet
 from ostinato.kinds.core_v1 import Pod
 
@@ -15,16 +15,16 @@ T = TypeVar("T", ReplicaSet, Pod)
 _INDENT: Final = " " * 11  # where the lanes of the timeline begin
 
 
-def drawn(story: Story, pids: Mapping[str, int]) -> Iterator[Line]:
-    """Lines; `pids` says which process a Pod's container is."""
-    for deployment in story.deployments.values():
+def render(watcher: ChangeWatcher, pids: Mapping[str, int]) -> Iterator[Line]:
+    """Yield the lines of the tree. `pids`: process id of each Pod's container."""
+    for deployment in watcher.deployments.values():
         wanted, available = deployment.spec.replicas, deployment.status.available_replicas or 0
         yield _row("", f"Deployment {deployment.metadata.name}", f"{available}/{wanted} available", available == wanted)
-        owned = _owned(story.replica_sets.values(), deployment.metadata.uid)
+        owned = _owned(watcher.replica_sets.values(), deployment.metadata.uid)
         for number, replica_set in enumerate(owned):
             last = number == len(owned) - 1
             yield _replica_set(replica_set, "└─ " if last else "├─ ")
-            pods = _owned(story.pods.values(), replica_set.metadata.uid)
+            pods = _owned(watcher.pods.values(), replica_set.metadata.uid)
             for place, pod in enumerate(pods):
                 stem = ("   " if last else "│  ") + ("└─ " if place == len(pods) - 1 else "├─ ")
                 yield _pod(pod, stem, pids.get(pod.metadata.name))

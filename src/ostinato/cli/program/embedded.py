@@ -1,8 +1,9 @@
-"""The embedded cluster of `ostinato run --embedded`: a control plane in this process, for as long as the command runs.
+"""The embedded cluster of `ostinato run --embedded`: a control plane in this process while the command runs.
 
-Its API server listens with HTTPS at a free port, so that kubectl can be used; the controllers talk to it without HTTP.
-It has one node, which says that it runs Pods. It keeps everything in memory, and its certificates and kubeconfig in a
-directory that it removes at the end; in a state directory that it is given it keeps everything.
+- The API server listens on a free port with HTTPS, for kubectl. The program's controllers use in-process transports.
+- It has one node.
+- Without a state directory, objects are kept in memory, and certificates and kubeconfig in a temporary directory that
+  is removed at the end.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import NoReturn
 
-from ostinato.cli.error import Failure
+from ostinato.cli.error import CommandError
 from ostinato.client.config.config import Config
 from ostinato.client.transport.protocol import Transport
 from ostinato.manager.connecting import Connect, Purpose, over_http
@@ -26,12 +27,12 @@ from ostinato.world import World
 
 
 class Embedded:
-    """`start` it once, then `close` it. It is served beside the managers that use it, and ends them if it fails."""
+    """`start` once, then `close`. Served together with the managers that use it; if it fails, they stop."""
 
     def __init__(self, world: World, state: Path | None, *, accept_data_loss: bool = False) -> None:
         self._world = world
-        self._removed = None if state is not None else Path(tempfile.mkdtemp(prefix="ostinato-"))
-        directory = state or self._removed
+        self._temporary = None if state is not None else Path(tempfile.mkdtemp(prefix="ostinato-"))
+        directory = state or self._temporary
         assert directory is not None
         store = "" if state is not None else "memory"
         server = Settings(state=directory, port=0, store=store, accept_data_loss=accept_data_loss)
@@ -52,7 +53,7 @@ class Embedded:
             await self._plane.start()
         except (StateError, UnusableStore) as error:
             self._remove()
-            raise Failure(str(error)) from None
+            raise CommandError(str(error)) from None
         except BaseException:
             self._remove()
             raise
@@ -63,7 +64,7 @@ class Embedded:
         self._remove()
 
     async def serve(self) -> None:
-        """Until `stop`; the error of a part that fails."""
+        """Wait until `stop`; raise the error of a component that fails."""
         self._failing = asyncio.get_running_loop().create_task(self._plane.failed())
         await asyncio.wait([self._failing])
         if not self._failing.cancelled():
@@ -74,18 +75,18 @@ class Embedded:
             self._failing.cancel()
 
     async def synced(self) -> None:
-        """Nobody waits for its caches."""
+        """Return at once: the cluster has no caches to wait for."""
 
     def connect(self, purpose: Purpose) -> Transport:
-        """How managers reach it: straight, but for leader election, which runs in another thread."""
-        assert self._over_http is not None, "it has been started"
+        """Return a transport for a manager: in-process, except for leader election, which runs in another thread."""
+        assert self._over_http is not None, "connect() needs start()"
         return self._over_http(purpose) if purpose.name == "leader-election" else self._plane.connect(purpose)
 
-    def leave(self, code: int) -> NoReturn:
-        """End the process at once; nothing is left behind that was to be removed."""
+    def exit(self, code: int) -> NoReturn:
+        """Remove the temporary directory and end the process."""
         self._remove()
         os._exit(code)
 
     def _remove(self) -> None:
-        if self._removed is not None:
-            shutil.rmtree(self._removed, ignore_errors=True)
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)

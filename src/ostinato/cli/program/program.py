@@ -1,8 +1,8 @@
-"""Programs: what there is to run in files that were loaded, and which kinds they are about.
+"""Programs: the managers, controllers and webhooks of loaded modules, and the kinds that they own.
 
-- If a file makes managers, they are the program. If not, all its controllers and webhooks are, in one manager.
-- The kinds of a program are those that its controllers reconcile, and those that its files define. Kinds that are
-  marked `Foreign()` are somebody else's.
+- If the modules create managers, these are the program; otherwise all controllers and webhooks in one manager.
+- The kinds of a program are those that its controllers reconcile and those that its modules define. Kinds marked
+  `Foreign()` belong to other programs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from ostinato.api.gvk import GroupKind
 from ostinato.api.markers import Foreign, markers_on
 from ostinato.api.object import CustomResource, KindInfo, Object
-from ostinato.cli.error import Failure
+from ostinato.cli.error import CommandError
 from ostinato.controllers.builder import Builder
 from ostinato.controllers.controller import Controller
 from ostinato.controllers.decorator import ControllerFunction
@@ -51,31 +51,37 @@ def controllers_of(manager: Manager) -> list[ControllerFunction | Controller]:
     return [each for each in manager.runnables if isinstance(each, ControllerFunction | Controller)]
 
 
-def kinds_followed(controller: ControllerFunction | Controller) -> list[KindSource]:
-    """What a controller hears of in the manager's cluster, kind by kind."""
+def kind_sources(controller: ControllerFunction | Controller) -> list[KindSource]:
+    """Return the controller's sources that watch kinds in the manager's cluster."""
     made = controller.make() if isinstance(controller, ControllerFunction) else controller
     return [each for each in made.sources if isinstance(each, KindSource) and each.options.informers is None]
 
 
 def program_of(modules: Sequence[ModuleType], host: Host, *, empty: bool = False) -> Program:
-    """What to run. Failure if there is nothing, unless it may be `empty`: files of kinds alone."""
+    """Return the program of the modules; CommandError if it has nothing to run.
+
+    `empty`: accept modules that define only kinds. Defaults to False.
+    """
     managers = _unique([*host.managers, *_of_type(modules, Manager)])
     if not managers:
-        parts = _unique(_of_type(modules, ControllerFunction, Controller, Webhooks))
+        runnables = _unique(_of_type(modules, ControllerFunction, Controller, Webhooks))
         with hosting(host):
             managers = [Manager()]
         try:
-            managers[0].add(*parts)
-        except ValueError as error:  # two of one name
-            raise Failure(str(error)) from None
+            managers[0].add(*runnables)
+        except ValueError as error:  # a duplicate name
+            raise CommandError(str(error)) from None
     program = Program(modules, managers)
     if not empty and not program.runnables:
-        raise Failure(_nothing_to_run(modules))
+        raise CommandError(_nothing_to_run(modules))
     return program
 
 
 def definitions_of(program: Program, *, all_kinds: bool = False) -> list[Json]:
-    """The definitions of its kinds, by name; `all_kinds`: of those as well that it watches, whosever they are."""
+    """Return the CustomResourceDefinitions of the program's kinds, sorted by name.
+
+    `all_kinds`: include the custom kinds of other programs that it watches or owns. Defaults to False.
+    """
     known = _custom_kinds(program)
     wanted = {_group_kind(cls): None for cls in known if all_kinds or _is_own(cls, program)}
     conversions = {name: webhooks.conversion() for webhooks in program.webhooks for name in webhooks.definitions}
@@ -87,19 +93,19 @@ def definitions_of(program: Program, *, all_kinds: bool = False) -> list[Json]:
             name = f"{info.plural}.{info.gvk.group}"
             found.append(crd_of(*versions.values(), conversion=conversions.get(name)))
         except SchemaError as error:
-            raise Failure(f"no definition can be made of {group_kind}: {error}") from None
+            raise CommandError(f"cannot generate a CustomResourceDefinition for {group_kind}: {error}") from None
     return sorted(found, key=lambda each: str(each["metadata"]["name"]))
 
 
 def is_custom(kind: Any) -> bool:
-    """Whether a definition can be made of it, and has to be: no server knows it by itself."""
+    """Whether the kind is a custom resource: served only with a CustomResourceDefinition."""
     if not isinstance(kind, type) or not isinstance(getattr(kind, "__kind__", None), KindInfo):
         return False
     return issubclass(kind, CustomResource) or (is_model(kind) and not issubclass(kind, Object))
 
 
-def _custom_kinds(program: Program) -> list[Any]:  # Any: classes that say their kind
-    """Those that controllers name first, then their other versions and what else the files hold."""
+def _custom_kinds(program: Program) -> list[Any]:  # Any: classes with __kind__
+    """Return the kinds that controllers name, then their other versions and the kinds that the modules define."""
     named = [kind for each in program.controllers for kind in (*each.reconciles, *each.owns, *each.watches)]
     kinds = [kind for kind in named if is_custom(kind)]
     group_kinds = {_group_kind(kind) for kind in kinds}
@@ -135,8 +141,8 @@ def _unique(values: Iterable[T]) -> list[T]:
 
 def _nothing_to_run(modules: Sequence[ModuleType]) -> str:
     files = ", ".join(module.__name__ for module in modules)
-    text = f"{files}: nothing to run: there is no @controller in it, and no manager that something was added to"
+    text = f"{files}: nothing to run; add a @controller, or a manager with runnables"
     builders = [name for module in modules for name, value in vars(module).items() if isinstance(value, Builder)]
     if builders:
-        text += f"; {builders[0]} is a Builder: give a name to what its complete(...) returns"
+        text += f"; {builders[0]} is a Builder: assign the result of its complete(...) to a name"
     return text

@@ -1,8 +1,8 @@
-"""Judging: what an API server would say of definitions, before one is asked.
+"""Validate CustomResourceDefinitions as an API server would, before they are written or applied.
 
-The rules are those of the embedded server, where that is installed (`ostinato[server]`): defaults that break rules,
-rules that are no CEL or that may cost more than servers allow. Without it, definitions are judged by the server that
-gets them.
+- Uses the validation of the embedded server, if `ostinato[server]` is installed: invalid defaults, CEL rules that do
+  not compile or exceed the cost budget.
+- Without it, the API server that receives the definitions validates them.
 """
 
 from __future__ import annotations
@@ -12,36 +12,38 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ostinato.cli.error import Failure
+from ostinato.cli.error import CommandError
 
 Json = dict[str, Any]
 
 _MODEL: Final = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition"
 _IN_SCHEMA: Final = re.compile(r"spec\.(?:validation|versions\[(\d+)\]\.schema)\.openAPIV3Schema(.*)")
 _STEPS: Final = re.compile(r"\.properties\[([^]]*)\]|\.(items)\b|\.(additionalProperties)\b")
-_COST: Final = "estimated"  # the first word of what is said of rules that cost too much
-_ADVICE: Final = "bound the lists, maps and texts that the rule goes through, and those around it, by Len(at_most=...)"
+_COST: Final = "estimated"  # first word of the error for rules over the cost budget
+_ADVICE: Final = "bound the lists, maps and strings that the rule iterates, and those around it, with Len(at_most=...)"
 
 
-def judge(definition: Json) -> None:
-    """Failure if a server would refuse the definition; it names the version, the field and what is wrong."""
+def validate_definition(definition: Json) -> None:
+    """Raise CommandError if an API server would reject the definition; it names version, field and problem."""
     try:
         from ostinato.server.resources.apiextensions.strategy import CustomResourceDefinition  # noqa: PLC0415
-        from ostinato.server.schema.decoding import builtin  # noqa: PLC0415 - who writes manifests may have no server
+        from ostinato.server.schema.decoding import builtin  # noqa: PLC0415 - optional: needs ostinato[server]
     except ImportError:
         return
-    judged, _ = builtin.read(_MODEL, copy.deepcopy(definition))
-    rules = CustomResourceDefinition()
-    rules.default(judged)
-    rules.prepare_create(judged)
-    objections = list(dict.fromkeys(_told(definition, rules.validate(judged))))
-    if objections:
-        names = definition["spec"]["names"]
-        raise Failure("\n  ".join([f"servers would refuse the definition of {names['kind']}:", *objections]))
+    created, _ = builtin.read(_MODEL, copy.deepcopy(definition))
+    strategy = CustomResourceDefinition()
+    strategy.default(created)
+    strategy.prepare_create(created)
+    messages = list(dict.fromkeys(_messages(definition, strategy.validate(created))))
+    if messages:
+        kind = definition["spec"]["names"]["kind"]
+        raise CommandError(
+            "\n  ".join([f"CustomResourceDefinition of {kind}: an API server would reject it:", *messages])
+        )
 
 
-def _told(definition: Json, errors: Any) -> Iterator[str]:
-    """Errors with the way to the field as people write it: `spec.ports[].name`, `spec.limits{}`."""
+def _messages(definition: Json, errors: Any) -> Iterator[str]:
+    """Format errors with the field's path in the object: `spec.ports[].name`, `spec.limits{}`."""
     versions = [version["name"] for version in definition["spec"]["versions"]]
     for error in errors:
         body = error.detail.strip() or error.body
@@ -51,6 +53,6 @@ def _told(definition: Json, errors: Any) -> Iterator[str]:
         if found is None:
             yield f"{error.field}: {body}"
             continue
-        way = _STEPS.sub(lambda step: f".{step[1]}" if step[1] is not None else "[]" if step[2] else "{}", found[2])
+        path = _STEPS.sub(lambda step: f".{step[1]}" if step[1] is not None else "[]" if step[2] else "{}", found[2])
         version = versions[int(found[1])] if found[1] else ", ".join(versions)
-        yield f"{version}: {way.removeprefix('.') or 'the whole object'}: {body}"
+        yield f"{version}: {path.removeprefix('.') or 'object'}: {body}"

@@ -1,4 +1,4 @@
-"""`ostinato manifests`: what a program needs in a cluster, as files."""
+"""`ostinato manifests`: CRDs, roles and webhook configurations of a program."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def rules(role: dict[str, Any]) -> dict[str, list[str]]:
     }
 
 
-def test_everything_is_printed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_manifests_are_printed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["manifests", "widget_shop.py"]) == 0
     found = objects(capsys.readouterr().out)
     assert list(found) == [
@@ -95,19 +95,21 @@ class Widget(CustomResource, group="example.dev", version="v1"):
 """
 
 
-def test_a_definition_that_servers_would_refuse_is_not_written(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_definition_that_a_server_would_reject_is_not_written(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (place / "refused.py").write_text(REFUSED)
     assert run(["manifests", "refused.py", "--output", "config"]) == 1
-    told = capsys.readouterr().err
-    assert "servers would refuse the definition of Widget:\n" in told
-    assert "v1: spec.sources{}[].x-kubernetes-validations[0].rule: estimated rule cost exceeds budget" in told
-    assert "and those around it, by Len(at_most=...)" in told
-    assert "v1: spec.size.x-kubernetes-validations[0].rule: compilation failed" in told
-    assert "spec.enough" not in told
+    message = capsys.readouterr().err
+    assert "CustomResourceDefinition of Widget: an API server would reject it:\n" in message
+    assert "v1: spec.sources{}[].x-kubernetes-validations[0].rule: estimated rule cost exceeds budget" in message
+    assert "and those around it, with Len(at_most=...)" in message
+    assert "v1: spec.size.x-kubernetes-validations[0].rule: compilation failed" in message
+    assert "spec.enough" not in message
     assert not (place / "config").exists()
 
 
-def test_without_a_server_at_hand_definitions_are_judged_by_those_who_get_them(
+def test_without_the_server_package_definitions_are_not_validated(
     place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (place / "refused.py").write_text(REFUSED)
@@ -116,7 +118,7 @@ def test_without_a_server_at_hand_definitions_are_judged_by_those_who_get_them(
     assert "CustomResourceDefinition/widgets.example.dev" in objects(capsys.readouterr().out)
 
 
-def test_the_roles_allow_what_the_program_does(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_roles_grant_what_the_program_does(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["manifests", "widget_shop.py", "--account", "shop/seller", "--name", "shop"]) == 0
     found = objects(capsys.readouterr().out)
     assert rules(found["ClusterRole/shop"]) == {
@@ -140,7 +142,7 @@ def test_the_roles_allow_what_the_program_does(place: Path, capsys: pytest.Captu
     assert found["ClusterRoleBinding/shop"]["subjects"] == found["RoleBinding/shop"]["subjects"] == subjects
 
 
-def test_a_program_that_writes_core_events_is_allowed_to(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_program_that_writes_core_events_may_create_them(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for core in ("True", "False"):
         program = PROGRAM.replace("Manager(", f"Manager(reporting=ReportingOptions(core_events={core}), ")
         (place / "core_one.py").write_text(f"from ostinato.manager import ReportingOptions\n{program}")
@@ -187,7 +189,7 @@ Manager(
 @pytest.mark.parametrize(
     ("arguments", "homes"), [((), {"red", "blue"}), (("-n", "team"), {"team"})], ids=["as in the file", "narrowed"]
 )
-def test_roles_are_for_the_namespaces_that_caches_hold(
+def test_roles_are_for_the_namespaces_of_the_caches(
     place: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], homes: set[str]
 ) -> None:
     (place / "scoped.py").write_text(SCOPED)
@@ -201,7 +203,7 @@ def test_roles_are_for_the_namespaces_that_caches_hold(
         assert roles[home].keys() == {"configmaps", "events", "widgets", "widgets/finalizers", "widgets/status"}
 
 
-def test_roles_are_for_the_namespaces_that_a_controller_asks_for_itself(
+def test_roles_are_for_the_namespaces_of_a_controllers_own_settings(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own = 'map_to=lambda secret: [], options={"settings": InformerSettings(namespaces=("vault",))}'
@@ -213,7 +215,7 @@ def test_roles_are_for_the_namespaces_that_a_controller_asks_for_itself(
     assert roles["vault"] == {"secrets": ["get", "list", "watch"], "events": ["create", "patch"]}
 
 
-def test_leader_and_events_are_allowed_where_a_program_in_one_namespace_has_them(
+def test_lease_and_events_are_allowed_in_the_namespaces_that_use_them(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def roles(file: str, *arguments: str) -> dict[str, set[str]]:
@@ -252,11 +254,11 @@ def test_files_are_written_once_and_checked(place: Path, capsys: pytest.CaptureF
     output = capsys.readouterr()
     assert "-  - pods/exec\n" in output.out
     assert "+  - pods/log\n" in output.out
-    assert output.err == "ostinato manifests: config is not as it should be: run it without --check\n"
+    assert output.err == "ostinato manifests: config is out of date; run the command without --check\n"
     assert {name: Path(name).read_bytes() for name in written} == first
 
 
-def test_files_of_kinds_alone_have_definitions_alone(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_of_kinds_yields_only_definitions(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "only_kinds.py").write_text(PROGRAM.split("@controller")[0])
     assert run(["manifests", "only_kinds.py"]) == 0
     assert list(objects(capsys.readouterr().out)) == ["CustomResourceDefinition/widgets.example.dev"]
@@ -277,23 +279,23 @@ def test_several_files_are_one_program(place: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
-        (["--check"], "--check compares with the files of a directory: it needs --output DIR"),
+        (["--check"], "--check needs --output DIR, the directory to compare with"),
         (["--account", "x"], "--account x: want NAMESPACE/NAME"),
-        (["--output", "widget_shop.py"], "cannot be written"),
+        (["--output", "widget_shop.py"], "cannot write"),
     ],
 )
-def test_what_cannot_be_is_refused(
-    place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
+def test_invalid_arguments_are_rejected(
+    place: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert run(["manifests", "widget_shop.py", *arguments]) == 1
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-def test_a_file_with_nothing_in_it_is_told(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_without_kinds_and_controllers_is_an_error(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "empty_one.py").write_text("")
     assert run(["manifests", "empty_one.py"]) == 1
     assert capsys.readouterr().err == (
-        "ostinato manifests: empty_one.py: there is nothing to write of: no kind, no controller, no webhook\n"
+        "ostinato manifests: empty_one.py: nothing to write; found no kind, controller or webhook\n"
     )

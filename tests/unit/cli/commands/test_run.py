@@ -1,4 +1,4 @@
-"""`ostinato run`: what it refuses, and how it says so. That it runs is tested in tests/cluster."""
+"""`ostinato run`: argument checks and preflight errors. tests/cluster covers running programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import yaml
 
 from ostinato.cache import Informers, InformerSettings
 from ostinato.cli.app import run
-from ostinato.cli.error import Failure
+from ostinato.cli.error import CommandError
 from ostinato.cli.program.preflight import prepare
 from ostinato.client import Unstructured
 from ostinato.controllers import Builder, controller
@@ -52,14 +52,14 @@ def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 
 
 @pytest.fixture
-def told(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """What a command says on standard error when it fails."""
+def error_of(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run a failing command; return its standard error."""
 
-    def tell(*arguments: str) -> str:
+    def run_and_fail(*arguments: str) -> str:
         assert run(["run", *arguments]) == 1
         return capsys.readouterr().err
 
-    return tell
+    return run_and_fail
 
 
 def kubeconfig(path: Path, server: str) -> str:
@@ -78,47 +78,47 @@ def kubeconfig(path: Path, server: str) -> str:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["missing.py"], "ostinato run: missing.py: there is no such file\n"),
-        ([str(WIDGET), "--embedded", "--context", "x"], "--embedded is a cluster of its own"),
-        ([str(WIDGET), "--state", "x"], "--state is where --embedded keeps its objects"),
+        (["missing.py"], "ostinato run: missing.py: no such file\n"),
+        ([str(WIDGET), "--embedded", "--context", "x"], "--embedded excludes --kubeconfig and --context"),
+        ([str(WIDGET), "--state", "x"], "--state needs --embedded"),
         ([str(WIDGET), "--health", "8081"], "--health: '8081' is not a listen address; use"),
-        ([str(WIDGET), "-n", "Bad Name"], "--namespace: 'Bad Name' cannot be the name of a namespace: a lowercase RFC"),
+        ([str(WIDGET), "-n", "Bad Name"], "--namespace Bad Name: not a namespace name: a lowercase RFC"),
         (
             [str(WIDGET), "--leader-election", "Bad Name"],
             "--leader-election: leader election 'Bad Name' is not a valid name",
         ),
-        (["."], "ostinato run: . is a directory: name a file in it"),
+        (["."], "ostinato run: . is a directory; name a file in it"),
         ([str(WIDGET), "--kubeconfig", "/no/such"], "/no/such: does not exist; check the path"),
     ],
 )
-def test_what_cannot_be_is_refused(told: Callable[..., str], arguments: list[str], expected: str) -> None:
-    assert expected in told(*arguments)
+def test_invalid_arguments_are_rejected(error_of: Callable[..., str], arguments: list[str], expected: str) -> None:
+    assert expected in error_of(*arguments)
 
 
-def test_without_a_cluster_it_says_that_none_is_needed(told: Callable[..., str]) -> None:
-    text = told(str(WIDGET))
+def test_without_a_kubeconfig_the_error_suggests_embedded(error_of: Callable[..., str]) -> None:
+    text = error_of(str(WIDGET))
     assert text.startswith("ostinato run: no cluster configured")
-    assert text.endswith("--embedded needs no cluster\n")
+    assert text.endswith("; use --embedded to run without a cluster\n")
 
 
-def test_a_server_that_is_not_there_is_told(told: Callable[..., str], tmp_path: Path) -> None:
+def test_an_unreachable_server_is_reported(error_of: Callable[..., str], tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         server = f"https://127.0.0.1:{taken.getsockname()[1]}"
-        text = told(str(WIDGET), "--kubeconfig", kubeconfig(tmp_path / "config", server))
+        text = error_of(str(WIDGET), "--kubeconfig", kubeconfig(tmp_path / "config", server))
     assert "the server cannot be reached" in text
-    assert text.endswith("is it the right kubeconfig? --embedded needs no cluster\n")
+    assert text.endswith("check the kubeconfig, or use --embedded to run without a cluster\n")
 
 
-def test_an_authority_that_is_none_is_told_and_nothing_else(told: Callable[..., str], tmp_path: Path) -> None:
+def test_an_invalid_certificate_authority_is_reported_in_one_line(error_of: Callable[..., str], tmp_path: Path) -> None:
     config = yaml.safe_load(Path(kubeconfig(tmp_path / "config", "https://127.0.0.1:1")).read_text())
     config["clusters"][0]["cluster"] = {"server": "https://127.0.0.1:1", "certificate-authority-data": "bm9uZQ=="}
     (tmp_path / "config").write_text(yaml.safe_dump(config))
-    text = told(str(WIDGET), "--kubeconfig", str(tmp_path / "config"))
+    text = error_of(str(WIDGET), "--kubeconfig", str(tmp_path / "config"))
     assert text.endswith("unable to load root certificates: no certificate in PEM\n")
 
 
-def test_what_is_answered_in_place_of_a_server_is_told(told: Callable[..., str], tmp_path: Path) -> None:
+def test_a_response_that_is_not_an_api_servers_is_reported(error_of: Callable[..., str], tmp_path: Path) -> None:
     class Proxy(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(400)
@@ -129,16 +129,18 @@ def test_what_is_answered_in_place_of_a_server_is_told(told: Callable[..., str],
 
     with HTTPServer(("127.0.0.1", 0), Proxy) as proxy:
         Thread(target=proxy.serve_forever, daemon=True).start()
-        text = told(
+        text = error_of(
             str(WIDGET), "--kubeconfig", kubeconfig(tmp_path / "config", f"http://127.0.0.1:{proxy.server_port}")
         )
         proxy.shutdown()
     assert "unknown reason (get widgets.example.dev): Client sent an HTTP request to an HTTPS server.\n" in text
 
 
-def test_a_file_without_controllers_is_told_before_anything_is_asked(told: Callable[..., str], tmp_path: Path) -> None:
+def test_a_file_without_controllers_is_an_error_before_any_request(
+    error_of: Callable[..., str], tmp_path: Path
+) -> None:
     (tmp_path / "empty_file.py").write_text("")
-    assert "empty_file: nothing to run" in told(str(tmp_path / "empty_file.py"))
+    assert "empty_file: nothing to run" in error_of(str(tmp_path / "empty_file.py"))
 
 
 # What is found out before it runs
@@ -168,7 +170,7 @@ def prepared(manage: Callable[[Any], Manager], *, user: str = "", definitions: A
     asyncio.run(main())
 
 
-def test_where_a_namespace_is_named_what_is_in_none_is_looked_at_whole_with_or_without_a_class(tmp_path: Path) -> None:
+def test_cluster_scoped_kinds_are_checked_at_cluster_scope_despite_a_namespace(tmp_path: Path) -> None:
     @controller(Unstructured.of("v1", "Node"))
     async def nodes(node: dict[str, Any]) -> None: ...
 
@@ -178,58 +180,58 @@ def test_where_a_namespace_is_named_what_is_in_none_is_looked_at_whole_with_or_w
     caches = CacheOptions(defaults=InformerSettings(namespaces=("team",)))
     for each in (known, nodes):
         prepared(lambda connect, each=each: Manager(connect=connect, caches=caches).add(each))
-        with pytest.raises(Failure, match=r"may not read Node of v1: nodes is forbidden: .* at the cluster scope"):
+        with pytest.raises(CommandError, match=r"may not list v1 Node: nodes is forbidden: .* at the cluster scope"):
             prepared(lambda connect, each=each: Manager(connect=connect, caches=caches).add(each), user="jane")
 
 
-def test_a_kind_that_is_missing_is_told(tmp_path: Path) -> None:
-    with pytest.raises(Failure) as failure:
+def test_a_missing_kind_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(CommandError) as failure:
         prepared(lambda connect: Manager(connect=connect).add(widgets))
     assert str(failure.value) == (
-        "controller widgets: the server has no Widget of example.dev/v1; is its definition installed?"
+        "controller widgets: the server does not serve example.dev/v1 Widget; install its CustomResourceDefinition"
     )
 
 
-def test_a_kind_of_the_program_can_be_installed() -> None:
+def test_install_crds_installs_the_programs_kinds() -> None:
     from tests.unit.crd.sample_kinds import Gadget
 
     built = Builder("gadgets").watch_for(Gadget).complete(lambda request: None)
-    with pytest.raises(Failure, match=r"has no Gadget of .*; --install-crds installs the definitions of this program"):
+    with pytest.raises(CommandError, match=r"does not serve .* Gadget; use --install-crds to install its definition"):
         prepared(lambda connect: Manager(connect=connect).add(built))
     prepared(lambda connect: Manager(connect=connect).add(built), definitions=[crd_of(Gadget)])
-    with pytest.raises(Failure, match=r"the definition .* cannot be installed: .* forbidden.*; an administrator can"):
+    with pytest.raises(CommandError, match=r"cannot be applied: .* forbidden.*; ask a cluster administrator"):
         prepared(lambda connect: Manager(connect=connect).add(built), definitions=[crd_of(Gadget)], user="jane")
 
 
-def test_a_kind_that_may_be_missing_is_not_looked_for() -> None:
+def test_an_optional_kind_is_not_checked() -> None:
     built = Builder("maybe").watch_for(Unstructured.of("example.dev/v1", "Widget"), optional=True)
     prepared(lambda connect: Manager(connect=connect).add(built.complete(lambda request: None)))
 
 
-def test_a_kind_of_another_cluster_is_not_looked_for_in_this_one() -> None:
+def test_a_kind_of_another_cluster_is_not_checked() -> None:
     others = Informers(cast("Any", SimpleNamespace(world=None)))
     built = Builder("both").watch_for(ConfigMap)
     built.watches(Unstructured.of("example.dev/v1", "Widget"), map_to=lambda widget: [], informers=others)
     prepared(lambda connect: Manager(connect=connect).add(built.complete(lambda request: None)))
 
 
-def test_a_namespace_that_is_not_there_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_missing_namespace_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     built = Builder("maps").watch_for(ConfigMap).complete(lambda request: None)
     caches = CacheOptions(settings={ConfigMap: InformerSettings(namespaces=("default", "team"))})
     prepared(lambda connect: Manager(connect=connect, caches=caches).add(built))
-    assert caplog.messages == ["there is no namespace team yet: nothing happens until there is"]
+    assert caplog.messages == ["namespace not found, no events until it is created namespace=team"]
 
 
-def test_what_somebody_may_not_read_is_told_with_the_role_that_is_needed() -> None:
+def test_a_forbidden_kind_is_reported_with_the_command_for_its_role() -> None:
     built = Builder("maps").watch_for(ConfigMap).complete(lambda request: None)
-    with pytest.raises(Failure) as failure:
+    with pytest.raises(CommandError) as failure:
         prepared(lambda connect: Manager(connect=connect).add(built), user="jane")
     text = str(failure.value)
-    assert text.startswith("controller maps may not read ConfigMap of v1: ")
+    assert text.startswith("controller maps may not list v1 ConfigMap: ")
     assert 'User "jane" cannot list resource "configmaps"' in text
-    assert "`ostinato manifests file.py` writes the role that it needs, and -n NAMESPACE needs less" in text
-    with pytest.raises(Failure, match="; nobody is named: look at the user of the kubeconfig"):
+    assert "`ostinato manifests file.py` writes the role that it needs; -n NAMESPACE needs fewer permissions" in text
+    with pytest.raises(CommandError, match="; the kubeconfig has no credentials; check its user"):
         prepared(lambda connect: Manager(connect=connect).add(built), user="system:anonymous")
     caches = CacheOptions(settings={ConfigMap: InformerSettings(namespaces=("one",))})
-    with pytest.raises(Failure, match='in the namespace "one"'):
+    with pytest.raises(CommandError, match='in the namespace "one"'):
         prepared(lambda connect: Manager(connect=connect, caches=caches).add(built), user="jane")

@@ -1,4 +1,4 @@
-"""`ostinato apiserver` as its users meet it: a process, files, HTTPS."""
+"""`ostinato apiserver` as a process: files, signals, HTTPS."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ import yaml
 
 from ostinato.cli.app import run
 from ostinato.cli.commands import serve as serving
-from ostinato.cli.error import Failure
+from ostinato.cli.error import CommandError
 from ostinato.cli.options.server import settings as server_options
 from ostinato.server.access.authentication.tokens.keys import make_private_key
 from ostinato.server.standalone import Settings
@@ -101,7 +101,7 @@ THING = {"metadata": {"name": "a"}, "data": {"k": "v"}}
 THINGS = "/api/v1/namespaces/default/configmaps"
 
 
-def test_it_serves_says_so_and_stops(running: Running) -> None:
+def test_it_prints_a_ready_line_serves_and_stops(running: Running) -> None:
     server, _, _ = running.config()
     kubeconfig = running.state / "admin.kubeconfig"
     assert running.line == f"ostinato apiserver ready at {server} (kubeconfig: {kubeconfig})\n"
@@ -118,7 +118,7 @@ def test_it_serves_says_so_and_stops(running: Running) -> None:
     assert seconds < 5
 
 
-def test_a_watch_ends_in_order_when_the_server_stops(running: Running) -> None:
+def test_a_watch_ends_cleanly_when_the_server_stops(running: Running) -> None:
     connection = running.connect()
     connection.request("GET", THINGS + "?watch=1")
     answer = connection.getresponse()
@@ -155,7 +155,7 @@ def test_the_memory_store_keeps_nothing(tmp_path: Path) -> None:
 
 
 def fail(*options: str) -> str:
-    """What the command says when it cannot run."""
+    """Run a command that fails; return its standard error."""
     done = subprocess.run(
         [sys.executable, "-m", "ostinato.cli", "apiserver", *options],
         capture_output=True,
@@ -169,20 +169,20 @@ def fail(*options: str) -> str:
     return done.stderr
 
 
-class Told(io.StringIO):
-    """A standard output that tells its process to end once something was said."""
+class SignallingOutput(io.StringIO):
+    """A standard output that signals its process once something was written."""
 
     def flush(self) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def test_it_runs_until_it_is_told_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = Told()
-    monkeypatch.setattr(sys, "stdout", said)
+def test_it_runs_until_it_is_signalled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    output = SignallingOutput()
+    monkeypatch.setattr(sys, "stdout", output)
     for name in ("freeze", "set_threshold"):  # not in the process of the tests
         monkeypatch.setattr(gc, name, lambda *args: None)
     assert run(["apiserver", "--state", str(tmp_path), "--listen", "127.0.0.1:0", "--store", "memory"]) == 0
-    assert said.getvalue().startswith("ostinato apiserver ready at https://127.0.0.1:")
+    assert output.getvalue().startswith("ostinato apiserver ready at https://127.0.0.1:")
 
 
 @pytest.mark.parametrize(
@@ -190,28 +190,28 @@ def test_it_runs_until_it_is_told_to_end(tmp_path: Path, monkeypatch: pytest.Mon
     [
         ("nonsense", "want HOST:PORT"),
         ("127.0.0.1:{taken}", "is in use; choose another with --listen"),
-        ("host.invalid:1", "cannot listen at host.invalid:1"),
+        ("host.invalid:1", "cannot listen on host.invalid:1"),
     ],
 )
-def test_why_it_cannot_run_is_one_line(
+def test_a_start_failure_is_reported_in_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], listen: str, problem: str
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listen = listen.format(taken=taken.getsockname()[1])
         assert run(["apiserver", "--listen", listen, "--state", str(tmp_path), "--store", "memory"]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("ostinato apiserver: ")
-    assert problem in said
-    assert said.count("\n") == 1
+    error = capsys.readouterr().err
+    assert error.startswith("ostinato apiserver: ")
+    assert problem in error
+    assert error.count("\n") == 1
 
 
-def test_a_second_signal_ends_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_signal_ends_the_process_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
     codes: list[int] = []
     monkeypatch.setattr(os, "_exit", codes.append)
-    told = asyncio.Event()
-    serving._stop(told)
-    assert (told.is_set(), codes) == (True, [])
-    serving._stop(told)
+    stopping = asyncio.Event()
+    serving._stop(stopping)
+    assert (stopping.is_set(), codes) == (True, [])
+    serving._stop(stopping)
     assert codes == [130]
 
 
@@ -222,31 +222,30 @@ def test_a_command_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "COMMAND" in capsys.readouterr().err
 
 
-def test_a_port_that_is_in_use_is_told(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        said = fail("--state", str(tmp_path), "--listen", f"127.0.0.1:{port}")
-    assert said == (
-        f"ostinato apiserver: port {port} of 127.0.0.1 is in use; choose another with --listen, or 0 for any\n"
-    )
+        error = fail("--state", str(tmp_path), "--listen", f"127.0.0.1:{port}")
+    problem = f"port {port} on 127.0.0.1 is in use"
+    assert error == f"ostinato apiserver: {problem}; choose another with --listen, or port 0 for a free one\n"
 
 
-def test_a_broken_token_file_is_told(tmp_path: Path) -> None:
+def test_a_malformed_token_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "tokens.csv").write_text("only-a-token\n")
-    said = fail(
+    error = fail(
         "--state", str(tmp_path / "s"), "--listen", "127.0.0.1:0", "--token-auth-file", str(tmp_path / "tokens.csv")
     )
-    assert "tokens.csv: line 1: 1 columns, want at least 3" in said
+    assert "tokens.csv: line 1: 1 columns, want at least 3" in error
 
 
-def test_a_state_directory_that_is_in_use_is_told(running: Running) -> None:
+def test_a_state_directory_in_use_is_reported(running: Running) -> None:
     assert f"is in use by process {running.process.pid}" in fail("--state", str(running.state))
 
 
-def test_a_store_that_cannot_be_used_is_told(tmp_path: Path) -> None:
+def test_an_unusable_store_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("this is no database" * 1000)
-    said = fail("--state", str(tmp_path / "s"), "--listen", "127.0.0.1:0", "--store", f"sqlite:{tmp_path / 'file'}")
-    assert said.endswith("/file: file is not a database\n")
+    error = fail("--state", str(tmp_path / "s"), "--listen", "127.0.0.1:0", "--store", f"sqlite:{tmp_path / 'file'}")
+    assert error.endswith("/file: file is not a database\n")
 
 
 def _settings(*arguments: str) -> Settings:
@@ -258,7 +257,7 @@ def _settings(*arguments: str) -> Settings:
 @pytest.mark.parametrize(
     ("listen", "host", "port"), [("127.0.0.1:6443", "127.0.0.1", 6443), ("[::1]:0", "::1", 0), (":80", "", 80)]
 )
-def test_where_to_listen_is_a_host_and_a_port(listen: str, host: str, port: int) -> None:
+def test_listen_is_parsed_as_host_and_port(listen: str, host: str, port: int) -> None:
     settings = _settings("--listen", listen, "--state", "/somewhere")
     assert (settings.host, settings.port) == (host, port)
 
@@ -269,13 +268,13 @@ def test_where_to_listen_is_a_host_and_a_port(listen: str, host: str, port: int)
         ("6443", "", "want HOST:PORT"),
         ("localhost:http", "", "want HOST:PORT"),
         ("localhost:65536", "", "want HOST:PORT"),
-        ("::1:6443", "", "an IPv6 address goes in brackets"),
+        ("::1:6443", "", "an IPv6 address needs brackets"),
         ("localhost:1", "etcd", "want sqlite:PATH or memory"),
-        ("localhost:1", "sqlite:", "names no file"),
+        ("localhost:1", "sqlite:", "has no path"),
     ],
 )
-def test_options_that_mean_nothing_are_told(listen: str, store: str, problem: str) -> None:
-    with pytest.raises(Failure, match=problem):
+def test_invalid_options_are_reported(listen: str, store: str, problem: str) -> None:
+    with pytest.raises(CommandError, match=problem):
         _settings("--listen", listen, "--store", store)
 
 
@@ -292,24 +291,26 @@ def test_a_malformed_service_account_key_is_reported_at_start_in_one_line(
     state.mkdir(0o700)
     make_private_key(state / "sa.key")
     (state / "sa.key").write_bytes(damage((state / "sa.key").read_bytes()))
-    said = fail("--state", str(state))
-    assert said.startswith(f"ostinato apiserver: {state / 'sa.key'}: not a private RSA or ECDSA key in PEM")
-    assert said.count("\n") == 1
+    error = fail("--state", str(state))
+    assert error.startswith(f"ostinato apiserver: {state / 'sa.key'}: not a private RSA or ECDSA key in PEM")
+    assert error.count("\n") == 1
 
 
 def test_an_admission_plugin_is_enabled_by_its_name() -> None:
     name = "OwnerReferencesPermissionEnforcement"
     assert _settings("--enable-admission-plugins", name).admission.enabled == (name,)
-    with pytest.raises(Failure, match='--enable-admission-plugins plugin "Nonsense" is unknown; known plugins: Always'):
+    with pytest.raises(
+        CommandError, match='--enable-admission-plugins plugin "Nonsense" is unknown; known plugins: Always'
+    ):
         _settings("--enable-admission-plugins", f"{name},Nonsense")
 
 
-def test_an_admission_plugin_in_both_lists_is_refused() -> None:
-    with pytest.raises(Failure, match=r"\[PodSecurity\] in enable-admission-plugins and disable-"):
+def test_an_admission_plugin_in_both_lists_is_rejected() -> None:
+    with pytest.raises(CommandError, match=r"\[PodSecurity\] in enable-admission-plugins and disable-"):
         _settings("--enable-admission-plugins", "PodSecurity", "--disable-admission-plugins", "PodSecurity,Priority")
 
 
-def test_the_state_is_kept_where_the_desktop_keeps_such_things(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_state_directory_follows_xdg(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/xdg")
     assert _settings().state == Path("/xdg/ostinato")
     monkeypatch.delenv("XDG_STATE_HOME")

@@ -97,7 +97,7 @@ def test_a_snapshot_of_a_running_server_is_restored(
     assert (answer["type"], answer["object"]["code"]) == ("ERROR", 410) if status == 200 else status == 410
 
 
-def test_a_snapshot_makes_a_server_in_a_new_directory(
+def test_a_snapshot_can_be_restored_into_a_new_directory(
     start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server = start()
@@ -113,7 +113,7 @@ def test_a_snapshot_makes_a_server_in_a_new_directory(
         other.stop()
 
 
-def test_a_restore_keeps_what_earlier_ones_kept(
+def test_a_restore_keeps_the_files_of_earlier_restores(
     start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     state = tmp_path / "state"
@@ -134,7 +134,7 @@ def test_a_snapshot_never_overwrites_a_file(start: Start, tmp_path: Path, capsys
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
         (lambda data: b"", "is not a store"),
         (lambda data: data[: len(data) // 2], "database disk image is malformed"),
@@ -143,7 +143,7 @@ def test_a_snapshot_never_overwrites_a_file(start: Start, tmp_path: Path, capsys
     ],
 )
 def test_a_damaged_snapshot_is_not_restored(
-    start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: Callable[[bytes], bytes], said: str
+    start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: Callable[[bytes], bytes], message: str
 ) -> None:
     state, file = tmp_path / "state", tmp_path / "file"
     server = start()
@@ -153,7 +153,7 @@ def test_a_damaged_snapshot_is_not_restored(
     file.write_bytes(damage(file.read_bytes()))
     before = {path.name for path in state.iterdir()}
     code, text = snapshot(state, capsys, "restore", str(file))
-    assert (code, said in text, text.count("\n")) == (1, True, 1), text
+    assert (code, message in text, text.count("\n")) == (1, True, 1), text
     assert snapshot(state, capsys, "status", str(file))[0] == 1
     assert {path.name for path in state.iterdir()} == before
     assert names_of(start()) == {"a"}
@@ -175,7 +175,7 @@ def test_the_status_of_a_store_and_of_a_snapshot(
     assert snapshot(state, capsys, "status", str(file))[1].splitlines()[1:4] == text.splitlines()[1:4]
 
 
-def test_a_missing_store_and_a_missing_snapshot_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_store_or_snapshot_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     state = tmp_path / "state"
     assert snapshot(state, capsys, "status")[1].endswith(f"there is no store at {state / 'store.db'}\n")
     assert snapshot(state, capsys, "save", "x")[1].endswith(f"there is no store at {state / 'store.db'}\n")
@@ -206,7 +206,7 @@ def test_a_killed_server_with_a_flipped_bit_in_its_write_ahead_log_does_not_star
     assert len(names_of(start())) >= 19
 
 
-def test_run_embedded_refuses_a_damaged_store_unless_the_loss_is_accepted(start: Start, tmp_path: Path) -> None:
+def test_run_embedded_rejects_a_damaged_store_unless_data_loss_is_accepted(start: Start, tmp_path: Path) -> None:
     state = tmp_path / "state"
     server = start()
     fill(server, *(f"a{number}" for number in range(20)))
@@ -220,10 +220,10 @@ def test_run_embedded_refuses_a_damaged_store_unless_the_loss_is_accepted(start:
     refused = command(*options)
     assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (1, "", 1), refused.stderr
     assert "or start with --accept-data-loss to go on with what can be read" in refused.stderr
-    assert "calls for an exit (7) when it is imported" in command(*options, "--accept-data-loss").stderr
+    assert "exits with 7 on import" in command(*options, "--accept-data-loss").stderr
     assert (state / "store.db.damaged-1-wal").read_bytes() == bytes(wal)
 
 
 def test_accept_data_loss_of_run_needs_a_state_directory(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["run", "--embedded", "--accept-data-loss", "program.py"]) == 1
-    assert "--accept-data-loss is about the store of --embedded --state DIR" in capsys.readouterr().err
+    assert "--accept-data-loss needs --embedded --state DIR" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`ostinato types`: classes from definitions, on the command line."""
+"""`ostinato types`: classes generated from definitions."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def test_classes_are_printed_or_written(tmp_path: Path, capsys: pytest.CaptureFi
     assert (tmp_path / "kettle.py").read_text() == expected
 
 
-def test_one_version_is_enough_if_one_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_selects_one_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["types", str(DATA / "kettle.yaml"), "--version", "v1alpha1"]) == 0
     assert 'version="v1"' not in capsys.readouterr().out
 
 
-def test_other_objects_are_passed_over(
+def test_other_objects_are_skipped(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = (
@@ -39,9 +39,7 @@ def test_other_objects_are_passed_over(
     assert "class Kettle(" in capsys.readouterr().out
 
 
-def test_definitions_are_read_from_the_list_that_a_server_answers(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_definitions_are_read_from_a_servers_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     definition = yaml.safe_load((DATA / "kettle.yaml").read_text())
     version, kind = definition.pop("apiVersion"), definition.pop("kind")
     listed = {"apiVersion": version, "kind": f"{kind}List", "items": [definition]}
@@ -50,29 +48,29 @@ def test_definitions_are_read_from_the_list_that_a_server_answers(
     assert "class Kettle(" in capsys.readouterr().out
 
 
-def test_a_version_that_is_not_there_is_told_with_the_definition(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_version_is_reported_with_the_definition(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["types", str(DATA / "kettle.yaml"), "--version", "v9"]) == 1
     assert "the definition 'kettles.kitchen.example.org': no version v9; versions:" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
-        ("kind: Pod", "there is no CustomResourceDefinition in it"),
+        ("kind: Pod", "found no CustomResourceDefinition"),
         ("kind: CustomResourceDefinition", "not a CustomResourceDefinition"),
         ("a: [", "yaml"),
     ],
 )
-def test_what_is_no_definition_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, told: str
+def test_a_file_without_definitions_is_rejected(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
 ) -> None:
     (tmp_path / "x.yaml").write_text(text)
     assert run(["types", str(tmp_path / "x.yaml")]) == 1
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-def test_a_file_that_is_not_there_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_file_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["types", "/no/such.yaml"]) == 1
-    assert capsys.readouterr().err == "ostinato types: /no/such.yaml cannot be read: No such file or directory\n"
+    assert capsys.readouterr().err == "ostinato types: cannot read /no/such.yaml: No such file or directory\n"
     assert run(["types", str(DATA / "kettle.yaml"), "-o", "/no/such/place.py"]) == 1
-    assert "/no/such/place.py cannot be written: No such file or directory" in capsys.readouterr().err
+    assert "cannot write /no/such/place.py: No such file or directory" in capsys.readouterr().err

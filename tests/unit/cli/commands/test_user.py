@@ -1,4 +1,4 @@
-"""`ostinato user add`: a kubeconfig with which its user, and nobody else, is known."""
+"""`ostinato user add`: kubeconfigs with client certificates."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def test_a_kubeconfig_names_its_user_and_groups(tmp_path: Path, capsys: pytest.C
         assert review.status.user_info.groups == ["dev", "ops", "system:authenticated"]
         await server.stop()
         world.executor.close()
-        told = capsys.readouterr().out
-        assert told.startswith(f"wrote {out}: user jane: doe in dev, ops, valid until ")
+        printed = capsys.readouterr().out
+        assert printed.startswith(f"wrote {out}: user jane: doe in dev, ops, valid until ")
 
     asyncio.run(main())
 
@@ -67,17 +67,17 @@ def test_it_works_while_the_server_is_stopped(tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["system:admin"], "user system:admin belongs to Kubernetes itself; give --allow-system"),
-        (["jane", "--group", "system:masters"], "group system:masters belongs to Kubernetes itself"),
+        (["system:admin"], "user system:admin: the prefix system: is reserved for Kubernetes; give --allow-system"),
+        (["jane", "--group", "system:masters"], "group system:masters: the prefix system: is reserved"),
         (["jane", "--expires", "5m"], "--expires 5m: want at least 10m"),
         (["jane", "--expires", "forever"], "--expires forever: want at least 10m"),
         (["x" * 65], "want 1 to 64 printable characters"),
         (["a\nb"], "want 1 to 64 printable characters"),
-        (["jane", "--out", "EXISTING"], "exists; remove it, or choose another with --out"),
+        (["jane", "--out", "EXISTING"], "exists; remove it or choose another file with --out"),
         (["jane", "--out", "/nowhere/a"], "cannot write /nowhere/a: No such file or directory"),
     ],
 )
-def test_what_cannot_be_given_is_refused(
+def test_invalid_arguments_are_rejected(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], why: str
 ) -> None:
     state = tmp_path / "state"
@@ -91,13 +91,13 @@ def test_what_cannot_be_given_is_refused(
     assert existing.read_text() == "kept"
 
 
-def test_an_administrator_must_be_asked_for(tmp_path: Path) -> None:
+def test_system_groups_need_allow_system(tmp_path: Path) -> None:
     state, out = prepared(tmp_path / "state"), tmp_path / "root.kubeconfig"
     arguments = ["user", "add", "root", "--group", "system:masters", "--allow-system"]
     assert run([*arguments, "--state", str(state), "--out", str(out)]) == 0
 
 
-def test_a_directory_without_an_authority_is_not_given_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_without_an_authority_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["user", "add", "jane", "--state", str(tmp_path)]) == 1
     assert "has no ca.key; start the server once" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

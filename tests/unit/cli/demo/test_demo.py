@@ -1,4 +1,4 @@
-"""How the demo looks: changes of the same sort in one line, colours where they are wanted, a picture on a grid."""
+"""Output of the demo: grouped changes, colours, SVG."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from xml.etree import ElementTree
 import pytest
 
 from ostinato.api.meta import ObjectMeta
-from ostinato.cli.demo.command import understands_colour
+from ostinato.cli.demo.changes import AGENT, COUNTS, DEPLOYMENTS, REPLICA_SETS, SCHEDULER, Change
+from ostinato.cli.demo.command import colour_enabled
 from ostinato.cli.demo.picture import svg
-from ostinato.cli.demo.play import waiting
+from ostinato.cli.demo.scenario import waiting
 from ostinato.cli.demo.screen import GOOD, Screen, Span
-from ostinato.cli.demo.story import AGENT, COUNTS, DEPLOYMENTS, REPLICA_SETS, SCHEDULER, Change
-from ostinato.cli.demo.timeline import drawn, gathered
+from ostinato.cli.demo.timeline import grouped, render
 from ostinato.kinds.core_v1 import ContainerState, ContainerStateWaiting, ContainerStatus, Pod, PodSpec, PodStatus
 
 
@@ -39,21 +39,21 @@ def counts(available: int) -> Change:
         ([counts(1), creates("a"), counts(2)], [("1 of 3", ["web"]), ("creates", ["a"]), ("2 of 3", ["web"])]),
     ],
 )
-def test_changes_of_the_same_sort_are_one_line(changes: list[Change], lines: list[tuple[str, list[str]]]) -> None:
-    entries = gathered(changes)
+def test_equal_changes_of_pods_share_a_line(changes: list[Change], lines: list[tuple[str, list[str]]]) -> None:
+    entries = grouped(changes)
     assert [each.names for each in entries] == [names for _, names in lines]
     for entry, (text, _) in zip(entries, lines, strict=True):
-        assert text in "".join(span.text for span in drawn(entry, 0.0))
+        assert text in "".join(span.text for span in render(entry, 0.0))
 
 
-def test_what_happens_to_one_pod_stays_in_order() -> None:
+def test_changes_of_one_pod_keep_their_order() -> None:
     ends, restarts = (Change(0.0, AGENT, verb, "Pod", "a") for verb in ("sees the end of", "restarts"))
-    assert [each.first.verb for each in gathered([ends, restarts, ends])] == [ends.verb, restarts.verb, ends.verb]
+    assert [each.first.verb for each in grouped([ends, restarts, ends])] == [ends.verb, restarts.verb, ends.verb]
 
 
-def test_a_line_has_its_time_and_a_mark_in_the_lane_of_its_part() -> None:
-    (entry,) = gathered([Change(10.25, SCHEDULER, "binds", "Pod", "web-1-abc", "to node-1")])
-    text = "".join(span.text for span in drawn(entry, 10.0))
+def test_a_line_has_its_time_and_a_mark_in_its_components_lane() -> None:
+    (entry,) = grouped([Change(10.25, SCHEDULER, "binds", "Pod", "web-1-abc", "to node-1")])
+    text = "".join(span.text for span in render(entry, 10.0))
     assert text == "   250 ms  │ │ │ ● │ │  scheduler              binds Pod abc  to node-1"
 
 
@@ -68,7 +68,7 @@ def screened(colour: bool, encoding: str) -> str:
     ("colour", "encoding", "shown"),
     [(True, "utf-8", "● \x1b[32mgood\x1b[0m\n"), (False, "utf-8", "● good\n"), (False, "ascii", "* good\n")],
 )
-def test_a_screen_shows_what_it_can(colour: bool, encoding: str, shown: str) -> None:
+def test_a_screen_falls_back_to_ascii_and_plain_text(colour: bool, encoding: str, shown: str) -> None:
     assert screened(colour, encoding) == shown
 
 
@@ -76,11 +76,11 @@ def test_a_screen_shows_what_it_can(colour: bool, encoding: str, shown: str) -> 
     ("environment", "wanted"),
     [({"TERM": "xterm"}, True), ({"TERM": "dumb"}, False), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True)],
 )
-def test_colours_are_for_those_who_want_them(environment: dict[str, str], wanted: bool) -> None:
-    assert understands_colour(environment) == wanted
+def test_colours_respect_no_color_and_term(environment: dict[str, str], wanted: bool) -> None:
+    assert colour_enabled(environment) == wanted
 
 
-def test_a_picture_has_every_word_in_its_column() -> None:
+def test_an_svg_places_every_word_in_its_column() -> None:
     picture = ElementTree.fromstring(svg([(Span("ab  "), Span("  <c>", GOOD)), ()], "a & b"))
     title, line = picture.iter("{http://www.w3.org/2000/svg}text")
     assert title.text == "a & b"
@@ -90,7 +90,7 @@ def test_a_picture_has_every_word_in_its_column() -> None:
     assert float(second.get("x", "")) - float(first.get("x", "")) == pytest.approx(6 * letter)
 
 
-def test_a_step_that_does_not_come_about_says_what_the_pods_wait_for() -> None:
+def test_a_step_that_times_out_reports_why_pods_wait() -> None:
     state = ContainerState(waiting=ContainerStateWaiting(reason="CreateContainerError", message="no command"))
     status = ContainerStatus(name="main", image="", image_id="", ready=False, restart_count=0, state=state)
     pod = Pod(

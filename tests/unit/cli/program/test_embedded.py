@@ -1,4 +1,4 @@
-"""The cluster of `ostinato run --embedded`: what it keeps, and how it ends."""
+"""The cluster of `ostinato run --embedded`: its files and its shutdown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ostinato.cli.error import Failure
+from ostinato.cli.error import CommandError
 from ostinato.cli.program.embedded import Embedded
 from ostinato.client import Client
 from ostinato.client.http.transport import HttpTransport
@@ -20,13 +20,13 @@ from ostinato.world import World
 
 
 class Plane:
-    """One that fails when it is told to."""
+    """A plane that fails on request."""
 
     def __init__(self) -> None:
-        self.told = asyncio.Event()
+        self.failing = asyncio.Event()
 
     async def failed(self) -> None:
-        await self.told.wait()
+        await self.failing.wait()
         raise OSError(28, "no space left for the scheduler")
 
 
@@ -50,10 +50,10 @@ def cluster(tmp_path: Path) -> Any:
     return Embedded(World.real(), tmp_path)
 
 
-def test_a_part_that_fails_ends_what_runs_on_it(cluster: Any) -> None:
+def test_a_failed_component_stops_the_managers(cluster: Any) -> None:
     async def main() -> None:
         cluster._plane, beside = Plane(), Beside()
-        cluster._plane.told.set()
+        cluster._plane.failing.set()
         with pytest.raises(OSError, match="no space left for the scheduler"):
             await serve_together(beside, cluster)
         assert beside.stopped.is_set()
@@ -61,7 +61,7 @@ def test_a_part_that_fails_ends_what_runs_on_it(cluster: Any) -> None:
     asyncio.run(main())
 
 
-def test_it_ends_with_what_runs_on_it(cluster: Any) -> None:
+def test_the_cluster_stops_with_the_managers(cluster: Any) -> None:
     async def main() -> None:
         cluster._plane, beside = Plane(), Beside()
         beside.stop()
@@ -70,7 +70,7 @@ def test_it_ends_with_what_runs_on_it(cluster: Any) -> None:
     asyncio.run(main())
 
 
-def test_managers_reach_it_straight_and_the_election_from_its_own_thread(tmp_path: Path) -> None:
+def test_managers_connect_in_process_and_leader_election_over_http(tmp_path: Path) -> None:
     async def main() -> None:
         world = World.real()
         cluster, other = Embedded(world, tmp_path), Embedded(world, tmp_path)
@@ -83,7 +83,7 @@ def test_managers_reach_it_straight_and_the_election_from_its_own_thread(tmp_pat
             election = cluster.connect(Purpose("leader-election"))
             assert isinstance(election, HttpTransport)
             await election.close()
-            with pytest.raises(Failure, match="is in use by process"):
+            with pytest.raises(CommandError, match="is in use by process"):
                 await other.start()
         finally:
             await cluster.close()
@@ -93,17 +93,17 @@ def test_managers_reach_it_straight_and_the_election_from_its_own_thread(tmp_pat
     asyncio.run(main())
 
 
-def test_nothing_is_left_where_the_process_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exit_removes_the_temporary_directory(monkeypatch: pytest.MonkeyPatch) -> None:
     codes: list[int] = []
     monkeypatch.setattr(os, "_exit", codes.append)
     cluster = Embedded(World.real(), None)
     place = cluster.kubeconfig.parent
     assert place.exists()
-    cluster.leave(1)
+    cluster.exit(1)
     assert (codes, place.exists()) == ([1], False)
 
 
-def test_without_a_state_directory_nothing_is_left() -> None:
+def test_without_a_state_directory_all_files_are_removed() -> None:
     async def main() -> None:
         world = World.real()
         cluster = Embedded(world, None)

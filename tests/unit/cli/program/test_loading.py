@@ -1,4 +1,4 @@
-"""Files and modules, as commands load them."""
+"""Loading of files and modules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from ostinato.cli.error import Failure
+from ostinato.cli.error import CommandError
 from ostinato.cli.program.loading import find, load
 from ostinato.manager.hosting import Host
 
@@ -34,7 +34,7 @@ def loaded(target: str) -> ModuleType:
     return load(find(target), Host())
 
 
-def test_a_file_imports_what_is_beside_it() -> None:
+def test_a_file_can_import_the_modules_beside_it() -> None:
     written("place/other_part.py", "VALUE = 7")
     module = loaded(written("place/my-operator.py", "from other_part import VALUE"))
     assert module.VALUE == 7
@@ -48,7 +48,7 @@ def test_a_file_in_a_package_is_a_module_of_it() -> None:
     assert module.__name__ == "shop.controllers"
 
 
-def test_a_module_is_found_by_its_name_from_here() -> None:
+def test_a_module_is_found_by_name_in_the_working_directory() -> None:
     written("wares/__init__.py")
     written("wares/all.py", "VALUE = 7")
     assert loaded("wares.all").VALUE == 7
@@ -61,66 +61,66 @@ def test_a_file_does_not_hide_a_module_of_the_same_name() -> None:
     assert loaded(written("ostinato.py", "VALUE = 8")).VALUE == 8
 
 
-def test_what_is_for_the_main_program_is_left_out() -> None:
+def test_the_main_block_is_not_executed() -> None:
     assert loaded(written("guarded.py", "if __name__ == '__main__':\n    raise SystemExit(3)")) is not None
 
 
 @pytest.mark.parametrize(
-    ("target", "told"),
+    ("target", "message"),
     [
-        ("missing.py", "missing.py: there is no such file"),
-        ("no/such.py", "no/such.py: there is no such file"),
-        ("nowhere", "nowhere: there is no such file or module"),
-        ("nowhere.at.all", "nowhere.at.all: there is no such file or module: No module named 'nowhere'"),
-        ("..", ".. is a directory: name a file in it, or a package without slashes"),
-        ("./", "./ is a directory: name a file in it, or a package without slashes"),
+        ("missing.py", "missing.py: no such file"),
+        ("no/such.py", "no/such.py: no such file"),
+        ("nowhere", "nowhere: no such file or module"),
+        ("nowhere.at.all", "nowhere.at.all: no such file or module: No module named 'nowhere'"),
+        ("..", ".. is a directory; name a file in it, or the package without slashes"),
+        ("./", "./ is a directory; name a file in it, or the package without slashes"),
     ],
 )
-def test_what_is_not_there_is_said(target: str, told: str) -> None:
-    with pytest.raises(Failure) as failure:
+def test_a_missing_file_or_module_is_an_error(target: str, message: str) -> None:
+    with pytest.raises(CommandError) as failure:
         find(target)
-    assert str(failure.value).startswith(told)
+    assert str(failure.value).startswith(message)
 
 
 def test_a_syntax_error_names_the_line() -> None:
-    with pytest.raises(Failure) as failure:
+    with pytest.raises(CommandError) as failure:
         find(written("broken.py", "x = 1\ndef f(:\n    pass\n"))
     assert str(failure.value) == "broken.py, line 2: invalid syntax\n    def f(:"
 
 
 def test_a_syntax_error_of_an_imported_file_names_that_file(tmp_path: Path) -> None:
     written("part_b.py", "x = (\n")
-    with pytest.raises(Failure, match=r"part_b\.py, line 1: '\(' was never closed"):
+    with pytest.raises(CommandError, match=r"part_b\.py, line 1: '\(' was never closed"):
         loaded(written("part_a.py", "import part_b"))
 
 
-def test_text_that_is_no_text_is_refused() -> None:
+def test_a_file_that_is_not_python_source_is_an_error() -> None:
     Path("binary.py").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(Failure, match=r"binary\.py"):
+    with pytest.raises(CommandError, match=r"binary\.py"):
         find("binary.py")
-    with pytest.raises(Failure, match=r"notes\.txt is no Python file: its name has to end with \.py"):
+    with pytest.raises(CommandError, match=r"notes\.txt is not a Python file; the name must end with \.py"):
         find(written("notes.txt"))
 
 
-def test_an_error_of_the_file_shows_the_users_lines_alone() -> None:
-    with pytest.raises(Failure) as failure:
+def test_an_import_error_shows_only_the_users_frames() -> None:
+    with pytest.raises(CommandError) as failure:
         loaded(written("wrong.py", "def f():\n    return 1 / 0\n\nf()\n"))
     text = str(failure.value)
-    assert text.startswith("wrong.py cannot be imported:\nTraceback (most recent call last):\n")
+    assert text.startswith("wrong.py: import failed:\nTraceback (most recent call last):\n")
     assert text.endswith("ZeroDivisionError: division by zero")
     assert "line 4, in <module>" in text
     assert "loading.py" not in text
 
 
-def test_what_is_refused_shows_where_it_was_written_and_not_where_it_was_refused() -> None:
+def test_a_rejected_declaration_shows_the_users_line_not_the_librarys() -> None:
     text = "from ostinato import controller\n\n@controller('Widget')\nasync def widgets(widget, ctx): ...\n"
-    with pytest.raises(Failure) as failure:
+    with pytest.raises(CommandError) as failure:
         loaded(written("refused.py", text))
     assert "line 3, in <module>\n    @controller('Widget')\n" in str(failure.value)
     assert str(failure.value).count("  File ") == 1
     assert "TypeError: the text 'Widget' is not a kind; pass a class of ostinato.kinds" in str(failure.value)
 
 
-def test_a_file_that_leaves_is_told() -> None:
-    with pytest.raises(Failure, match="calls for an exit \\(3\\) when it is imported"):
+def test_a_file_that_exits_on_import_is_an_error() -> None:
+    with pytest.raises(CommandError, match="exits with 3 on import"):
         loaded(written("leaves.py", "raise SystemExit(3)"))

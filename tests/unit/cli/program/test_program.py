@@ -1,4 +1,4 @@
-"""What there is to run in a file, and the definitions of its kinds."""
+"""The program of a file: managers, controllers, webhooks, and the definitions of its kinds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ostinato.cli.error import Failure
+from ostinato.cli.error import CommandError
 from ostinato.cli.program.loading import find, load
 from ostinato.cli.program.program import Program, definitions_of, program_of
 from ostinato.manager.hosting import Choices, Host
@@ -63,7 +63,7 @@ def definitions(program: Program, **options: Any) -> list[str]:
     return [each["metadata"]["name"] for each in definitions_of(program, **options)]
 
 
-def test_without_a_manager_everything_runs_in_one(program: Any) -> None:
+def test_without_a_manager_all_controllers_run_in_one_manager(program: Any) -> None:
     text = """
 @validator(Widget)
 def check(widget): ...
@@ -88,31 +88,31 @@ built = Builder("built").watch_for(Widget).complete(lambda request, ctx: None)
         ("m = Manager()\nm.build('built').watch_for(Widget).complete(lambda request: None)", [["built"]]),
     ],
 )
-def test_managers_of_the_file_are_what_runs(program: Any, text: str, expected: list[list[str]]) -> None:
+def test_the_managers_of_a_file_are_the_program(program: Any, text: str, expected: list[list[str]]) -> None:
     assert names(program(KINDS + text)) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
-        ("", "operator_file: nothing to run: there is no @controller in it"),
-        ("from ostinato import Manager\nManager().run()", "no manager that something was added to"),
-        (KINDS.split("@controller")[0] + "b = Builder().watch_for(Widget)", "b is a Builder: give a name to what its"),
+        ("", "operator_file: nothing to run; add a @controller"),
+        ("from ostinato import Manager\nManager().run()", "or a manager with runnables"),
+        (KINDS.split("@controller")[0] + "b = Builder().watch_for(Widget)", "b is a Builder: assign the result of its"),
         (KINDS + "@controller(Widget, name='gadgets')\ndef more(w): ...", "add() runnable 'gadgets' exists"),
     ],
 )
-def test_a_file_without_anything_to_run_is_told_so(program: Any, text: str, told: str) -> None:
-    with pytest.raises(Failure) as failure:
+def test_a_file_with_nothing_to_run_is_an_error(program: Any, text: str, message: str) -> None:
+    with pytest.raises(CommandError) as failure:
         program(text)
-    assert told in str(failure.value)
+    assert message in str(failure.value)
 
 
-def test_kinds_that_are_reconciled_or_defined_have_definitions(program: Any) -> None:
+def test_reconciled_and_defined_kinds_have_definitions(program: Any) -> None:
     found = program(KINDS + "Manager().add(widgets).run()")
     assert definitions(found) == ["gadgets.example.dev", "widgets.example.dev"]
 
 
-def test_kinds_of_others_have_definitions_where_there_is_no_cluster_with_them(program: Any) -> None:
+def test_foreign_kinds_have_definitions_only_with_all_kinds(program: Any) -> None:
     text = """
 @marked(Foreign())
 class Their(CustomResource, group="example.org", version="v1"):
@@ -126,7 +126,7 @@ async def theirs(each, ctx) -> None: ...
     assert definitions(found, all_kinds=True) == ["gadgets.example.dev", "theirs.example.org", "widgets.example.dev"]
 
 
-def test_kinds_that_are_imported_have_definitions_only_if_they_are_reconciled(program: Any) -> None:
+def test_imported_kinds_have_definitions_only_if_reconciled(program: Any) -> None:
     Path("their_kinds.py").write_text(KINDS)
     found = program(
         "from ostinato import controller\nfrom their_kinds import Gadget, Widget\n"
@@ -155,5 +155,5 @@ Manager().add(widgets, Webhooks(up, down, endpoint=UrlEndpoint("https://127.0.0.
     _, widget = definitions_of(program(KINDS + text))
     assert [(each["name"], each["storage"]) for each in widget["spec"]["versions"]] == [("v2", True), ("v1", False)]
     assert widget["spec"]["conversion"]["strategy"] == "Webhook"
-    with pytest.raises(Failure, match="class WidgetV2: one of several versions"):
+    with pytest.raises(CommandError, match="class WidgetV2: one of several versions"):
         definitions_of(program(KINDS + text.replace("@marked(Stored())", "")))

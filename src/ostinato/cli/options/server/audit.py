@@ -1,4 +1,4 @@
-"""The options of auditing, for `ostinato apiserver` and `ostinato up`: kube-apiserver's names and defaults."""
+"""Audit options, with kube-apiserver's names and defaults."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ostinato.cli.error import Failure
+from ostinato.cli.error import CommandError
 
 if TYPE_CHECKING:
     from ostinato.server.audit.settings import (
@@ -22,7 +22,7 @@ _MODES = ("batch", "blocking", "blocking-strict")
 
 def add_to(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
-        "--audit-policy-file", metavar="FILE", help="audit policy (audit.k8s.io/v1); without one nothing is audited"
+        "--audit-policy-file", metavar="FILE", help="audit policy (audit.k8s.io/v1); without it nothing is audited"
     )
     _add_log(group)
     _add_webhook(group)
@@ -46,13 +46,13 @@ def _add_log(group: argparse._ArgumentGroup) -> None:
 
 def _add_webhook(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
-        "--audit-webhook-config-file", metavar="FILE", help="kubeconfig of a webhook that gets the events"
+        "--audit-webhook-config-file", metavar="FILE", help="kubeconfig of a webhook that receives the events"
     )
     group.add_argument(
         "--audit-webhook-initial-backoff",
         metavar="DURATION",
         default="10s",
-        help="wait before a failed delivery is retried the first time (default: %(default)s)",
+        help="delay before the first retry of a failed delivery (default: %(default)s)",
     )
     _add_delivery(group, "webhook", "batch", max_size=400, max_wait="30s", throttled=True)
 
@@ -65,13 +65,13 @@ def _add_delivery(
         f"{prefix}-mode",
         choices=_MODES,
         default=mode,
-        help="whether requests wait for their events; blocking-strict refuses those whose events cannot be written "
-        "(default: %(default)s)",
+        help="whether requests wait for their audit events; blocking-strict fails requests whose events cannot be "
+        "written (default: %(default)s)",
     )
     for option, default, what in (
-        ("batch-buffer-size", 10_000, "events that may wait for delivery; more are dropped"),
+        ("batch-buffer-size", 10_000, "events that are buffered; further events are dropped"),
         ("batch-max-size", max_size, "largest number of events in a batch"),
-        ("batch-throttle-burst", 15 if throttled else 0, "batches that may be sent at once"),
+        ("batch-throttle-burst", 15 if throttled else 0, "burst of batches, if throttled"),
         ("truncate-max-event-size", 102_400, "largest event in bytes"),
         ("truncate-max-batch-size", 10_485_760, "largest batch in bytes"),
     ):
@@ -98,7 +98,7 @@ def _add_delivery(
         metavar="N",
         type=float,
         default=10.0 if throttled else 0.0,
-        help="batches a second (default: %(default)s)",
+        help="batches per second, if throttled (default: %(default)s)",
     )
     group.add_argument(
         f"{prefix}-truncate-enabled", action="store_true", help="drop objects from events that are too large"
@@ -114,8 +114,8 @@ def _boolean(text: str) -> bool:
 
 
 def settings(options: argparse.Namespace) -> AuditSettings:
-    """The options, checked; a Failure names the option that is wrong."""
-    from ostinato.server.audit.settings import AuditSettings  # noqa: PLC0415 - `ostinato --help` loads no server
+    """Return the checked options; CommandError names the invalid option."""
+    from ostinato.server.audit.settings import AuditSettings  # noqa: PLC0415 - `ostinato --help` does not load the server
 
     policy, log, webhook = options.audit_policy_file, options.audit_log_path, options.audit_webhook_config_file
     if policy is None:
@@ -132,7 +132,7 @@ def _check_policy(path: Path) -> None:
     try:
         load(path)
     except PolicyError as error:
-        raise Failure(f"--audit-policy-file {error}") from None
+        raise CommandError(f"--audit-policy-file {error}") from None
 
 
 def _log(options: argparse.Namespace) -> AuditLogSettings:
@@ -141,7 +141,7 @@ def _log(options: argparse.Namespace) -> AuditLogSettings:
     for name in ("maxage", "maxbackup", "maxsize"):
         value = getattr(options, f"audit_log_{name}")
         if value < 0:
-            raise Failure(f"--audit-log-{name} {value}: must not be negative; 0 is no limit")
+            raise CommandError(f"--audit-log-{name} {value}: must not be negative; 0 is no limit")
     return AuditLogSettings(
         path=options.audit_log_path,
         format=options.audit_log_format,
@@ -163,7 +163,7 @@ def _webhook(options: argparse.Namespace) -> AuditWebhookSettings:
     try:
         backend = backend_of(Path(options.audit_webhook_config_file))
     except ConfigError as error:
-        raise Failure(f"--audit-webhook-config-file {error}") from None
+        raise CommandError(f"--audit-webhook-config-file {error}") from None
     return AuditWebhookSettings(
         backend=backend,
         mode=options.audit_webhook_mode,
@@ -186,7 +186,7 @@ def _batching(options: argparse.Namespace, name: str) -> Batching:
     for option in needed:
         if _of(options, name, option) <= 0:
             given = f"--audit-{name}-{option.replace('_', '-')} {_of(options, name, option)}"
-            raise Failure(f"{given}: must be a positive number")
+            raise CommandError(f"{given}: must be a positive number")
     return Batching(
         buffer_size=_of(options, name, "batch_buffer_size"),
         max_size=_of(options, name, "batch_max_size"),
@@ -203,7 +203,7 @@ def _truncation(options: argparse.Namespace, name: str) -> Truncation | None:
         return None
     event, batch = _of(options, name, "truncate_max_event_size"), _of(options, name, "truncate_max_batch_size")
     if not 0 < event <= batch:
-        raise Failure(f"--audit-{name}-truncate-max-event-size {event}: want 1 to {batch}, the size of a batch")
+        raise CommandError(f"--audit-{name}-truncate-max-event-size {event}: want 1 to {batch}, the size of a batch")
     return Truncation(max_event_size=event, max_batch_size=batch)
 
 
@@ -214,4 +214,4 @@ def _seconds(options: argparse.Namespace, name: str) -> float:
     try:
         return Duration.parse(text).seconds
     except TimeError as error:
-        raise Failure(f"--{name.replace('_', '-')} {text}: {error}; want a duration such as 30s") from None
+        raise CommandError(f"--{name.replace('_', '-')} {text}: {error}; want a duration such as 30s") from None

@@ -1,4 +1,4 @@
-"""The options of authentication, as kube-apiserver names them."""
+"""Authentication options, with kube-apiserver's names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ostinato.cli.error import Failure
+from ostinato.cli.error import CommandError
 
 if TYPE_CHECKING:
     from ostinato.server.access.authentication.settings import (
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 
 def add_to(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
-        "--token-auth-file", metavar="CSV", help='bearer tokens, a line each: token,user,uid,"group1,group2"'
+        "--token-auth-file", metavar="CSV", help='file of bearer tokens, one per line: token,user,uid,"group1,group2"'
     )
     _add_switch(
         group,
         "--enable-bootstrap-token-auth",
-        "accept bootstrap tokens, which are Secrets in kube-system",
+        "accept bootstrap tokens: Secrets in kube-system",
         default=True,
     )
     _add_list(
         group,
         "--api-audiences",
         "AUDIENCE",
-        "audiences of this server: service account tokens need one of them (default: the issuers)",
+        "audience of the server; service account tokens need one of them (default: the issuers)",
     )
     _add_list(
         group,
         "--service-account-issuer",
         "URL",
-        "issuer of service account tokens; of several, the first signs and all are accepted "
+        "issuer of service account tokens; the first issues tokens, all are accepted "
         "(default: https://kubernetes.default.svc)",
     )
     group.add_argument(
@@ -50,7 +50,7 @@ def add_to(group: argparse._ArgumentGroup) -> None:
         group,
         "--service-account-key-file",
         "PEM",
-        "further key whose service account tokens are accepted, public or private",
+        "public or private key that also verifies service account tokens",
     )
     group.add_argument(
         "--service-account-jwks-uri",
@@ -67,17 +67,17 @@ def add_to(group: argparse._ArgumentGroup) -> None:
     _add_switch(
         group,
         "--service-account-extend-token-expiration",
-        "tokens that are mounted into Pods live for a year instead of an hour",
+        "extend tokens mounted into Pods from one hour to one year",
         default=True,
     )
     group.add_argument(
-        "--client-ca-file", metavar="PEM", help="further certificate authority whose client certificates are accepted"
+        "--client-ca-file", metavar="PEM", help="additional certificate authority of client certificates"
     )
     _add_switch(group, "--anonymous-auth", "allow requests without credentials", default=None)
     group.add_argument(
         "--authentication-config",
         metavar="YAML",
-        help="AuthenticationConfiguration: JWT issuers and anonymous requests",
+        help="AuthenticationConfiguration file: JWT issuers and anonymous requests",
     )
     _add_oidc(group)
     _add_webhook(group)
@@ -85,7 +85,9 @@ def add_to(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_oidc(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--oidc-issuer-url", metavar="URL", default="", help="accept ID tokens of this OpenID issuer")
+    group.add_argument(
+        "--oidc-issuer-url", metavar="URL", default="", help="accept ID tokens of this OpenID Connect issuer"
+    )
     group.add_argument("--oidc-client-id", metavar="ID", default="", help="audience that ID tokens must have")
     group.add_argument(
         "--oidc-ca-file", metavar="PEM", help="certificate authority of the issuer (default: the system's)"
@@ -97,7 +99,7 @@ def _add_oidc(group: argparse._ArgumentGroup) -> None:
         "--oidc-username-prefix",
         metavar="TEXT",
         default="",
-        help='prefix of user names; "-" is none (default: the issuer and "#", except for the claim email)',
+        help='prefix of user names; "-" for none (default: the issuer and "#", except for the claim email)',
     )
     group.add_argument("--oidc-groups-claim", metavar="CLAIM", default="", help="claim with the groups")
     group.add_argument("--oidc-groups-prefix", metavar="TEXT", default="", help="prefix of group names")
@@ -106,7 +108,7 @@ def _add_oidc(group: argparse._ArgumentGroup) -> None:
         metavar="CLAIM=VALUE",
         action="append",
         default=[],
-        help="claim that must have this value; may be given several times",
+        help="claim that must have this value; may be repeated",
     )
     _add_list(group, "--oidc-signing-algs", "ALG", "accepted signature algorithm (default: RS256)")
 
@@ -115,19 +117,19 @@ def _add_webhook(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--authentication-token-webhook-config-file",
         metavar="KUBECONFIG",
-        help="kubeconfig of a webhook that reviews tokens which the server does not know",
+        help="kubeconfig of a webhook that reviews tokens unknown to the server",
     )
     group.add_argument(
         "--authentication-token-webhook-version",
         choices=("v1", "v1beta1"),
         default="v1beta1",
-        help="version of the TokenReviews that the webhook gets (default: %(default)s)",
+        help="version of the TokenReviews sent to the webhook (default: %(default)s)",
     )
     group.add_argument(
         "--authentication-token-webhook-cache-ttl",
         metavar="DURATION",
         default="2m0s",
-        help="how long its answers are cached (default: %(default)s)",
+        help="how long the webhook's answers are cached (default: %(default)s)",
     )
 
 
@@ -135,7 +137,7 @@ def _add_front_proxy(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--requestheader-client-ca-file",
         metavar="PEM",
-        help="certificate authority of front proxies, which name the user in headers",
+        help="certificate authority of front proxies, which pass the user in headers",
     )
     _add_list(group, "--requestheader-allowed-names", "NAME", "common name of a front proxy (default: any)")
     _add_list(group, "--requestheader-username-headers", "HEADER", "header with the user name (default: X-Remote-User)")
@@ -150,8 +152,8 @@ def _add_front_proxy(group: argparse._ArgumentGroup) -> None:
 
 
 def _add_list(group: argparse._ArgumentGroup, name: str, value: str, text: str) -> None:
-    """An option that may be given several times, and with several values at once."""
-    group.add_argument(name, metavar=value, action="append", default=[], help=f"{text}; may be given several times")
+    """Add an option that may be repeated and may have several values, separated by commas."""
+    group.add_argument(name, metavar=value, action="append", default=[], help=f"{text}; may be repeated")
 
 
 def _values(given: list[str]) -> tuple[str, ...]:
@@ -159,7 +161,7 @@ def _values(given: list[str]) -> tuple[str, ...]:
 
 
 def _add_switch(group: argparse._ArgumentGroup, name: str, text: str, *, default: bool | None) -> None:
-    """A boolean option as kube-apiserver has them: `--name`, `--name=false`. `default` None: true, if not given."""
+    """Add a boolean option in kube-apiserver's form: `--name`, `--name=false`. `default` None: unset, shown as true."""
     shown = str(default is not False).lower()
     group.add_argument(
         name, metavar="BOOL", type=_boolean, nargs="?", const=True, default=default, help=f"{text} (default: {shown})"
@@ -194,14 +196,14 @@ def _oidc(options: argparse.Namespace) -> OidcSettings | None:
     from ostinato.server.access.authentication.settings import OidcSettings  # noqa: PLC0415
 
     if bool(options.oidc_issuer_url) != bool(options.oidc_client_id):
-        raise Failure("--oidc-issuer-url and --oidc-client-id must be specified together")
+        raise CommandError("--oidc-issuer-url and --oidc-client-id must be specified together")
     if not options.oidc_issuer_url:
         return None
     required = []
     for pair in options.oidc_required_claim:
         claim, equals, value = pair.partition("=")
         if not equals:
-            raise Failure(f"--oidc-required-claim {pair}: want CLAIM=VALUE")
+            raise CommandError(f"--oidc-required-claim {pair}: want CLAIM=VALUE")
         required.append((claim.strip(), value.strip()))
     return OidcSettings(
         issuer_url=options.oidc_issuer_url,
@@ -252,15 +254,15 @@ def _accounts(options: argparse.Namespace) -> ServiceAccountSettings:
     issuers = options.service_account_issuer
     for place, issuer in enumerate(issuers):
         if not issuer:
-            raise Failure("--service-account-issuer must not be empty")
+            raise CommandError("--service-account-issuer must not be empty")
         if issuer in issuers[:place]:
-            raise Failure(f"--service-account-issuer {issuer}: given twice")
+            raise CommandError(f"--service-account-issuer {issuer}: duplicate value")
     jwks_uri = options.service_account_jwks_uri
     if jwks_uri and not jwks_uri.startswith("https://"):
-        raise Failure(f"--service-account-jwks-uri {jwks_uri}: want an https URL")
+        raise CommandError(f"--service-account-jwks-uri {jwks_uri}: want an https URL")
     longest = _duration("--service-account-max-token-expiration", options.service_account_max_token_expiration)
     if longest and not 3600 <= longest <= 1 << 32:
-        raise Failure("--service-account-max-token-expiration must be between 1 hour and 2^32 seconds")
+        raise CommandError("--service-account-max-token-expiration must be between 1 hour and 2^32 seconds")
     return ServiceAccountSettings(
         issuers=tuple(issuers) or ServiceAccountSettings().issuers,
         signing_key=_path(options.service_account_signing_key_file),
@@ -272,13 +274,13 @@ def _accounts(options: argparse.Namespace) -> ServiceAccountSettings:
 
 
 def _duration(name: str, text: str) -> float:
-    """The seconds of a duration as Go writes them: 90s, 1h30m."""
+    """Return the seconds of a Go duration: 90s, 1h30m."""
     from ostinato.api.time import Duration, TimeError  # noqa: PLC0415
 
     try:
         return Duration.parse(text).seconds
     except TimeError:
-        raise Failure(f"{name} {text}: want a duration, for example 90s or 1h30m") from None
+        raise CommandError(f"{name} {text}: not a duration; want for example 90s or 1h30m") from None
 
 
 def _path(text: str | None) -> Path | None:

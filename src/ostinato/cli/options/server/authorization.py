@@ -1,4 +1,4 @@
-"""The options of authorization, by the names that kube-apiserver gives them."""
+"""Authorization options, with kube-apiserver's names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ostinato.cli.error import Failure
+from ostinato.cli.error import CommandError
 
 if TYPE_CHECKING:
     from ostinato.server.access.authorization.configuration import AuthorizationWebhookSettings, Configured
@@ -19,22 +19,22 @@ def add_to(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--authorization-mode",
         metavar="MODE,MODE",
-        help=f"authorizers in the order in which they are asked, of {', '.join(_MODES)} (default: Node,RBAC)",
+        help=f"authorizers in order of evaluation, from {', '.join(_MODES)} (default: Node,RBAC)",
     )
     group.add_argument(
         "--authorization-config",
         metavar="FILE",
-        help="an AuthorizationConfiguration, in place of the other options; changes of the file take effect at once",
+        help="AuthorizationConfiguration file, instead of the other authorization options; reloaded when it changes",
     )
     group.add_argument(
         "--authorization-webhook-config-file",
         metavar="KUBECONFIG",
-        help="how the webhook is reached, for the mode Webhook",
+        help="kubeconfig of the authorization webhook, for the mode Webhook",
     )
     group.add_argument(
         "--authorization-webhook-version",
         metavar="v1|v1beta1",
-        help="version of the SubjectAccessReviews that the webhook gets (default: v1beta1)",
+        help="version of the SubjectAccessReviews sent to the webhook (default: v1beta1)",
     )
     for answers, default in (("authorized", "5m0s"), ("unauthorized", "30s")):
         group.add_argument(
@@ -45,7 +45,7 @@ def add_to(group: argparse._ArgumentGroup) -> None:
 
 
 def settings(options: argparse.Namespace) -> AuthorizationSettings:
-    """The options, checked; a Failure names the option that is wrong."""
+    """Return the checked options; CommandError names the invalid option."""
     from ostinato.server.access.authorization.configuration import ConfigurationError, load  # noqa: PLC0415
     from ostinato.server.access.authorization.modes import AuthorizationSettings  # noqa: PLC0415
 
@@ -53,7 +53,7 @@ def settings(options: argparse.Namespace) -> AuthorizationSettings:
     if options.authorization_config is None:
         return AuthorizationSettings(chain=_chain(options))
     if options.authorization_mode or webhook:
-        raise Failure(
+        raise CommandError(
             "--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* "
             "flags are defined"
         )
@@ -61,7 +61,7 @@ def settings(options: argparse.Namespace) -> AuthorizationSettings:
     try:
         return AuthorizationSettings(chain=load(file), file=file)
     except ConfigurationError as error:
-        raise Failure(f"--authorization-config {file}: {error}") from None
+        raise CommandError(f"--authorization-config {file}: {error}") from None
 
 
 def _chain(options: argparse.Namespace) -> tuple[Configured, ...]:
@@ -70,11 +70,11 @@ def _chain(options: argparse.Namespace) -> tuple[Configured, ...]:
     modes = (options.authorization_mode or "Node,RBAC").split(",")
     for mode in modes:
         if mode not in _MODES:
-            raise Failure(f'authorization-mode "{mode}" is not a valid mode; want of {", ".join(_MODES)}')
+            raise CommandError(f'authorization-mode "{mode}" is not a valid mode; want of {", ".join(_MODES)}')
     if len(set(modes)) < len(modes):
-        raise Failure(f"authorization-mode {modes} has mode specified more than once")
+        raise CommandError(f"authorization-mode {modes} has mode specified more than once")
     if options.authorization_webhook_config_file and "Webhook" not in modes:
-        raise Failure("cannot specify --authorization-webhook-config-file without mode Webhook")
+        raise CommandError("cannot specify --authorization-webhook-config-file without mode Webhook")
     return tuple(
         Configured("Webhook", "default", _webhook(options)) if mode == "Webhook" else Configured(mode, mode.lower())
         for mode in modes
@@ -85,10 +85,12 @@ def _webhook(options: argparse.Namespace) -> AuthorizationWebhookSettings:
     from ostinato.server.access.authorization.configuration import AuthorizationWebhookSettings  # noqa: PLC0415
 
     if not options.authorization_webhook_config_file:
-        raise Failure("authorization-mode Webhook's authorization config file not passed")
+        raise CommandError("authorization-mode Webhook's authorization config file not passed")
     version = options.authorization_webhook_version or "v1beta1"
     if version not in ("v1", "v1beta1"):
-        raise Failure(f'unsupported webhook authorizer version "{version}", supported versions are "v1", "v1beta1"')
+        raise CommandError(
+            f'unsupported webhook authorizer version "{version}", supported versions are "v1", "v1beta1"'
+        )
     return AuthorizationWebhookSettings(
         kubeconfig=Path(options.authorization_webhook_config_file),
         authorized_ttl=_seconds(options, "authorized", 300.0),
@@ -106,4 +108,4 @@ def _seconds(options: argparse.Namespace, answers: str, default: float) -> float
     try:
         return Duration.parse(text).seconds
     except TimeError as error:
-        raise Failure(f"--authorization-webhook-cache-{answers}-ttl {text}: {error}") from None
+        raise CommandError(f"--authorization-webhook-cache-{answers}-ttl {text}: {error}") from None

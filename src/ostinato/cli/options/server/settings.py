@@ -1,6 +1,7 @@
-"""The options of the API server, for `ostinato apiserver` and `ostinato up`: one group for each thing they are about.
+"""Options of the API server, for `ostinato apiserver` and `ostinato up`, in groups.
 
-`add_to` declares them and loads nothing of the server; `settings` checks what was given and makes `Settings` of it.
+- `add_to` declares the options and does not import the server.
+- `settings` checks the parsed options and returns the server's `Settings`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ostinato.cli.error import Failure
+from ostinato.cli.error import CommandError
 from ostinato.cli.options.server import audit as audit_options
 from ostinato.cli.options.server import authentication as authentication_options
 from ostinato.cli.options.server import authorization as authorization_options
@@ -32,8 +33,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def settings(options: argparse.Namespace) -> Settings:
-    """The options, checked; a Failure names the option that is wrong."""
-    from ostinato.server.standalone import Settings  # noqa: PLC0415 - `ostinato --help` loads no server
+    """Return the checked options; CommandError names the invalid option."""
+    from ostinato.server.standalone import Settings  # noqa: PLC0415 - `ostinato --help` does not load the server
 
     host, port = address(options.listen)
     return Settings(
@@ -71,14 +72,14 @@ def _add_serving(group: argparse._ArgumentGroup) -> None:
 
 
 def address(listen: str) -> tuple[str, int]:
-    """Host and port of a `--listen`; a Failure if it is malformed."""
+    """Return host and port of `--listen`; CommandError if it is malformed."""
     host, colon, port = listen.rpartition(":")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:
-        raise Failure(f"--listen {listen}: an IPv6 address goes in brackets: [::1]:6443")
+        raise CommandError(f"--listen {listen}: an IPv6 address needs brackets: [::1]:6443")
     if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
-        raise Failure(f"--listen {listen}: want HOST:PORT, with a port from 0 to 65535")
+        raise CommandError(f"--listen {listen}: want HOST:PORT, with a port from 0 to 65535")
     return host, int(port)
 
 
@@ -87,7 +88,7 @@ def _kubelet_authority(options: argparse.Namespace) -> Path | None:
     if given in (None, "none"):
         return None
     if not Path(given).is_file():
-        raise Failure(f"--kubelet-certificate-authority {given}: there is no such file")
+        raise CommandError(f"--kubelet-certificate-authority {given}: no such file")
     return Path(given)
 
 
@@ -110,12 +111,12 @@ def _add_storage(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--accept-data-loss",
         action="store_true",
-        help="if the store is damaged, keep its files aside and start with what can be read of it",
+        help="if the store is damaged, set its files aside and start with the objects that can be read",
     )
 
 
 def default_state() -> Path:
-    """The state directory if none is given."""
+    """Return the default state directory."""
     home = os.environ.get("XDG_STATE_HOME")
     return (Path(home) if home else Path.home() / ".local" / "state") / "ostinato"
 
@@ -123,9 +124,9 @@ def default_state() -> Path:
 def _store(options: argparse.Namespace) -> str:
     store: str = options.store
     if store not in ("", "memory") and not store.startswith("sqlite:"):
-        raise Failure(f"--store {store}: want sqlite:PATH or memory")
+        raise CommandError(f"--store {store}: want sqlite:PATH or memory")
     if store == "sqlite:":
-        raise Failure("--store sqlite: names no file: want sqlite:PATH")
+        raise CommandError("--store sqlite: has no path; want sqlite:PATH")
     return store
 
 
@@ -137,36 +138,36 @@ def _add_flow(group: argparse._ArgumentGroup) -> None:
         "--enable-priority-and-fairness",
         metavar="true|false",
         default="true",
-        help="queue requests by FlowSchemas and priority levels; false: limit their number only (default: %(default)s)",
+        help="queue requests by FlowSchema and priority level; false: only limit their number (default: %(default)s)",
     )
     group.add_argument(
         "--max-requests-inflight",
         metavar="N",
         type=int,
         default=400,
-        help="seats for requests under way; together with the next one they are divided among the priority levels "
-        "(default: %(default)s)",
+        help="maximum number of non-mutating requests in flight; with priority and fairness, the sum of this and the "
+        "next limit is divided among the priority levels (default: %(default)s)",
     )
     group.add_argument(
         "--max-mutating-requests-inflight",
         metavar="N",
         type=int,
         default=200,
-        help="further seats; without priority and fairness, those of requests that write (default: %(default)s)",
+        help="maximum number of mutating requests in flight (default: %(default)s)",
     )
 
 
 def _flow(options: argparse.Namespace) -> FlowSettings:
-    from ostinato.server.flow.control import FlowSettings  # noqa: PLC0415 - `ostinato --help` loads no server
+    from ostinato.server.flow.control import FlowSettings  # noqa: PLC0415 - `ostinato --help` does not load the server
 
     most, mutating = options.max_requests_inflight, options.max_mutating_requests_inflight
     if options.enable_priority_and_fairness not in ("true", "false"):
-        raise Failure(f"--enable-priority-and-fairness {options.enable_priority_and_fairness}: want true or false")
+        raise CommandError(f"--enable-priority-and-fairness {options.enable_priority_and_fairness}: want true or false")
     enabled = options.enable_priority_and_fairness == "true"
     if min(most, mutating) < 0:
-        raise Failure("--max-requests-inflight and --max-mutating-requests-inflight: want 0 or more")
+        raise CommandError("--max-requests-inflight and --max-mutating-requests-inflight: want 0 or more")
     if enabled and most + mutating == 0:
-        raise Failure("--max-requests-inflight and --max-mutating-requests-inflight: their sum has to be positive")
+        raise CommandError("--max-requests-inflight and --max-mutating-requests-inflight: their sum must be positive")
     return FlowSettings(enabled=enabled, most=most, most_mutating=mutating)
 
 
@@ -179,19 +180,19 @@ def _add_admission(group: argparse._ArgumentGroup) -> None:
         metavar="NAME,...",
         action="append",
         default=[],
-        help="admission plugins to enable besides those that are on by default, by kube-apiserver's names",
+        help="admission plugins to enable in addition to the default ones, by kube-apiserver's names",
     )
     group.add_argument(
         "--disable-admission-plugins",
         metavar="NAME,...",
         action="append",
         default=[],
-        help="admission plugins to disable that are on by default",
+        help="default admission plugins to disable",
     )
     group.add_argument(
         "--admission-control-config-file",
         metavar="FILE",
-        help="AdmissionConfiguration: the plugins' configuration",
+        help="AdmissionConfiguration file with the configuration of plugins",
     )
     for what, taint in (("not-ready", "notReady:NoExecute"), ("unreachable", "unreachable:NoExecute")):
         group.add_argument(
@@ -211,7 +212,7 @@ def _admission(options: argparse.Namespace) -> AdmissionSettings:
     try:
         plugins = enabled(enable, disable)
     except PluginNameError as error:
-        raise Failure(f"--{error}") from None
+        raise CommandError(f"--{error}") from None
     return AdmissionSettings(
         enabled=enable,
         disabled=disable,
@@ -228,9 +229,9 @@ def _listed(values: list[str]) -> tuple[str, ...]:
 def _admission_configuration(file: str | None, plugins: list[str]) -> dict[str, Any]:
     if file is None and not {"EventRateLimit", "ImagePolicyWebhook"}.intersection(plugins):
         return {}
-    from ostinato.server.admission.configuration import ConfigurationError, read  # noqa: PLC0415 - where it is used
+    from ostinato.server.admission.configuration import ConfigurationError, read  # noqa: PLC0415 - only for these plugins
 
     try:
         return read(Path(file) if file else None, plugins)
     except ConfigurationError as error:
-        raise Failure(str(error)) from None
+        raise CommandError(str(error)) from None

@@ -1,4 +1,4 @@
-"""The options of auditing: what they give, and which are refused."""
+"""Audit options: settings and validation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ostinato.cli.error import Failure
+from ostinato.cli.error import CommandError
 from ostinato.cli.options.server import audit as audit_options
 from ostinato.server.audit.settings import AuditLogSettings, AuditSettings, Batching, Truncation
 
@@ -20,7 +20,7 @@ def _settings(place: Path, *options: str, policy: str = "rules: [{level: Metadat
     return audit_options.settings(parser.parse_args(["--audit-policy-file", str(file), *options]))
 
 
-def test_the_defaults_are_kubernetes_own(tmp_path: Path) -> None:
+def test_the_defaults_are_those_of_kube_apiserver(tmp_path: Path) -> None:
     assert _settings(tmp_path, "--audit-log-path", "a.log").log == AuditLogSettings(path="a.log")
     assert AuditLogSettings(path="a.log") == AuditLogSettings(
         path="a.log", format="json", mode="blocking", max_age=366, max_backups=100, max_size=100, compress=False
@@ -57,11 +57,11 @@ def test_batches_and_truncation_are_set(tmp_path: Path) -> None:
         (["--audit-webhook-config-file", "/nowhere"], "--audit-webhook-config-file /nowhere: does not exist"),
     ],
 )
-def test_options_that_cannot_be_are_refused(tmp_path: Path, options: list[str], problem: str) -> None:
-    with pytest.raises(Failure, match=problem):
+def test_invalid_options_are_rejected(tmp_path: Path, options: list[str], problem: str) -> None:
+    with pytest.raises(CommandError, match=problem):
         _settings(tmp_path, "--audit-log-path", "-", *options)
 
 
-def test_a_policy_that_is_wrong_is_refused_with_file_and_field(tmp_path: Path) -> None:
-    with pytest.raises(Failure, match=r"--audit-policy-file .*policy.yaml: rules\[0\].level: Unsupported value"):
+def test_an_invalid_policy_is_reported_with_file_and_field(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"--audit-policy-file .*policy.yaml: rules\[0\].level: Unsupported value"):
         _settings(tmp_path, policy="rules: [{level: Some}]")

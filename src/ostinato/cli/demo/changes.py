@@ -1,8 +1,8 @@
-"""The story: what watches of a namespace tell, as changes that each have a time and a part that made them.
+"""Changes: watch events of a namespace, each with a time and the component that caused it.
 
-The API says what has changed and when, not always by whom; but each change has one part that makes it: a controller
-creates what its kind owns, the scheduler binds, the node's agent tells how containers are, the garbage collector
-deletes what has lost its owner.
+Objects do not record who changed them, but each kind of change has one component that makes it: a controller creates
+the objects that its kind owns, the scheduler binds, the kubelet reports container status, the garbage collector deletes
+objects whose owner is gone.
 """
 
 from __future__ import annotations
@@ -26,21 +26,25 @@ REPLICA_SETS: Final = "replicaset-controller"
 SCHEDULER: Final = "scheduler"
 AGENT: Final = "kubelet"
 COLLECTOR: Final = "garbage-collector"
-PARTS: Final = (YOU, DEPLOYMENTS, REPLICA_SETS, SCHEDULER, AGENT, COLLECTOR)
+COMPONENTS: Final = (YOU, DEPLOYMENTS, REPLICA_SETS, SCHEDULER, AGENT, COLLECTOR)
 COUNTS: Final = "counts"  # the verb of a Deployment's status
 
 
 class Change(msgspec.Struct, frozen=True):
     at: float  # on the monotonic clock
-    part: str
+    component: str
     verb: str
     kind: str
     name: str
     note: str = ""
 
 
-class Story:
-    """`deployments`, `replica_sets` and `pods` are what there is now, by name; `changes` what nobody has taken yet."""
+class ChangeWatcher:
+    """Follow the Deployments, ReplicaSets and Pods of a namespace.
+
+    - `deployments`, `replica_sets`, `pods`: the current objects by name.
+    - `changes`: the changes since the consumer last took them.
+    """
 
     def __init__(self, client: Client, namespace: str, clock: Clock) -> None:
         self.deployments: dict[str, Deployment] = {}
@@ -50,48 +54,47 @@ class Story:
         self._client = client
         self._namespace = namespace
         self._clock = clock
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
-    async def listen(self) -> None:
-        """Never returns; raises what ends a watch."""
+    async def run(self) -> None:
+        """Watch until cancelled; raise the error that ends a watch."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._deployments())
             group.create_task(self._replica_sets())
             group.create_task(self._pods())
 
     async def until(self, condition: Callable[[], bool]) -> float:
-        """When it came to hold, on the monotonic clock."""
+        """Wait for a condition; return the time on the monotonic clock."""
         while not condition():
-            await self.heard()
+            await self.next_change()
         return self._clock.monotonic()
 
-    async def heard(self) -> None:
-        """Wait for the next change."""
-        self._news.clear()
-        await self._news.wait()
+    async def next_change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
 
     async def _deployments(self) -> None:
         async for event in self._client.watch(Deployment, namespace=self._namespace):
-            self._tell(_of_deployment(_replaced(self.deployments, event), event))
+            self._record(_of_deployment(_replaced(self.deployments, event), event))
 
     async def _replica_sets(self) -> None:
         async for event in self._client.watch(ReplicaSet, namespace=self._namespace):
-            self._tell(_of_replica_set(_replaced(self.replica_sets, event), event))
+            self._record(_of_replica_set(_replaced(self.replica_sets, event), event))
 
     async def _pods(self) -> None:
         async for event in self._client.watch(Pod, namespace=self._namespace):
             before = _replaced(self.pods, event)
             orphaned = not any(owner.name in self.replica_sets for owner in event.object.metadata.owner_references)
-            self._tell(_of_pod(before, event, COLLECTOR if orphaned else REPLICA_SETS))
+            self._record(_of_pod(before, event, COLLECTOR if orphaned else REPLICA_SETS))
 
-    def _tell(self, changes: Iterator[Change]) -> None:
+    def _record(self, changes: Iterator[Change]) -> None:
         now = self._clock.monotonic()
         self.changes += [msgspec.structs.replace(each, at=now) for each in changes]
-        self._news.set()
+        self._changed.set()
 
 
 def _replaced(objects: dict[str, T], event: WatchEvent[T]) -> T | None:
-    """How the object was before; the new one takes its place."""
+    """Store the event's object and return the previous one."""
     name = event.object.metadata.name
     before = objects.pop(name, None)
     if event.type != "DELETED":
@@ -102,8 +105,8 @@ def _replaced(objects: dict[str, T], event: WatchEvent[T]) -> T | None:
 def _of_deployment(before: Deployment | None, event: WatchEvent[Deployment]) -> Iterator[Change]:
     after = event.object
 
-    def change(part: str, verb: str, note: str = "") -> Change:
-        return Change(0.0, part, verb, "Deployment", after.metadata.name, note)
+    def change(component: str, verb: str, note: str = "") -> Change:
+        return Change(0.0, component, verb, "Deployment", after.metadata.name, note)
 
     if event.type == "DELETED":
         yield change(YOU, "delete")
@@ -116,15 +119,15 @@ def _of_deployment(before: Deployment | None, event: WatchEvent[Deployment]) -> 
     if before.spec.template != after.spec.template:
         yield change(YOU, "change", f"{_image(before)} → {_image(after)}")
     available = after.status.available_replicas or 0
-    if (before.status.available_replicas or 0) != available <= (after.spec.replicas or 0):  # more: old and new ones
+    if (before.status.available_replicas or 0) != available <= (after.spec.replicas or 0):  # more during a rollout
         yield change(DEPLOYMENTS, COUNTS, f"{available} of {after.spec.replicas} available")
 
 
 def _of_replica_set(before: ReplicaSet | None, event: WatchEvent[ReplicaSet]) -> Iterator[Change]:
     after = event.object
 
-    def change(part: str, verb: str, note: str = "") -> Change:
-        return Change(0.0, part, verb, "ReplicaSet", after.metadata.name, note)
+    def change(component: str, verb: str, note: str = "") -> Change:
+        return Change(0.0, component, verb, "ReplicaSet", after.metadata.name, note)
 
     if event.type == "DELETED":
         yield change(COLLECTOR, "deletes")
@@ -137,8 +140,8 @@ def _of_replica_set(before: ReplicaSet | None, event: WatchEvent[ReplicaSet]) ->
 def _of_pod(before: Pod | None, event: WatchEvent[Pod], deleter: str) -> Iterator[Change]:
     after = event.object
 
-    def change(part: str, verb: str, note: str = "") -> Change:
-        return Change(0.0, part, verb, "Pod", after.metadata.name, note)
+    def change(component: str, verb: str, note: str = "") -> Change:
+        return Change(0.0, component, verb, "Pod", after.metadata.name, note)
 
     if event.type == "DELETED":
         yield change(AGENT, "removes")
@@ -156,10 +159,10 @@ def _of_pod(before: Pod | None, event: WatchEvent[Pod], deleter: str) -> Iterato
         was_running, restarted = _is_running(previous), _restarts(previous) < _restarts(container)
         ended = _end(container, restarted=restarted)
         if was_running and ended is not None and not after.metadata.deletion_timestamp:
-            yield change(AGENT, "sees the end of", f"exit code {ended.exit_code}")
+            yield change(AGENT, "detects the exit of", f"exit code {ended.exit_code}")
         if _is_running(container) and (restarted or not was_running):
             yield change(AGENT, "restarts" if _restarts(container) else "starts", "ready" if ready else "")
-            ready = False  # told
+            ready = False  # reported with the start
     if ready:
         yield change(AGENT, "reports", "ready")
 
@@ -173,7 +176,7 @@ def _restarts(container: ContainerStatus | None) -> int:
 
 
 def _end(container: ContainerStatus, *, restarted: bool) -> ContainerStateTerminated | None:
-    """How its run ended; if it runs again already, the run before."""
+    """Return the terminated state of the container's last run."""
     state = container.last_state if restarted else container.state
     return None if state is None else state.terminated
 

@@ -1,7 +1,8 @@
-"""The stage: a plane for the length of a play, with one node whose containers are processes, of which nothing is left.
+"""The demo's control plane, with one node whose containers are processes.
 
-It keeps its objects in memory, and its certificates and the containers' files in a directory that it removes. It needs
-no privileges. However the play ends, its Pods are deleted first, and their processes with them.
+- Objects are kept in memory; certificates and container files in a temporary directory that is removed.
+- It needs no privileges.
+- However the demo ends, its Pods are deleted first, and their processes with them.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ NAMESPACE: Final = "default"
 NODE: Final = "node-1"
 WEB: Final = "web"
 _LABELS: Final = {"app": WEB}
-_CLEARED: Final = 10.0  # seconds that Pods get to be gone
+_DELETE_SECONDS: Final = 10.0  # limit for the Pods' deletion
 
-# It says which process it is, and ends when it is told to, or when the play is no more. `$$` is a dollar to Kubernetes.
+# Prints its process id; ends on SIGTERM, or when the demo's process has ended. Kubernetes expands `$$` to a dollar.
 _SCRIPT: Final = (
-    "trap 'exit 0' TERM; echo process $$$$ of $IMAGE; while kill -0 $PLAY 2>/dev/null; do sleep 1 & wait $!; done"
+    "trap 'exit 0' TERM; echo process $$$$ of $IMAGE; while kill -0 $DEMO 2>/dev/null; do sleep 1 & wait $!; done"
 )
 
 
 @asynccontextmanager
-async def stage(world: World) -> AsyncIterator[Plane]:
-    """A plane that has started; afterwards neither it nor its containers are there."""
+async def demo_cluster(world: World) -> AsyncIterator[Plane]:
+    """Start a control plane; on exit remove it and its containers."""
     directory = Path(tempfile.mkdtemp(prefix="ostinato-demo-"))
     server = Settings(state=directory, port=0, store="memory")
     plane = Plane(world, PlaneSettings(server=server, nodes=1, runtime="process"))
@@ -48,29 +49,29 @@ async def stage(world: World) -> AsyncIterator[Plane]:
             yield plane
         finally:
             with suppress(APIError, TransportError, TimeoutError):
-                await _clear(plane, world)
+                await _delete_pods(plane, world)
             await plane.stop()
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def connected(plane: Plane, world: World) -> Client:
-    """A client as any other."""
+def connect(plane: Plane, world: World) -> Client:
+    """Return a client that uses HTTPS and the admin kubeconfig."""
     config = Config.load(path=plane.kubeconfig, namespace=NAMESPACE)
     return Client.connect(config, world=world, field_manager="ostinato-demo")
 
 
 def web(replicas: int, image: str) -> Deployment:
-    """What is applied: containers of nothing but a shell."""
-    variables = [EnvVar(name="IMAGE", value=image), EnvVar(name="PLAY", value=str(os.getpid()))]
+    """Return the Deployment of the demo; its containers run a shell script."""
+    variables = [EnvVar(name="IMAGE", value=image), EnvVar(name="DEMO", value=str(os.getpid()))]
     container = Container(name="main", image=image, command=["sh", "-c", _SCRIPT], env=variables)
-    # The machine's process ids, for the play kills one of them, and containers look after the play's.
+    # hostPID: the demo kills a container's process, and containers check that the demo's process is alive.
     pod = PodSpec(containers=[container], termination_grace_period_seconds=2, host_pid=True)
     return Deployment(
         metadata=ObjectMeta(name=WEB),
         spec=DeploymentSpec(
             replicas=replicas,
-            strategy=DeploymentStrategy(  # all that are new at once, then the old away: the shortest to tell
+            strategy=DeploymentStrategy(  # all new Pods first, then the old ones: the fewest lines
                 rolling_update=RollingUpdateDeployment(max_surge="100%", max_unavailable=0)
             ),
             selector=LabelSelector(match_labels=_LABELS),
@@ -79,8 +80,8 @@ def web(replicas: int, image: str) -> Deployment:
     )
 
 
-async def _clear(plane: Plane, world: World) -> None:
-    async with connected(plane, world) as client, world.clock.timeout(_CLEARED):
+async def _delete_pods(plane: Plane, world: World) -> None:
+    async with connect(plane, world) as client, world.clock.timeout(_DELETE_SECONDS):
         await client.delete(Deployment, WEB, propagation="Background", missing_ok=True)
         while await client.list(MetadataOf(Pod), namespace=NAMESPACE):
             await world.clock.sleep(0.05)

@@ -1,0 +1,54 @@
+"""Options of `ostinato run`."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from ostinato.cli.options.cluster import add_endpoints, add_kubeconfig
+from ostinato.cli.options.parsed import values
+
+if TYPE_CHECKING:
+    from ostinato.cli.options.parsed import Commands
+
+_DESCRIPTION = """Run the controllers of a Python file until SIGINT or SIGTERM: the managers that it creates, or all of
+its controllers and webhooks in one manager. Options override what the file sets. Without --embedded, --kubeconfig and
+--context, the cluster is found by kubectl's rules."""
+
+
+def add_to(commands: Commands) -> None:
+    parser = commands.add_parser("run", help="run the controllers of a file", description=_DESCRIPTION)
+    parser.set_defaults(command=_run, prog=parser.prog)
+    parser.add_argument("file", metavar="FILE", help="Python file, or name of a module")
+    cluster = parser.add_argument_group("cluster")
+    cluster.add_argument("--embedded", action="store_true", help="run a control plane in this process")
+    cluster.add_argument(
+        "--state", metavar="DIR", help="state directory of --embedded (default: none; objects are kept in memory)"
+    )
+    cluster.add_argument(
+        "--accept-data-loss",
+        action="store_true",
+        help="if the store in --state is damaged, set its files aside and start with the objects that can be read",
+    )
+    add_kubeconfig(cluster)
+    cluster.add_argument(
+        "-n", "--namespace", metavar="NS", default="", help="watch only this namespace (default: all namespaces)"
+    )
+    cluster.add_argument(
+        "--install-crds",
+        action="store_true",
+        help="create or update the program's CustomResourceDefinitions first; --embedded always does",
+    )
+    parser.add_argument("--leader-election", metavar="NAME", default="", help="run only while holding this Lease")
+    add_endpoints(parser)
+    parser.add_argument(
+        "--log-format", choices=("text", "json"), help="log format (default: text on a terminal, json otherwise)"
+    )
+    parser.add_argument("-v", "--verbose", action="store_true", help="log at debug level")
+
+
+def _run(options: argparse.Namespace) -> int:
+    from ostinato.cli.commands import run as command  # noqa: PLC0415 - loaded when the command is called
+
+    command.run(command.RunOptions(**values(options)))
+    return 0
