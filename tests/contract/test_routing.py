@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ostinato.http.request import Malformed
+from ostinato.http.errors import InvalidHttp
 from ostinato.server.request import Request, Response
 from ostinato.server.request.route import parse
 from ostinato.world import Simulation
@@ -46,7 +46,7 @@ def test_a_review_of_access_says_what_is_then_decided() -> None:
         for user, method, target, status, *_ in recorded[::4]:
             try:
                 request = request_of(Case(user, method, target))
-            except Malformed:
+            except InvalidHttp:
                 continue
             route = parse(method, request.path, watch=Case(user, method, target).watches)
             if route is None or user == "admin" or "fieldSelector" in target:

@@ -15,8 +15,10 @@ from ostinato.api.selectors import fields, labels
 from ostinato.api.text.json_path import JsonPath, JsonPathError
 from ostinato.api.time import Duration, MicroTime, Time, TimeError
 from ostinato.cel.parse.parser import parse as parse_cel
-from ostinato.http.request import Body, Malformed, parse_head
-from ostinato.http.websocket import BadFrame, FrameReader
+from ostinato.http.errors import InvalidHttp
+from ostinato.http.request import RequestBody, parse_head
+from ostinato.http.response import ResponseParser
+from ostinato.http.websocket import FrameReader, InvalidFrame
 from ostinato.server.access.attributes import attributes_of
 from ostinato.server.request import Request, parameters
 from ostinato.server.request.negotiate import status_form
@@ -28,7 +30,7 @@ from tests.fuzz import harness
 
 
 def check_head(data: bytes) -> None:
-    with suppress(Malformed):
+    with suppress(InvalidHttp):
         head = parse_head(data)
         assert head.length >= 0
         assert not (head.chunked and head.length)
@@ -53,21 +55,40 @@ def check_chunks(data: bytes) -> None:
     head = parse_head(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked")
 
     def read(size: int) -> tuple[bool, bytes, bytes] | None:
-        body, rest, at = Body(head), b"", 0
+        body, rest, at = RequestBody(head), b"", 0
         try:
             while at < len(data) and not body.complete:
-                rest = body.feed(rest + data[at : at + size])
+                rest = body.feed(data[at : at + size])
                 at += size
-        except Malformed:
+        except InvalidHttp:
             return None
         assert body.data is not None
         return body.complete, bytes(body.data), rest + data[at:]
 
     whole = read(max(1, len(data)))
     if len(data) < 2000:
-        in_pieces = read(3)
-        assert whole is None or in_pieces is None or whole == in_pieces
-        assert (whole is None) == (in_pieces is None) or not whole or not whole[0]
+        assert read(3) == whole
+
+
+def check_response(data: bytes) -> None:
+    """The same response, however it is split."""
+
+    def read(size: int) -> object:
+        response, rest, at = ResponseParser(accepts_upgrade=True), b"", 0
+        try:
+            while at < len(data) and not response.complete:
+                response.feed(data[at : at + size])
+                rest = response.rest
+                at += size
+        except InvalidHttp:
+            return None
+        response.end()
+        fields = response.fields if response.status else ()
+        return response.status, fields, response.complete, response.take(), rest + data[at:]
+
+    whole = read(max(1, len(data)))
+    if len(data) < 2000:
+        assert read(3) == whole
 
 
 def check_selectors(data: bytes) -> None:
@@ -115,7 +136,7 @@ def check_websocket(data: bytes) -> None:
     messages: list[bytes] = []
     for deliver in (None, messages.append):
         reader = FrameReader(deliver)
-        with suppress(BadFrame):
+        with suppress(InvalidFrame):
             for at in range(0, len(data), 7):
                 reader.feed(data[at : at + 7])
     for message in messages:
@@ -130,6 +151,7 @@ TARGETS: Mapping[str, Callable[[bytes], None]] = {
     "protobuf": harness.check_protobuf,
     "head": check_head,
     "chunks": check_chunks,
+    "response": check_response,
     "selectors": check_selectors,
     "query": check_query,
     "cel": check_cel,

@@ -28,6 +28,11 @@ CORPUS: dict[str, list[bytes]] = {
         b"POST http://a/apis/apps/v1/deployments HTTP/1.1\r\nHost: a\r\nContent-Length: 12\r\nExpect: 100-continue",
         b"PUT /a%2Fb%00 HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\nConnection: close\r\nUpgrade: websocket",
     ],
+    "response": [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX: y\r\n\r\nhelloHTTP/1.1",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;x\r\nhello\r\n0\r\n\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n\x81\x00",
+    ],
     "chunks": [b"5\r\nhello\r\nA;x=y\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\nGET /", b"0\r\n\r\n"],
     "selectors": [b"a=b,c!=d,e in (f,g),!h,i,j notin (k),l>1,m<2", b"metadata.name=a\\,b,spec.x!=\\\\"],
     "query": [b"labelSelector=a%3Db&fieldSelector=c%3Dd&limit=5&continue=x&resourceVersion=1&dryRun=All&force=true"],

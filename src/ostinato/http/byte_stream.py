@@ -1,21 +1,25 @@
-"""Connections to backends."""
+"""Byte streams: client connections that are read on demand."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Final, Protocol
-
-LONGEST_LINE: Final = 1 << 16
+from typing import Protocol, Self
 
 
 class ByteStream(Protocol):
-    """A connection that is read piece by piece: `PlainStream`, `TlsStream`."""
+    """A connection: `PlainStream` or `TlsStream`."""
 
-    async def read(self, size: int) -> bytes: ...
-    async def read_exactly(self, size: int) -> bytes: ...
-    async def read_until(self, mark: bytes) -> bytes: ...
-    async def write(self, data: bytes) -> None: ...
-    def close(self) -> None: ...
+    async def read(self, size: int) -> bytes:
+        """Wait for data, and return up to `size` bytes; b"" at the end."""
+
+    def unread(self, data: bytes) -> None:
+        """Return data to the stream, to be read again."""
+
+    async def write(self, data: bytes) -> None:
+        """Send data, and wait for room in the buffer. Raises OSError if the connection is lost."""
+
+    def close(self) -> None:
+        """Close the connection."""
 
 
 class PlainStream:
@@ -24,27 +28,21 @@ class PlainStream:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
+        self._buffer = b""  # to be read again
 
     @classmethod
-    async def to(cls, host: str, port: int) -> PlainStream:
-        return cls(*await asyncio.open_connection(host, port, limit=LONGEST_LINE))
+    async def to(cls, host: str, port: int) -> Self:
+        """Connect. Raises OSError."""
+        return cls(*await asyncio.open_connection(host, port))
 
     async def read(self, size: int) -> bytes:
-        return await self._reader.read(size)
+        if not self._buffer:
+            return await self._reader.read(size)
+        data, self._buffer = self._buffer[:size], self._buffer[size:]
+        return data
 
-    async def read_exactly(self, size: int) -> bytes:
-        try:
-            return await self._reader.readexactly(size)
-        except asyncio.IncompleteReadError:
-            raise ConnectionError("unexpected EOF") from None
-
-    async def read_until(self, mark: bytes) -> bytes:
-        try:
-            return await self._reader.readuntil(mark)
-        except asyncio.IncompleteReadError as error:
-            raise ConnectionError("unexpected EOF" if error.partial else "EOF") from None
-        except asyncio.LimitOverrunError:
-            raise ConnectionError("a line is too long") from None
+    def unread(self, data: bytes) -> None:
+        self._buffer = data + self._buffer
 
     async def write(self, data: bytes) -> None:
         self._writer.write(data)

@@ -1,250 +1,164 @@
-"""Incremental parser of an HTTP/1.1 response.
+"""Parser of responses.
 
-- Strict: any deviation from the syntax is `InvalidHttp`; nothing is guessed.
-- The received body is buffered in `pieces` until `take()`; the caller of `feed()` bounds how much.
+- Interim responses (1xx) are skipped; an upgrade (101) is a response, where one was requested.
+- The received body is buffered until `take()`; the caller of `feed()` bounds how much.
 """
 
 from __future__ import annotations
 
 import re
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
-HEADER_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+from ostinato.api.text.go_format import quote
+from ostinato.http.body import CHUNKED, UNTIL_CLOSED, BodyParser
+from ostinato.http.errors import InvalidHttp
+from ostinato.http.fields import MAX_HEAD, Repeated, content_length, list_elements, ordered_fields, parse_fields, shown
 
-_MAX_HEAD: Final = 64 * 1024
-_MAX_SIZE_LINE: Final = 1024  # bytes of the line with the size of a chunk
-_MAX_PIECE: Final = 1024 * 1024  # bytes of decompressed output at a time
-_STATUS: Final = re.compile(r"HTTP/1\.([01]) ([1-9][0-9]{2})(?: .*)?")
-_SIZE: Final = re.compile(rb"[0-9A-Fa-f]{1,15}")
-_UNTIL_CLOSED: Final = -1
-_CHUNKED: Final = -2
-_MAX_LENGTH_DIGITS: Final = 18  # digits
-_GZIP: Final = 31  # zlib's window bits for the gzip format
-
-
-class InvalidHttp(Exception):  # noqa: N818
-    """The data is not a well-formed HTTP/1.1 response."""
+_MAX_INTERIM: Final = 8  # responses before the final one
+_STATUS_LINE: Final = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [\t\x20-\x7e\x80-\xff]*)?")
+_STATUS: Final = re.compile(rb"[1-9][0-9]{2}")
+_SWITCHING_PROTOCOLS: Final = 101
+_WITHOUT_BODY: Final = (204, 304)
 
 
-class MessageReader:
-    """Parser of one response.
+class ResponseParser(BodyParser):
+    """Parser of one response. The attributes are set once the head has been received, when `status` is not 0."""
 
-    Header names are in lower case. Of a repeated header the first value is kept, of `connection` all of them.
-    """
-
-    # The values before the head has been received
     status = 0
-    headers: Mapping[str, str] = MappingProxyType({})
-    warnings: Sequence[str] = ()  # all values of the `Warning` header
+    headers: Mapping[str, str] = MappingProxyType({})  # the first value of each field, by its name in lower case
+    repeated: Repeated = MappingProxyType({})  # all values of the fields that are repeated
     keep_alive = False  # the connection can be reused once the response is complete
-    compressed = False  # the body is in gzip: use a `Decompressor`
-    complete = False  # the whole body has been received
-    buffered = 0  # bytes in `pieces`
-    _rest = b""  # received, but not parsed yet: part of the head or of a chunk's framing
-    _length = 0  # of the body, or one of the constants above
-    _left = 0  # bytes of the body or the chunk still to be received
-    _after_chunk = False  # the line end after a chunk is still to be received
+    buffered = 0  # bytes of the body that were not taken yet
+    rest = b""  # received after the response: after an upgrade, data of the other protocol
+    _head = b""  # what was received of the head; later its fields
+    _searched = 0  # bytes of _head that contain no end of a head
+    _interim = 0  # responses so far
 
-    def __init__(self, *, bodiless: bool = False) -> None:
-        """`bodiless`: the response has no body whatever its headers say, as those to HEAD and CONNECT."""
+    def __init__(self, *, bodiless: bool = False, accepts_upgrade: bool = False) -> None:
+        """Parameters:
+
+        - `bodiless`: the response has no body whatever its headers say, as those to HEAD and CONNECT.
+        - `accepts_upgrade`: status 101 is a response. Otherwise it is rejected.
+        """
         self._bodiless = bodiless
-        self.pieces: list[bytes] = []  # of the body, not taken yet
-
-    @property
-    def length(self) -> int | None:
-        """The `Content-Length`, of the compressed body if it is; None if there is none."""
-        return self._length if self._length >= 0 else None
+        self._accepts_upgrade = accepts_upgrade
+        self._pieces: list[bytes] = []
 
     def feed(self, data: bytes) -> None:
-        """Parse received data. Must not be called once the response is complete."""
-        while not self.status:
-            if self._rest:
-                data = self._rest + data
-            end = data.find(b"\r\n\r\n")
-            if end < 0 or end > _MAX_HEAD:
-                if len(data) > _MAX_HEAD or not b"HTTP/1.".startswith(data[:7]):
-                    raise InvalidHttp
-                self._rest = data
+        """Parse received data. Must not be called once the response is complete. Raises `InvalidHttp`."""
+        if not self.status:
+            data = self._feed_head(data)
+            if not self.status:
                 return
-            head, data, self._rest = data[:end], data[end + 4 :], b""
-            self._read_head(head)
-        if self._length == _CHUNKED:
-            self._read_chunks(data)
-        elif self._length == _UNTIL_CLOSED:
-            self._add(data)
-        else:
-            if len(data) > self._left:  # data beyond the response: the connection cannot be reused
-                data, self.keep_alive = data[: self._left], False
-            self._left -= len(data)
-            self._add(data)
-            self.complete = not self._left
+        rest = self.feed_body(data)
+        if rest:
+            self.rest = rest
+            self.keep_alive = False
 
     def end(self) -> None:
-        """The server closed the connection, which completes a response without length."""
-        if self.status and self._length == _UNTIL_CLOSED:
-            self.complete = True
+        if self.status:
+            super().end()
+
+    def add(self, data: bytes) -> None:
+        if data:
+            self._pieces.append(data)
+            self.buffered += len(data)
 
     def take(self) -> bytes:
         """Remove and return the buffered part of the body."""
-        pieces, self.pieces, self.buffered = self.pieces, [], 0
+        pieces, self._pieces, self.buffered = self._pieces, [], 0
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    def _add(self, data: bytes) -> None:
-        if data:
-            self.pieces.append(data)
-            self.buffered += len(data)
+    def values(self, name: str) -> Sequence[str]:
+        """Return all values of a header, by its name in lower case."""
+        if name not in self.headers:
+            return ()
+        return self.repeated.get(name) or (self.headers[name],)
 
-    def _read_head(self, head: bytes) -> None:
-        first, *lines = head.decode("utf-8", "surrogateescape").split("\r\n")
-        minor, code = _status(first)
-        headers: dict[str, str] = {}
-        more_warnings: list[str] = []
-        for line in lines:
-            name, colon, value = line.partition(":")
-            if not colon:
-                raise InvalidHttp
-            name, value = _lowered(name), value.strip(" \t")
-            if name not in headers:
-                headers[name] = value
-            elif name == "content-length" and headers[name] != value:
-                raise InvalidHttp
-            elif name == "warning":
-                more_warnings.append(value)
-            elif name == "connection":
-                headers[name] += f", {value}"
-            elif name == "transfer-encoding":
-                raise InvalidHttp
-        if code == 101:
-            raise InvalidHttp  # no upgrade was requested
-        if code < 200:
-            return  # an interim response: the final one follows
-        self.status, self.headers = code, headers
-        if "warning" in headers:
-            self.warnings = [headers["warning"], *more_warnings]
-        self._length = 0 if self._bodiless or code in (204, 304) else _length(headers)
-        self._left = max(self._length, 0)
-        self.compressed = _is_compressed(headers)
-        self.keep_alive = minor == "1" and self._length != _UNTIL_CLOSED
-        if self.keep_alive and "connection" in headers:
-            self.keep_alive = "close" not in headers["connection"].lower()
+    def elements(self, name: str) -> set[str]:
+        """Return the elements of a header that is a comma-separated list, in lower case."""
+        return list_elements(self.values(name))
 
-    def _read_chunks(self, data: bytes) -> None:
-        if self._rest:
-            data, self._rest = self._rest + data, b""
-        at, size = 0, len(data)
-        while at < size:
-            if self._left:
-                piece = data[at : at + self._left]
-                self._add(piece)
-                at += len(piece)
-                self._left -= len(piece)
-                self._after_chunk = not self._left
-            elif self._after_chunk:
-                if not b"\r\n".startswith(data[at : at + 2]):
-                    raise InvalidHttp
-                if size - at < 2:
-                    break
-                at += 2
-                self._after_chunk = False
-            else:
-                end = data.find(b"\r\n", at, at + _MAX_SIZE_LINE)
-                if end < 0:
-                    if size - at >= _MAX_SIZE_LINE:
-                        raise InvalidHttp
-                    break
-                found = _SIZE.fullmatch(data[at:end].partition(b";")[0].strip())
-                if found is None:
-                    raise InvalidHttp
-                self._left = int(found[0], 16)
-                if not self._left:
-                    self._read_trailer(data, at, end)
-                    return
-                at = end + 2
-        if at < size:
-            self._rest = data[at:]
+    @property
+    def fields(self) -> list[tuple[str, str]]:
+        """The header fields in their order, with their names as received."""
+        return ordered_fields(self._head, "surrogateescape")
 
-    def _read_trailer(self, data: bytes, at: int, end: int) -> None:
-        """Skip the trailer section after the last chunk, up to the empty line."""
-        last = data.find(b"\r\n\r\n", end)
-        if last >= 0:
-            self.complete = True
-            self.keep_alive = self.keep_alive and len(data) == last + 4
-        elif len(data) - at > _MAX_HEAD:
-            raise InvalidHttp
-        else:
-            self._rest = data[at:]
+    def _feed_head(self, data: bytes) -> bytes:
+        """Parse heads up to the final one; return what follows it."""
+        while not self.status:
+            if self._head:
+                data = self._head + data
+            end = data.find(b"\r\n\r\n", max(0, self._searched - 3))
+            if end < 0 or end > MAX_HEAD:
+                self._check_partial_head(data)
+                self._head, self._searched = data, len(data)
+                return b""
+            head, data, self._head, self._searched = data[:end], data[end + 4 :], b"", 0
+            self._parse_head(head)
+        return data
+
+    def _check_partial_head(self, data: bytes) -> None:
+        if len(data) > MAX_HEAD:
+            raise InvalidHttp(f"net/http: server response headers exceeded {MAX_HEAD} bytes; aborted")
+        if not data.startswith(b"HTTP/1."[: len(data)]):
+            raise _invalid_status_line(data.partition(b"\r\n")[0])
+        if data.count(b"\n", self._searched) != data.count(b"\r\n", max(0, self._searched - 1)):
+            raise InvalidHttp("malformed HTTP response: a line ends without a carriage return")
+
+    def _parse_head(self, head: bytes) -> None:
+        line, _, lines = head.partition(b"\r\n")
+        minor, status = _parse_status_line(line)
+        headers, repeated = parse_fields(lines, "surrogateescape")
+        if status < 200 and not (status == _SWITCHING_PROTOCOLS and self._accepts_upgrade):
+            self._interim += 1
+            if status == _SWITCHING_PROTOCOLS:
+                raise InvalidHttp("the server switched protocols without a request for it")
+            if self._interim >= _MAX_INTERIM:
+                raise InvalidHttp("net/http: too many 1xx informational responses")
+            return
+        self.status, self.headers, self.repeated, self._head = status, headers, repeated, lines
+        framing = self._read_framing(minor)
+        keep_alive = minor == b"1" and framing != UNTIL_CLOSED
+        if self._bodiless or status < 200:
+            framing, keep_alive = 0, minor == b"1"
+        elif status in _WITHOUT_BODY:  # its sender may nevertheless send a body
+            framing, keep_alive = 0, minor == b"1" and framing in (0, UNTIL_CLOSED)
+        self.keep_alive = keep_alive and not ("connection" in headers and "close" in self.elements("connection"))
+        self.begin_body(framing)
+
+    def _read_framing(self, minor: bytes) -> int:
+        coding = self.headers.get("transfer-encoding")
+        length = content_length(self.headers, self.repeated)
+        if coding is None:
+            return UNTIL_CLOSED if length is None else length
+        if "transfer-encoding" in self.repeated:
+            found = " ".join(map(quote, self.repeated["transfer-encoding"]))
+            raise InvalidHttp(f"too many transfer encodings: [{found}]")
+        if coding.lower() != "chunked" or minor != b"1":
+            raise InvalidHttp(f"unsupported transfer encoding: {quote(coding)}")
+        if length is not None:
+            raise InvalidHttp("http: message has both Transfer-Encoding and Content-Length")
+        return CHUNKED
 
 
-class Decompressor:
-    """Decompressor of a gzip body of one or more members."""
-
-    def __init__(self) -> None:
-        self._inner = zlib.decompressobj(_GZIP)  # of the current member
-        self._begun = False
-
-    def pieces(self, data: bytes) -> Iterator[bytes]:
-        """Decompress data, in pieces of bounded size however well it was compressed."""
-        self._begun = True
-        while data or not self._inner.eof:
-            if self._inner.eof:
-                self._inner = zlib.decompressobj(_GZIP)
-            try:
-                piece = self._inner.decompress(data, _MAX_PIECE)
-            except zlib.error:
-                raise InvalidHttp from None
-            if piece:
-                yield piece
-            data = self._inner.unused_data or self._inner.unconsumed_tail
-            if not data and len(piece) < _MAX_PIECE:
-                return
-
-    def end(self) -> None:
-        """Check that the body was complete."""
-        if self._begun and not self._inner.eof:
-            raise InvalidHttp
-
-
-def _is_compressed(headers: dict[str, str]) -> bool:
-    encoding = headers.get("content-encoding")
-    if encoding is None or encoding.lower() == "identity":
-        return False
-    if encoding.lower() not in ("gzip", "x-gzip"):
-        raise InvalidHttp  # no other encoding was requested
-    return True
-
-
-# Cached: a server sends the same few status lines and header names.
-
-
-@lru_cache(maxsize=64)
-def _status(first: str) -> tuple[str, int]:
+@lru_cache(maxsize=64)  # a server sends the same few
+def _parse_status_line(line: bytes) -> tuple[bytes, int]:
     """Return the minor version and the status code."""
-    found = _STATUS.fullmatch(first)
+    found = _STATUS_LINE.fullmatch(line)
     if found is None:
-        raise InvalidHttp
+        raise _invalid_status_line(line)
     return found[1], int(found[2])
 
 
-@lru_cache(maxsize=256)
-def _lowered(name: str) -> str:
-    if not HEADER_NAME.fullmatch(name):
-        raise InvalidHttp
-    return name.lower()
-
-
-def _length(headers: dict[str, str]) -> int:
-    encoding = headers.get("transfer-encoding")
-    if encoding is not None:
-        if encoding.lower() != "chunked" or "content-length" in headers:
-            raise InvalidHttp
-        return _CHUNKED
-    text = headers.get("content-length")
-    if text is None:
-        return _UNTIL_CLOSED
-    if not (text.isascii() and text.isdecimal() and len(text) <= _MAX_LENGTH_DIGITS):
-        raise InvalidHttp
-    return int(text)
+def _invalid_status_line(line: bytes) -> InvalidHttp:
+    version, _, rest = line.partition(b" ")
+    status = rest.partition(b" ")[0]
+    if rest and not _STATUS.fullmatch(status):
+        return InvalidHttp(f"malformed HTTP status code {shown(status)}")
+    if rest and version not in (b"HTTP/1.1", b"HTTP/1.0"):
+        return InvalidHttp(f"malformed HTTP version {shown(version)}")
+    return InvalidHttp(f"malformed HTTP response {shown(line)}")

@@ -1,48 +1,46 @@
-"""WebSocket, as far as it is needed: for streams, where the server talks and the client may say that it goes, and for
-messages both ways.
-"""
+"""WebSocket (RFC 6455) on the server's side: the handshake and frames, without extensions."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 from collections.abc import Callable
+from typing import Final
 
-from ostinato.http.request import Head
-from ostinato.streams.channels import offered
-
-MOST_SMALL = 1 << 16  # bytes of a message of a client that has nothing to say
-MOST_MESSAGE = 1 << 22  # bytes of any other
-_MAGIC = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+MAX_IGNORED_MESSAGE: Final = 1 << 16  # bytes of a message that is ignored
+MAX_MESSAGE: Final = 1 << 22  # bytes of a message that is delivered
+_GUID: Final = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 
 
-class BadFrame(Exception):  # noqa: N818
-    """Bytes that break the protocol; `code` is what the connection is closed with."""
+class InvalidFrame(Exception):  # noqa: N818
+    """The peer violated the protocol. `code`: with which the connection is closed."""
 
     def __init__(self, code: int) -> None:
         super().__init__(f"WebSocket closed with {code}")
         self.code = code
 
 
-def handshake(head: Head, chosen: str | None = None) -> bytes:
-    """The answer that turns the connection into a WebSocket. `chosen`: its protocol; defaults to the first offered."""
-    key = head.headers.get("sec-websocket-key", "")
-    accept = base64.b64encode(hashlib.sha1((key + _MAGIC).encode()).digest()).decode()  # noqa: S324 - RFC 6455 says so
+def accept_key(key: str) -> str:
+    """Return the `Sec-WebSocket-Accept` for a `Sec-WebSocket-Key`."""
+    return base64.b64encode(hashlib.sha1((key + _GUID).encode()).digest()).decode()  # noqa: S324 - required by the RFC
+
+
+def handshake(key: str, protocol: str) -> bytes:
+    """Encode the response that accepts an upgrade. `protocol`: the selected subprotocol; "" for none."""
     lines = [
         "HTTP/1.1 101 Switching Protocols",
         "Upgrade: websocket",
         "Connection: Upgrade",
-        f"Sec-WebSocket-Accept: {accept}",
+        f"Sec-WebSocket-Accept: {accept_key(key)}",
     ]
-    if chosen is None:
-        chosen = next(iter(offered(head.headers)), "")
-    if chosen:
-        lines.append(f"Sec-WebSocket-Protocol: {chosen}")
+    if protocol:
+        lines.append(f"Sec-WebSocket-Protocol: {protocol}")
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
 def frame(opcode: int, data: bytes) -> bytes:
+    """Encode an unfragmented frame."""
     size = len(data)
     if size < 126:
         head = bytes((0x80 | opcode, size))
@@ -62,57 +60,58 @@ def close(code: int) -> bytes:
 
 
 class FrameReader:
-    """What a client sends: pings are answered, a close is told, messages are handed over, or ignored."""
+    """Parser of a client's frames."""
 
     def __init__(self, deliver: Callable[[bytes], None] | None = None) -> None:
-        """`deliver` gets each message. Without it they are ignored, and must be small."""
+        """`deliver`: receives each message. Defaults to None: messages are ignored, and must be small."""
         self._buffer = b""
         self._deliver = deliver
-        self._most = MOST_SMALL if deliver is None else MOST_MESSAGE
-        self._parts: list[bytes] = []  # of a message whose end has not come
+        self._max_message = MAX_IGNORED_MESSAGE if deliver is None else MAX_MESSAGE
+        self._fragments: list[bytes] = []  # of an incomplete message
 
     def feed(self, data: bytes) -> tuple[bytes, bool]:
-        """The bytes to answer with, and whether the client closes."""
+        """Parse received data; return the frames to respond with, and whether the client closes the connection."""
         self._buffer += data
-        answers = b""
+        response = b""
         while True:
             found = self._take()
             if found is None:
-                return answers, False
+                return response, False
             opcode, final, payload = found
             if opcode == CLOSE:
-                return answers + frame(CLOSE, payload[:2]), True
+                return response + frame(CLOSE, payload[:2]), True
             if opcode == PING:
-                answers += frame(PONG, payload)
+                response += frame(PONG, payload)
             elif opcode in (CONTINUATION, TEXT, BINARY) and self._deliver is not None:
                 self._gather(payload, final=final)
 
     def _gather(self, payload: bytes, *, final: bool) -> None:
-        self._parts.append(payload)
-        if sum(map(len, self._parts)) > self._most:
-            raise BadFrame(1009)
+        self._fragments.append(payload)
+        if sum(map(len, self._fragments)) > self._max_message:
+            raise InvalidFrame(1009)
         if final:
             assert self._deliver is not None
-            self._deliver(b"".join(self._parts))
-            self._parts.clear()
+            self._deliver(b"".join(self._fragments))
+            self._fragments.clear()
 
     def _take(self) -> tuple[int, bool, bytes] | None:
+        """Remove and return opcode, final flag and payload of the first frame; None if it is incomplete."""
         buffer = self._buffer
         if len(buffer) < 2:
             return None
         opcode, size = buffer[0] & 0x0F, buffer[1] & 0x7F
-        if buffer[0] & 0x70 or not buffer[1] & 0x80:  # extensions were not agreed on; clients must mask
-            raise BadFrame(1002)
+        if buffer[0] & 0x70 or not buffer[1] & 0x80:  # no extension was negotiated; clients must mask
+            raise InvalidFrame(1002)
         start = 2
         if size > 125:
             if opcode >= CLOSE:
-                raise BadFrame(1002)
+                raise InvalidFrame(1002)
             start = 4 if size == 126 else 10
             if len(buffer) < start:
                 return None
             size = int.from_bytes(buffer[2:start], "big")
-        if size > self._most:
-            raise BadFrame(1009)
+        if size > self._max_message:
+            raise InvalidFrame(1009)
         if len(buffer) < start + 4 + size:
             return None
         mask = buffer[start : start + 4]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
-from ostinato.http.request import Malformed, parse_head
+from ostinato.http.errors import InvalidHttp
+from ostinato.http.request import parse_head
 from ostinato.server.core import Server
 from ostinato.server.request import Answer, Request, Response, User
 from ostinato.server.store.log_memory import MemoryLog
@@ -26,7 +27,7 @@ async def started(world: World) -> Server:
 
 
 def request_of(case: Case, sent: Any = None) -> Request:
-    """The request as the HTTP server reads it; Malformed if it does not."""
+    """The request as the HTTP server reads it; InvalidHttp if it does not."""
     head = parse_head(f"{case.method} {case.target} HTTP/1.1\r\nHost: routing.example".encode())
     media = "application/merge-patch+json" if case.method == "PATCH" else "application/json"
     headers = {"authorization": "Bearer admin", "content-type": media}
@@ -40,7 +41,7 @@ def request_of(case: Case, sent: Any = None) -> Request:
 async def answered(server: Server, case: Case) -> list[Any]:
     try:
         request = request_of(case)
-    except Malformed as error:
+    except InvalidHttp as error:
         return [error.status, "", f"{error.status} Bad Request"]
     return await answer_told(await server.handle(request), case)
 

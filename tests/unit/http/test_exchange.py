@@ -1,4 +1,4 @@
-"""Answers of backends: what is read, and what is refused because it could be read in two ways."""
+"""Responses on byte streams."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ostinato.http.exchange import Head, MalformedAnswer, body_of, read_head
+from ostinato.http.errors import InvalidHttp
+from ostinato.http.exchange import read_body, read_response
+from ostinato.http.response import ResponseParser
 
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
 class Bytes:
-    """A `ByteStream` of bytes that have all come, and of an end."""
+    """A `ByteStream` whose peer has sent everything and closed the connection."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -23,30 +25,22 @@ class Bytes:
         taken, self.data = self.data[:size], self.data[size:]
         return taken
 
-    async def read_exactly(self, size: int) -> bytes:
-        if len(self.data) < size:
-            raise ConnectionError("unexpected EOF")
-        return await self.read(size)
-
-    async def read_until(self, mark: bytes) -> bytes:
-        at = self.data.find(mark)
-        if at < 0:
-            raise ConnectionError("unexpected EOF" if self.data else "EOF")
-        return await self.read(at + len(mark))
+    def unread(self, data: bytes) -> None:
+        self.data = data + self.data
 
     async def write(self, data: bytes) -> None: ...
 
     def close(self) -> None: ...
 
 
-def read(data: bytes) -> tuple[Head, bytes, bytes]:
-    """Head, body, and what is left after that."""
+def read(data: bytes) -> tuple[ResponseParser, bytes, bytes]:
+    """Return the response, its body, and what follows it."""
 
-    async def whole() -> tuple[Head, bytes, bytes]:
+    async def whole() -> tuple[ResponseParser, bytes, bytes]:
         stream = Bytes(data)
-        head = await read_head(stream)
-        body = b"".join([piece async for piece in body_of(stream, head)])
-        return head, body, stream.data
+        response = await read_response(stream)
+        body = b"".join([piece async for piece in read_body(stream, response)])
+        return response, body, response.rest + stream.data
 
     return asyncio.run(whole())
 
@@ -64,9 +58,9 @@ def read(data: bytes) -> tuple[Head, bytes, bytes]:
         (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nA: b\r\n\r\n" + OK + b"\r\nx", b"x", b""),
     ],
 )
-def test_answers_are_read_to_their_end_and_no_further(data: bytes, body: bytes, rest: bytes) -> None:
-    _, *told = read(data)
-    assert told == [body, rest]
+def test_a_response_is_read_to_its_end_and_no_further(data: bytes, body: bytes, rest: bytes) -> None:
+    _, *found = read(data)
+    assert found == [body, rest]
 
 
 def test_all_values_of_a_header_are_kept_in_order() -> None:
@@ -113,8 +107,8 @@ def test_all_values_of_a_header_are_kept_in_order() -> None:
         (b"HTTP/1.1 100 Continue\r\n\r\n" * 9 + OK + b"\r\n", "too many 1xx"),
     ],
 )
-def test_heads_that_can_be_read_in_two_ways_are_refused(data: bytes, says: str) -> None:
-    with pytest.raises(MalformedAnswer, match=says):
+def test_ambiguous_heads_are_rejected_with_the_reason(data: bytes, says: str) -> None:
+    with pytest.raises(InvalidHttp, match=says):
         read(data)
 
 
@@ -132,32 +126,32 @@ def test_heads_that_can_be_read_in_two_ways_are_refused(data: bytes, says: str) 
         *(b"5\r\nok", b"2\r\nok\r\n", b"", b"2\r\nok\r\n0\r\n" + b"T: 1\r\n" * 20_000 + b"\r\n"),
     ],
 )
-def test_chunks_that_are_not_well_formed_break_the_answer_off(chunks: bytes) -> None:
+def test_malformed_chunks_fail_the_response(chunks: bytes) -> None:
     with pytest.raises(ConnectionError):
         read(OK + b"Transfer-Encoding: chunked\r\n\r\n" + chunks)
 
 
-def test_a_body_that_is_shorter_than_its_length_breaks_off() -> None:
+def test_a_body_shorter_than_its_length_fails_the_response() -> None:
     with pytest.raises(ConnectionError, match="unexpected EOF"):
         read(OK + b"Content-Length: 5\r\n\r\nok")
 
 
 @pytest.mark.parametrize(
-    ("data", "is_last"),
+    ("data", "keep_alive"),
     [
-        (OK + b"Content-Length: 0\r\n\r\n", False),
-        (OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", False),
-        (OK + b"Content-Length: 0\r\nConnection: keep-alive, Close\r\n\r\n", True),
-        (OK + b"\r\n", True),
-        (b"HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", True),
-        (b"HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n", True),
+        (OK + b"Content-Length: 0\r\n\r\n", True),
+        (OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", True),
+        (OK + b"Content-Length: 0\r\nConnection: keep-alive, Close\r\n\r\n", False),
+        (OK + b"\r\n", False),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", False),
+        (b"HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\n", False),
     ],
 )
-def test_a_connection_is_used_again_only_if_the_end_of_the_answer_is_certain(data: bytes, is_last: bool) -> None:
-    assert read(data)[0].is_last == is_last
+def test_a_connection_is_reused_only_if_the_end_of_the_response_is_certain(data: bytes, keep_alive: bool) -> None:
+    assert read(data)[0].keep_alive == keep_alive
 
 
-def test_nothing_at_all_is_an_end() -> None:
+def test_a_connection_closed_without_a_response_is_eof() -> None:
     with pytest.raises(ConnectionError, match=r"^EOF$"):
         read(b"")
 
@@ -169,7 +163,7 @@ PIECES = (
 
 
 @given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=4), max_size=40))
-def test_whatever_comes_is_read_or_refused_as_a_broken_connection(pieces: list[bytes]) -> None:
+def test_any_input_is_a_response_or_a_connection_error(pieces: list[bytes]) -> None:
     for data in (b"".join(pieces), OK + b"".join(pieces)):
         try:
             _, body, rest = read(data)

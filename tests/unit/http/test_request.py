@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ostinato.http.request import Body, Head, Malformed, parse_head
+from ostinato.http.errors import InvalidHttp
+from ostinato.http.request import RequestBody, RequestHead, parse_head
 
 DATA = Path(__file__).parents[2] / "data" / "http" / "requests.json"  # what Go's net/http made of each
 RECORDED: list[dict[str, Any]] = json.loads(DATA.read_text())
@@ -25,10 +26,10 @@ OTHERWISE = {
 }
 
 
-def read(raw: bytes) -> Head | Malformed:
+def read(raw: bytes) -> RequestHead | InvalidHttp:
     try:
         return parse_head(raw.partition(b"\r\n\r\n")[0])
-    except Malformed as error:
+    except InvalidHttp as error:
         return error
 
 
@@ -40,8 +41,8 @@ def ids(case: dict[str, Any]) -> str:
 def test_a_request_is_read_or_refused_as_go_does(case: dict[str, Any]) -> None:
     raw = case["raw"].encode("latin-1")
     head = read(raw)
-    if isinstance(head, Malformed):
-        assert (str(head.status), head.why) == (case["status"], case.get("text", "").partition(": ")[2])
+    if isinstance(head, InvalidHttp):
+        assert (str(head.status), head.detail) == (case["status"], case.get("text", "").partition(": ")[2])
         return
     assert case["status"] == "200"
     if head.method == "HEAD":  # the recorded answer has no body to tell what was read
@@ -50,11 +51,11 @@ def test_a_request_is_read_or_refused_as_go_does(case: dict[str, Any]) -> None:
     if path.lower().startswith("http"):
         path = "/" + path.partition("//")[2].partition("/")[2]
     assert (head.method, head.path, head.query) == (case["method"], path, case.get("query", ""))
-    body = Body(head)
+    body = RequestBody(head)
     left, broken = raw.partition(b"\r\n\r\n")[2], False
     try:
         left = left if body.complete else body.feed(left)
-    except Malformed:
+    except InvalidHttp:
         broken = True
     assert (broken or not body.complete) == case.get("body_error", False)
     if body.complete:
@@ -67,7 +68,7 @@ def test_a_request_is_read_or_refused_as_go_does(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("raw", OTHERWISE)
 def test_the_exceptions_are_refused_or_harmless(raw: str) -> None:
     head = read(raw.encode())
-    if isinstance(head, Malformed):
+    if isinstance(head, InvalidHttp):
         assert head.status == 400
     else:
         assert not head.keep_alive or head.method == "OPTIONS" or head.length
@@ -96,7 +97,7 @@ def test_header_values_are_text_whatever_their_bytes() -> None:
     ],
 )
 def test_an_upgrade_is_asked_for_by_two_headers(lines: str, upgrade: bool) -> None:
-    assert parse_head(f"GET / HTTP/1.1\r\nHost: a\r\n{lines}".encode()).upgrade == upgrade
+    assert parse_head(f"GET / HTTP/1.1\r\nHost: a\r\n{lines}".encode()).websocket == upgrade
 
 
 def chunked(parts: list[bytes], trailer: bytes = b"") -> bytes:
@@ -115,7 +116,7 @@ def test_a_body_is_the_same_however_it_is_cut_into_packets(
 ) -> None:
     whole = b"".join(parts)
     framing = b"Transfer-Encoding: chunked" if in_chunks else b"Content-Length: %d" % len(whole)
-    body = Body(parse_head(b"POST / HTTP/1.1\r\nHost: a\r\n" + framing))
+    body = RequestBody(parse_head(b"POST / HTTP/1.1\r\nHost: a\r\n" + framing))
     wire = (chunked(parts) if in_chunks else whole) + after
     edges = sorted({0, len(wire), *(cut for cut in cuts if cut < len(wire))})
     left = b""
@@ -130,7 +131,7 @@ def test_a_body_is_the_same_however_it_is_cut_into_packets(
 
 
 def test_a_trailer_is_read_over() -> None:
-    body = Body(parse_head(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked"))
+    body = RequestBody(parse_head(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked"))
     assert body.feed(chunked([b"abc"], b"X: y\r\n") + b"next") == b"next"
     assert body.data == b"abc"
 
@@ -141,13 +142,13 @@ def test_a_trailer_is_read_over() -> None:
     ids=["an endless size", "an endless extension", "an endless trailer"],
 )
 def test_what_surrounds_chunks_is_bounded(wire: bytes) -> None:
-    body = Body(parse_head(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked"))
-    with pytest.raises(Malformed):
+    body = RequestBody(parse_head(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked"))
+    with pytest.raises(InvalidHttp):
         body.feed(wire)
 
 
 def test_a_body_that_nobody_wants_is_counted_and_thrown_away() -> None:
-    body = Body(parse_head(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10"))
+    body = RequestBody(parse_head(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10"))
     body.data = None
     assert body.feed(b"0123456789GET") == b"GET"
     assert (body.complete, body.size) == (True, 10)
@@ -158,4 +159,4 @@ def test_a_body_that_nobody_wants_is_counted_and_thrown_away() -> None:
 def test_no_bytes_break_the_parser(data: bytes) -> None:
     for raw in (data, b"GET / HTTP/1.1\r\nHost: a\r\n" + data, b"GET " + data + b" HTTP/1.1\r\nHost: a"):
         head = read(raw)
-        assert isinstance(head, Head) or head.status in (400, 417, 431, 501, 505)
+        assert isinstance(head, RequestHead) or head.status in (400, 417, 431, 501, 505)

@@ -8,7 +8,7 @@ import random
 from tests.contract.routing.replay import request_of, started
 from tests.contract.routing.table import Case, cases
 
-from ostinato.http.request import Malformed
+from ostinato.http.errors import InvalidHttp
 from ostinato.server.core import Server
 from ostinato.server.request import Request, Response, User
 from ostinato.world import Simulation
@@ -66,7 +66,7 @@ def test_whatever_is_answered_at_once_is_answered_the_same_without_haste() -> No
     async def compare(server: Server, case: Case) -> None:
         try:
             request = request_of(case)
-        except Malformed:
+        except InvalidHttp:
             return
         if chance.random() < 0.8:
             request = as_a_token(request, case)

@@ -13,13 +13,16 @@ import ssl
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any, Final, cast
 
-from ostinato.http.response import InvalidHttp, MessageReader
+from ostinato.http.encoding import LAST_CHUNK
+from ostinato.http.encoding import chunk as encode_chunk
+from ostinato.http.errors import InvalidHttp
+from ostinato.http.response import ResponseParser
 
 _MAX_BUFFERED: Final = 256 * 1024  # bytes of a body that are buffered before reading pauses
 MAX_PIECE: Final = 256 * 1024  # bytes of a request written to the socket at a time
 _ALL: Final = 1 << 62
 
-_NO_RESPONSE: Final = MessageReader()  # before the first request
+_NO_RESPONSE: Final = ResponseParser()  # before the first request
 _NO_RESPONSE.complete = True
 
 
@@ -51,7 +54,7 @@ class Connection(asyncio.Protocol):
 
     # Called by the pool and the response
 
-    def send(self, request: bytes, reader: MessageReader) -> asyncio.Future[None]:
+    def send(self, request: bytes, reader: ResponseParser) -> asyncio.Future[None]:
         """Send a request. The returned future is done when the head of the response has been received."""
         if self.transport is None or not self.is_open:
             raise ConnectionClosed
@@ -59,7 +62,7 @@ class Connection(asyncio.Protocol):
         self.transport.write(request)
         return self._wait(0, _MAX_BUFFERED)
 
-    async def send_pieces(self, head: bytes, body: bytes | AsyncIterable[bytes], reader: MessageReader) -> None:
+    async def send_pieces(self, head: bytes, body: bytes | AsyncIterable[bytes], reader: ResponseParser) -> None:
         """Send a request with a large body, or with a body in chunks, which is sent with chunked encoding."""
         if self.transport is None or not self.is_open:
             raise ConnectionClosed
@@ -201,8 +204,8 @@ async def _pieces(body: bytes) -> AsyncIterator[memoryview]:
 async def _chunks(body: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
     async for chunk in body:
         if chunk:
-            yield b"%x\r\n%b\r\n" % (len(chunk), chunk)
-    yield b"0\r\n\r\n"
+            yield encode_chunk(chunk)
+    yield LAST_CHUNK
 
 
 def keepalive_socket(address: tuple[Any, ...]) -> socket.socket:

@@ -22,7 +22,8 @@ from ostinato.client.http.connection import Connection, ConnectionClosed, keepal
 from ostinato.client.http.errors import reason_of, unreachable, untrusted, without_tls
 from ostinato.client.transport.metrics import DNS, ClientMetrics
 from ostinato.client.transport.protocol import ConnectionLost, RequestTimedOut
-from ostinato.http.response import InvalidHttp, MessageReader
+from ostinato.http.errors import InvalidHttp
+from ostinato.http.response import ResponseParser
 from ostinato.world import Clock
 from ostinato.world.clock import Timeout
 
@@ -110,7 +111,7 @@ class Dialer:
         head = f"CONNECT {address} HTTP/1.1\r\nHost: {address}\r\n"
         if proxy.authorization is not None:
             head += f"Proxy-Authorization: {proxy.authorization.reveal()}\r\n"
-        reader = MessageReader(bodiless=True)
+        reader = ResponseParser(bodiless=True)
         try:
             await outer.send(f"{head}\r\n".encode(), reader)
         except (InvalidHttp, ConnectionClosed, OSError):

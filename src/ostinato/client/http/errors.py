@@ -6,7 +6,7 @@ import ssl
 
 from ostinato.client.http.connection import ConnectionClosed
 from ostinato.client.transport.protocol import ConnectionLost, RequestTimedOut, TransportError, Unreachable
-from ostinato.http.response import InvalidHttp
+from ostinato.http.errors import InvalidHttp
 
 
 def failure(error: BaseException, what: str, when: str = "") -> TransportError:
@@ -39,7 +39,9 @@ def is_reset(error: BaseException) -> bool:
     Not after a TLS alert: a server that rejects the client certificate rejects it again.
     """
     return (
-        isinstance(error, ConnectionClosed | OSError) and not isinstance(error, TimeoutError) and not _is_alert(error)
+        isinstance(error, ConnectionClosed | OSError)
+        and not isinstance(error, InvalidHttp | TimeoutError)
+        and not _is_alert(error)
     )
 
 

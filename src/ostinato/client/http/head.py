@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from ostinato.client.config.credentials import Credential
 from ostinato.client.transport.protocol import Request
-from ostinato.http.response import HEADER_NAME
+from ostinato.http.encoding import field_lines, request_line
 
 Header = tuple[str, str]
 
@@ -20,7 +20,7 @@ _WITHOUT_BODY: Final = ("GET", "HEAD")
 
 
 class AddedHeaders(NamedTuple):
-    """Headers added to requests that does not set them; the impersonation headers only all together."""
+    """Headers added to requests that do not set them; the impersonation headers only all together."""
 
     fixed: Sequence[Header]
     impersonation: Sequence[Header]
@@ -39,9 +39,10 @@ class RequestHeads:
 
     def of(self, request: Request, credential: Credential) -> bytes:
         """Encode the head. Raises ValueError if path or headers could be misread as something else."""
-        first = f"{request.method} {self._prefix}{request.target} HTTP/1.1"
-        if not first.isprintable() or first.count(" ") != 2:
-            raise ValueError(f"{request.method} {request.path!r}: the path must be percent-encoded; use path_of()")
+        try:
+            first = request_line(request.method, self._prefix + request.target)
+        except ValueError as error:
+            raise ValueError(f"{request.method} {request.path!r}: {error}") from None
         headers = tuple(request.headers)
         if credential is not self._credential or len(self._written) > _MAX_CACHED:
             self._credential = credential
@@ -51,10 +52,10 @@ class RequestHeads:
             written = self._written[headers] = self._write(request, credential)
         body = request.body
         if not isinstance(body, bytes):
-            return b"%b\r\n%bTransfer-Encoding: chunked\r\n\r\n" % (first.encode(), written)
+            return b"%b\r\n%bTransfer-Encoding: chunked\r\n\r\n" % (first, written)
         if not body and request.method in _WITHOUT_BODY:
-            return b"%b\r\n%b\r\n" % (first.encode(), written)
-        return b"%b\r\n%bContent-Length: %d\r\n\r\n" % (first.encode(), written, len(body))
+            return b"%b\r\n%b\r\n" % (first, written)
+        return b"%b\r\n%bContent-Length: %d\r\n\r\n" % (first, written, len(body))
 
     def all(self, headers: Sequence[Header], credential: Credential) -> list[Header]:
         """Return the headers of a request with the added ones."""
@@ -68,15 +69,7 @@ class RequestHeads:
         return found
 
     def _write(self, request: Request, credential: Credential) -> bytes:
-        for name, _ in request.headers:
-            if not HEADER_NAME.fullmatch(name):
-                raise ValueError(f"{request.method} {request.path}: {name!r} is not a valid header name")
-        lines = [f"{name}: {value}\r\n" for name, value in self.all(request.headers, credential)]
-        written = "".join(lines)
-        if written.count("\r") != len(lines) or written.count("\n") != len(lines) or "\0" in written:
-            raise ValueError(f"{request.method} {request.path}: a header contains a line break or NUL")
         try:
-            return written.encode()
-        except UnicodeEncodeError:
-            pass  # not chained: the exception contains all headers, and with them secrets
-        raise ValueError(f"{request.method} {request.path}: a header contains an unpaired surrogate")
+            return field_lines(self.all(request.headers, credential))
+        except ValueError as error:
+            raise ValueError(f"{request.method} {request.path}: {error}") from None

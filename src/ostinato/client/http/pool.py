@@ -29,7 +29,9 @@ from ostinato.client.http.metrics import HttpMetrics
 from ostinato.client.http.response import HttpResponse
 from ostinato.client.transport.metrics import NO_RESPONSE, TRANSPORTS
 from ostinato.client.transport.protocol import ConnectionLost, Request, TransportError
-from ostinato.http.response import InvalidHttp, MessageReader
+from ostinato.http.decompression import is_compressed
+from ostinato.http.errors import InvalidHttp
+from ostinato.http.response import ResponseParser
 from ostinato.world import Clock, World
 from ostinato.world.clock import Timer
 
@@ -99,11 +101,12 @@ class HttpPool:
             head = self._heads.of(request, credential)
             connection = await self._connection(request)
             self._begin(connection, request, has_read_timeout=until is None and not request.stream)
-            body, reader = request.body, MessageReader(bodiless=request.method == "HEAD")
+            body, reader = request.body, ResponseParser(bodiless=request.method == "HEAD")
             if isinstance(body, bytes) and len(body) <= MAX_PIECE:
                 await connection.send(head + body, reader)
             else:
                 await connection.send_pieces(head, body, reader)
+            compressed = is_compressed(reader.headers)
             code = str(reader.status)
         except BaseException as error:
             if connection is not None:
@@ -121,7 +124,7 @@ class HttpPool:
                 self._context.remember(connection.tls)
         if request.stream and reader.status < 300:
             until = None  # applied to the head only
-        return HttpResponse(self, connection, request, until)
+        return HttpResponse(self, connection, request, until, compressed=compressed)
 
     def what(self, request: Request) -> str:
         return f"{request.method} {self._host}{request.path}"

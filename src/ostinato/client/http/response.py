@@ -14,7 +14,8 @@ from ostinato.client.transport.closable import Closable
 from ostinato.client.transport.metrics import RESPONSE_SIZE
 from ostinato.client.transport.protocol import ConnectionLost, Request, ResponseTooLarge, TransportError
 from ostinato.client.transport.warning import warning_texts
-from ostinato.http.response import Decompressor, InvalidHttp
+from ostinato.http.decompression import Decompressor
+from ostinato.http.errors import InvalidHttp
 from ostinato.world import Clock
 
 _DRAINED: Final = 2048  # bytes of an unwanted response that are read so that its connection can be reused
@@ -40,9 +41,17 @@ class ConnectionOwner(Protocol):
 class HttpResponse(Closable):
     """Implementation of `Response`."""
 
-    __slots__ = ("_connection", "_owner", "_reader", "_request", "_size", "_until", "status")
+    __slots__ = ("_compressed", "_connection", "_owner", "_reader", "_request", "_size", "_until", "status")
 
-    def __init__(self, owner: ConnectionOwner, connection: Connection, request: Request, until: float | None) -> None:
+    def __init__(
+        self,
+        owner: ConnectionOwner,
+        connection: Connection,
+        request: Request,
+        until: float | None,
+        *,
+        compressed: bool,
+    ) -> None:
         """`until`: the time on the clock by which the body must have been read; None is no limit."""
         self._owner = owner
         self._request = request
@@ -51,6 +60,7 @@ class HttpResponse(Closable):
         self._reader = connection.reader
         self._size = 0  # of the chunks so far
         self.status = self._reader.status
+        self._compressed = compressed
         if self._reader.complete:
             self.close()  # free the connection; the buffered body can still be read
 
@@ -66,12 +76,12 @@ class HttpResponse(Closable):
 
     @property
     def warnings(self) -> Sequence[str]:
-        return warning_texts(self._reader.warnings) if self._reader.warnings else ()
+        return warning_texts(self._reader.values("warning")) if "warning" in self._reader.headers else ()
 
     async def read(self) -> bytes:
         reader, longest = self._reader, self._owner.max_response_bytes
         try:
-            if reader.compressed:
+            if self._compressed:
                 return await self._read_compressed(longest)
             body = reader.take() if reader.complete and reader.buffered <= longest else await self._raw(longest)
             self._owner.metrics.observe(RESPONSE_SIZE, len(body), self._request.method)
@@ -83,7 +93,7 @@ class HttpResponse(Closable):
         return body
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        decompressor = Decompressor() if self._reader.compressed else None
+        decompressor = Decompressor() if self._compressed else None
         try:
             while raw := await self._raw():
                 for chunk in (raw,) if decompressor is None else decompressor.pieces(raw):

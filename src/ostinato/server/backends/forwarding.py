@@ -22,10 +22,13 @@ import msgspec
 from ostinato.api.errors import InternalError, ServiceUnavailable, Unknown
 from ostinato.api.text.go_format import quote
 from ostinato.http.byte_stream import ByteStream, PlainStream
-from ostinato.http.exchange import Head, MalformedAnswer, body_of, read_head
+from ostinato.http.encoding import clean, clean_target, request_head
+from ostinato.http.errors import InvalidHttp
+from ostinato.http.exchange import read_body, read_response
+from ostinato.http.response import ResponseParser
+from ostinato.http.status import status_line
 from ostinato.http.tls_stream import TlsStream
 from ostinato.server.backends.headers import IdentityHeaders, is_upgrade, request_headers, response_headers
-from ostinato.server.http.head import clean, first_lines
 from ostinato.server.request import Answer, Request, Response, Stream
 from ostinato.streams.upgrade import Socket, Upgrade
 from ostinato.world import Clock
@@ -116,7 +119,7 @@ async def forward(
     try:
         fields = _fields(request, backend, identity or IdentityHeaders(), upgrade)
         await stream.write(_head(request, path, fields, len(body)) + body)
-        head = await read_head(stream)
+        head = await read_response(stream, bodiless=request.method == "HEAD", accepts_upgrade=True)
         if upgrade:
             return _upgraded(head, stream, upgrade, clock)
         if head.status == 101:
@@ -126,14 +129,14 @@ async def forward(
         stream.close()
         if upgrade:
             raise Unknown.of(str(error)) from None
-        why = f"{_BROKEN}: {error}" if isinstance(error, MalformedAnswer) else str(error)
+        why = f"{_BROKEN}: {error}" if isinstance(error, InvalidHttp) else str(error)
         raise ServiceUnavailable.of(f"error trying to reach service: {why}") from None
     except BaseException:
         stream.close()
         raise
 
 
-def _answer(request: Request, head: Head, stream: ByteStream, backend: Backend, path: str) -> Answer:
+def _answer(request: Request, head: ResponseParser, stream: ByteStream, backend: Backend, path: str) -> Answer:
     kind = head.headers.get("content-type", "")
     headers = response_headers(head)
     if "location" in head.headers:
@@ -176,16 +179,15 @@ def _values(request: Request, name: str) -> Sequence[str]:
 
 
 def _head(request: Request, path: str, fields: list[tuple[str, str]], size: int) -> bytes:
-    target = clean(f"{path}?{request.query_string}" if request.query_string else path).replace(" ", "%20")
+    target = clean_target(f"{path}?{request.query_string}" if request.query_string else path)
     if size or request.method in ("POST", "PUT", "PATCH"):
         fields = [*fields, ("content-length", str(size))]
-    lines = [f"{request.method} {target} HTTP/1.1", *(f"{name}: {clean(value)}" for name, value in fields), "", ""]
-    return "\r\n".join(lines).encode("latin-1", "replace")
+    return request_head(request.method, target, [(name, clean(value)) for name, value in fields])
 
 
-async def _body(stream: ByteStream, head: Head) -> AsyncIterator[bytes]:
+async def _body(stream: ByteStream, head: ResponseParser) -> AsyncIterator[bytes]:
     try:
-        async for chunk in body_of(stream, head):
+        async for chunk in read_body(stream, head):
             yield chunk
     finally:
         stream.close()
@@ -194,9 +196,9 @@ async def _body(stream: ByteStream, head: Head) -> AsyncIterator[bytes]:
 # Upgrades
 
 
-def _upgraded(head: Head, stream: ByteStream, wanted: str, clock: Clock) -> Answer:
+def _upgraded(head: ResponseParser, stream: ByteStream, wanted: str, clock: Clock) -> Answer:
     if head.status == 101:
-        if head.headers.get("upgrade", "").lower() != wanted.lower() or "upgrade" not in head.words("connection"):
+        if head.headers.get("upgrade", "").lower() != wanted.lower() or "upgrade" not in head.elements("connection"):
             raise _switched(head, wanted)
         return Upgrade(lambda socket: relay(socket, stream), wanted, head=_lines(head, head.fields))
     if head.status < 400:
@@ -208,22 +210,22 @@ def _upgraded(head: Head, stream: ByteStream, wanted: str, clock: Clock) -> Answ
     return Upgrade(lambda socket: _refuse(socket, stream, head, clock), wanted, head=lines, status=head.status)
 
 
-def _switched(head: Head, wanted: str) -> Unknown:
+def _switched(head: ResponseParser, wanted: str) -> Unknown:
     found = head.headers.get("upgrade", "")
     return Unknown.of(f"backend tried to switch protocol {quote(found)} when {quote(wanted)} was requested")
 
 
-def _lines(head: Head, fields: Sequence[tuple[str, str]]) -> bytes:
-    first = first_lines(head.status, "").partition(b"\r\n")[0].decode()
-    return "\r\n".join([first, *(f"{name}: {value}" for name, value in fields), "", ""]).encode("latin-1")
+def _lines(head: ResponseParser, fields: Sequence[tuple[str, str]]) -> bytes:
+    lines = [status_line(head.status), *(f"{name}: {value}" for name, value in fields), "", ""]
+    return "\r\n".join(lines).encode("utf-8", "surrogateescape")
 
 
-async def _refuse(socket: Socket, stream: ByteStream, head: Head, clock: Clock) -> None:
+async def _refuse(socket: Socket, stream: ByteStream, head: ResponseParser, clock: Clock) -> None:
     """The body of the refusal and nothing else; what the client sends is not read."""
     try:
         with contextlib.suppress(OSError, TimeoutError):
             async with clock.timeout(_REFUSAL_PATIENCE):
-                async for chunk in body_of(stream, head):
+                async for chunk in read_body(stream, head):
                     await socket.send(chunk)
     finally:
         stream.close()

@@ -11,7 +11,8 @@ from typing import Final
 
 import msgspec
 
-from ostinato.http.exchange import Head
+from ostinato.http.fields import list_elements
+from ostinato.http.response import ResponseParser
 from ostinato.server.access.authentication.settings import RequestHeaderSettings
 from ostinato.server.request import Request
 
@@ -77,15 +78,14 @@ def request_headers(request: Request, identity: IdentityHeaders) -> Iterator[tup
                 yield name, kept
 
 
-def response_headers(head: Head) -> list[tuple[str, str]]:
+def response_headers(head: ResponseParser) -> list[tuple[str, str]]:
     """The headers of an answer that go to the client, but for its content type."""
-    dropped = _OF_A_CONNECTION | _OF_THIS_SERVER | head.words("connection") | {"content-type"}
+    dropped = _OF_A_CONNECTION | _OF_THIS_SERVER | head.elements("connection") | {"content-type"}
     return [(name, value) for name, value in head.fields if name.lower() not in dropped]
 
 
 def _words(request: Request, name: str) -> set[str]:
-    values = request.repeated.get(name, (request.headers.get(name, ""),))
-    return {word.strip().lower() for value in values for word in value.split(",") if word.strip()}
+    return list_elements(request.repeated.get(name, (request.headers.get(name, ""),)))
 
 
 def _without_token(value: str) -> str:

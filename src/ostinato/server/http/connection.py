@@ -14,13 +14,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ostinato.api.errors import RequestEntityTooLarge, Timeout, Unknown
 from ostinato.http import websocket
-from ostinato.http.request import MOST_HEAD, Body, Head, Malformed, parse_head
+from ostinato.http.encoding import CONTINUE
+from ostinato.http.errors import InvalidHttp
+from ostinato.http.fields import MAX_HEAD
+from ostinato.http.request import RequestBody, RequestHead, parse_head
 from ostinato.server.http.closed import CLOSED
-from ostinato.server.http.head import CONTINUE, refusal
+from ostinato.server.http.head import refusal
 from ostinato.server.http.upgraded import Upgraded, switching
 from ostinato.server.http.writing import REQUEST_SECONDS, AnswerWriter
 from ostinato.server.request import MOST_BODY, Answer, Peer, Request, Response, Stream
 from ostinato.server.request.present import error_response
+from ostinato.streams.channels import offered
 from ostinato.streams.upgrade import Upgrade
 
 if TYPE_CHECKING:
@@ -50,8 +54,8 @@ class Connection(AnswerWriter):
         self._stranger = True  # the client has not authenticated on this connection yet
         self._buffer = b""  # what has come and belongs to no request yet
         self._scanned = 0  # of the buffer, that holds no end of a head
-        self._head: Head | None = None  # of the request under way
-        self._body: Body | None = None
+        self._head: RequestHead | None = None  # of the request under way
+        self._body: RequestBody | None = None
         self._arriving: asyncio.Future[None] | None = None  # waits for the rest of the body
         self._task: asyncio.Task[None] | None = None  # answers the request under way
         self._frames: websocket.FrameReader | None = None  # once the connection speaks WebSocket, for a stream
@@ -190,9 +194,9 @@ class Connection(AnswerWriter):
         if not buffer:
             return
         end = buffer.find(_HEAD_END, max(0, self._scanned - 3))
-        if end < 0 or end > MOST_HEAD:
-            if len(buffer) > MOST_HEAD:
-                self._refuse(Malformed(431))
+        if end < 0 or end > MAX_HEAD:
+            if len(buffer) > MAX_HEAD:
+                self._refuse(InvalidHttp("the head of the request is too large", status=431))
             elif not self._scanned:
                 self.deadline = self._clock.monotonic() + HEAD_SECONDS
             self._scanned = len(buffer)
@@ -200,7 +204,7 @@ class Connection(AnswerWriter):
         self._scanned = 0
         try:
             head = parse_head(buffer[:end])
-        except Malformed as error:
+        except InvalidHttp as error:
             self._refuse(error)
             return
         if self._owner.audited and not head.headers.get("audit-id"):
@@ -210,7 +214,7 @@ class Connection(AnswerWriter):
         start, length = end + 4, head.length
         if head.chunked or start + length > len(buffer):
             self._buffer = buffer[start:]
-            self._body = Body(head)
+            self._body = RequestBody(head)
             if self._buffer:
                 self._feed_body()
                 if self._over:  # it was refused
@@ -244,7 +248,7 @@ class Connection(AnswerWriter):
         assert body is not None
         try:
             self._buffer = body.feed(self._buffer)
-        except Malformed as error:
+        except InvalidHttp as error:
             if self._arriving is not None and not self._arriving.done():
                 self._over = True
                 self._arriving.set_exception(Unknown.of("malformed chunked encoding"))
@@ -270,8 +274,8 @@ class Connection(AnswerWriter):
         if not head.chunked and head.length > MOST_BODY:
             raise RequestEntityTooLarge.of(f"limit is {MOST_BODY}")
         if not body.complete:
-            if head.expects and not body.size:
-                head.expects = False
+            if head.expects_continue and not body.size:
+                head.expects_continue = False
                 self._transport.write(CONTINUE)
             if self._ended_by_client:
                 raise Unknown.of("unexpected EOF")
@@ -286,10 +290,10 @@ class Connection(AnswerWriter):
         assert body.data is not None
         return bytes(body.data)
 
-    async def _serve_in_turns(self, prepaid: float, head: Head, request: Request, answer: Answer | None) -> None:
+    async def _serve_in_turns(self, prepaid: float, head: RequestHead, request: Request, answer: Answer | None) -> None:
         await self._turns.steps(self._serve(head, request, answer), request, prepaid)
 
-    async def _serve(self, head: Head, request: Request, answer: Answer | None) -> None:
+    async def _serve(self, head: RequestHead, request: Request, answer: Answer | None) -> None:
         """Answer a request, to which there may be an answer already."""
         try:
             answer = answer or await self._core.handle(request)
@@ -328,14 +332,14 @@ class Connection(AnswerWriter):
             self._stranger = False
             self._owner.recognized(self)
 
-    def _goes_on(self, head: Head) -> bool:
+    def _goes_on(self, head: RequestHead) -> bool:
         """Whether another request may follow on this connection."""
         if self._over or not head.keep_alive:
             return False
         body = self._body
         if body is None or body.complete:
             return True
-        return not head.expects and body.size + body.remaining <= DRAINED
+        return not head.expects_continue and body.size + body.remaining <= DRAINED
 
     def _done(self) -> None:
         """The request under way is answered: go on with the next, or end."""
@@ -362,9 +366,9 @@ class Connection(AnswerWriter):
         elif not self._reading:
             self._balance()
 
-    def _refuse(self, error: Malformed) -> None:
+    def _refuse(self, error: InvalidHttp) -> None:
         """Answer bytes that are no request."""
-        self._transport.write(refusal(error.status, error.why))
+        self._transport.write(refusal(error.status, error.detail))
         self._close_slowly()
 
     def _close_slowly(self) -> None:
@@ -380,19 +384,19 @@ class Connection(AnswerWriter):
 
     # Streams
 
-    async def _stream(self, head: Head, answer: Stream) -> None:
+    async def _stream(self, head: RequestHead, answer: Stream) -> None:
         self._streaming = True
         self._patient = answer.patient
         self.deadline = float("inf")
         try:
-            if head.upgrade:
+            if head.websocket:
                 await self._stream_frames(head, answer)
             else:
                 await self._stream_chunks(head, answer)
         finally:
             await cast("Any", answer.chunks).aclose()
 
-    async def _upgrade(self, head: Head, answer: Upgrade) -> None:
+    async def _upgrade(self, head: RequestHead, answer: Upgrade) -> None:
         self._streaming = self._patient = self._over = True
         self.deadline = float("inf")
         self._transport.write(switching(head, answer))
@@ -410,10 +414,12 @@ class Connection(AnswerWriter):
             self.deadline = self._clock.monotonic() + CLOSING_SECONDS
             await upgraded.say_goodbye()
 
-    async def _stream_frames(self, head: Head, answer: Stream) -> None:
+    async def _stream_frames(self, head: RequestHead, answer: Stream) -> None:
         """The stream as text messages, one a line."""
         self._over = True
-        self._transport.write(websocket.handshake(head))
+        self._transport.write(
+            websocket.handshake(head.headers.get("sec-websocket-key", ""), next(iter(offered(head.headers)), ""))
+        )
         self._frames = websocket.FrameReader()
         if self._buffer:
             self._receive_frames(self._buffer)
@@ -433,7 +439,7 @@ class Connection(AnswerWriter):
         assert self._frames is not None
         try:
             answer, closed = self._frames.feed(data)
-        except websocket.BadFrame as error:
+        except websocket.InvalidFrame as error:
             answer, closed = websocket.close(error.code), True
         if answer:
             self._transport.write(answer)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
-from http import HTTPStatus
 
-_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_REASONS = {status.value: "Request Entity Too Large" if status.value == 413 else status.phrase for status in HTTPStatus}
+from ostinato.http.encoding import clean
+from ostinato.http.status import reason_phrase, status_line
+
 _UNCACHED = b"Cache-Control: no-cache, private\r\n"
-CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-LAST_CHUNK = b"0\r\n\r\n"
 
 # What answers begin with, by status, content type and headers; those of most answers are one of a few tuples.
 _lines: dict[tuple[int, str, Sequence[tuple[str, str]]], bytes] = {}
@@ -32,7 +28,7 @@ def first_lines(status: int, content_type: str, headers: Sequence[tuple[str, str
 
 
 def _status_lines(status: int, content_type: str) -> bytes:
-    text = f"HTTP/1.1 {status} {_REASONS.get(status, 'Status')}\r\n"
+    text = f"{status_line(status)}\r\n"
     if content_type:
         text += f"Content-Type: {clean(content_type)}\r\n"
     return text.encode()
@@ -45,25 +41,8 @@ def _fields(headers: Sequence[tuple[str, str]]) -> bytes:
     return _UNCACHED + lines
 
 
-def clean(value: str) -> str:
-    """A header's value on one line, whatever it quotes."""
-    return value if value.isprintable() else "".join(c if c.isprintable() or c == "\t" else " " for c in value)
-
-
-def date_line(moment: datetime) -> bytes:
-    return (
-        f"Date: {_DAYS[moment.weekday()]}, {moment.day:02} {_MONTHS[moment.month - 1]} {moment.year:04} "
-        f"{moment.hour:02}:{moment.minute:02}:{moment.second:02} GMT\r\n"
-    ).encode()
-
-
-def chunk(data: bytes) -> bytes:
-    """A piece of a body of unknown length. `data` is not empty: that would be the end."""
-    return b"%x\r\n%b\r\n" % (len(data), data)
-
-
 def refusal(status: int, why: str) -> bytes:
     """The whole answer to bytes that are no request, after which the connection is closed."""
-    text = f"{status} {_REASONS[status]}" + (f": {why}" if why else "")
+    text = f"{status} {reason_phrase(status)}" + (f": {why}" if why else "")
     head = f"HTTP/1.1 {text}\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
     return (head + ("Unsupported transfer encoding" if status == 501 else text)).encode()

@@ -6,10 +6,10 @@ import asyncio
 import ssl
 from typing import Protocol
 
+from ostinato.http.encoding import clean, date_line
 from ostinato.server.flow.turns import Turns
 from ostinato.server.http.client_certificates import RequestingContext, peer_of
 from ostinato.server.http.connection import Connection
-from ostinato.server.http.head import clean, date_line
 from ostinato.server.http.listener import MOST_STRANGERS, Crowd, Listener
 from ostinato.server.http.memory import TrimSchedule, trim
 from ostinato.server.request import Answer, Peer, Request, Response

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Callable
 
 from ostinato.http import websocket
-from ostinato.http.request import Head
-from ostinato.server.http.head import clean
+from ostinato.http.encoding import clean
+from ostinato.http.request import RequestHead
 from ostinato.streams.inbox import Inbox
 from ostinato.streams.upgrade import Upgrade
 
@@ -18,12 +18,12 @@ Writable = Callable[[], "asyncio.Future[None] | None"]
 """What is to be waited for before more is written; None if there is room."""
 
 
-def switching(head: Head, answer: Upgrade) -> bytes:
+def switching(head: RequestHead, answer: Upgrade) -> bytes:
     """The head that turns the connection into something else."""
     if answer.head is not None:
         return answer.head
     if answer.has_messages:
-        return websocket.handshake(head, answer.subprotocol)
+        return websocket.handshake(head.headers.get("sec-websocket-key", ""), answer.subprotocol)
     lines = [
         "HTTP/1.1 101 Switching Protocols",
         f"Upgrade: {answer.protocol}",
@@ -69,7 +69,7 @@ class Upgraded:
     def _feed_frames(self, frames: websocket.FrameReader, data: bytes) -> None:
         try:
             answer, closes = frames.feed(data)
-        except websocket.BadFrame as error:
+        except websocket.InvalidFrame as error:
             answer, closes = websocket.close(error.code), True
         if answer and not self._inbox.ended:
             self._transport.write(answer)

@@ -13,9 +13,10 @@ import zlib
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-from ostinato.http.request import Head
+from ostinato.http.encoding import LAST_CHUNK, chunk
+from ostinato.http.request import RequestHead
 from ostinato.server.http.closed import CLOSED
-from ostinato.server.http.head import LAST_CHUNK, chunk, first_lines
+from ostinato.server.http.head import first_lines
 from ostinato.server.request import Response, Stream
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class AnswerWriter(asyncio.BufferedProtocol):
         self.deadline = deadline  # when the connection expires
 
     @abstractmethod
-    def _goes_on(self, head: Head) -> bool:
+    def _goes_on(self, head: RequestHead) -> bool:
         """Whether another request may follow on this connection."""
 
     # Flow control
@@ -65,7 +66,7 @@ class AnswerWriter(asyncio.BufferedProtocol):
 
     # Answers
 
-    def _first_lines(self, head: Head, answer: Response | Stream) -> list[bytes]:
+    def _first_lines(self, head: RequestHead, answer: Response | Stream) -> list[bytes]:
         lines = [
             first_lines(answer.status, answer.content_type, answer.headers),
             self._owner.audit_id(head.headers.get("audit-id")),
@@ -76,7 +77,7 @@ class AnswerWriter(asyncio.BufferedProtocol):
             lines.append(b"Connection: close\r\n")
         return lines
 
-    def _write_short(self, head: Head, answer: Response) -> bool:
+    def _write_short(self, head: RequestHead, answer: Response) -> bool:
         """Write an answer at once, as nearly all can be; False if it is long, or has no body, or nobody reads."""
         body = answer.parts[0]
         if (
@@ -93,7 +94,7 @@ class AnswerWriter(asyncio.BufferedProtocol):
         self._transport.write(b"".join(lines))
         return True
 
-    async def _write(self, head: Head, answer: Response) -> None:
+    async def _write(self, head: RequestHead, answer: Response) -> None:
         size = answer.size
         lines = self._first_lines(head, answer)
         if size > COMPRESSED and _accepts_gzip(head, answer):
@@ -126,8 +127,8 @@ class AnswerWriter(asyncio.BufferedProtocol):
             else:
                 await self._turns.pause()
 
-    async def _stream_chunks(self, head: Head, answer: Stream) -> None:
-        chunked = answer.length is None and not head.old  # such a client reads until the connection is closed
+    async def _stream_chunks(self, head: RequestHead, answer: Stream) -> None:
+        chunked = answer.length is None and not head.http_1_0  # such a client reads until the connection is closed
         lines = self._first_lines(head, answer)
         if answer.length is not None:
             lines.append(b"Content-Length: %d\r\n\r\n" % answer.length)
@@ -147,7 +148,7 @@ class AnswerWriter(asyncio.BufferedProtocol):
             self._transport.write(LAST_CHUNK)
 
 
-def _accepts_gzip(head: Head, answer: Response) -> bool:
+def _accepts_gzip(head: RequestHead, answer: Response) -> bool:
     accepted = head.headers.get("accept-encoding")
     return (
         accepted is not None

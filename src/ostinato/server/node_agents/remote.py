@@ -20,11 +20,12 @@ from typing import Final, NamedTuple
 
 from ostinato.api.errors import Unknown
 from ostinato.api.text.go_format import quote
-from ostinato.http.exchange import Head, body_of, read_head
+from ostinato.http.encoding import clean, clean_target, request_head
+from ostinato.http.exchange import read_body, read_response
+from ostinato.http.response import ResponseParser
 from ostinato.http.tls_stream import TlsStream
 from ostinato.server.backends.addresses import AddressError, AddressGuard
 from ostinato.server.backends.forwarding import Backend, connect
-from ostinato.server.http.head import clean
 from ostinato.server.request import Answer, Request, Response, Stream
 from ostinato.server.request.options import boolean
 from ostinato.server.resources.strategy import Json
@@ -145,7 +146,9 @@ class RemoteNodeAgents:
         assert isinstance(stream, TlsStream)
         return RemoteSocket(backend.host, stream)
 
-    async def _send(self, connection: RemoteSocket, request: Request, more: Sequence[tuple[str, str]]) -> Head:
+    async def _send(
+        self, connection: RemoteSocket, request: Request, more: Sequence[tuple[str, str]]
+    ) -> ResponseParser:
         target = f"{request.path}?{request.query_string}" if request.query_string else request.path
         method = "POST" if more else request.method
         fields = [
@@ -154,9 +157,10 @@ class RemoteNodeAgents:
             ("Content-Length", "0"),
             *more,
         ]
-        lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {clean(value)}" for name, value in fields), "", ""]
-        await connection.send("\r\n".join(lines).encode())
-        return await read_head(connection.stream)
+        await connection.send(
+            request_head(method, clean_target(target), [(name, clean(value)) for name, value in fields])
+        )
+        return await read_response(connection.stream, accepts_upgrade=True)
 
 
 class RemoteSocket:
@@ -192,22 +196,22 @@ def addresses_of(node: Json) -> Sequence[tuple[str, int]]:
     return [(host, port) for host in hosts]
 
 
-async def _whole(connection: RemoteSocket, head: Head) -> bytes:
+async def _whole(connection: RemoteSocket, head: ResponseParser) -> bytes:
     body = bytearray()
-    async for chunk in body_of(connection.stream, head):
+    async for chunk in read_body(connection.stream, head):
         body += chunk
         if len(body) > _MOST_BODY:
             raise OSError(f"{connection.host} answers with more than {_MOST_BODY} bytes")
     return bytes(body)
 
 
-def _switches(head: Head) -> bool:
+def _switches(head: ResponseParser) -> bool:
     return head.status == 101 and head.headers.get("upgrade", "").lower() == SPDY.lower()
 
 
-async def _log(connection: RemoteSocket, head: Head) -> AsyncIterator[bytes]:
+async def _log(connection: RemoteSocket, head: ResponseParser) -> AsyncIterator[bytes]:
     try:
-        async for chunk in body_of(connection.stream, head):
+        async for chunk in read_body(connection.stream, head):
             yield chunk
     finally:
         connection.close()

@@ -11,11 +11,14 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ostinato.api.errors import from_response
 from ostinato.api.text.go_format import quote
-from ostinato.http.exchange import Head, body_of, read_head
+from ostinato.http.encoding import request_head
+from ostinato.http.exchange import read_body, read_response
+from ostinato.http.response import ResponseParser
 from ostinato.http.tls_stream import TlsStream
 from ostinato.server.webhooks.target import CallError, Identify, Json, Locate, Target, target_of
 from ostinato.server.webhooks.trust import Contexts, check_host, expired, fault_of, has_expired
@@ -33,7 +36,7 @@ class _Connection(NamedTuple):
 
 
 class _Answer(NamedTuple):
-    head: Head
+    head: ResponseParser
     body: bytes
 
 
@@ -125,12 +128,12 @@ class WebhookClient:
         try:
             head = await _sent(stream, request)
             pieces, size = [], 0
-            async for piece in body_of(stream, head):
+            async for piece in read_body(stream, head):
                 pieces.append(piece)
                 size += len(piece)
                 if size > most:
                     raise CallError(f"the answer has more than {most} bytes")
-            kept = not head.is_last and self._keep(target, stream)
+            kept = head.keep_alive and self._keep(target, stream)
         except ConnectionResetError:
             raise CallError(f"read tcp {stream.ends}: read: connection reset by peer") from None
         except ConnectionError:
@@ -219,7 +222,7 @@ class _GoneError(Exception):
     """The connection has ended, and nothing of an answer has come."""
 
 
-async def _sent(stream: TlsStream, request: bytes) -> Head:
+async def _sent(stream: TlsStream, request: bytes) -> ResponseParser:
     try:
         await stream.write(request)
         first = await stream.read(1)
@@ -230,36 +233,34 @@ async def _sent(stream: TlsStream, request: bytes) -> Head:
     if not first:
         raise _GoneError
     stream.unread(first)
-    return await read_head(stream)
+    return await read_response(stream)
 
 
 def _request(target: Target, review: bytes, url: str) -> bytes:
     path = url.partition(target.authority)[2]
-    lines = [
-        f"POST {path} HTTP/1.1",
-        f"Host: {target.authority}",
-        "User-Agent: kube-apiserver-admission",
-        "Accept: application/json, */*",
-        "Content-Type: application/json",
-        f"Content-Length: {len(review)}",
+    fields = [
+        ("Host", target.authority),
+        ("User-Agent", "kube-apiserver-admission"),
+        ("Accept", "application/json, */*"),
+        ("Content-Type", "application/json"),
+        ("Content-Length", str(len(review))),
     ]
     authorization = target.identity.authorization() if target.identity is not None else ""
     if authorization:
-        lines.append(f"Authorization: {authorization}")
-    lines += ["", ""]
-    return "\r\n".join(lines).encode() + review
+        fields.append(("Authorization", authorization))
+    return _head("POST", path, fields) + review
 
 
 def _get(target: Target) -> bytes:
-    lines = [
-        f"GET {target.path} HTTP/1.1",
-        f"Host: {target.authority}",
-        "User-Agent: kube-apiserver",
-        "Accept: application/json",
-        "",
-        "",
-    ]
-    return "\r\n".join(lines).encode()
+    fields = [("Host", target.authority), ("User-Agent", "kube-apiserver"), ("Accept", "application/json")]
+    return _head("GET", target.path, fields)
+
+
+def _head(method: str, path: str, fields: Sequence[tuple[str, str]]) -> bytes:
+    try:
+        return request_head(method, path, fields)
+    except ValueError as error:
+        raise CallError(f"net/http: invalid request: {error}") from None
 
 
 async def _addresses(host: str, port: int) -> list[str]:

@@ -63,7 +63,7 @@ def test_a_server_waits_for_a_slow_reader_and_nothing_is_lost(run_on: RunOn, pla
             first = await anext(chunks)
             await until_stuck()
             assert written < most
-            assert sum(len(each) for each in response._reader.pieces) < 1_000_000
+            assert response._reader.buffered < 1_000_000
             rest = [chunk async for chunk in chunks]
             assert b"".join([first, *rest]) == piece * most
             assert await get(sender) == piece * most

@@ -28,7 +28,7 @@ from ostinato.client.transport.protocol import (
     lines,
     path_of,
 )
-from ostinato.http.response import InvalidHttp
+from ostinato.http.errors import InvalidHttp
 from ostinato.world import World
 
 
@@ -383,7 +383,7 @@ def test_an_unreachable_server_is_reported_with_request_and_host() -> None:
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
             "the response is not valid HTTP|while reading",
         ),
-        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 100_000 + b"\r\n\r\n", "the response is not valid HTTP"),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 200_000 + b"\r\n\r\n", "the response is not valid HTTP"),
     ],
 )
 def test_an_invalid_or_truncated_response_is_an_error(sent: bytes, error: str) -> None:
@@ -405,7 +405,7 @@ def test_an_invalid_or_truncated_response_is_an_error(sent: bytes, error: str) -
     [
         (TimeoutError(), RequestTimedOut, "timed out while waiting for the response"),
         (ConnectionClosed(), ConnectionLost, "the server closed the connection"),
-        (InvalidHttp(), ConnectionLost, "the response is not valid HTTP"),
+        (InvalidHttp("x"), ConnectionLost, "the response is not valid HTTP"),
         (OSError(32, "Broken pipe"), ConnectionLost, "the connection was lost: Broken pipe"),
         (ConnectionResetError(), ConnectionLost, "the connection was lost: ConnectionResetError"),
         (OSError("Multiple exceptions: a, b"), ConnectionLost, "the connection was lost: Multiple exceptions: a, b"),
