@@ -64,8 +64,8 @@ if TYPE_CHECKING:
     from ostinato.server.audit.auditor import Auditor
     from ostinato.server.controllers.custom_resources import CustomResources
 
-EVENTS_LIVE = 3600.0  # retention time of Events, in seconds
-LONGEST = 60.0  # maximum duration of a request in seconds, except for streams
+EVENT_TTL = 3600.0  # retention time of Events, in seconds
+MAX_REQUEST_SECONDS = 60.0  # maximum duration of a request in seconds, except for streams
 
 _READING = frozenset({"get", "list", "watch"})
 _logger = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ class Server:
         events = self.registry.get("", "v1", "events")
         assert events is not None
         assert events.collection is not None
-        self._expiry = Expiry(self.index, events.collection, world.clock, EVENTS_LIVE)
+        self._expiry = Expiry(self.index, events.collection, world.clock, EVENT_TTL)
         self._definitions = self.registry.get("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         assert self._definitions is not None
         # By resource: called after a write and before its response, to make dependent writes.
@@ -149,7 +149,7 @@ class Server:
         self.flow.start()
         self.authentication.start()
         self._authorization.start()
-        self.index.forget()  # no client can resume a watch from a bootstrap write
+        self.index.drop_history()  # no client can resume a watch from a bootstrap write
 
     def serve_usage(self) -> None:
         """Serve metrics.k8s.io from the measurements of node agents."""
@@ -263,7 +263,7 @@ class Server:
             answer: Answer = await verb(context)
         except APIError:
             if route.verb not in _READING:  # the error may depend on a write that is not durable yet
-                await self.index.settled()
+                await self.index.wait_pending()
             raise
         if route.verb not in _READING:
             # A terminating definition is removed with its last object.
@@ -402,4 +402,4 @@ def _deadline(request: Request, route: Route | None) -> float | None:
         seconds = Duration.parse(text).seconds
     except TimeError as error:
         raise BadRequest.of(f"invalid timeout specified in the request URL - {error}") from error
-    return seconds if 0 < seconds < LONGEST else None
+    return seconds if 0 < seconds < MAX_REQUEST_SECONDS else None

@@ -229,7 +229,7 @@ def _remote_nodes(world: World, authority: Authority, guard: AddressGuard, setti
     return RemoteNodeAgents(world.clock, context, guard)
 
 
-def _requesting(authority: Authority, settings: AuthenticationSettings) -> RequestingContext:
+def _client_context(authority: Authority, settings: AuthenticationSettings) -> RequestingContext:
     """The accepted client CAs; AuthenticationSettingsError names the file that cannot be used."""
     own, proxy = authority.files.certificate, settings.front_proxy
     try:
@@ -252,7 +252,7 @@ def _requesting(authority: Authority, settings: AuthenticationSettings) -> Reque
 def _context(authority: Authority, hosts: list[str], settings: AuthenticationSettings) -> ssl.SSLContext:
     """The TLS context. Client certificates are optional; one of an unknown CA is answered with 401."""
     pair = authority.server("apiserver", hosts)
-    context = _requesting(authority, settings)
+    context = _client_context(authority, settings)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(pair.certificate, pair.key)
     context.set_alpn_protocols(["http/1.1"])

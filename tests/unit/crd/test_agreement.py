@@ -23,7 +23,7 @@ from ostinato.api.struct import Struct
 from ostinato.api.time import Duration, Time
 from ostinato.crd import schema_of
 from ostinato.server.schema.structural.defaulting import apply_defaults
-from ostinato.server.schema.structural.list_types import repetitions
+from ostinato.server.schema.structural.list_types import duplicates
 from ostinato.server.schema.structural.node import Structural
 from ostinato.server.schema.structural.pruning import prune
 from ostinato.server.schema.validation.check import compiled, fits_table
@@ -139,7 +139,7 @@ def kept(schema: dict[str, Any], value: Any) -> Any:
     node = Structural(schema)
     found = prune(node, copy.deepcopy(value))
     apply_defaults(node, found)
-    return found if fits_table(compiled(schema), found) and not repetitions(node, found) else None
+    return found if fits_table(compiled(schema), found) and not duplicates(node, found) else None
 
 
 @settings(max_examples=150, deadline=None)

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.server.asking import Api, asking
 
 from ostinato.server.core import Server
-from ostinato.server.request import MOST_BODY, Request, Response
+from ostinato.server.request import MAX_BODY, Request, Response
 from ostinato.server.request.context import Context
 from ostinato.server.request.warning import warning_headers
 
@@ -150,7 +150,7 @@ def test_a_list_is_no_object_and_an_object_no_list(path: str, kind: str, message
 @asking
 async def test_a_body_that_is_larger_than_any_object_is_refused(api: Api) -> None:
     told = {"authorization": "Bearer admin"}
-    answer = await api.server.handle(Request("POST", MAPS, headers=told, body=b" " * (MOST_BODY + 1)))
+    answer = await api.server.handle(Request("POST", MAPS, headers=told, body=b" " * (MAX_BODY + 1)))
     assert answer.status == 413
 
 

@@ -35,7 +35,7 @@ class Expiry:
         self._due: OrderedDict[str, float] = OrderedDict()  # expiry times by key, earliest first
         self._timer: Timer | None = None
         self._sweep: asyncio.Task[None] | None = None
-        collection.hub.subscribe(concerns=self._note)
+        collection.hub.subscribe(accepts=self._note)
 
     def start(self) -> None:
         """Schedule the objects that the store already holds."""

@@ -88,7 +88,7 @@ def _write(route: Route, resource: Resource, most: int) -> Estimate:
     hub = resource.collection.hub
     if len(hub) < WATCHES_PER_SEAT:
         return ONE
-    watchers = hub.interested(
+    watchers = hub.watcher_count(
         f"{route.namespace}/" if resource.namespaced else "", resource.key(route.namespace, route.name)
     )
     if watchers < WATCHES_PER_SEAT:

@@ -22,7 +22,7 @@ from ostinato.server.http.closed import CLOSED
 from ostinato.server.http.head import refusal
 from ostinato.server.http.upgraded import Upgraded, switching
 from ostinato.server.http.writing import REQUEST_SECONDS, AnswerWriter
-from ostinato.server.request import MOST_BODY, Answer, Peer, Request, Response, Stream
+from ostinato.server.request import MAX_BODY, Answer, Peer, Request, Response, Stream
 from ostinato.server.request.present import error_response
 from ostinato.streams.channels import offered
 from ostinato.streams.upgrade import Upgrade
@@ -258,7 +258,7 @@ class Connection(AnswerWriter):
                 self._over = True
             return
         waiter = self._arriving
-        if waiter is not None and not waiter.done() and (body.complete or body.size > MOST_BODY):
+        if waiter is not None and not waiter.done() and (body.complete or body.size > MAX_BODY):
             waiter.set_result(None)
         elif body.data is None and self._task is None:  # an unwanted body
             if body.complete:
@@ -271,8 +271,8 @@ class Connection(AnswerWriter):
         body, head = self._body, self._head
         if body is None or head is None:
             return b""
-        if not head.chunked and head.length > MOST_BODY:
-            raise RequestEntityTooLarge.of(f"limit is {MOST_BODY}")
+        if not head.chunked and head.length > MAX_BODY:
+            raise RequestEntityTooLarge.of(f"limit is {MAX_BODY}")
         if not body.complete:
             if head.expects_continue and not body.size:
                 head.expects_continue = False
@@ -285,8 +285,8 @@ class Connection(AnswerWriter):
                 await self._arriving
             finally:
                 self._arriving = None
-        if body.size > MOST_BODY:
-            raise RequestEntityTooLarge.of(f"limit is {MOST_BODY}")
+        if body.size > MAX_BODY:
+            raise RequestEntityTooLarge.of(f"limit is {MAX_BODY}")
         assert body.data is not None
         return bytes(body.data)
 

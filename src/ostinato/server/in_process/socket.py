@@ -33,21 +33,21 @@ class InProcessWebSocket:
 
     async def _serve(self, answer: Upgrade) -> None:
         try:
-            await answer.serve(_ServersEnd(self._to_server, self._to_client))
+            await answer.serve(_ServerSocket(self._to_server, self._to_client))
         finally:
             self._to_server.drop()
             self._to_client.end()
 
 
-async def give_up(answer: Upgrade) -> None:
+async def discard(answer: Upgrade) -> None:
     """Close an upgrade that no client takes over, so that it releases its resources."""
     incoming, outgoing = Inbox(), Inbox()
     incoming.end()
     outgoing.drop()
-    await answer.serve(_ServersEnd(incoming, outgoing))
+    await answer.serve(_ServerSocket(incoming, outgoing))
 
 
-class _ServersEnd:
+class _ServerSocket:
     """The server's end: a `Socket`."""
 
     def __init__(self, incoming: Inbox, outgoing: Inbox) -> None:

@@ -27,7 +27,7 @@ from ostinato.client.transport.retry_policy import MAX_RETRIES, MAX_RETRY_AFTER,
 from ostinato.client.transport.warning import warning_texts
 from ostinato.server.core import Server
 from ostinato.server.flow.turns import Turn
-from ostinato.server.in_process.socket import InProcessWebSocket, give_up
+from ostinato.server.in_process.socket import InProcessWebSocket, discard
 from ostinato.server.request import Answer, Peer, Request, Response, Stream
 from ostinato.streams.upgrade import Upgrade
 
@@ -79,10 +79,10 @@ class InProcessTransport:
 
     async def websocket(self, request: protocol.Request, protocols: Sequence[str]) -> protocol.WebSocket:
         wanted = [("Sec-WebSocket-Protocol", ", ".join(protocols)), ("Upgrade", "websocket"), ("Connection", "Upgrade")]
-        answer = await self._ask(request._replace(headers=[*request.headers, *wanted]))
+        answer = await self._handle(request._replace(headers=[*request.headers, *wanted]))
         if isinstance(answer, Upgrade):
             if answer.head is not None:  # a raw byte stream needs a connection of its own
-                await give_up(answer)
+                await discard(answer)
                 message = f"{_what(request)}: connections through a proxy cannot be upgraded in one process; use HTTP"
                 raise UpgradeRefused(message, 501, {}, b"")
             socket = InProcessWebSocket(answer)
@@ -108,11 +108,11 @@ class InProcessTransport:
         return await self._send(request)
 
     async def _send(self, request: protocol.Request) -> InProcessAnswer:
-        answer = await self._ask(request)
+        answer = await self._handle(request)
         assert not isinstance(answer, Upgrade), "no upgrade requested"
         return InProcessAnswer(self, _what(request), answer)
 
-    async def _ask(self, request: protocol.Request) -> Answer:
+    async def _handle(self, request: protocol.Request) -> Answer:
         if self._closed:
             raise TransportError(f"{_what(request)}: not sent: the transport is closed")
         at = self._deadline() if self._deadline is not None else None
@@ -122,14 +122,14 @@ class InProcessTransport:
         repeated = _repeated(request.headers) if len(headers) < len(request.headers) else {}
         headers.setdefault("user-agent", self._user_agent)
         body = await _body(request)
-        asked = Request(request.method, request.path, request.query_string, headers, body=body)
-        asked.peer, asked.repeated = self._peer, repeated
+        server_request = Request(request.method, request.path, request.query_string, headers, body=body)
+        server_request.peer, server_request.repeated = self._peer, repeated
         turns, line = self._server.turns, self._line
-        if turns.is_light(asked.method, len(body), line):
+        if turns.is_light(server_request.method, len(body), line):
             turns.prepay(line)
-            return await self._server.handle(asked)
-        answer = await turns.steps(self._server.handle(asked), asked)
-        self._line = asked.line
+            return await self._server.handle(server_request)
+        answer = await turns.steps(self._server.handle(server_request), server_request)
+        self._line = server_request.line
         return answer
 
     def opened(self, answer: InProcessAnswer) -> None:

@@ -119,7 +119,7 @@ def _subresources(resource: Resource) -> list[Subresource]:
 
 
 def _resource(resource: Resource) -> Json:
-    told: Json = {
+    entry: Json = {
         "name": resource.gvr.resource,
         "singularName": resource.singular,
         "namespaced": resource.namespaced,
@@ -127,24 +127,24 @@ def _resource(resource: Resource) -> Json:
         "verbs": _verbs(resource),
     }
     if resource.short_names:
-        told["shortNames"] = list(resource.short_names)
+        entry["shortNames"] = list(resource.short_names)
     if resource.categories:
-        told["categories"] = list(resource.categories)
+        entry["categories"] = list(resource.categories)
     if resource.collection is not None and "create" in resource.verbs:
-        told["storageVersionHash"] = storage_version_hash(resource)
-    return told
+        entry["storageVersionHash"] = storage_version_hash(resource)
+    return entry
 
 
 def _subresource(resource: Resource, subresource: Subresource) -> Json:
-    told: Json = {
+    entry: Json = {
         "name": f"{resource.gvr.resource}/{subresource.name}",
         "singularName": "",
         "namespaced": resource.namespaced,
     }
     if subresource.kind.group_version != resource.gvk.group_version:
-        told["group"] = subresource.kind.group
-        told["version"] = subresource.kind.version
-    return {**told, "kind": subresource.kind.kind, "verbs": list(subresource.verbs)}
+        entry["group"] = subresource.kind.group
+        entry["version"] = subresource.kind.version
+    return {**entry, "kind": subresource.kind.kind, "verbs": list(subresource.verbs)}
 
 
 def _aggregated_version(version: str, resources: list[Resource]) -> Json:
@@ -157,7 +157,7 @@ def _aggregated_version(version: str, resources: list[Resource]) -> Json:
 
 def _aggregated_resource(resource: Resource) -> Json:
     kind = _kind_of(resource)
-    told: Json = {
+    entry: Json = {
         "resource": resource.gvr.resource,
         "responseKind": kind(resource.gvk),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
@@ -165,15 +165,15 @@ def _aggregated_resource(resource: Resource) -> Json:
         "verbs": _verbs(resource),
     }
     if resource.short_names:
-        told["shortNames"] = list(resource.short_names)
+        entry["shortNames"] = list(resource.short_names)
     if resource.categories:
-        told["categories"] = list(resource.categories)
+        entry["categories"] = list(resource.categories)
     subresources = _subresources(resource)
     if subresources:
-        told["subresources"] = [
+        entry["subresources"] = [
             {"subresource": sub.name, "responseKind": kind(sub.kind), "verbs": list(sub.verbs)} for sub in subresources
         ]
-    return told
+    return entry
 
 
 def _kind_of(resource: Resource) -> Callable[[GroupVersionKind], Json]:

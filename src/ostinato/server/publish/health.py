@@ -21,8 +21,8 @@ class Health:
 
     def __init__(self, store: Check) -> None:
         self._stopping = False
-        alive: dict[str, Check] = {"ping": _well, "log": _well, "etcd": store}
-        ready: dict[str, Check] = {**alive, "etcd-readiness": store, "informer-sync": _well, "shutdown": self._stops}
+        alive: dict[str, Check] = {"ping": _healthy, "log": _healthy, "etcd": store}
+        ready: dict[str, Check] = {**alive, "etcd-readiness": store, "informer-sync": _healthy, "shutdown": self._stops}
         self._checks: Mapping[str, Mapping[str, Check]] = {"healthz": alive, "livez": alive, "readyz": ready}
 
     def stop(self) -> None:
@@ -76,5 +76,5 @@ class Health:
         return text_response(200, f"{''.join(lines)}{endpoint} check passed\n")
 
 
-def _well() -> str | None:
+def _healthy() -> str | None:
     return None

@@ -30,16 +30,16 @@ class Issuer:
 
     def configuration(self, request: Request) -> Response:
         """The response of /.well-known/openid-configuration."""
-        told = {
+        document = {
             "issuer": self._tokens.issuer,
             "jwks_uri": self._jwks_uri or f"https://{request.headers.get('host', '')}{KEYS}",
             "response_types_supported": ["id_token"],
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": sorted({key.algorithm for key in self._tokens.keys.all}),
         }
-        return Response(200, msgspec.json.encode(told), JSON, _AN_HOUR)
+        return Response(200, msgspec.json.encode(document), JSON, _AN_HOUR)
 
     def keys(self) -> Response:
         """The response of /openid/v1/jwks."""
-        told = {"keys": [key.to_json() for key in self._tokens.keys.all]}
-        return Response(200, msgspec.json.encode(told), "application/jwk-set+json", _AN_HOUR)
+        document = {"keys": [key.to_json() for key in self._tokens.keys.all]}
+        return Response(200, msgspec.json.encode(document), "application/jwk-set+json", _AN_HOUR)

@@ -29,7 +29,7 @@ from ostinato.server.resources.resource import Resource
 from ostinato.world import Clock
 
 if TYPE_CHECKING:
-    from ostinato.server.publish.openapi import OpenAPIAnswers
+    from ostinato.server.publish.openapi import OpenAPIHandler
 
 _VERSIONS = ("v2", "v2beta1")  # of aggregated discovery; v2beta1 for kubectl before 1.30
 _PATHS = (*("/api", "/apis", "/apis/", "/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/version"),)
@@ -50,7 +50,7 @@ class Publisher:
         self._discovery = Discovery(iter(()))
         self._aggregated: dict[tuple[bool, str, Form], Document] = {}
         self._clock = clock
-        self._openapi: OpenAPIAnswers | None = None  # loaded on first request, to keep the start fast
+        self._openapi: OpenAPIHandler | None = None  # loaded on first request, to keep the start fast
 
     def answer(self, request: Request) -> Response:
         path = unquote(request.path)
@@ -84,11 +84,11 @@ class Publisher:
             case ["api"]:
                 return lambda request: self._core(request) if _only_get(request) else None
             case ["apis"]:
-                return lambda request: self._aggregate(request, core=False) or self._told(request, self._groups)
+                return lambda request: self._aggregate(request, core=False) or self._document(request, self._groups)
             case ["api", version]:
                 return lambda request: self._resources(request, "", version)
             case ["apis", group]:
-                return lambda request: self._told(request, lambda: self._discovery.group(group))
+                return lambda request: self._document(request, lambda: self._discovery.group(group))
             case ["apis", group, version]:
                 return lambda request: self._resources(request, group, version)
             case _:
@@ -109,9 +109,9 @@ class Publisher:
 
     def _described(self, path: str, request: Request) -> Response | None:
         if self._openapi is None:
-            from ostinato.server.publish.openapi import OpenAPIAnswers  # noqa: PLC0415
+            from ostinato.server.publish.openapi import OpenAPIHandler  # noqa: PLC0415
 
-            self._openapi = OpenAPIAnswers(self._clock)
+            self._openapi = OpenAPIHandler(self._clock)
             self._openapi.changed(self._discovery)
         return self._openapi.answer(path, request)
 
@@ -123,17 +123,17 @@ class Publisher:
     def _core(self, request: Request) -> Response | None:
         aggregated = self._aggregate(request, core=True)
         address = request.headers.get("host", "")
-        return aggregated or self._told(request, lambda: self._discovery.core_versions(address))
+        return aggregated or self._document(request, lambda: self._discovery.core_versions(address))
 
     def _resources(self, request: Request, group: str, version: str) -> Response | None:
         versions = self._discovery.groups.get(group)
         builtin = not group or (versions is not None and not _custom(versions))
         if builtin:
             _only_get(request, found=versions is not None and version in versions)
-        return self._told(request, lambda: self._discovery.resource_list(group, version), routed=builtin)
+        return self._document(request, lambda: self._discovery.resource_list(group, version), routed=builtin)
 
-    def _told(self, request: Request, tell: Callable[[], Json | None], *, routed: bool = False) -> Response | None:
-        document = tell()
+    def _document(self, request: Request, build: Callable[[], Json | None], *, routed: bool = False) -> Response | None:
+        document = build()
         return None if document is None else value_response(document, document_form(request, routed=routed))
 
     def _aggregate(self, request: Request, *, core: bool) -> Response | None:

@@ -23,7 +23,7 @@ _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 def version_document() -> bytes:
     """The version document, indented."""
     machine = platform.machine()
-    told = {
+    document = {
         "major": MAJOR,
         "minor": MINOR,
         "emulationMajor": MAJOR,
@@ -38,7 +38,7 @@ def version_document() -> bytes:
         "compiler": f"{sys.implementation.name}-{platform.python_version()}",
         "platform": f"{sys.platform}/{_MACHINES.get(machine, machine)}",
     }
-    return msgspec.json.format(msgspec.json.encode(told), indent=2)
+    return msgspec.json.format(msgspec.json.encode(document), indent=2)
 
 
 def version_answer(request: Request) -> Response:

@@ -1,7 +1,7 @@
 """A request inside the server: messages, route, options, body, content negotiation, presentation."""
 
 from ostinato.server.request.messages import (
-    MOST_BODY,
+    MAX_BODY,
     SHORT_QUERY,
     Answer,
     Peer,
@@ -14,7 +14,7 @@ from ostinato.server.request.messages import (
 )
 
 __all__ = [
-    "MOST_BODY",
+    "MAX_BODY",
     "SHORT_QUERY",
     "Answer",
     "Peer",

@@ -19,7 +19,7 @@ from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.decoding.builtin import BadValue, TypeMismatch
 from ostinato.server.schema.decoding.objects import NO_KIND, decode_value, not_registered
 
-_SHOWN = 30  # maximum bytes of a body that an error message quotes
+_QUOTED_BYTES = 30  # maximum bytes of a body that an error message quotes
 _YAML_PROBLEMS = "yaml: unmarshal errors:\n"
 
 
@@ -48,7 +48,7 @@ def read(request: Request, resource: Resource, data: bytes, media: Media, option
         known = set(problems)
         problems += [text for text in (f"unknown field {quote(path)}" for path in unknown) if text not in known]
         if problems:
-            _tell(request, resource, problems, options)
+            _report(request, resource, problems, options)
     resource.strategy.default(obj)
     if request.audit is not None:
         request.audit.note_object(resource, obj)
@@ -82,8 +82,8 @@ def _unrecognized(kind: str, why: str, data: bytes) -> BadRequest:
 def _summary(data: bytes) -> str:
     if not data:
         return "<empty>"
-    more = " ..." if len(data) > _SHOWN else ""
-    head = data[:_SHOWN]
+    more = " ..." if len(data) > _QUOTED_BYTES else ""
+    head = data[:_QUOTED_BYTES]
     return (head.decode(errors="replace") if data[:1] == b"{" else head.hex()) + more
 
 
@@ -192,10 +192,10 @@ def typed(resource: Resource, value: Json, old: Json | None = None) -> tuple[Jso
 
     `old`: the stored object that the value was derived from, if any.
     """
-    if old is None or resource.read_again is None:
+    if old is None or resource.read_update is None:
         obj, unknown = resource.read(value)
     else:
-        obj, unknown = resource.read_again(value, old)
+        obj, unknown = resource.read_update(value, old)
     obj.update(resource.named)
     metadata = obj.setdefault("metadata", {})
     if (value.get("metadata") or {}).get("managedFields") == []:  # an empty list resets all field managers
@@ -214,7 +214,7 @@ def _yaml_problems(data: bytes) -> list[str]:
     return []
 
 
-def _tell(request: Request, resource: Resource, problems: list[str], options: WriteOptions) -> None:
+def _report(request: Request, resource: Resource, problems: list[str], options: WriteOptions) -> None:
     if options.field_validation == "Strict":
         raise cannot_be_handled(resource, f"strict decoding error: {', '.join(problems)}")
     for problem in problems:

@@ -59,7 +59,7 @@ class Context(msgspec.Struct):
     lane: HeavyLane
     heavy: bool = False  # the object is so large that processing it would block the event loop
 
-    async def aside(self, function: Callable[[], T]) -> T:
+    async def in_thread(self, function: Callable[[], T]) -> T:
         """Call a slow function in a worker thread. It must not modify shared state."""
         return await self.lane.run(self.request.line, function)
 
@@ -70,7 +70,7 @@ class Context(msgspec.Struct):
                 return in_a_hurry(function)
             except TooLongError:
                 pass
-        return await self.aside(function)
+        return await self.in_thread(function)
 
     @property
     def key(self) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ostinato.server.flow.turns import Turn
     from ostinato.server.request.route import Route
 
-MOST_BODY = 3 * 1024 * 1024  # maximum bytes of a request body
+MAX_BODY = 3 * 1024 * 1024  # maximum bytes of a request body
 
 SHORT_QUERY = 512  # maximum characters of a query whose parsed form is cached
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
@@ -120,8 +120,8 @@ class Request:
     async def read(self) -> bytes:
         """Read the body; RequestEntityTooLarge if it exceeds the limit."""
         data = self._body if self._read is None else await self._read()
-        if len(data) > MOST_BODY:
-            raise RequestEntityTooLarge.of(f"limit is {MOST_BODY}")
+        if len(data) > MAX_BODY:
+            raise RequestEntityTooLarge.of(f"limit is {MAX_BODY}")
         return data
 
     @property

@@ -23,53 +23,53 @@ _IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestam
 _LONGEST_SUBRESOURCE = 256
 
 
-_CHANGE, _ANEW, _BOTH = ("change",), ("anew",), ("change", "anew")
-_ANEW_FIRST = ("anew", "change")
+_UPDATE, _CREATE, _BOTH = ("update",), ("create",), ("update", "create")
+_CREATE_FIRST = ("create", "update")
 
 # Kinds whose validation of metadata on update differs from the common one.
 _AGAIN: dict[tuple[str, str], tuple[str, ...]] = {
     ("", "events"): (),
-    ("", "limitranges"): _ANEW,
-    ("", "namespaces"): _ANEW_FIRST,
-    ("", "nodes"): _ANEW_FIRST,
-    ("", "persistentvolumes"): ("anew", "anew"),
-    ("", "podtemplates"): _CHANGE,
-    ("", "replicationcontrollers"): _CHANGE,
-    ("", "resourcequotas"): _CHANGE,
-    ("", "services"): _CHANGE,
-    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"): _ANEW,
-    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"): _ANEW,
-    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): _ANEW,
-    ("admissionregistration.k8s.io", "validatingadmissionpolicies"): _ANEW,
-    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"): _ANEW,
-    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): _ANEW,
-    ("apps", "daemonsets"): _CHANGE,
-    ("apps", "deployments"): _CHANGE,
-    ("apps", "replicasets"): _CHANGE,
-    ("apps", "statefulsets"): _CHANGE,
-    ("autoscaling", "horizontalpodautoscalers"): _CHANGE,
-    ("batch", "cronjobs"): _CHANGE,
-    ("batch", "jobs"): _ANEW_FIRST,
-    ("certificates.k8s.io", "certificatesigningrequests"): _ANEW_FIRST,
-    ("coordination.k8s.io", "leases"): _CHANGE,
-    ("discovery.k8s.io", "endpointslices"): _ANEW,
-    ("events.k8s.io", "events"): _CHANGE,
-    ("flowcontrol.apiserver.k8s.io", "flowschemas"): _ANEW,
-    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): _ANEW,
-    ("networking.k8s.io", "ipaddresses"): _ANEW_FIRST,
-    ("networking.k8s.io", "networkpolicies"): _CHANGE,
-    ("networking.k8s.io", "servicecidrs"): _CHANGE,
+    ("", "limitranges"): _CREATE,
+    ("", "namespaces"): _CREATE_FIRST,
+    ("", "nodes"): _CREATE_FIRST,
+    ("", "persistentvolumes"): ("create", "create"),
+    ("", "podtemplates"): _UPDATE,
+    ("", "replicationcontrollers"): _UPDATE,
+    ("", "resourcequotas"): _UPDATE,
+    ("", "services"): _UPDATE,
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicies"): _CREATE,
+    ("admissionregistration.k8s.io", "mutatingadmissionpolicybindings"): _CREATE,
+    ("admissionregistration.k8s.io", "mutatingwebhookconfigurations"): _CREATE,
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"): _CREATE,
+    ("admissionregistration.k8s.io", "validatingadmissionpolicybindings"): _CREATE,
+    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): _CREATE,
+    ("apps", "daemonsets"): _UPDATE,
+    ("apps", "deployments"): _UPDATE,
+    ("apps", "replicasets"): _UPDATE,
+    ("apps", "statefulsets"): _UPDATE,
+    ("autoscaling", "horizontalpodautoscalers"): _UPDATE,
+    ("batch", "cronjobs"): _UPDATE,
+    ("batch", "jobs"): _CREATE_FIRST,
+    ("certificates.k8s.io", "certificatesigningrequests"): _CREATE_FIRST,
+    ("coordination.k8s.io", "leases"): _UPDATE,
+    ("discovery.k8s.io", "endpointslices"): _CREATE,
+    ("events.k8s.io", "events"): _UPDATE,
+    ("flowcontrol.apiserver.k8s.io", "flowschemas"): _CREATE,
+    ("flowcontrol.apiserver.k8s.io", "prioritylevelconfigurations"): _CREATE,
+    ("networking.k8s.io", "ipaddresses"): _CREATE_FIRST,
+    ("networking.k8s.io", "networkpolicies"): _UPDATE,
+    ("networking.k8s.io", "servicecidrs"): _UPDATE,
     ("policy", "poddisruptionbudgets"): (),
-    ("rbac.authorization.k8s.io", "clusterrolebindings"): _ANEW_FIRST,
-    ("rbac.authorization.k8s.io", "clusterroles"): _ANEW_FIRST,
-    ("rbac.authorization.k8s.io", "rolebindings"): _ANEW_FIRST,
-    ("rbac.authorization.k8s.io", "roles"): _ANEW_FIRST,
-    ("scheduling.k8s.io", "priorityclasses"): _CHANGE,
-    ("storage.k8s.io", "csidrivers"): _CHANGE,
-    ("storage.k8s.io", "csinodes"): _ANEW,
-    ("storage.k8s.io", "csistoragecapacities"): _ANEW_FIRST,
-    ("storage.k8s.io", "storageclasses"): _ANEW_FIRST,
-    ("storage.k8s.io", "volumeattachments"): _ANEW,
+    ("rbac.authorization.k8s.io", "clusterrolebindings"): _CREATE_FIRST,
+    ("rbac.authorization.k8s.io", "clusterroles"): _CREATE_FIRST,
+    ("rbac.authorization.k8s.io", "rolebindings"): _CREATE_FIRST,
+    ("rbac.authorization.k8s.io", "roles"): _CREATE_FIRST,
+    ("scheduling.k8s.io", "priorityclasses"): _UPDATE,
+    ("storage.k8s.io", "csidrivers"): _UPDATE,
+    ("storage.k8s.io", "csinodes"): _CREATE,
+    ("storage.k8s.io", "csistoragecapacities"): _CREATE_FIRST,
+    ("storage.k8s.io", "storageclasses"): _CREATE_FIRST,
+    ("storage.k8s.io", "volumeattachments"): _CREATE,
 }
 
 
@@ -77,7 +77,7 @@ _AGAIN: dict[tuple[str, str], tuple[str, ...]] = {
 _AGAIN_THROUGH: dict[tuple[str, str, str], tuple[str, ...]] = {
     ("admissionregistration.k8s.io", "validatingadmissionpolicies", "status"): (),
     ("batch", "cronjobs", "status"): (),
-    ("certificates.k8s.io", "certificatesigningrequests", "status"): _ANEW_FIRST,
+    ("certificates.k8s.io", "certificatesigningrequests", "status"): _CREATE_FIRST,
     ("policy", "poddisruptionbudgets", "status"): (),
 }
 
@@ -99,19 +99,19 @@ def validate_update(new: Json, old: Json, resource: Resource, subresource: str =
     if _is_kept(meta, before):
         return []
     parts = _Parts(meta)
-    anew = _validate(meta, resource, names.name_is_path_segment, parts)
+    as_new = _validate(meta, resource, names.name_is_path_segment, parts)
     change = _validate_change(meta, before, parts)
     of_kind = _validate_finalizers_of_kind(meta, resource)
-    if not (anew or change or of_kind or "generateName" in meta):
+    if not (as_new or change or of_kind or "generateName" in meta):
         return []
     kind = (resource.gvr.group, resource.gvr.resource)
     whole = not (resource.custom or subresource)
-    again = _AGAIN.get(kind, _BOTH) if whole else _AGAIN_THROUGH.get((*kind, subresource), _CHANGE)
-    told = {
-        "change": [*change, *of_kind],
-        "anew": [*_validate(meta, resource, resource.strategy.name_rule, parts), *of_kind],
+    again = _AGAIN.get(kind, _BOTH) if whole else _AGAIN_THROUGH.get((*kind, subresource), _UPDATE)
+    of_rules = {
+        "update": [*change, *of_kind],
+        "create": [*_validate(meta, resource, resource.strategy.name_rule, parts), *of_kind],
     }
-    return [*anew, *change, *(error for each in again for error in told[each])]
+    return [*as_new, *change, *(error for each in again for error in of_rules[each])]
 
 
 def _is_kept(meta: Json, before: Json) -> bool:

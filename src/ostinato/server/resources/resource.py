@@ -66,7 +66,7 @@ class Resource:
         self.to_storage: Callable[[Json], Json] | None = None
         self.read: Callable[[Json], tuple[Json, list[str]]] = lambda body: (body, [])
         # A faster `read` for objects derived from a stored one; None if there is none.
-        self.read_again: Callable[[Json, Json], tuple[Json, list[str]]] | None = None
+        self.read_update: Callable[[Json, Json], tuple[Json, list[str]]] | None = None
         self.columns: list[dict[str, Any]] = []  # columns of its Table
         self.row: Callable[[Json], list[Any]] | None = None  # the cells of a Table row
         self.row_conditions: Callable[[Json], list[Json]] | None = None  # conditions of a Table row

@@ -112,7 +112,7 @@ class Strategy:
         """Return warnings for the client about a valid object."""
         return []
 
-    def grace(self, obj: Json, asked: int | None) -> int | None:
+    def grace(self, obj: Json, requested: int | None) -> int | None:
         """The grace period of a deletion in seconds; None: the kind is deleted immediately."""
         return None
 

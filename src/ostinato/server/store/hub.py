@@ -23,19 +23,19 @@ BACKLOG_BYTES = 64 * 1024 * 1024  # maximum bytes of the objects in a backlog
 class Subscription:
     """The events that a watcher has not read yet."""
 
-    def __init__(self, hub: Hub, scope: str, concerns: Callable[[Event], bool] | None) -> None:
+    def __init__(self, hub: Hub, scope: str, accepts: Callable[[Event], bool] | None) -> None:
         self._hub = hub
         self.scope = scope
-        self._concerns = concerns  # filter: other events are dropped without waking the watcher
+        self._accepts = accepts  # filter: other events are dropped without waking the watcher
         self._events: list[Event] = []
         self._bytes = 0
         self._wakeup: asyncio.Future[None] | None = None
-        self._rung = False
+        self._interrupted = False
         self.closed = False  # no more events: the watcher was too slow, or the server is stopping
 
     def offer(self, event: Event) -> None:
         try:
-            if self._concerns is not None and not self._concerns(event):
+            if self._accepts is not None and not self._accepts(event):
                 return
         except Exception:  # an error in a watcher must not stop the store
             _logger.exception("watch filter failed, closing the watch scope=%r", self.scope)
@@ -50,12 +50,12 @@ class Subscription:
 
     def close(self) -> None:
         self.closed = True
-        self._hub.leave(self)
+        self._hub.unsubscribe(self)
         self._wake()
 
-    def ring(self) -> None:
+    def interrupt(self) -> None:
         """Wake the watcher without an event, now or on its next wait."""
-        self._rung = True
+        self._interrupted = True
         self._wake()
 
     def _wake(self) -> None:
@@ -70,15 +70,15 @@ class Subscription:
         return events
 
     async def wait(self) -> bool:
-        """Wait for an event, for close, or for `ring`; return whether it rang."""
-        if not (self._events or self.closed or self._rung):
+        """Wait for an event, for close, or for `interrupt`; return whether it was interrupted."""
+        if not (self._events or self.closed or self._interrupted):
             self._wakeup = asyncio.get_running_loop().create_future()
             try:
                 await self._wakeup
             finally:
                 self._wakeup = None
-        rung, self._rung = self._rung, False
-        return rung
+        interrupted, self._interrupted = self._interrupted, False
+        return interrupted
 
 
 class Hub:
@@ -89,23 +89,23 @@ class Hub:
         self.sent = 0  # events taken by watchers
         self._closed = False
 
-    def subscribe(self, scope: str = "", concerns: Callable[[Event], bool] | None = None) -> Subscription:
+    def subscribe(self, scope: str = "", accepts: Callable[[Event], bool] | None = None) -> Subscription:
         """Subscribe to the events of a scope from now on, or to those that the filter accepts."""
-        subscription = Subscription(self, scope, concerns)
+        subscription = Subscription(self, scope, accepts)
         if self._closed:
             subscription.closed = True
         else:
             self._scopes.setdefault(scope, {})[subscription] = None
         return subscription
 
-    def interested(self, scope: str, key: str) -> int:
+    def watcher_count(self, scope: str, key: str) -> int:
         """The number of watchers whose filter a write of a key in a scope would call."""
         scopes = self._scopes
         if len(scopes) == 1:
             return len(scopes[""])
         return sum(len(scopes[each]) for each in dict.fromkeys(("", scope, key)) if each in scopes)
 
-    def leave(self, subscription: Subscription) -> None:
+    def unsubscribe(self, subscription: Subscription) -> None:
         scope = self._scopes.get(subscription.scope)
         if scope is not None:
             scope.pop(subscription, None)

@@ -51,20 +51,20 @@ class Entry:
         self.uid = uid
 
 
-class _Forgetful(dict[Any, bytes]):
+class _NoCache(dict[Any, bytes]):
     """The encodings of an old event: nothing is cached."""
 
     def __setitem__(self, key: Any, value: bytes) -> None:
         pass
 
 
-_FORGETFUL = _Forgetful()
+_NO_CACHE = _NoCache()
 
 
 class Event:
     """One write: the entries before and after. At least one is not None."""
 
-    __slots__ = ("encoded", "entry", "kept", "key", "length", "previous", "time", "version")
+    __slots__ = ("encoded", "entry", "key", "length", "previous", "retained", "time", "version")
 
     def __init__(self, key: str, version: int, entry: Entry | None, previous: Entry | None, time: float) -> None:
         self.key = key
@@ -72,8 +72,8 @@ class Event:
         self.entry = entry  # None: deleted
         self.previous = previous  # None: created
         self.time = time
-        self.kept = 0 if previous is None else len(previous.data)  # bytes that the history retains for this event
-        self.length = self.kept if entry is None else len(entry.data)  # bytes of the object that watchers receive
+        self.retained = 0 if previous is None else len(previous.data)  # bytes that the history retains for this event
+        self.length = self.retained if entry is None else len(entry.data)  # bytes of the object that watchers receive
         self.encoded: dict[Any, bytes] = {}  # encodings by form, shared by all watchers
 
 
@@ -188,12 +188,12 @@ class Collection:
         found.reverse()
         return found
 
-    def pend(self, event: Event) -> None:
+    def add_pending(self, event: Event) -> None:
         """Base further writes on an event that is not durable yet."""
         self.pending[event.key] = event.entry
         self._pending_versions[event.key] = event.version
 
-    def unpend(self, event: Event) -> None:
+    def remove_pending(self, event: Event) -> None:
         """Remove an event that is durable or has failed. Later writes of its key may still be pending."""
         key = event.key
         if self._pending_versions.get(key) == event.version:
@@ -211,7 +211,7 @@ class Collection:
             if event.previous is None:
                 insort(self.keys, key)
             self.entries[key] = entry
-        self.unpend(event)
+        self.remove_pending(event)
         self.history.append(event)
 
 
@@ -235,12 +235,12 @@ class Index:
         self.failure: str | None = None  # why the last batch failed; None once one succeeds
         self.is_full = False  # it failed for lack of space
         self._order: deque[Collection] = deque()  # the collection of each event in the histories, oldest first
-        self._past_bytes = 0  # bytes that the histories retain
+        self._history_bytes = 0  # bytes that the histories retain
         self._shared: deque[Event] = deque()  # the events that cache their encodings
         self._shared_bytes = 0
-        self._arrived: list[tuple[int, asyncio.Future[None]]] = []  # readers that wait for a resourceVersion
-        self._ended = self._assigned  # last resourceVersion that is durable or has failed
-        self._turns: list[asyncio.Future[None]] = []  # waiters for the end of the current batch
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []  # readers that wait for a resourceVersion
+        self._finished = self._assigned  # last resourceVersion that is durable or has failed
+        self._batch_waiters: list[asyncio.Future[None]] = []  # waiters for the end of the current batch
 
     def collection(self, name: str, describe: Describe) -> Collection:
         """The collection of a kind, created on first use."""
@@ -293,7 +293,7 @@ class Index:
         return current
 
     def _enqueue(self, collection: Collection, event: Event) -> asyncio.Future[None]:
-        collection.pend(event)
+        collection.add_pending(event)
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
         self._queue.append((collection, event, done))
@@ -320,19 +320,19 @@ class Index:
                 try:
                     await self._log.append(writes)
                 except Exception as error:  # noqa: BLE001 - whatever the error, the batch must not be acknowledged
-                    self._end_turn(self._fail(batch, error))
+                    self._end_batch(self._fail(batch, error))
                     continue
                 self.failure = None
                 for collection, event, _ in batch:
                     collection.apply(event)
-                    self._remember(collection, event)
+                    self._record(collection, event)
                     self.version = event.version
                     collection.hub.publish(event)
                 for _, _, done in batch:
                     if not done.done():
                         done.set_result(None)
                 self._wake()
-                self._end_turn(batch[-1][1].version)
+                self._end_batch(batch[-1][1].version)
                 self._compact()
         finally:
             self._committing = False
@@ -344,7 +344,7 @@ class Index:
         _logger.error("store write failed error=%s", error)
         refused = [*batch, *self._queue]
         for collection, event, done in refused:
-            collection.unpend(event)
+            collection.remove_pending(event)
             if not done.done():
                 done.set_exception(StoreFailed(f"the store cannot write: {error}"))
         self._queue = []
@@ -352,34 +352,34 @@ class Index:
 
     # History
 
-    def _remember(self, collection: Collection, event: Event) -> None:
+    def _record(self, collection: Collection, event: Event) -> None:
         shared = self._shared
         self._order.append(collection)
-        self._past_bytes += event.kept
+        self._history_bytes += event.retained
         shared.append(event)
         self._shared_bytes += event.length
         while len(shared) > SHARED_EVENTS or self._shared_bytes > SHARED_BYTES:
             old = shared.popleft()
             self._shared_bytes -= old.length
-            old.encoded = _FORGETFUL
+            old.encoded = _NO_CACHE
 
     def _compact(self) -> None:
         """Drop events that exceed the limits of age, number or size."""
         order = self._order
         horizon = self._clock.monotonic() - HISTORY_SECONDS
         while order and (
-            len(order) > HISTORY_EVENTS or self._past_bytes > HISTORY_BYTES or order[0].history[0].time < horizon
+            len(order) > HISTORY_EVENTS or self._history_bytes > HISTORY_BYTES or order[0].history[0].time < horizon
         ):
             event = order.popleft().history.popleft()
-            self._past_bytes -= event.kept
+            self._history_bytes -= event.retained
             self.compacted = event.version
 
-    def forget(self) -> None:
+    def drop_history(self) -> None:
         """Drop the history."""
         for collection in self._collections.values():
             collection.history.clear()
         self._order.clear()
-        self._past_bytes = 0
+        self._history_bytes = 0
         self.compacted = self.version
 
     def select_at(self, collection: Collection, version: int, prefix: str, after: str) -> list[Entry]:
@@ -396,44 +396,44 @@ class Index:
 
     # Waiting
 
-    async def arrived(self, version: int) -> None:
+    async def wait_for(self, version: int) -> None:
         """Wait until a resourceVersion is durable. The caller sets the timeout."""
         if version <= self.version:
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._arrived.append((version, waiter))
+        self._waiting.append((version, waiter))
         try:
             await waiter
         finally:
             if not waiter.done() or waiter.cancelled():
-                self._arrived = [(wanted, other) for wanted, other in self._arrived if other is not waiter]
+                self._waiting = [(wanted, other) for wanted, other in self._waiting if other is not waiter]
 
-    async def settled(self) -> None:
+    async def wait_pending(self) -> None:
         """Wait until every write so far is durable or has failed.
 
         A rejected or unchanged write was compared with the newest state, which a crash could still undo; its client
         must not get a response before that state is durable.
         """
         last = self._assigned
-        while self._committing and self._ended < last:
-            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._turns.append(turn)
-            await turn
+        while self._committing and self._finished < last:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._batch_waiters.append(waiter)
+            await waiter
 
     def _wake(self) -> None:
-        if self._arrived:
-            waiting = self._arrived
-            self._arrived = [(version, waiter) for version, waiter in waiting if version > self.version]
+        if self._waiting:
+            waiting = self._waiting
+            self._waiting = [(version, waiter) for version, waiter in waiting if version > self.version]
             for version, waiter in waiting:
                 if version <= self.version and not waiter.done():
                     waiter.set_result(None)
 
-    def _end_turn(self, version: int) -> None:
-        self._ended = version
-        turns, self._turns = self._turns, []
-        for turn in turns:
-            if not turn.done():
-                turn.set_result(None)
+    def _end_batch(self, version: int) -> None:
+        self._finished = version
+        waiters, self._batch_waiters = self._batch_waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
     async def close(self) -> None:
         """Reject new writes, finish pending ones, close the watchers, and close the log."""

@@ -25,7 +25,7 @@ from ostinato.server.schema.decoding.unstructured import restore_error
 from ostinato.server.schema.structural.pruning import read_metadata
 from ostinato.server.verbs import write
 from ostinato.server.verbs.create import create_object
-from ostinato.server.verbs.update import asked_version, change_object
+from ostinato.server.verbs.update import change_object, requested_version
 
 _PROBLEMS = "error converting YAML to JSON: yaml: unmarshal errors:\n"
 
@@ -43,7 +43,7 @@ async def apply(context: Context, data: bytes, options: WriteOptions, form: Form
             if context.route.subresource:
                 raise NotFound.of(resource.group_resource, context.route.name)
             return await _create(context, change, options, form)
-        except _Overtaken:
+        except _ConcurrentChange:
             continue
 
 
@@ -51,7 +51,7 @@ def _exists(context: Context) -> bool:
     return context.collection.newest(context.key) is not None
 
 
-class _Overtaken(Exception):  # noqa: N818
+class _ConcurrentChange(Exception):  # noqa: N818
     """The object was created or deleted concurrently."""
 
 
@@ -60,19 +60,19 @@ async def _change(context: Context, change: ApplyChange, options: WriteOptions, 
         return await change_object(context, change, options, form, tracked=True)
     except NotFound:
         if not _exists(context):
-            raise _Overtaken from None
+            raise _ConcurrentChange from None
         raise
 
 
 async def _create(context: Context, change: ApplyChange, options: WriteOptions, form: Form) -> Response:
-    obj = await context.aside(lambda: change(None)) if context.heavy else change(None)
-    asked_version(obj["metadata"])
+    obj = await context.in_thread(lambda: change(None)) if context.heavy else change(None)
+    requested_version(obj["metadata"])
     obj["metadata"].pop("resourceVersion", None)  # ignored for an object that does not exist
     try:
         return await create_object(context, obj, options, form, tracked=True)
     except AlreadyExists:
         if _exists(context):
-            raise _Overtaken from None
+            raise _ConcurrentChange from None
         raise
 
 
@@ -98,13 +98,13 @@ class ApplyChange:
             )
         except ApplyError as error:
             raise Unknown.of(str(error)) from error
-        self._tell_repeated()
+        self._report_duplicates()
         obj = {**applied, "metadata": dict(applied["metadata"])} if applied is old else self._shaped(applied)
         uid = obj["metadata"].get("uid")
         if old is None and uid:
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise Conflict.of(context.resource.group_resource, context.route.name, why)
-        write.fit_namespace(context, obj)
+        write.set_namespace(context, obj)
         write.check_name(context, obj)
         return obj
 
@@ -137,7 +137,7 @@ class ApplyChange:
             f"unable to convert unstructured object to {gvk}: {why}"
         )
 
-    def _tell_repeated(self) -> None:
+    def _report_duplicates(self) -> None:
         """Report duplicate keys of the configuration according to `fieldValidation`."""
         if not self._repeated or self._options.field_validation == "Ignore":
             return

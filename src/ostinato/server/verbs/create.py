@@ -17,7 +17,7 @@ from ostinato.server.resources.strategy import Json
 from ostinato.server.store import index
 from ostinato.server.verbs import write
 from ostinato.server.verbs.get import parse_version
-from ostinato.server.verbs.refusal import invalid
+from ostinato.server.verbs.validation_errors import invalid
 
 GENERATED_NAMES = 8  # attempts to find a free generated name
 
@@ -35,7 +35,7 @@ async def create(context: Context) -> Response:
     def read() -> Json:
         return body.read(request, context.resource, data, media, options)
 
-    obj = await context.aside(read) if context.heavy else read()
+    obj = await context.in_thread(read) if context.heavy else read()
     for field in _OF_THE_SERVER:
         obj["metadata"].pop(field, None)
     return await create_object(context, obj, options, form)
@@ -49,7 +49,7 @@ async def create_object(
     `tracked`: its managedFields already include this write (an apply).
     """
     obj["metadata"].pop("selfLink", None)
-    write.fit_namespace(context, obj)
+    write.set_namespace(context, obj)
     write.drop_repeated_owners(context.request, obj)
     if not tracked:  # fields that admission adds have no manager
         if context.resource.conversion is None:
@@ -58,7 +58,7 @@ async def create_object(
             sent = obj
             obj = await context.resource.conversion.resolve(lambda: write.owned(context, None, sent, options))
     await context.admission.mutate(context, "CREATE", obj, None, options)
-    write.fit_path(context, obj)
+    write.restore_names(context, obj)
     write.drop_repeated_owners(context.request, obj, write.AFTER_ADMISSION)
     _name(context, obj)
     obj["metadata"]["uid"] = context.world.ids.uid()
@@ -84,7 +84,7 @@ async def create_object(
 
 
 async def _owned(context: Context, obj: Json, options: WriteOptions) -> Json:
-    return await context.aside(lambda: write.owned(context, None, obj, options))
+    return await context.in_thread(lambda: write.owned(context, None, obj, options))
 
 
 def _name(context: Context, obj: Json) -> None:
@@ -115,7 +115,7 @@ async def _stored(context: Context, obj: Json, options: WriteOptions) -> bytes:
     if options.dry_run:
         if existing is not None:
             raise _exists(context, obj, existing)
-        return await write.rehearsed(context.resource, obj)
+        return await write.dry_run_result(context.resource, obj)
     if _names_version(meta.pop("resourceVersion", "")):
         raise Unknown.of("resourceVersion should not be set on objects to be created")
     if existing is not None and context.resource.conversion is None:  # with conversion, the webhook is called first

@@ -139,7 +139,7 @@ class _Attempt:
             return Deletion(await self._store(new), gone=False)
         _check_preconditions(self._resource, self._old, options)
         asked = options.grace if options.grace is None or options.grace >= 0 else 1
-        if self._ends_as_soon(meta, asked):
+        if self._is_terminating_sooner(meta, asked):
             return Deletion(self._old, gone=False, shown=strategy.returns_deleted)
         grace = self._set_grace(new, asked)
         _set_finalizers(meta, _finalizers_of(meta, options, strategy))
@@ -149,13 +149,13 @@ class _Attempt:
         if grace is None:
             if not held:
                 return await self._remove(self._old)
-            _mark(meta, self._now)
+            _set_immediate_deletion(meta, self._now)
         stored = await self._store(new)
         if held or grace:
             return Deletion(stored, gone=False)
         return await self._remove(stored)
 
-    def _ends_as_soon(self, meta: Json, asked: int | None) -> bool:
+    def _is_terminating_sooner(self, meta: Json, asked: int | None) -> bool:
         """Whether the object is already terminating with a grace period that is not longer."""
         left: int = meta.get("deletionGracePeriodSeconds") or 0
         return bool(meta.get("deletionTimestamp")) and left > 0 and (asked is None or asked >= left)
@@ -257,7 +257,7 @@ def _set_deletion(meta: Json, moment: datetime, grace: int) -> None:
     meta["deletionGracePeriodSeconds"] = grace
 
 
-def _mark(meta: Json, now: datetime) -> None:
+def _set_immediate_deletion(meta: Json, now: datetime) -> None:
     """Set deletionTimestamp and a grace period of 0: the object is removed with its last finalizer."""
     if not meta.get("deletionTimestamp") and meta.get("generation"):
         meta["generation"] += 1

@@ -73,6 +73,6 @@ async def not_older_than(index: Index, clock: Clock, version: int) -> None:
         return
     try:
         async with clock.timeout(PATIENCE):
-            await index.arrived(version)
+            await index.wait_for(version)
     except TimeoutError:
         raise Timeout.resource_version_too_large(version, index.version) from None

@@ -14,8 +14,8 @@ from ostinato.server.request.options import ListOptions, check_list_options, lis
 from ostinato.server.request.present import in_slices, list_response
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store.index import Compacted, Entry
+from ostinato.server.verbs.continue_token import ContinueToken
 from ostinato.server.verbs.get import not_older_than, parse_version
-from ostinato.server.verbs.page_token import PageToken
 from ostinato.server.verbs.selection import Selection
 
 _PAGE_TOO_OLD = (
@@ -56,7 +56,7 @@ async def listing(context: Context, options: ListOptions) -> Listing:
     if 0 < options.limit < len(entries) and not _from_cache(options):
         left = len(entries) - options.limit
         entries = entries[: options.limit]
-        metadata["continue"] = PageToken(version, entries[-1].key.removeprefix(context.prefix)).encode()
+        metadata["continue"] = ContinueToken(version, entries[-1].key.removeprefix(context.prefix)).encode()
         if selection.everything:
             metadata["remainingItemCount"] = left
     if conversion is not None and selection.everything:
@@ -90,7 +90,7 @@ async def _read(context: Context, options: ListOptions) -> tuple[list[Entry], in
 
 
 def _next_page(context: Context, options: ListOptions) -> tuple[list[Entry], int]:
-    token = PageToken.decode(options.continue_)
+    token = ContinueToken.decode(options.continue_)
     if options.resource_version not in ("", "0"):
         raise BadRequest.of("specifying resource version is not allowed when using continue")
     index = context.index
@@ -99,5 +99,5 @@ def _next_page(context: Context, options: ListOptions) -> tuple[list[Entry], int
         return index.select_at(context.collection, version, context.prefix, context.prefix + token.after), version
     except Compacted:
         status = Expired.of(_PAGE_TOO_OLD).status
-        anew = {"continue": PageToken(_INCONSISTENT, token.after).encode()}
+        anew = {"continue": ContinueToken(_INCONSISTENT, token.after).encode()}
         raise Expired(msgspec.structs.replace(status, metadata=anew)) from None

@@ -120,7 +120,7 @@ class PatchChange:
             raise _refused(error) from error
         obj = self._shaped(new, old)
         resource.strategy.default(obj)
-        write.fit_namespace(context, obj)
+        write.set_namespace(context, obj)
         write.check_name(context, obj)
         return obj
 

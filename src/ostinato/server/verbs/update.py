@@ -21,7 +21,7 @@ from ostinato.server.store.index import Entry
 from ostinato.server.verbs import write
 from ostinato.server.verbs.create import create_object
 from ostinato.server.verbs.get import parse_version
-from ostinato.server.verbs.refusal import invalid
+from ostinato.server.verbs.validation_errors import invalid
 
 # Returns the new object for an old one, which it must not modify; called again after a conflict.
 Change = Callable[[Json], Json]
@@ -41,8 +41,8 @@ async def update(context: Context) -> Response:
     def read() -> Json:
         return body.read(request, resource, data, media, options)
 
-    sent = await context.aside(read) if context.heavy else read()
-    write.fit_namespace(context, sent)
+    sent = await context.in_thread(read) if context.heavy else read()
+    write.set_namespace(context, sent)
     write.check_name(context, sent)
     write.drop_repeated_owners(request, sent)
     wanted = sent["metadata"].get("uid", "")
@@ -109,7 +109,7 @@ async def change_stored(context: Context, change: Change, options: WriteOptions,
         context.heavy = context.heavy or is_heavy(data)
         if resource.conversion is None:
             changed = partial(_changed, context, change, data, options, tracked=tracked)
-            old, new = await context.aside(changed) if context.heavy else changed()
+            old, new = await context.in_thread(changed) if context.heavy else changed()
         else:
             old = resource.object(data)
             new = await _converted_change(context, change, old, options, tracked=tracked)
@@ -148,7 +148,7 @@ def _check_version(context: Context, current: Entry, meta: Json) -> None:
     if meta.get("resourceVersion") == str(current.version):
         return
     resource = context.resource
-    version = asked_version(meta)
+    version = requested_version(meta)
     if not version:
         if not resource.strategy.allow_unconditional_update:
             fault = FieldError.invalid(Path("metadata", "resourceVersion"), 0, "must be specified for an update")
@@ -158,7 +158,7 @@ def _check_version(context: Context, current: Entry, meta: Json) -> None:
         raise write.modified(resource, context.route.name)
 
 
-def asked_version(meta: Json) -> int:
+def requested_version(meta: Json) -> int:
     """The resourceVersion of an object, 0 if it has none."""
     text = meta.get("resourceVersion", "")
     if not text:
@@ -234,14 +234,14 @@ def _validate(context: Context, old: Json, new: Json) -> None:
 
 
 async def _store(context: Context, current: Entry, old: Json, new: Json, options: WriteOptions) -> bytes:
-    changed = await context.aside(lambda: write.same(old, new)) if context.heavy else write.same(old, new)
+    changed = await context.in_thread(lambda: write.same(old, new)) if context.heavy else write.same(old, new)
     if changed is None:
         if context.key in context.collection.pending:
-            await context.index.settled()
+            await context.index.wait_pending()
         return await write.shown(context.resource, current)
-    ends = _ends(context, old, changed)
+    ends = _is_finalized(context, old, changed)
     if options.dry_run:
-        return await write.rehearsed(context.resource, changed)
+        return await write.dry_run_result(context.resource, changed)
     if ends:
         await context.index.delete(context.collection, current.key, current)
         await context.resource.strategy.after_delete(changed, context.index)
@@ -249,7 +249,7 @@ async def _store(context: Context, current: Entry, old: Json, new: Json, options
     return await write.shown(context.resource, await write.put(context, changed, current))
 
 
-def _ends(context: Context, old: Json, new: Json) -> bool:
+def _is_finalized(context: Context, old: Json, new: Json) -> bool:
     """Whether the last finalizer of a terminating object is gone."""
     before = old["metadata"]
     return (

@@ -91,8 +91,8 @@ class _Watch(AsyncIterator[bytes]):
         self._seen = 0  # resourceVersion up to which all events have been sent or skipped
         # No await between reading and subscribing: no event is lost or sent twice.
         first = self._first(start)
-        concerns = None if selection.everything or self._conversion is not None else self._concerns
-        self._subscription = self._collection.hub.subscribe(selection.scope, concerns)
+        accepts = None if selection.everything or self._conversion is not None else self._accepts
+        self._subscription = self._collection.hub.subscribe(selection.scope, accepts)
         self._chunks = self._run(first)
 
     async def __anext__(self) -> bytes:
@@ -165,19 +165,19 @@ class _Watch(AsyncIterator[bytes]):
         clock, begun = self._clock, self._seen
         now = clock.monotonic()
         due = self._next_bookmark(now)
-        timer = clock.timer(due - now, subscription.ring)
+        timer = clock.timer(due - now, subscription.interrupt)
         try:
             while True:
-                rung = await subscription.wait()
+                interrupted = await subscription.wait()
                 events = [event for event in subscription.take() if event.version > begun]
                 lines = self._lines(events if self._conversion is None else await self._conversion.events(events))
-                ended = subscription.closed or (rung and due >= self._ends)
-                if rung and not ended:
+                ended = subscription.closed or (interrupted and due >= self._ends)
+                if interrupted and not ended:
                     if self._index.version >= begun:
                         lines.append(self._writer.bookmark(self._index.version))
                     now = max(clock.monotonic(), due)  # timers may fire early
                     due = self._next_bookmark(now)
-                    timer = clock.timer(due - now, subscription.ring)
+                    timer = clock.timer(due - now, subscription.interrupt)
                 if lines:
                     yield b"".join(lines)
                 if ended:
@@ -204,7 +204,7 @@ class _Watch(AsyncIterator[bytes]):
             return "MODIFIED" if was_in else "ADDED"
         return "DELETED" if was_in else ""
 
-    def _concerns(self, event: Event) -> bool:
+    def _accepts(self, event: Event) -> bool:
         selects = self._selection.selects
         return (event.entry is not None and selects(event.entry)) or (
             event.previous is not None and selects(event.previous)

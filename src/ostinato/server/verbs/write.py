@@ -56,7 +56,7 @@ def owned(context: Context, old: Json | None, new: Json, options: WriteOptions, 
     return manager.update(old, new, manager_of(context.request, options), now(context.world.clock))
 
 
-def fit_namespace(context: Context, obj: Json) -> None:
+def set_namespace(context: Context, obj: Json) -> None:
     """Set the namespace of the path, or remove it if the kind is cluster-scoped; BadRequest if they differ."""
     metadata = obj["metadata"]
     namespace = metadata.get("namespace", "")
@@ -80,13 +80,13 @@ def check_name(context: Context, obj: Json) -> None:
         raise BadRequest.of(f"the name of the object ({name}) does not match the name on the URL ({wanted})")
 
 
-def fit_path(context: Context, obj: Json) -> None:
+def restore_names(context: Context, obj: Json) -> None:
     """Restore name and namespace of the path, in case admission changed them.
 
     A POST to a custom resource may have a name in its path, which does not apply to the object: as in kube-apiserver,
     the permission to create one object of a resource is the permission to create any in that namespace.
     """
-    fit_namespace(context, obj)
+    set_namespace(context, obj)
     if context.route.name and context.route.verb != "create":
         check_name(context, obj)
 
@@ -126,7 +126,7 @@ def put(context: Context, obj: Json, expected: Entry | None) -> Awaitable[Entry]
 
     Its key is that of the authorized route, whatever admission made of its metadata.
     """
-    fit_path(context, obj)
+    restore_names(context, obj)
     return put_object(context.index, context.resource, obj, expected)
 
 
@@ -151,7 +151,7 @@ async def shown(resource: Resource, entry: Entry) -> bytes:
     return entry.data if resource.conversion is None else (await resource.conversion.entry(entry)).data
 
 
-async def rehearsed(resource: Resource, obj: Json) -> bytes:
+async def dry_run_result(resource: Resource, obj: Json) -> bytes:
     """The result of a dry run: with webhook conversion, the object as it would be read back."""
     conversion = resource.conversion
     if conversion is not None:

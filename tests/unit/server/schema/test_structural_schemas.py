@@ -17,12 +17,12 @@ from ostinato.server.schema.decoding import builtin
 from ostinato.server.schema.decoding.builtin import BadValue, TypeMismatch
 from ostinato.server.schema.structural.defaulting import apply_defaults
 from ostinato.server.schema.structural.embedded_resources import embedded_faults
-from ostinato.server.schema.structural.list_types import repetitions
+from ostinato.server.schema.structural.list_types import duplicates
 from ostinato.server.schema.structural.node import Structural
 from ostinato.server.schema.structural.pruning import prune, read
 from ostinato.server.schema.validation.check import compiled, fits_table
 from ostinato.server.schema.validation.equality import equal, in_enum
-from ostinato.server.schema.validation.explain import Before, explain
+from ostinato.server.schema.validation.explain import CorrelatedValue, explain
 
 OBJECTS: list[dict[str, Any]] = json.loads((DATA / "objects.json").read_text())
 FORMATS: dict[str, Any] = json.loads((DATA / "formats.json").read_text())
@@ -35,9 +35,9 @@ def told(errors: list[Any]) -> list[str]:
 @pytest.mark.parametrize("case", OBJECTS, ids=range(len(OBJECTS)))
 def test_objects_fare_as_in_kubernetes(case: dict[str, Any]) -> None:
     node, value = Structural(case["schema"]), case["value"]
-    before = Before(node, value, case["old"]) if "old" in case else None
+    before = CorrelatedValue(node, value, case["old"]) if "old" in case else None
     assert told(explain(case["schema"], value, before=before)) == sorted(case.get("errors", []))
-    assert told(repetitions(node, value)) == sorted(case.get("lists", []))
+    assert told(duplicates(node, value)) == sorted(case.get("lists", []))
     untouched = copy.deepcopy(value)
     found, unknown = read(node, value)
     assert (found, unknown) == (case["pruned"], case.get("unknown", []))
@@ -198,7 +198,7 @@ def test_embedded_resources_are_checked_as_objects() -> None:
 
 def test_items_of_keyed_lists_must_be_objects() -> None:
     node = Structural({"properties": {"l": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"]}}})
-    assert [str(error) for error in repetitions(node, {"l": [None, 5]})] == [
+    assert [str(error) for error in duplicates(node, {"l": [None, 5]})] == [
         "l[1]: Invalid value: 5: must be an object for an array of list-type map"
     ]
 
@@ -268,7 +268,7 @@ KEYED = {
 )
 def test_a_fault_is_forgiven_where_its_part_has_not_changed(new: Any, old: Any, fields: list[str]) -> None:
     node = Structural(KEYED)
-    assert [error.field for error in explain(KEYED, new, before=Before(node, new, old))] == fields
+    assert [error.field for error in explain(KEYED, new, before=CorrelatedValue(node, new, old))] == fields
 
 
 def test_a_list_of_lists_and_a_map_of_sets_are_searched_for_repetitions() -> None:
@@ -277,7 +277,7 @@ def test_a_list_of_lists_and_a_map_of_sets_are_searched_for_repetitions() -> Non
         {"properties": {"l": {"type": "array", "items": members}, "m": {"additionalProperties": members}, "x": members}}
     )
     value = {"l": [["a"], ["b", "b", "b"]], "m": {"k": ["c", "c"]}, "x": "text"}
-    assert [str(error) for error in repetitions(node, value)] == [
+    assert [str(error) for error in duplicates(node, value)] == [
         'l[1][1]: Duplicate value: "b"',
         'm[k][1]: Duplicate value: "c"',
     ]

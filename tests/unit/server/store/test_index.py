@@ -252,12 +252,12 @@ def test_a_reader_waits_for_a_version_and_leaves_nothing_behind_when_it_gives_up
     shelf = Shelf()
 
     async def main() -> None:
-        await shelf.index.arrived(1)
+        await shelf.index.wait_for(1)
         with pytest.raises(TimeoutError):
             async with shelf.world.clock.timeout(3):
-                await shelf.index.arrived(10**18)
-        assert shelf.index._arrived == []
-        waiting = asyncio.get_running_loop().create_task(shelf.index.arrived(3))
+                await shelf.index.wait_for(10**18)
+        assert shelf.index._waiting == []
+        waiting = asyncio.get_running_loop().create_task(shelf.index.wait_for(3))
         await shelf.put("a")
         assert not waiting.done()
         await shelf.put("b")
@@ -271,13 +271,13 @@ def test_what_a_client_is_told_can_wait_until_what_it_goes_by_is_durable(fails: 
     shelf = Shelf()
 
     async def main() -> None:
-        await shelf.index.settled()
+        await shelf.index.wait_pending()
         task = shelf.put("a")
         await turn()
         if fails:
             shelf.log.failure = OSError("no")
         began = shelf.world.clock.monotonic()
-        await shelf.index.settled()
+        await shelf.index.wait_pending()
         assert shelf.world.clock.monotonic() - began == 1
         assert (shelf.things.newest("a") is None) == fails
         await asyncio.gather(task, return_exceptions=True)
@@ -338,7 +338,7 @@ def test_the_past_is_forgotten_by_number_and_by_size(monkeypatch: pytest.MonkeyP
         assert len(shelf.things.history) == 10
         assert len(others.history) == 0
         assert shelf.index.compacted == shelf.index.version - 10
-        assert shelf.index._past_bytes <= 1000
+        assert shelf.index._history_bytes <= 1000
 
     shelf.world.run(main())
 

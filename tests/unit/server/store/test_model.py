@@ -96,7 +96,7 @@ async def check(world: Simulation, steps: list[tuple[str, str, bool]], failing: 
             with pytest.raises(Conflict):
                 await index.put(things, Entry(key, 0, b"", {}, {}, ""), seen[key], lambda v: b"never")
         elif what == "wait":
-            await index.settled()
+            await index.wait_pending()
         elif what == "later":
             await world.clock.sleep(0.7)
         await asyncio.sleep(0)

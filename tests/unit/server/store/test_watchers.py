@@ -157,9 +157,9 @@ def test_a_watcher_that_rings_wakes_without_an_event() -> None:
         subscription = Hub().subscribe()
         task = asyncio.get_running_loop().create_task(subscription.wait())
         await asyncio.sleep(0)
-        subscription.ring()
+        subscription.interrupt()
         assert await task
-        subscription.ring()
+        subscription.interrupt()
         assert await subscription.wait()
 
     asyncio.run(main())

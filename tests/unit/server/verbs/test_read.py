@@ -12,7 +12,7 @@ from tests.unit.server.asking import Api, asking
 
 from ostinato.api.errors import BadRequest
 from ostinato.server.store import index
-from ostinato.server.verbs.page_token import PageToken
+from ostinato.server.verbs.continue_token import ContinueToken
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -126,8 +126,8 @@ GOOD = {"v": "meta.k8s.io/v1", "rv": 5, "start": "a/b"}
 
 
 def test_a_token_reads_back() -> None:
-    assert PageToken.decode(PageToken(5, "ns/name").encode()) == PageToken(5, "ns/name")
-    assert PageToken.decode(token({**GOOD, "start": "/a"})) == PageToken(5, "a")
+    assert ContinueToken.decode(ContinueToken(5, "ns/name").encode()) == ContinueToken(5, "ns/name")
+    assert ContinueToken.decode(token({**GOOD, "start": "/a"})) == ContinueToken(5, "a")
 
 
 @pytest.mark.parametrize(
@@ -149,5 +149,5 @@ def test_a_token_reads_back() -> None:
 )
 def test_what_is_no_token_is_refused_with_a_reason(text: str, why: str) -> None:
     with pytest.raises(BadRequest) as refused:
-        PageToken.decode(text)
+        ContinueToken.decode(text)
     assert refused.value.message == f"invalid continue token: continue key is not valid: {why}"

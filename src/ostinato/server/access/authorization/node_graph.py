@@ -69,8 +69,8 @@ class NodeGraph:
         if self._following:
             return
         self._following = True
-        self._pods_collection.hub.subscribe(concerns=self._pod_event)
-        self._volumes_collection.hub.subscribe(concerns=self._volume_event)
+        self._pods_collection.hub.subscribe(accepts=self._pod_event)
+        self._volumes_collection.hub.subscribe(accepts=self._volume_event)
         for entry in self._pods_collection.entries.values():
             self._add_pod(entry)
         for entry in self._volumes_collection.entries.values():

@@ -165,7 +165,7 @@ class Roles:
             return
         self._listening = True
         for name, collection in self._collections.items():
-            collection.hub.subscribe(concerns=self._cluster if name.startswith("cluster") else self._namespace)
+            collection.hub.subscribe(accepts=self._cluster if name.startswith("cluster") else self._namespace)
 
     def _cluster(self, event: Event) -> bool:
         self._forget()  # role bindings reference cluster roles too

@@ -253,4 +253,4 @@ def _settle(attributes: Attributes, owners: Any) -> None:
         metadata["managedFields"] = owners
     if not metadata.get("managedFields"):
         metadata.pop("managedFields", None)
-    write.fit_namespace(context, obj)
+    write.set_namespace(context, obj)

@@ -1,5 +1,5 @@
 """OpenAPI: schemas and operations of the served resources, as OpenAPI v2 and v3 documents."""
 
-from ostinato.server.publish.openapi.answers import OpenAPIAnswers
+from ostinato.server.publish.openapi.handler import OpenAPIHandler
 
-__all__ = ["OpenAPIAnswers"]
+__all__ = ["OpenAPIHandler"]

@@ -21,7 +21,7 @@ def _parameter(name: str, place: str) -> Json:
 
 
 def _operation(path: Path, operation: Operation) -> Json:
-    told: Json = {
+    operation_object: Json = {
         "consumes": operation.consumes,
         "produces": operation.produces,
         "schemes": ["https"],
@@ -36,14 +36,18 @@ def _operation(path: Path, operation: Operation) -> Json:
             body["required"] = True
         parameters.insert(0, body)
     if parameters:
-        told["parameters"] = parameters
+        operation_object["parameters"] = parameters
     responses: Json = {code: _response(code, definition) for code, definition in operation.answers}
-    told["responses"] = {**responses, "401": {"description": DESCRIPTIONS["401"]}}
+    operation_object["responses"] = {**responses, "401": {"description": DESCRIPTIONS["401"]}}
     if operation.kind is not None:
         kind = operation.kind
-        told["x-kubernetes-action"] = operation.action
-        told["x-kubernetes-group-version-kind"] = {"group": kind.group, "kind": kind.kind, "version": kind.version}
-    return told
+        operation_object["x-kubernetes-action"] = operation.action
+        operation_object["x-kubernetes-group-version-kind"] = {
+            "group": kind.group,
+            "kind": kind.kind,
+            "version": kind.version,
+        }
+    return operation_object
 
 
 def _response(code: str, definition: str) -> Json:

@@ -21,21 +21,25 @@ def _parameter(name: str, place: str) -> Json:
 
 
 def _operation(path: Path, operation: Operation) -> Json:
-    told: Json = {"tags": [path.tag], "operationId": operation.identifier}
+    operation_object: Json = {"tags": [path.tag], "operationId": operation.identifier}
     if operation.parameters:
-        told["parameters"] = [_parameter(name, "query") for name in operation.parameters]
+        operation_object["parameters"] = [_parameter(name, "query") for name in operation.parameters]
     if operation.body:
         schema = {"schema": {"$ref": V3 + operation.body}}
-        told["requestBody"] = {"content": dict.fromkeys(operation.consumes, schema)}
+        operation_object["requestBody"] = {"content": dict.fromkeys(operation.consumes, schema)}
         if operation.body_required:
-            told["requestBody"]["required"] = True
+            operation_object["requestBody"]["required"] = True
     responses: Json = {code: _response(operation, code, definition) for code, definition in operation.answers}
-    told["responses"] = {**responses, "401": {"description": DESCRIPTIONS["401"]}}
+    operation_object["responses"] = {**responses, "401": {"description": DESCRIPTIONS["401"]}}
     if operation.kind is not None:
         kind = operation.kind
-        told["x-kubernetes-action"] = operation.action
-        told["x-kubernetes-group-version-kind"] = {"group": kind.group, "version": kind.version, "kind": kind.kind}
-    return told
+        operation_object["x-kubernetes-action"] = operation.action
+        operation_object["x-kubernetes-group-version-kind"] = {
+            "group": kind.group,
+            "version": kind.version,
+            "kind": kind.kind,
+        }
+    return operation_object
 
 
 def _response(operation: Operation, code: str, definition: str) -> Json:

@@ -41,13 +41,13 @@ def type_warnings(spec: Json, kinds: Iterable[Checked], parameter: Checked | Non
     for i, validation in enumerate(spec.get("validations") or ()):
         for field in ("expression", "messageExpression"):
             text = validation.get(field)
-            told = [
+            messages = [
                 f"{kind.api_version if kind.group else f'/{kind.version}'}, Kind={kind.kind}: {issues}\n"
                 for kind, compiler in compilers
                 if text and (issues := compiler.issues(text))
             ]
-            if told:
-                found.append({"fieldRef": f"spec.validations[{i}].{field}", "warning": "\n".join(told)})
+            if messages:
+                found.append({"fieldRef": f"spec.validations[{i}].{field}", "warning": "\n".join(messages)})
     return found
 
 

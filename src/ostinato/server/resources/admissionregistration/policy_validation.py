@@ -79,15 +79,21 @@ def validations(spec: Json, compiler: Compiler) -> list[FieldError]:
 
 
 def _validation(item: Json, at: Path, compiler: Compiler) -> list[FieldError]:
-    text, told, message = item.get("expression", ""), item.get("messageExpression", ""), item.get("message", "")
+    text, message_expression, message = (
+        item.get("expression", ""),
+        item.get("messageExpression", ""),
+        item.get("message", ""),
+    )
     if text.strip():
         errors = _fault(compiler.validation, text, at.child("expression"))
     else:
         errors = [FieldError.required(at.child("expression"), "expression is not specified")]
-    if told and not told.strip():
-        errors.append(FieldError.invalid(at.child("messageExpression"), told, "must be non-empty if specified"))
-    elif told:
-        errors += _fault(compiler.message, told, at.child("messageExpression"))
+    if message_expression and not message_expression.strip():
+        errors.append(
+            FieldError.invalid(at.child("messageExpression"), message_expression, "must be non-empty if specified")
+        )
+    elif message_expression:
+        errors += _fault(compiler.message, message_expression, at.child("messageExpression"))
     if message and not message.strip():
         errors.append(FieldError.invalid(at.child("message"), message, "must be non-empty if specified"))
     elif _BREAKS.search(message.strip()):

@@ -93,9 +93,9 @@ def _root_faults(schema: Schema, path: Path) -> list[FieldError]:
 
 def _unreadable(schema: Schema) -> str:
     """Why a schema cannot be parsed as a structural schema; "" if it can."""
-    for name, told in _UNSUPPORTED.items():
+    for name, name_in_message in _UNSUPPORTED.items():
         if schema.get(name) not in (None, "", {}):
-            return f"OpenAPIV3Schema '{told}' is not supported"
+            return f"OpenAPIV3Schema '{name_in_message}' is not supported"
     if schema.get("x-kubernetes-preserve-unknown-fields") is False:
         return "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined"
     if isinstance(schema.get("items"), list):

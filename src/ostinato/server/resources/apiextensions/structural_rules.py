@@ -108,8 +108,8 @@ def _metadata_faults(schema: Schema, level: str, path: Path) -> list[FieldError]
     if resource and metadata.get("type") != "object":
         errors.append(FieldError.invalid(at.key("metadata").child("type"), metadata.get("type", ""), "must be object"))
     if level == "root":
-        said = {name for name, value in metadata.items() if value not in (None, "", [], {})} - {"type", "default"}
-        if said - {"properties"} or not set(metadata.get("properties") or ()) <= {"name", "generateName"}:
+        keywords = {name for name, value in metadata.items() if value not in (None, "", [], {})} - {"type", "default"}
+        if keywords - {"properties"} or not set(metadata.get("properties") or ()) <= {"name", "generateName"}:
             why = "must not specify anything other than name and generateName, but metadata is implicitly specified"
             errors.append(FieldError.forbidden(at.key("metadata"), why))
     return errors

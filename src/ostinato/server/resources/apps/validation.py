@@ -8,7 +8,7 @@ from ostinato.server.resources.core.pods.spec.validation import validate_pod_tem
 from ostinato.server.resources.core.storage.claims import validate_claim_spec
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation.checks import checked, not_negative, unchanged
-from ostinato.server.resources.validation.shown import as_shown
+from ostinato.server.resources.validation.internal_values import as_internal
 from ostinato.server.resources.validation.workloads import (
     SPEC,
     STATUS,
@@ -46,7 +46,7 @@ def _selected_template(spec: Json, kind: str) -> list[FieldError]:
     """Validate a selector and a Pod template with restartPolicy Always."""
     selector, template = parsed_selector(spec.get("selector")), spec.get("template") or {}
     if selector is None:
-        given = as_shown("meta.v1.LabelSelector", spec.get("selector"))
+        given = as_internal("meta.v1.LabelSelector", spec.get("selector"))
         return [FieldError.invalid(SPEC.child("selector"), given, "invalid label selector")]
     errors = [] if selector.empty else mismatch(selector, template)
     return errors + validate_pod_template(template, TEMPLATE) + always_running(template, kind)
@@ -71,7 +71,7 @@ def _deployment_strategy(strategy: Json, path: Path) -> list[FieldError]:
             return []
         return [FieldError.forbidden(at, "may not be specified when strategy `type` is 'Recreate'")]
     if kind != "RollingUpdate":
-        given = as_shown("apps.v1.DeploymentStrategy", strategy)
+        given = as_internal("apps.v1.DeploymentStrategy", strategy)
         return [FieldError.not_supported(path, given, ["Recreate", "RollingUpdate"])]
     unavailable, surge = (rolling or {}).get("maxUnavailable", 0), (rolling or {}).get("maxSurge", 0)
     path = at.child("maxUnavailable")
@@ -136,7 +136,7 @@ def stateful_set(spec: Json, *, new: bool) -> list[FieldError]:
     selector, template = parsed_selector(spec.get("selector")), spec.get("template") or {}
     if selector is None:
         errors.append(
-            FieldError.invalid(SPEC.child("selector"), as_shown("meta.v1.LabelSelector", spec.get("selector")), "")
+            FieldError.invalid(SPEC.child("selector"), as_internal("meta.v1.LabelSelector", spec.get("selector")), "")
         )
     else:
         errors += [] if selector.empty else mismatch(selector, template)
@@ -174,10 +174,10 @@ def _stateful_strategy(strategy: Json, path: Path) -> list[FieldError]:
     if kind == "OnDelete":
         if rolling is None:
             return []
-        given = as_shown("apps.v1.RollingUpdateStatefulSetStrategy", rolling)
+        given = as_internal("apps.v1.RollingUpdateStatefulSetStrategy", rolling)
         return [FieldError.invalid(at, given, "only allowed for updateStrategy 'RollingUpdate'")]
     if kind != "RollingUpdate":
-        given = as_shown("apps.v1.StatefulSetUpdateStrategy", strategy)
+        given = as_internal("apps.v1.StatefulSetUpdateStrategy", strategy)
         return [FieldError.invalid(path, given, "must be 'RollingUpdate' or 'OnDelete'")]
     errors = counts(rolling or {}, at, "partition")
     unavailable = (rolling or {}).get("maxUnavailable")
@@ -220,7 +220,7 @@ def daemon_set(spec: Json) -> list[FieldError]:
     if selector is not None:
         errors += mismatch(selector, template)
     if value is not None and not value.get("matchLabels") and not value.get("matchExpressions"):
-        given = as_shown("meta.v1.LabelSelector", value)
+        given = as_internal("meta.v1.LabelSelector", value)
         errors.append(FieldError.invalid(SPEC.child("selector"), given, "empty selector is invalid for daemonset"))
     errors += validate_pod_template(template, TEMPLATE) + always_running(template, "DaemonSet")
     errors += counts(spec, SPEC, "minReadySeconds")
@@ -233,7 +233,7 @@ def _daemon_strategy(strategy: Json, path: Path) -> list[FieldError]:
     if kind == "OnDelete":
         return []
     if kind != "RollingUpdate":
-        given = as_shown("apps.v1.DaemonSetUpdateStrategy", strategy)
+        given = as_internal("apps.v1.DaemonSetUpdateStrategy", strategy)
         return [FieldError.not_supported(path, given, ["RollingUpdate", "OnDelete"])]
     unavailable, surge = (rolling or {}).get("maxUnavailable", 0), (rolling or {}).get("maxSurge", 0)
     errors = count_or_percent(unavailable, at.child("maxUnavailable"))

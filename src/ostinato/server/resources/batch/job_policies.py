@@ -9,7 +9,7 @@ from ostinato.api.validation import names
 from ostinato.api.validation.field_errors import OMIT, FieldError, Path
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation.checks import checked, not_negative
-from ostinato.server.resources.validation.shown import as_shown
+from ostinato.server.resources.validation.internal_values import as_internal
 
 _ACTIONS: Final = ["Count", "FailIndex", "FailJob", "Ignore"]
 _OPERATORS: Final = ["In", "NotIn"]
@@ -86,7 +86,9 @@ def validate_success_policy(spec: Json, path: Path) -> list[FieldError]:
     policy, at = spec["successPolicy"], path.child("successPolicy")
     rules = policy.get("rules")
     if spec.get("completionMode") != "Indexed":
-        return [FieldError.invalid(at, as_shown("batch.v1.SuccessPolicy", policy), "requires indexed completion mode")]
+        return [
+            FieldError.invalid(at, as_internal("batch.v1.SuccessPolicy", policy), "requires indexed completion mode")
+        ]
     errors, at = [], at.child("rules")
     if not rules:
         detail = "at least one rules must be specified when the successPolicy is specified"

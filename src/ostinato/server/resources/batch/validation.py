@@ -14,7 +14,7 @@ from ostinato.server.resources.core.pods.spec.validation import validate_pod_tem
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.tables.cells import condition_status
 from ostinato.server.resources.validation.checks import listed, one_of, unchanged
-from ostinato.server.resources.validation.shown import as_shown
+from ostinato.server.resources.validation.internal_values import as_internal
 from ostinato.server.resources.validation.workloads import (
     SPEC,
     TEMPLATE,
@@ -72,7 +72,7 @@ def _generated_selector(obj: Json) -> list[FieldError]:
         errors.append(
             FieldError.invalid(
                 SPEC.child("selector"),
-                as_shown("meta.v1.LabelSelector", spec["selector"]),
+                as_internal("meta.v1.LabelSelector", spec["selector"]),
                 "`selector` not auto-generated",
             )
         )
@@ -195,11 +195,13 @@ def _template_change(spec: Json, before: Json, status: Json) -> list[FieldError]
     suspended = bool(before.get("suspend"))
     idle = "startTime" not in status or condition_status({"status": status}, "Suspended") == "True"
     if not suspended or not idle or status.get("active"):
-        return [FieldError.invalid(TEMPLATE, as_shown("core.v1.PodTemplateSpec", new), "field is immutable")]
+        return [FieldError.invalid(TEMPLATE, as_internal("core.v1.PodTemplateSpec", new), "field is immutable")]
     if _fixed(new["spec"]) == _fixed(old["spec"]):
         return []
     return [
-        FieldError.invalid(SPEC.child("template.spec"), as_shown("core.v1.PodSpec", new["spec"]), "field is immutable")
+        FieldError.invalid(
+            SPEC.child("template.spec"), as_internal("core.v1.PodSpec", new["spec"]), "field is immutable"
+        )
     ]
 
 
@@ -228,7 +230,7 @@ def cron_job(spec: Json, old: Json | None) -> list[FieldError]:
     errors += job_spec(template, path)
     if template.get("selector") is not None:
         detail = "`selector` will be auto-generated"
-        given = as_shown("meta.v1.LabelSelector", template["selector"])
+        given = as_internal("meta.v1.LabelSelector", template["selector"])
         errors.append(FieldError.invalid(path.child("selector"), given, detail))
     if template.get("manualSelector"):
         errors.append(

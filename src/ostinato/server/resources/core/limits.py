@@ -12,7 +12,7 @@ from ostinato.server.resources.core.pods.spec.defaults import round_up
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation import quantities as amounts
 from ostinato.server.resources.validation.checks import IMMUTABLE, checked
-from ostinato.server.resources.validation.shown import as_shown
+from ostinato.server.resources.validation.internal_values import as_internal
 
 _SPEC = Path("spec")
 _LIMITS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
@@ -243,7 +243,7 @@ def _validate_scope_selector(spec: Json) -> list[FieldError]:
         scope, operator, values = term.get("scopeName", ""), term.get("operator", ""), term.get("values", [])
         if scope not in _SCOPES:
             errors.append(FieldError.invalid(path.child("scopeName"), scope, "unsupported scope"))
-        shown = as_shown("core.v1.ScopeSelector", spec["scopeSelector"])
+        shown = as_internal("core.v1.ScopeSelector", spec["scopeSelector"])
         misapplied = FieldError.invalid(path, shown, "unsupported scope applied to resource")
         errors += [misapplied] * _misapplied(scope, spec.get("hard", ()))
         if scope in _SCOPES and scope not in ("PriorityClass", "VolumeAttributesClass") and operator != "Exists":

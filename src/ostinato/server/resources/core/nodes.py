@@ -14,8 +14,8 @@ from ostinato.server.resources.core.pods.spec.defaults import round_up
 from ostinato.server.resources.core.pods.spec.scheduling import TAINT_EFFECTS
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation.checks import checked, legacy_cidr, one_of
+from ostinato.server.resources.validation.internal_values import as_internal
 from ostinato.server.resources.validation.quantities import validate_amount
-from ostinato.server.resources.validation.shown import as_shown
 
 _SPEC = Path("spec")
 _FEATURE = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*")
@@ -83,7 +83,7 @@ class Node(Strategy):
         for i, address in enumerate(new.get("status", {}).get("addresses", ())):
             if address in seen:
                 path = Path("status", "addresses").index(i)
-                errors.append(FieldError.duplicate(path, as_shown("core.v1.NodeAddress", address)))
+                errors.append(FieldError.duplicate(path, as_internal("core.v1.NodeAddress", address)))
             seen.append(address)
         spec, before = new["spec"], old["spec"]
         networks = before.get("podCIDRs", [])
@@ -126,7 +126,7 @@ def _validate_taints(taints: list[Json]) -> list[FieldError]:
             errors.append(FieldError.invalid(path.child("value"), value, ";".join(wrong)))
         errors += one_of(effect, TAINT_EFFECTS, path.child("effect"))
         if (key, effect) in seen:
-            error = FieldError.duplicate(path, as_shown("core.v1.Taint", taint))
+            error = FieldError.duplicate(path, as_internal("core.v1.Taint", taint))
             errors.append(
                 FieldError(error.type, error.field, error.value, "taints must be unique by key and effect pair")
             )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ostinato.server.resources.core.accounts import ServiceAccount
 from ostinato.server.resources.core.configuration import ConfigMap, Secret
-from ostinato.server.resources.core.controllers import PodTemplate, ReplicationController
 from ostinato.server.resources.core.limits import LimitRange, ResourceQuota
 from ostinato.server.resources.core.namespaces import Namespace
 from ostinato.server.resources.core.nodes import Node
 from ostinato.server.resources.core.pods.strategy import Pod
+from ostinato.server.resources.core.replication_controllers import PodTemplate, ReplicationController
+from ostinato.server.resources.core.service_accounts import ServiceAccount
 from ostinato.server.resources.core.services.endpoints import Endpoints
 from ostinato.server.resources.core.services.strategy import Service
 from ostinato.server.resources.core.storage.strategy import PersistentVolume, PersistentVolumeClaim

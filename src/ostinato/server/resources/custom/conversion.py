@@ -23,7 +23,7 @@ from ostinato.server.store.index import Entry, Event
 T = TypeVar("T")
 
 
-class Unconverted(Exception):  # noqa: N818
+class ConversionNeeded(Exception):  # noqa: N818
     """An object is needed in another version, and the webhook has not been called for it yet."""
 
     def __init__(self, value: Json, to: str) -> None:
@@ -149,7 +149,7 @@ class Conversion:
             self._known = known
             try:
                 return make()
-            except Unconverted as missing:
+            except ConversionNeeded as missing:
                 wanted = missing
             finally:
                 self._known = {}
@@ -162,7 +162,7 @@ class Conversion:
         """An object in another version, for field managers; Unconverted if the webhook has not been called for it."""
         if value.keys() <= {"kind", "apiVersion", "metadata"} and not value.get("metadata"):
             return {**value, "apiVersion": to}  # an empty object is empty in all versions
-        wanted = Unconverted(value, to)
+        wanted = ConversionNeeded(value, to)
         found = self._known.get(wanted.key)
         if found is None:
             raise wanted

@@ -25,7 +25,7 @@ from ostinato.server.resources.scaling import ScaleFields
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.structural.defaulting import apply_defaults
 from ostinato.server.schema.structural.node import TYPE_FIELDS
-from ostinato.server.schema.structural.pruning import read, read_again
+from ostinato.server.schema.structural.pruning import read, read_update
 from ostinato.server.store.index import Collection
 from ostinato.world import Clock
 
@@ -71,7 +71,7 @@ class CustomResource(Resource):
         self.selectable = tuple(version.selectable)
         self.read = partial(read, version.node)
         if conversion is None:  # with webhook conversion, data may come from the webhook
-            self.read_again = partial(read_again, version.node)
+            self.read_update = partial(read_update, version.node)
         columns = Columns(version.raw)
         self.columns = columns.definitions
         self.row = lambda obj: columns.row(obj, clock.now())

@@ -15,9 +15,9 @@ from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.schema.rules.evaluation import check_rules
 from ostinato.server.schema.structural.defaulting import apply_defaults
 from ostinato.server.schema.structural.embedded_resources import embedded_faults
-from ostinato.server.schema.structural.list_types import repetitions
+from ostinato.server.schema.structural.list_types import duplicates
 from ostinato.server.schema.validation.check import fits_table
-from ostinato.server.schema.validation.explain import Before, explain
+from ostinato.server.schema.validation.explain import CorrelatedValue, explain
 
 _BLOCKING = frozenset(
     {
@@ -76,7 +76,7 @@ class CustomStrategy(Strategy):
             *errors,
             *scale_faults(version.scale, obj),
             *embedded_faults(version.node, obj),
-            *repetitions(version.node, obj),
+            *duplicates(version.node, obj),
         ]
         return errors + self._broken_rules(errors, obj, None)
 
@@ -84,12 +84,12 @@ class CustomStrategy(Strategy):
         version = self._version
         errors = []
         if not fits_table(version.table, new):
-            errors = explain(version.schema, new, before=Before(version.node, new, old))
+            errors = explain(version.schema, new, before=CorrelatedValue(version.node, new, old))
         errors = [
             *errors,
             *scale_faults(version.scale, new),
             *embedded_faults(version.node, new),
-            *self._new_repetitions(new, old),
+            *self._new_duplicates(new, old),
         ]
         return errors + self._broken_rules(errors, new, old)
 
@@ -100,8 +100,8 @@ class CustomStrategy(Strategy):
         if "status" in new and node is not None:
             status = new["status"]
             if not fits_table(version.status_table, status):
-                errors = explain(node.raw, status, "status", Before(node, status, old.get("status")))
-        errors = errors + scale_status_faults(version.scale, new) + self._new_repetitions(new, old)
+                errors = explain(node.raw, status, "status", CorrelatedValue(node, status, old.get("status")))
+        errors = errors + scale_status_faults(version.scale, new) + self._new_duplicates(new, old)
         return errors + self._broken_rules(errors, new, old)
 
     def _broken_rules(self, errors: list[FieldError], new: Json, old: Json | None) -> list[FieldError]:
@@ -112,24 +112,24 @@ class CustomStrategy(Strategy):
             return []
         if any(error.type in _BLOCKING for error in errors):
             return [FieldError.invalid(Path(), None, _NOT_CHECKED)]
-        before = Before(self._version.node, new, old) if old is not None else None
+        before = CorrelatedValue(self._version.node, new, old) if old is not None else None
         found = check_rules(tree, new, old, before)
         if found.warnings:
             _forgiven.set((new, found.warnings))
         return found.errors
 
-    def _new_repetitions(self, new: Json, old: Json) -> list[FieldError]:
+    def _new_duplicates(self, new: Json, old: Json) -> list[FieldError]:
         """Duplicates in lists of type set and map, unless the old object has them unchanged."""
-        found = repetitions(self._version.node, new)
-        return [] if found and repetitions(self._version.node, old) else found
+        found = duplicates(self._version.node, new)
+        return [] if found and duplicates(self._version.node, old) else found
 
     def warnings(self, new: Json, old: Json | None) -> list[str]:
         before = old["metadata"].get("finalizers", ()) if old is not None else ()
         added = sorted(set(new["metadata"].get("finalizers", ())) - set(before))
-        told = [warning for finalizer in added for warning in _finalizer_warnings(finalizer)]
+        warnings = [warning for finalizer in added for warning in _finalizer_warnings(finalizer)]
         forgiven = _forgiven.get()
         _forgiven.set(None)
-        return told + forgiven[1] if forgiven is not None and forgiven[0] is new else told
+        return warnings + forgiven[1] if forgiven is not None and forgiven[0] is new else warnings
 
     def desired(self, obj: Json) -> Any:
         return {name: value for name, value in obj.items() if name != "metadata"}

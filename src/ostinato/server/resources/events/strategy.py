@@ -12,7 +12,7 @@ from ostinato.api.validation import names
 from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json, NameRule, Strategy
 from ostinato.server.resources.validation.checks import checked, unchanged
-from ostinato.server.resources.validation.shown import as_shown
+from ostinato.server.resources.validation.internal_values import as_internal
 
 _NAMES = {
     "involvedObject": "regarding",
@@ -101,7 +101,7 @@ class NewEvent(Event):
         errors = _common_errors(event, "reportingController")
         if event.get("series") != before.get("series"):
             errors += _series_errors(event)
-        shown, was = as_shown("core.v1.Event", event), as_shown("core.v1.Event", before)
+        shown, was = as_internal("core.v1.Event", event), as_internal("core.v1.Event", before)
         for field in (*_FIXED, *_FIXED_TOO):
             name = "reportingController" if field == "reportingComponent" else field
             inner = f"{name[0].upper()}{name[1:]}"

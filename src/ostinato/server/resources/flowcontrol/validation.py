@@ -9,7 +9,7 @@ from ostinato.api.validation import names
 from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation.checks import checked, one_of
-from ostinato.server.resources.validation.shown import as_shown
+from ostinato.server.resources.validation.internal_values import as_internal
 
 _SPEC: Final = Path("spec")
 _VERBS: Final = ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"]
@@ -79,7 +79,9 @@ def validate_flow_schema(spec: Json, name: str) -> list[FieldError]:
     if fixed is not None and spec != fixed:
         errors.append(
             FieldError.invalid(
-                _SPEC, as_shown("flowcontrol.v1.FlowSchemaSpec", spec), f"spec of '{name}' must equal the fixed value"
+                _SPEC,
+                as_internal("flowcontrol.v1.FlowSchemaSpec", spec),
+                f"spec of '{name}' must equal the fixed value",
             )
         )
     return errors
@@ -212,12 +214,12 @@ def validate_priority_level(spec: Json, name: str) -> list[FieldError]:
     if name == "exempt" and {key for key in spec if key != "exempt"} != {"type"}:
         detail = "spec of 'exempt' except the 'spec.exempt' field must equal the fixed value"
         errors.append(
-            FieldError.invalid(_SPEC, as_shown("flowcontrol.v1.PriorityLevelConfigurationSpec", spec), detail)
+            FieldError.invalid(_SPEC, as_internal("flowcontrol.v1.PriorityLevelConfigurationSpec", spec), detail)
         )
     if name == "catch-all" and spec != _CATCH_ALL:
         detail = "spec of 'catch-all' must equal the fixed value"
         errors.append(
-            FieldError.invalid(_SPEC, as_shown("flowcontrol.v1.PriorityLevelConfigurationSpec", spec), detail)
+            FieldError.invalid(_SPEC, as_internal("flowcontrol.v1.PriorityLevelConfigurationSpec", spec), detail)
         )
     return errors
 

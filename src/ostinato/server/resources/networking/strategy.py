@@ -18,7 +18,7 @@ from ostinato.server.resources.validation.checks import (
     port_reference,
     unchanged,
 )
-from ostinato.server.resources.validation.shown import as_shown
+from ostinato.server.resources.validation.internal_values import as_internal
 
 _GROUP = "networking.k8s.io"
 _SPEC = Path("spec")
@@ -158,7 +158,7 @@ class ServiceCIDR(Strategy):
             return [FieldError.required(path, "at least one CIDR required")]
         if len(cidrs) > 2:
             detail = "may only hold up to 2 values"
-            return [FieldError.invalid(path, as_shown("networking.v1.ServiceCIDRSpec", obj["spec"]), detail)]
+            return [FieldError.invalid(path, as_internal("networking.v1.ServiceCIDRSpec", obj["spec"]), detail)]
         errors = [error for i, cidr in enumerate(cidrs) for error in checked(addresses.is_cidr, cidr, path.index(i))]
         networks = [addresses.parse_cidr(cidr) for cidr in cidrs]
         families = {network.address.bits for network in networks if network is not None}

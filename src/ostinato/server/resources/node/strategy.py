@@ -8,8 +8,8 @@ from ostinato.server.resources.core.pods.spec.containers import validate_resourc
 from ostinato.server.resources.core.pods.spec.scheduling import validate_tolerations
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation.checks import checked, unchanged
+from ostinato.server.resources.validation.internal_values import as_internal
 from ostinato.server.resources.validation.quantities import validate_container_name
-from ostinato.server.resources.validation.shown import as_shown
 
 _HANDLER = Path("handler")
 
@@ -38,7 +38,7 @@ def _tolerations(tolerations: list[Json], path: Path) -> list[FieldError]:
     for i, toleration in enumerate(tolerations):
         key = {field: toleration.get(field, "") for field in ("key", "operator", "value", "effect")}
         if key in seen:
-            errors.append(FieldError.duplicate(path.index(i), as_shown("core.v1.Toleration", toleration)))
+            errors.append(FieldError.duplicate(path.index(i), as_internal("core.v1.Toleration", toleration)))
         seen.append(key)
     return errors
 

@@ -10,7 +10,7 @@ from ostinato.api.validation.field_errors import FieldError
 from ostinato.server.resources.strategy import Json, NameRule, Strategy
 from ostinato.server.resources.validation.checks import listed
 from ostinato.server.resources.validation.conditions import validate_conditions
-from ostinato.server.resources.validation.shown import as_shown
+from ostinato.server.resources.validation.internal_values import as_internal
 from ostinato.server.resources.validation.workloads import SPEC, STATUS, at_most_all, count_or_percent, counts
 
 
@@ -30,7 +30,7 @@ class PodDisruptionBudget(Strategy):
         errors = []
         if "minAvailable" in spec and "maxUnavailable" in spec:
             detail = "minAvailable and maxUnavailable cannot be both set"
-            errors.append(FieldError.invalid(SPEC, as_shown("policy.v1.PodDisruptionBudgetSpec", spec), detail))
+            errors.append(FieldError.invalid(SPEC, as_internal("policy.v1.PodDisruptionBudgetSpec", spec), detail))
         for field in ("minAvailable", "maxUnavailable"):
             if field in spec:
                 errors += count_or_percent(spec[field], SPEC.child(field))

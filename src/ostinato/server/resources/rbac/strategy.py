@@ -9,7 +9,7 @@ from ostinato.api.validation import names
 from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json, NameRule, Strategy
 from ostinato.server.resources.validation.checks import checked
-from ostinato.server.resources.validation.shown import as_shown
+from ostinato.server.resources.validation.internal_values import as_internal
 from ostinato.server.resources.validation.workloads import parsed_selector
 
 _GROUP = "rbac.authorization.k8s.io"
@@ -115,7 +115,7 @@ class RoleBinding(_Rbac):
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
         errors = self.validate(new)
         if new.get("roleRef") != old.get("roleRef"):
-            role = as_shown("rbac.v1.RoleRef", new.get("roleRef") or {})
+            role = as_internal("rbac.v1.RoleRef", new.get("roleRef") or {})
             errors.append(FieldError.invalid(_ROLE, role, "cannot change roleRef"))
         return errors
 

@@ -14,7 +14,7 @@ import msgspec
 from ostinato.api.quantity import Quantity
 from ostinato.api.validation import addresses, field_values, names
 from ostinato.api.validation.field_errors import FieldError, Path
-from ostinato.server.resources.validation.shown import as_shown
+from ostinato.server.resources.validation.internal_values import as_internal
 
 _NOT_NEGATIVE = "must be greater than or equal to 0"
 IMMUTABLE = "field is immutable"
@@ -49,7 +49,7 @@ def not_negative(value: int, path: Path) -> list[FieldError]:
 
 def unchanged(new: Any, old: Any, path: Path, model: str = "") -> list[FieldError]:
     """Validate that a value is immutable; `model` is that of a struct, or of a list of structs."""
-    return [] if new == old else [FieldError.invalid(path, as_shown(model, new) if model else new, IMMUTABLE)]
+    return [] if new == old else [FieldError.invalid(path, as_internal(model, new) if model else new, IMMUTABLE)]
 
 
 def not_negative_quantity(text: str, path: Path) -> list[FieldError]:

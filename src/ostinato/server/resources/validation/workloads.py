@@ -10,7 +10,7 @@ from ostinato.api.validation import field_values, names
 from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation.checks import not_negative
-from ostinato.server.resources.validation.shown import as_shown
+from ostinato.server.resources.validation.internal_values import as_internal
 
 SPEC = Path("spec")
 STATUS = Path("status")
@@ -61,7 +61,7 @@ def selector_errors(spec: Json, kind: str) -> list[FieldError]:
     if not selector.get("matchLabels") and not selector.get("matchExpressions"):
         errors.append(
             FieldError.invalid(
-                path, as_shown("meta.v1.LabelSelector", selector), f"empty selector is invalid for {kind}"
+                path, as_internal("meta.v1.LabelSelector", selector), f"empty selector is invalid for {kind}"
             )
         )
     return errors

@@ -24,7 +24,7 @@ from ostinato.api.quantity import Quantity
 from ostinato.api.schema import builtin_schemas
 from ostinato.api.time import MicroTime, Time
 from ostinato.server.schema.decoding.base64 import Base64Error, canonical_base64
-from ostinato.server.schema.decoding.embedded_structs import told_as
+from ostinato.server.schema.decoding.embedded_structs import error_path
 
 Convert = Callable[[Any], Any]
 
@@ -119,7 +119,7 @@ class Struct:
         except TypeMismatch as error:
             if not error.struct:
                 error.struct = self.name
-            error.path.append(told_as(self.name, name))
+            error.path.append(error_path(self.name, name))
             raise
         for name, zero in self.always:
             if name not in out:

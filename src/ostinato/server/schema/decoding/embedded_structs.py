@@ -59,7 +59,7 @@ _EMBEDDED: Final[dict[str, tuple[str, frozenset[str]]]] = {
 }
 
 
-def told_as(struct: str, field: str) -> str:
+def error_path(struct: str, field: str) -> str:
     """The path of a field in messages."""
     inner, own = _EMBEDDED.get(struct, ("", frozenset()))
-    return field if not inner or field in own else f"{inner}.{told_as(inner, field)}"
+    return field if not inner or field in own else f"{inner}.{error_path(inner, field)}"

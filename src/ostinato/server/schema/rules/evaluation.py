@@ -16,7 +16,7 @@ from ostinato.cel.identifiers import escape
 from ostinato.cel.values import NONE, CelError, CostExceededError, Optional
 from ostinato.server.flow.patience import HURRIED_COST, TooLongError, hurried
 from ostinato.server.schema.rules.rule import PER_CALL, PER_OBJECT, Rule, rules_of
-from ostinato.server.schema.validation.explain import Before
+from ostinato.server.schema.validation.explain import CorrelatedValue
 
 _LONGEST_MESSAGE = 5 * 1024
 _SPENT = "validation failed due to running out of cost budget, no further validation rules will be run"
@@ -37,32 +37,32 @@ class Findings:
         """The cost limit of the next evaluation."""
         return PER_CALL if self._hurried < 0 else min(PER_CALL, max(self.budget - self._hurried, 0))
 
-    def check_patience(self) -> None:
+    def check_limit(self) -> None:
         """Called after an evaluation exceeded its limit: TooLongError if the limit was that of the event loop."""
         if self._hurried >= 0:
             raise TooLongError
 
 
-class _Past(NamedTuple):
+class _Correlation(NamedTuple):
     """The old value of a node, or else of its nearest ancestor that can be correlated."""
 
-    place: Before | None = None
-    above: Before | None = None
+    place: CorrelatedValue | None = None
+    above: CorrelatedValue | None = None
 
     @property
     def unchanged(self) -> bool:
         known = self.place or self.above
         return known is not None and known.unchanged
 
-    def field(self, name: str) -> _Past:
+    def field(self, name: str) -> _Correlation:
         if self.place is None:
             return self
         if self.above is None and name in ("apiVersion", "kind"):
-            return _Past()
-        return _Past(self.place.field(name), self.place)
+            return _Correlation()
+        return _Correlation(self.place.field(name), self.place)
 
-    def item(self, index: int) -> _Past:
-        return self if self.place is None else _Past(self.place.item(index), self.place)
+    def item(self, index: int) -> _Correlation:
+        return self if self.place is None else _Correlation(self.place.item(index), self.place)
 
 
 class RuleTree:
@@ -93,7 +93,7 @@ class RuleTree:
     def any(self) -> bool:
         return bool(self._rules or self._items or self._values or self._fields or self._all_of)
 
-    def check(self, findings: Findings, path: Path, value: Any, old: Any, past: _Past) -> None:
+    def check(self, findings: Findings, path: Path, value: Any, old: Any, past: _Correlation) -> None:
         if value is None:
             return
         if self._rules:
@@ -101,7 +101,7 @@ class RuleTree:
         for part in self._all_of:
             if findings.budget < 0:
                 return
-            part.check(findings, path, value, old, _Past(None, past.above))
+            part.check(findings, path, value, old, _Correlation(None, past.above))
         if findings.budget < 0:
             return
         if type(value) is dict:
@@ -110,7 +110,7 @@ class RuleTree:
             self._check_items(findings, path, value, old if type(old) is list else [], past)
 
     def _check_fields(
-        self, findings: Findings, path: Path, value: dict[str, Any], old: dict[str, Any], past: _Past
+        self, findings: Findings, path: Path, value: dict[str, Any], old: dict[str, Any], past: _Correlation
     ) -> None:
         for name, item in value.items():
             if self._values is not None:
@@ -121,7 +121,9 @@ class RuleTree:
             if findings.budget < 0:
                 return
 
-    def _check_items(self, findings: Findings, path: Path, value: list[Any], old: list[Any], past: _Past) -> None:
+    def _check_items(
+        self, findings: Findings, path: Path, value: list[Any], old: list[Any], past: _Correlation
+    ) -> None:
         assert self._items is not None
         before: dict[Any, Any] = {}
         keyed = self._declaration if self._declaration is not None and self._declaration.list_type == "map" else None
@@ -133,7 +135,7 @@ class RuleTree:
             if findings.budget < 0:
                 return
 
-    def _check_rules(self, findings: Findings, path: Path, value: Any, old: Any, past: _Past) -> None:
+    def _check_rules(self, findings: Findings, path: Path, value: Any, old: Any, past: _Correlation) -> None:
         if findings.budget <= 0:
             findings.errors.append(FieldError.invalid(path, self._type, _SPENT))
             findings.budget = -1
@@ -147,7 +149,7 @@ class RuleTree:
                 findings.errors.append(FieldError.invalid(path, self._type, str(error)))
             else:
                 for rule in self._rules:
-                    what = f"{error} evaluating rule: {rule.shown}"
+                    what = f"{error} evaluating rule: {rule.text}"
                     findings.errors.append(FieldError.invalid(path, self._type, what))
             return
         for rule in self._rules:
@@ -159,7 +161,7 @@ class RuleTree:
                 return
 
     def _check_rule(
-        self, findings: Findings, rule: Rule, path: Path, values: tuple[Any, Any, Any], past: _Past
+        self, findings: Findings, rule: Rule, path: Path, values: tuple[Any, Any, Any], past: _Correlation
     ) -> None:
         if rule.expression is None:
             if rule.error:
@@ -174,14 +176,14 @@ class RuleTree:
             cost = error.cost
             failed = (
                 f"'{error}': call arguments did not match a supported operator, function or macro signature for rule: "
-                f"{rule.shown}"
+                f"{rule.text}"
                 if str(error).startswith("no such overload")
-                else f"{error} evaluating rule: {rule.shown}"
+                else f"{error} evaluating rule: {rule.text}"
             )
         except CostExceededError as error:
-            findings.check_patience()
+            findings.check_limit()
             why = f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: "
-            findings.errors.append(FieldError.invalid(path, self._type, why + rule.shown))
+            findings.errors.append(FieldError.invalid(path, self._type, why + rule.text))
             findings.budget = -1
             return
         if cost > findings.budget:
@@ -201,7 +203,7 @@ class RuleTree:
     def _broken(self, findings: Findings, rule: Rule, path: Path, value: Any, variables: list[Any]) -> FieldError:
         where = path.child(rule.path) if rule.path else path
         try:
-            detail = _message(findings, rule, variables) or rule.told
+            detail = _message(findings, rule, variables) or rule.default_message
         except CostExceededError as error:
             findings.budget = -1
             return FieldError.invalid(where, self._type, str(error.args[0]))
@@ -225,7 +227,7 @@ def _message(findings: Findings, rule: Rule, variables: list[Any]) -> str:
     except CelError as error:
         text, cost = "", error.cost
     except CostExceededError:
-        findings.check_patience()
+        findings.check_limit()
         why = "no further validation rules will be run due to call cost exceeds limit for messageExpression: "
         raise CostExceededError(f'{why}"{rule.raw["messageExpression"]}"') from None
     if cost > findings.budget:
@@ -246,10 +248,12 @@ def rule_tree(schema: Mapping[str, Any], *, root: bool = True) -> RuleTree | Non
     return tree if tree.any else None
 
 
-def check_rules(tree: RuleTree, obj: Any, old: Any, before: Before | None = None, path: Path | None = None) -> Findings:
+def check_rules(
+    tree: RuleTree, obj: Any, old: Any, before: CorrelatedValue | None = None, path: Path | None = None
+) -> Findings:
     """Validate an object; `old` and `before` are the old object on an update."""
     findings = Findings()
-    tree.check(findings, path or Path(), obj, old, _Past(before))
+    tree.check(findings, path or Path(), obj, old, _Correlation(before))
     return findings
 
 

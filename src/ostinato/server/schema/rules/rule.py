@@ -59,12 +59,12 @@ class Rule:
         self.max_cost = estimate(found.node, known).most
         if raw.get("messageExpression"):
             why = "messageExpression must evaluate to a string"
-            told = _compiled(raw["messageExpression"], variables, STRING, why, "messageExpression ")
-            if isinstance(told, str):
-                self.message_error = told
+            compiled = _compiled(raw["messageExpression"], variables, STRING, why, "messageExpression ")
+            if isinstance(compiled, str):
+                self.message_error = compiled
             else:
-                self.message = told
-                self.message_cost = estimate(told.node, known).most
+                self.message = compiled
+                self.message_cost = estimate(compiled.node, known).most
         if raw.get("fieldPath"):
             try:
                 self.path = normal_path(raw["fieldPath"], schema)
@@ -72,14 +72,14 @@ class Rule:
                 self.path = ""  # a definition with such a path is rejected
 
     @property
-    def shown(self) -> str:
+    def text(self) -> str:
         """The rule in error messages."""
         return (self.raw.get("message") or "").strip() or self.raw["rule"].strip()
 
     @property
-    def told(self) -> str:
+    def default_message(self) -> str:
         """The default message of a violation."""
-        return (self.raw.get("message") or "").strip() or f"failed rule: {self.shown}"
+        return (self.raw.get("message") or "").strip() or f"failed rule: {self.text}"
 
 
 def rules_of(schema: Mapping[str, Any], declaration: Declaration) -> list[Rule]:

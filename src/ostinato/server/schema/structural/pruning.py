@@ -4,8 +4,8 @@
 - Null is dropped unless the node is nullable or has a default; elsewhere null equals absent.
 - Metadata of the object and of embedded resources is decoded to ObjectMeta.
 
-The input is not modified. The output shares with it only values without a schema, and in `read_again` values of the old
-object.
+The input is not modified. The output shares with it only values without a schema, and in `read_update` values of the
+old object.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def read_metadata(value: Any) -> tuple[dict[str, Any], list[str]]:
     return read_builtin(_METADATA, value if value is not None else {})
 
 
-def read_again(node: Structural, body: dict[str, Any], old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def read_update(node: Structural, body: dict[str, Any], old: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Like `read`, for a body derived from a stored object, which is pruned already: values that both share are
     skipped.
 

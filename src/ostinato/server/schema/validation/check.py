@@ -12,7 +12,7 @@ from typing import Any, Final
 from ostinato.api.text.patterns import pattern
 from ostinato.api.validation.formats import known_format, text_check
 from ostinato.server.schema.validation.equality import in_enum
-from ostinato.server.schema.validation.numbers import cut, fits, is_integral, number_faults
+from ostinato.server.schema.validation.numbers import fits, is_integral, number_faults, truncate
 
 Check = Callable[[Any], bool]
 Table = Mapping[type, Check | None]
@@ -145,13 +145,13 @@ def _integer_checks(raw: Mapping[str, Any], types: tuple[str, ...], format_: str
     if format_ == "int32":
         checks.append(lambda value: -(1 << 31) <= value < 1 << 31)
     if raw.get("minimum") is not None:
-        least = cut(raw["minimum"]) + bool(raw.get("exclusiveMinimum"))
+        least = truncate(raw["minimum"]) + bool(raw.get("exclusiveMinimum"))
         checks.append(lambda value: value >= least)
     if raw.get("maximum") is not None:
-        most = cut(raw["maximum"]) - bool(raw.get("exclusiveMaximum"))
+        most = truncate(raw["maximum"]) - bool(raw.get("exclusiveMaximum"))
         checks.append(lambda value: value <= most)
     if raw.get("multipleOf") is not None:
-        factor = cut(raw["multipleOf"])
+        factor = truncate(raw["multipleOf"])
         checks.append((lambda value: value % factor == 0) if factor > 0 else _never)
     return checks
 

@@ -2,7 +2,7 @@
 
 Messages and their order follow kube-openapi: which alternative of `anyOf` and `oneOf` is reported depends on how many
 checks it passed, so passed checks are counted. Ratcheting: on an update, errors of unchanged values are ignored
-(`Before` holds the old values).
+(`CorrelatedValue` holds the old values).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ostinato.server.schema.validation.equality import equal, in_enum
 from ostinato.server.schema.validation.numbers import Fault, number_faults
 
 
-class Before:
+class CorrelatedValue:
     """The old value of an update, as long as the old and new value can be correlated."""
 
     __slots__ = ("_by_key", "new", "node", "old")
@@ -31,13 +31,13 @@ class Before:
         self.old = old
         self._by_key: dict[str, Any] | None = None
 
-    def field(self, name: str) -> Before | None:
+    def field(self, name: str) -> CorrelatedValue | None:
         if type(self.new) is not dict or type(self.old) is not dict or name not in self.new or name not in self.old:
             return None
         below = self.node.child(name)
-        return None if below is None else Before(below, self.new[name], self.old[name])
+        return None if below is None else CorrelatedValue(below, self.new[name], self.old[name])
 
-    def item(self, index: int) -> Before | None:
+    def item(self, index: int) -> CorrelatedValue | None:
         """The old item of a list; items are correlated by their map keys."""
         node = self.node
         if type(self.new) is not list or type(self.old) is not list or node.list_type != "map" or node.items is None:
@@ -47,7 +47,7 @@ class Before:
         item = self.new[index]
         key = _key(node, item)
         old = self._by_key.get(key) if key else None
-        return None if old is None else Before(node.items, item, old)
+        return None if old is None else CorrelatedValue(node.items, item, old)
 
     @property
     def unchanged(self) -> bool:
@@ -94,12 +94,14 @@ class _Result:
         self.passed += other.passed
 
 
-def explain(raw: Mapping[str, Any], value: Any, below: str = "", before: Before | None = None) -> list[FieldError]:
+def explain(
+    raw: Mapping[str, Any], value: Any, below: str = "", before: CorrelatedValue | None = None
+) -> list[FieldError]:
     """Validate a value; `below` is the path of its field, if any."""
-    return [_told(fault, below) for fault in _validate(raw, value, "", before).faults]
+    return [_field_error(fault, below) for fault in _validate(raw, value, "", before).faults]
 
 
-def _told(fault: Fault, below: str) -> FieldError:
+def _field_error(fault: Fault, below: str) -> FieldError:
     """The FieldError of a fault."""
     where = (fault.name or "").removeprefix(".")
     path = Path(f"{below}.{where}" if below and where else below or where)
@@ -121,7 +123,7 @@ def _told(fault: Fault, below: str) -> FieldError:
             return FieldError.invalid(path, "" if fault.value is None else fault.value, fault.message)
 
 
-def _validate(raw: Mapping[str, Any], value: Any, path: str, before: Before | None = None) -> _Result:
+def _validate(raw: Mapping[str, Any], value: Any, path: str, before: CorrelatedValue | None = None) -> _Result:
     result = _Result()
     types = types_of(raw)
     format_ = known_format(raw, types)
@@ -140,7 +142,9 @@ def _validate(raw: Mapping[str, Any], value: Any, path: str, before: Before | No
     return result
 
 
-def _validate_value(result: _Result, raw: Mapping[str, Any], value: Any, path: str, before: Before | None) -> None:
+def _validate_value(
+    result: _Result, raw: Mapping[str, Any], value: Any, path: str, before: CorrelatedValue | None
+) -> None:
     types = types_of(raw)
     format_ = known_format(raw, types)
     if types or format_:
@@ -200,7 +204,7 @@ def _text(raw: Mapping[str, Any], value: str, path: str) -> list[Fault]:
 
 
 def _validate_items(
-    result: _Result, raw: Mapping[str, Any], value: list[Any], path: str, before: Before | None
+    result: _Result, raw: Mapping[str, Any], value: list[Any], path: str, before: CorrelatedValue | None
 ) -> None:
     items = raw.get("items")
     if isinstance(items, Mapping):
@@ -216,7 +220,7 @@ def _validate_items(
 
 
 def _validate_fields(
-    result: _Result, raw: Mapping[str, Any], value: dict[str, Any], path: str, before: Before | None
+    result: _Result, raw: Mapping[str, Any], value: dict[str, Any], path: str, before: CorrelatedValue | None
 ) -> None:
     size, least, most = len(value), raw.get("minProperties"), raw.get("maxProperties")
     if least is not None and size < least:

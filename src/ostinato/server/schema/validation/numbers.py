@@ -47,7 +47,7 @@ def fits(number: float, kind: str, format_: str) -> bool:
     return format_ != "float" or abs(number) < _LARGEST_FLOAT32
 
 
-def cut(number: float) -> int:
+def truncate(number: float) -> int:
     """Truncate a bound to int64."""
     if not math.isfinite(number) or not -(1 << 63) <= number < 1 << 63:
         return -(1 << 63)
@@ -80,7 +80,7 @@ def _bound(
     found = []
     if fits(bound, kind, format_):
         if isinstance(value, int):
-            bound = cut(bound)
+            bound = truncate(bound)
     else:
         found.append(_misfit("Maximum boundary" if upper else "Minimum boundary", kind, format_, path))
         value = float(value)
@@ -104,7 +104,7 @@ def _multiple(factor: float, kind: str, format_: str, value: float, path: str) -
         found.append(_misfit("MultipleOf", kind, format_, path))
         whole = False
     if whole:
-        factor = cut(factor)
+        factor = truncate(factor)
         if factor <= 0:
             return [*found, _not_positive(factor, str(factor), path)]
         if value % factor:

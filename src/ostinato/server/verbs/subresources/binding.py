@@ -28,7 +28,7 @@ SUCCESS: Json = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status":
 _SCHEDULED = {"type": "PodScheduled", "status": "True"}
 
 
-def binds(pods: Resource, bindings: Resource) -> Callable[[Context], Awaitable[Response]]:
+def binding_handler(pods: Resource, bindings: Resource) -> Callable[[Context], Awaitable[Response]]:
     """The handler of Bindings."""
 
     async def bind(context: Context) -> Response:
@@ -37,7 +37,7 @@ def binds(pods: Resource, bindings: Resource) -> Callable[[Context], Awaitable[R
         media = body_media(request)
         options = write_options(request, "CreateOptions")
         binding = body.read(request, bindings, await request.read(), media, options)
-        write.fit_namespace(context, binding)
+        write.set_namespace(context, binding)
         name = binding["metadata"].get("name", "")
         if context.route.name and context.route.name != name:
             raise BadRequest.of("name in URL does not match name in Binding object")

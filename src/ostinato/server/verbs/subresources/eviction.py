@@ -31,7 +31,7 @@ EVICTION = GroupVersionKind("policy", "v1", "Eviction")
 _VIOLATION = "Cannot evict pod as it would violate the pod's disruption budget."
 _SEVERAL = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
 _MOST_DISRUPTED = 2000
-_PATIENCE = 10  # value of Retry-After, in seconds
+_RETRY_AFTER = 10  # value of Retry-After, in seconds
 _ATTEMPTS = 20
 _MANAGER = "kube-apiserver"
 _BUDGET = GroupResource("policy", "poddisruptionbudget")
@@ -46,7 +46,7 @@ _TARGETED = {
 _ADMITTED = AdmitAll()  # the eviction was admitted; its deletion is not admitted again
 
 
-def evicts(evictions: Resource, budgets: Resource) -> Callable[[Context], Awaitable[Response]]:
+def eviction_handler(evictions: Resource, budgets: Resource) -> Callable[[Context], Awaitable[Response]]:
     """The handler of Evictions."""
 
     async def evict(context: Context) -> Response:
@@ -56,7 +56,7 @@ def evicts(evictions: Resource, budgets: Resource) -> Callable[[Context], Awaita
         options = write_options(request, "CreateOptions")
         data = await request.read()
         eviction = body.read(request, evictions, _as_v1(data), media, options)
-        write.fit_namespace(context, eviction)
+        write.set_namespace(context, eviction)
         if eviction["metadata"].get("name", "") != context.route.name:
             raise BadRequest.of("name in URL does not match name in Eviction object")
         given = _delete_options(context, eviction, dry=options.dry_run)
@@ -111,7 +111,7 @@ class _Eviction:
             if pinned:  # this state of the Pod, whatever resourceVersion the client names
                 options = msgspec.structs.replace(options, resource_version=pod["metadata"]["resourceVersion"])
             else:
-                await self._take_from(covering[0])
+                await self._decrement(covering[0])
         try:
             await self._delete(options)
         except Conflict:
@@ -160,7 +160,7 @@ class _Eviction:
                 found.append(entry)
         return found
 
-    async def _take_from(self, entry: Entry) -> None:
+    async def _decrement(self, entry: Entry) -> None:
         """Decrement disruptionsAllowed of a budget; retry on conflict."""
         context, collection = self._context, self._budgets.collection
         assert collection is not None
@@ -259,7 +259,7 @@ def _refused(message: str, retry_after: int) -> TooManyRequests:
 
 
 def _busy(name: str) -> TooManyRequests:
-    return _refused(f"The disruption budget {name} is still being processed by the server.", _PATIENCE)
+    return _refused(f"The disruption budget {name} is still being processed by the server.", _RETRY_AFTER)
 
 
 def _check(budget: Json) -> None:

@@ -32,7 +32,7 @@ _OF_LOGS = ("follow", "previous", "timestamps", "sinceSeconds", "sinceTime", "ta
 _HEADERS = ("upgrade", "connection", "sec-websocket-protocol", "x-stream-protocol-version")
 
 
-def connects(
+def connect_handler(
     resource: Resource, nodes: NodeAgents, authorizer: Authorizer, what: str
 ) -> Callable[[Context], Awaitable[Answer]]:
     """The handler of one connect subresource: log, exec, attach, portforward. `resource` is that of nodes."""
@@ -86,16 +86,16 @@ async def check_create(context: Context, authorizer: Authorizer) -> None:
 def _options(what: str, context: Context) -> Json:
     """The options of the connection, after admission, which may mutate them."""
     asked = context.request
-    told: Json = {"kind": context.resource.subresources[what].kind.kind, "apiVersion": "v1"}
+    options: Json = {"kind": context.resource.subresources[what].kind.kind, "apiVersion": "v1"}
     if what == "portforward":
         ports = [port for text in asked.query.get("ports", ()) for port in text.split(",") if port.isdecimal()]
-        return told | ({"ports": [int(port) for port in ports]} if ports else {})
-    told |= {name: True for name in _FLAGS if name in asked.query and boolean(asked.parameter(name))}
+        return options | ({"ports": [int(port) for port in ports]} if ports else {})
+    options |= {name: True for name in _FLAGS if name in asked.query and boolean(asked.parameter(name))}
     if asked.parameter("container"):
-        told["container"] = asked.parameter("container")
+        options["container"] = asked.parameter("container")
     if asked.query.get("command"):
-        told["command"] = list(asked.query["command"])
-    return told
+        options["command"] = list(asked.query["command"])
+    return options
 
 
 def _to_node(what: str, context: Context, options: Json, container: str) -> Request:

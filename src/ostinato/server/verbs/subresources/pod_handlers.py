@@ -8,25 +8,25 @@ from ostinato.server.request.context import Handler, HandlerKey, Handlers
 from ostinato.server.resources.body_resource import BodyResource
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
-from ostinato.server.verbs.subresources.binding import binds
-from ostinato.server.verbs.subresources.eviction import EVICTION, evicts
-from ostinato.server.verbs.subresources.pod_connect import connects
+from ostinato.server.verbs.subresources.binding import binding_handler
+from ostinato.server.verbs.subresources.eviction import EVICTION, eviction_handler
+from ostinato.server.verbs.subresources.pod_connect import connect_handler
 
 
 def pod_handlers(registry: Registry, nodes: NodeAgents, authorizer: Authorizer) -> Handlers:
     """Handlers of binding, eviction and the connect subresources."""
     pods, bindings = _resource(registry, "", "pods"), _resource(registry, "", "bindings")
     budgets, all_nodes = _resource(registry, "policy", "poddisruptionbudgets"), _resource(registry, "", "nodes")
-    bind = binds(pods, bindings)
+    bind = binding_handler(pods, bindings)
     found: dict[HandlerKey, Handler] = {
         ("", "bindings", "", "create"): bind,
         ("", "pods", "binding", "create"): bind,
-        ("", "pods", "eviction", "create"): evicts(BodyResource(pods.gvr, EVICTION), budgets),
-        ("", "pods", "log", "get"): connects(all_nodes, nodes, authorizer, "log"),
+        ("", "pods", "eviction", "create"): eviction_handler(BodyResource(pods.gvr, EVICTION), budgets),
+        ("", "pods", "log", "get"): connect_handler(all_nodes, nodes, authorizer, "log"),
     }
     for what in ("exec", "attach", "portforward"):
         for verb in ("get", "create"):
-            found["", "pods", what, verb] = connects(all_nodes, nodes, authorizer, what)
+            found["", "pods", what, verb] = connect_handler(all_nodes, nodes, authorizer, what)
     return found
 
 

@@ -65,14 +65,14 @@ def api_servers(registry: Registry) -> Iterator[tuple[str, int]]:
 
 
 def _handler(
-    answer: Callable[[Context, _Asked], Awaitable[Answer]],
+    answer: Callable[[Context, _Target], Awaitable[Answer]],
 ) -> Callable[[Context], Awaitable[Answer]]:
     async def handle(context: Context) -> Answer:
         refuse_dry_run(context.request)
         options = _options(context)
         await context.admission.mutate(context, "CONNECT", options, None, None)
         await context.admission.validate(context, "CONNECT", options, None, None)
-        return await answer(context, _asked(context))
+        return await answer(context, _parse_target(context))
 
     return handle
 
@@ -80,23 +80,23 @@ def _handler(
 def _options(context: Context) -> Json:
     """The options of the connection, as admission sees them."""
     path = unquote(_rest(context))
-    told = {"kind": context.resource.subresources["proxy"].kind.kind, "apiVersion": "v1"}
-    return {**told, "path": path} if path else {**told}
+    options = {"kind": context.resource.subresources["proxy"].kind.kind, "apiVersion": "v1"}
+    return {**options, "path": path} if path else {**options}
 
 
-class _Asked(NamedTuple):
+class _Target(NamedTuple):
     scheme: str
     name: str
     port: str
 
 
-def _asked(context: Context) -> _Asked:
+def _parse_target(context: Context) -> _Target:
     parts = context.route.name.split(":")
     scheme, name, port = {1: ("", *parts, ""), 2: ("", *parts), 3: parts}.get(len(parts), ("", "", ""))
     if not name or scheme not in _PORTS:
         kind = context.resource.gvk.kind.lower()
         raise BadRequest.of(f"invalid {kind} request {quote(context.route.name)}")
-    return _Asked(scheme, name, port)
+    return _Target(scheme, name, port)
 
 
 class _Proxy:
@@ -108,15 +108,15 @@ class _Proxy:
         self._guard = passage.guard
         self._world = world
 
-    async def to_pod(self, context: Context, asked: _Asked) -> Answer:
-        pod = _object(self.pods, context.route.namespace, asked.name)
+    async def to_pod(self, context: Context, target: _Target) -> Answer:
+        pod = _object(self.pods, context.route.namespace, target.name)
         if pod is None:
-            raise NotFound.of(self.pods.group_resource, asked.name)
+            raise NotFound.of(self.pods.group_resource, target.name)
         containers = pod["spec"].get("containers") or ()
         declared = (port["containerPort"] for each in containers for port in (each.get("ports") or ())[:1])
-        port = asked.port or str(next(declared, _PORTS[asked.scheme]))
+        port = target.port or str(next(declared, _PORTS[target.scheme]))
         address = ((pod.get("status") or {}).get("podIPs") or [{}])[0].get("ip", "")
-        return await self._forward(context, asked.scheme, self._checked(address, port, pod), port)
+        return await self._forward(context, target.scheme, self._checked(address, port, pod), port)
 
     def _checked(self, address: str, port: str, pod: Json) -> str:
         try:
@@ -132,27 +132,27 @@ class _Proxy:
         node = _object(self.nodes, "", name) or {}
         return any(each.get("address") == address for each in (node.get("status") or {}).get("addresses") or ())
 
-    async def to_service(self, context: Context, asked: _Asked) -> Answer:
-        namespace, port = context.route.namespace, asked.port
+    async def to_service(self, context: Context, target: _Target) -> Answer:
+        namespace, port = context.route.namespace, target.port
         if port.isdecimal():
-            service = _object(self.services, namespace, asked.name)
+            service = _object(self.services, namespace, target.name)
             if service is None:
-                raise NotFound.of(self.services.group_resource, asked.name)
+                raise NotFound.of(self.services.group_resource, target.name)
             ports = service["spec"].get("ports") or ()
             known = next((each.get("name", "") for each in ports if each.get("port") == int(port)), None)
             if known is None:
-                raise ServiceUnavailable.of(f"no service port {port} found for service {quote(asked.name)}")
+                raise ServiceUnavailable.of(f"no service port {port} found for service {quote(target.name)}")
             port = known
-        endpoints = _object(self._endpoints, namespace, asked.name)
+        endpoints = _object(self._endpoints, namespace, target.name)
         if endpoints is None:
-            raise NotFound.of(self.services.group_resource, asked.name)
+            raise NotFound.of(self.services.group_resource, target.name)
         if not endpoints.get("subsets"):
-            raise ServiceUnavailable.of(f"no endpoints available for service {quote(asked.name)}")
+            raise ServiceUnavailable.of(f"no endpoints available for service {quote(target.name)}")
         places = list(self._places(endpoints, namespace, port))
         if not places:
             raise ServiceUnavailable.of(f"no endpoints available for service {quote(context.route.name)}")
         address, number, pod = places[self._world.rng.randrange(len(places))]
-        return await self._forward(context, asked.scheme, self._checked(address, str(number), pod), str(number))
+        return await self._forward(context, target.scheme, self._checked(address, str(number), pod), str(number))
 
     def _places(self, endpoints: Json, namespace: str, port: str) -> Iterator[tuple[str, int, Json]]:
         """The addresses that serve a port; an endpoint must have the address of the Pod that it refers to."""
@@ -166,28 +166,28 @@ class _Proxy:
                 if any(each.get("ip") == address["ip"] for each in (pod.get("status") or {}).get("podIPs") or ()):
                     yield address["ip"], numbers[0], pod
 
-    async def to_node(self, context: Context, asked: _Asked) -> Answer:
-        node = _object(self.nodes, "", asked.name)
+    async def to_node(self, context: Context, target: _Target) -> Answer:
+        node = _object(self.nodes, "", target.name)
         if node is None:
-            raise NotFound.of(self.nodes.group_resource, asked.name)
+            raise NotFound.of(self.nodes.group_resource, target.name)
         if is_upgrade(context.request):
             await check_create(context, self._passage.authorizer)
-        if self._agents.is_local(asked.name):
+        if self._agents.is_local(target.name):
             path = _rest(context)
             if not path:
                 return _with_slash(context.request)
-            return await self._agents.forward(asked.name, context.request, path)
+            return await self._agents.forward(target.name, context.request, path)
         host, agent = _preferred(node)
-        port = asked.port or str(agent)
+        port = target.port or str(agent)
         try:
             addresses = await self._guard.resolve(host, int(port) if port.isdecimal() else 0)
         except AddressError as error:
             raise BadRequest.of(str(error)) from None
         if port != str(agent):
-            return await self._forward(context, asked.scheme, addresses[0], port)
+            return await self._forward(context, target.scheme, addresses[0], port)
         if self._agents.remote is None:
-            raise ServiceUnavailable.of(f"error trying to reach service: no node agent answers for node {asked.name}")
-        backend = Backend(addresses, agent, host, self._agents.remote.tls(), asked.name)
+            raise ServiceUnavailable.of(f"error trying to reach service: no node agent answers for node {target.name}")
+        backend = Backend(addresses, agent, host, self._agents.remote.tls(), target.name)
         return await self._send(context, backend)
 
     async def _forward(self, context: Context, scheme: str, address: str, port: str) -> Answer:

@@ -63,7 +63,7 @@ async def update_scale(context: Context) -> Response:
     data = await request.read()
     options = write_options(request, "UpdateOptions")
     sent = body.read(request, view, data, body_media(request), options)
-    write.fit_namespace(context, sent)
+    write.set_namespace(context, sent)
     write.check_name(context, sent)
 
     def change(old: Json) -> Json:

@@ -42,7 +42,7 @@ def _issues(authentication: Authentication, requests: Resource) -> Callable[[Con
         form = form_of(request, requests)
         options = write_options(request, "CreateOptions")
         asked = body.read(request, requests, await request.read(), body_media(request), options)
-        write.fit_namespace(context, asked)
+        write.set_namespace(context, asked)
         await context.admission.mutate(context, "CREATE", asked, None, options)
         account = _account(context, asked["metadata"], kinds["ServiceAccount"])
         spec = _complete(asked, account, context, tokens.audiences)

@@ -23,17 +23,17 @@ class AccessReviews:
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
 
-    async def may_i(self, context: Context, review: Json) -> Json:
+    async def self_subject_access(self, context: Context, review: Json) -> Json:
         _refuse(_metadata_errors(review, "must be empty", ()), _attributes_errors(review["spec"]))
         assert context.request.user is not None
-        return await self._verdict(context.request.user, review["spec"])
+        return await self._status(context.request.user, review["spec"])
 
-    async def may_they(self, context: Context, review: Json) -> Json:
+    async def subject_access(self, context: Context, review: Json) -> Json:
         spec = review["spec"]
         _refuse(_metadata_errors(review, "must be empty", ()), _attributes_errors(spec, of_subject=True))
-        return await self._verdict(_subject(spec), spec)
+        return await self._status(_subject(spec), spec)
 
-    async def may_they_here(self, context: Context, review: Json) -> Json:
+    async def local_subject_access(self, context: Context, review: Json) -> Json:
         spec, namespace = review["spec"], context.route.namespace
         errors = _attributes_errors(spec, of_subject=True)
         attributes = spec.get("resourceAttributes")
@@ -44,9 +44,9 @@ class AccessReviews:
             detail = "disallowed on this kind of request"
             errors.append(FieldError.invalid(Path("spec.nonResourceAttributes"), _path(spec), detail))
         _refuse(_metadata_errors(review, "must be empty except for namespace", ("namespace",)), errors)
-        return await self._verdict(_subject(spec), spec)
+        return await self._status(_subject(spec), spec)
 
-    async def my_rules(self, context: Context, review: Json) -> Json:
+    async def self_subject_rules(self, context: Context, review: Json) -> Json:
         namespace = review["spec"].get("namespace")
         if not namespace:
             raise BadRequest.of("no namespace on request")
@@ -60,7 +60,7 @@ class AccessReviews:
         }
         return {**told, "evaluationError": rules_for.error} if rules_for.error else told
 
-    async def _verdict(self, user: User, spec: Json) -> Json:
+    async def _status(self, user: User, spec: Json) -> Json:
         attributes = spec.get("resourceAttributes")
         decision = await self._authorizer.decide(user, _asked(spec))
         errors = [each for each in (decision.error, ignored(attributes)) if each]

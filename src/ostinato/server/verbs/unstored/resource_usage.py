@@ -28,8 +28,8 @@ from ostinato.server.verbs.selection import Selection
 
 GROUP: Final = "metrics.k8s.io"
 _SUMMARY: Final = "/stats/summary"
-_PATIENCE: Final = 10.0  # timeout of a request to an agent, in seconds
-_AT_ONCE: Final = 32  # maximum concurrent requests to agents
+_TIMEOUT: Final = 10.0  # timeout of a request to an agent, in seconds
+_MAX_CONCURRENT: Final = 32  # maximum concurrent requests to agents
 _WINDOW: Final = "15s"  # the measurement interval of kubelets, approximately
 _COLUMNS: Final = (("Name", "name"), ("cpu", ""), ("memory", ""), ("Window", ""))
 
@@ -104,7 +104,7 @@ class _Measured(msgspec.Struct):
     memory: _Memory
     name: str = ""
 
-    def told(self) -> Json:
+    def usage(self) -> Json:
         return {"cpu": f"{self.cpu.usage}n" if self.cpu.usage else "0", "memory": f"{self.memory.usage // 1024}Ki"}
 
 
@@ -140,7 +140,7 @@ class ResourceUsage:
         entries = self._all_nodes.collection.entries
         summaries = await self._ask(context, [name] if name else list(entries))
         return [
-            _entry(node, entries[node], {"usage": summary.node.told()}, summary.node.cpu.time)
+            _entry(node, entries[node], {"usage": summary.node.usage()}, summary.node.cpu.time)
             for node, summary in summaries.items()
             if node in entries
         ]
@@ -158,13 +158,13 @@ class ResourceUsage:
                 key = f"{pod.about.namespace}/{pod.about.name}"
                 entry = known.get(key)
                 if entry is not None and entry.uid == pod.about.uid and pod.containers:
-                    containers = [{"name": each.name, "usage": each.told()} for each in pod.containers]
+                    containers = [{"name": each.name, "usage": each.usage()} for each in pod.containers]
                     found.append(_entry(key, entry, {"containers": containers}, pod.containers[0].cpu.time))
         return sorted(found, key=lambda entry: entry.key)
 
     async def _ask(self, context: Context, names: Sequence[str]) -> dict[str, _Summary]:
         """The summaries of the agents that respond, by node."""
-        limit = asyncio.Semaphore(_AT_ONCE)
+        limit = asyncio.Semaphore(_MAX_CONCURRENT)
 
         async def ask(name: str) -> _Summary | None:
             async with limit:
@@ -179,7 +179,7 @@ class ResourceUsage:
         if node is None:
             return None
         try:
-            async with context.world.clock.timeout(_PATIENCE):
+            async with context.world.clock.timeout(_TIMEOUT):
                 answer = await self._nodes.ask(self._all_nodes.object(node.data), Request("GET", _SUMMARY))
                 if not isinstance(answer, Response) or answer.status != 200:
                     return None

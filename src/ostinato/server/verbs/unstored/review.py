@@ -26,12 +26,12 @@ def review_handlers(authenticator: Authenticator, authorizer: Authorizer) -> Han
     """Handlers of token, subject and access reviews."""
     access = AccessReviews(authorizer)
     answers: dict[tuple[str, str], Answer] = {
-        ("authentication.k8s.io", "selfsubjectreviews"): _who_am_i,
-        ("authentication.k8s.io", "tokenreviews"): partial(_whose_token, authenticator),
-        ("authorization.k8s.io", "selfsubjectaccessreviews"): access.may_i,
-        ("authorization.k8s.io", "subjectaccessreviews"): access.may_they,
-        ("authorization.k8s.io", "localsubjectaccessreviews"): access.may_they_here,
-        ("authorization.k8s.io", "selfsubjectrulesreviews"): access.my_rules,
+        ("authentication.k8s.io", "selfsubjectreviews"): _self_subject_review,
+        ("authentication.k8s.io", "tokenreviews"): partial(_token_review, authenticator),
+        ("authorization.k8s.io", "selfsubjectaccessreviews"): access.self_subject_access,
+        ("authorization.k8s.io", "subjectaccessreviews"): access.subject_access,
+        ("authorization.k8s.io", "localsubjectaccessreviews"): access.local_subject_access,
+        ("authorization.k8s.io", "selfsubjectrulesreviews"): access.self_subject_rules,
     }
     return {(group, name, "", "create"): _verb(answer) for (group, name), answer in answers.items()}
 
@@ -43,7 +43,7 @@ def _verb(answer: Answer) -> Callable[[Context], Awaitable[Response]]:
         data = await request.read()
         options = write_options(request, "CreateOptions")
         obj = body.read(request, resource, data, body_media(request), options)
-        write.fit_namespace(context, obj)
+        write.set_namespace(context, obj)
         obj = write.owned(context, None, obj, options)
         await context.admission.mutate(context, "CREATE", obj, None, options)
         await context.admission.validate(context, "CREATE", obj, None, options)
@@ -64,13 +64,13 @@ def _info(user: User) -> Json:
     return {key: value for key, value in told.items() if value}
 
 
-async def _who_am_i(context: Context, review: Json) -> Json:
+async def _self_subject_review(context: Context, review: Json) -> Json:
     review["metadata"] = {"creationTimestamp": write.now(context.world.clock)}
     assert context.request.user is not None
     return {"userInfo": _info(context.request.user)}
 
 
-async def _whose_token(authenticator: Authenticator, context: Context, review: Json) -> Json:  # noqa: ARG001
+async def _token_review(authenticator: Authenticator, context: Context, review: Json) -> Json:  # noqa: ARG001
     token = review["spec"].get("token", "")
     if not token:
         raise BadRequest.of("token is required for TokenReview in authentication")

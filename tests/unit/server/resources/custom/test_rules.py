@@ -8,7 +8,7 @@ from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.apiextensions.schema_rules import schema_faults
 from ostinato.server.schema.rules.evaluation import Findings, check_rules, rule_tree
 from ostinato.server.schema.structural.node import Structural
-from ostinato.server.schema.validation.explain import Before
+from ostinato.server.schema.validation.explain import CorrelatedValue
 
 
 def _object(properties: dict[str, Any], *rules: Any, **more: Any) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def _check(spec: dict[str, Any], value: Any, old: Any = None) -> Findings:
     assert tree is not None
     new = {"spec": value}
     was = {"spec": old} if old is not None else None
-    return check_rules(tree, new, was, Before(Structural(schema), new, was) if was is not None else None)
+    return check_rules(tree, new, was, CorrelatedValue(Structural(schema), new, was) if was is not None else None)
 
 
 def _errors(spec: dict[str, Any], value: Any, old: Any = None) -> list[str]:

@@ -6,7 +6,7 @@ import pytest
 
 from ostinato.api.text.go_format import json_text
 from ostinato.server.resources.validation.checks import difference
-from ostinato.server.resources.validation.shown import as_shown
+from ostinato.server.resources.validation.internal_values import as_internal
 
 
 @pytest.mark.parametrize(
@@ -43,25 +43,25 @@ from ostinato.server.resources.validation.shown import as_shown
     ],
 )
 def test_a_value_is_shown_as_a_kube_apiserver_holds_it(model: str, value: dict[str, object], text: str) -> None:
-    assert json_text(as_shown(model, value)) == text
+    assert json_text(as_internal(model, value)) == text
 
 
 def test_what_a_pod_shares_with_its_host_is_shown_in_its_security_context() -> None:
-    shown = as_shown("core.v1.PodSpec", {"hostNetwork": True, "containers": []})
+    shown = as_internal("core.v1.PodSpec", {"hostNetwork": True, "containers": []})
     assert shown["SecurityContext"]["HostNetwork"] is True
     assert "HostNetwork" not in shown
 
 
 def test_metadata_of_a_template_stands_among_its_fields() -> None:
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": []}}
-    assert list(as_shown("core.v1.PodTemplateSpec", template)) == ["labels", "Spec"]
+    assert list(as_internal("core.v1.PodTemplateSpec", template)) == ["labels", "Spec"]
 
 
 def test_a_difference_names_the_fields_as_they_are_shown() -> None:
-    old, new = (as_shown("core.v1.Taint", {"key": key, "effect": "NoSchedule"}) for key in "ab")
+    old, new = (as_internal("core.v1.Taint", {"key": key, "effect": "NoSchedule"}) for key in "ab")
     assert difference(old, new).startswith('@@ -1,5 +1,5 @@\n {\n- "Key": "a",\n+ "Key": "b",\n')
 
 
 def test_a_number_that_was_given_is_shown_even_if_it_is_zero() -> None:
     template = {"metadata": {"deletionGracePeriodSeconds": 0, "labels": {}}, "spec": {"containers": []}}
-    assert list(as_shown("core.v1.PodTemplateSpec", template)) == ["deletionGracePeriodSeconds", "Spec"]
+    assert list(as_internal("core.v1.PodTemplateSpec", template)) == ["deletionGracePeriodSeconds", "Spec"]

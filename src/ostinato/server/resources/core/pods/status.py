@@ -14,7 +14,7 @@ _CONTAINERS = {"containerStatuses": "containers", "initContainerStatuses": "init
 _EPHEMERAL = "ephemeralContainerStatuses"
 
 
-def validate_ended_helpers(status: Json, before: Json) -> list[FieldError]:
+def validate_ephemeral_statuses(status: Json, before: Json) -> list[FieldError]:
     """Validate that a terminated ephemeral container does not run again."""
     path, states = _STATUS.child(_EPHEMERAL), _states(status)
     return [

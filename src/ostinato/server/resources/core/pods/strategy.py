@@ -29,7 +29,7 @@ from ostinato.server.resources.core.pods.spec.warnings import pod_name_warning, 
 from ostinato.server.resources.core.pods.update import validate_spec_change, validate_status_change
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation.checks import difference
-from ostinato.server.resources.validation.shown import as_shown
+from ostinato.server.resources.validation.internal_values import as_internal
 
 _SPEC = Path("spec")
 _EPHEMERAL = "core.v1.EphemeralContainer"
@@ -129,11 +129,11 @@ class Pod(Strategy):
         name = pod_name_warning(new["metadata"].get("name", ""), "the Pod's hostname")
         return name + pod_warnings(new["spec"], new["metadata"])
 
-    def grace(self, obj: Json, asked: int | None) -> int | None:
+    def grace(self, obj: Json, requested: int | None) -> int | None:
         spec, phase = obj["spec"], obj.get("status", {}).get("phase")
         if not spec.get("nodeName") or phase in ("Failed", "Succeeded"):
             return 0
-        seconds = asked if asked is not None else spec.get("terminationGracePeriodSeconds", 0)
+        seconds = requested if requested is not None else spec.get("terminationGracePeriodSeconds", 0)
         return 1 if seconds < 0 else int(seconds)
 
     def fields(self, obj: Mapping[str, Any]) -> dict[str, str]:
@@ -211,7 +211,7 @@ class EphemeralContainers(Strategy):
                 detail = f'existing ephemeral containers "{name}" may not be removed\n'
                 errors.append(FieldError.forbidden(path, detail))
             elif present[name] != container:
-                changes = difference(*(as_shown(_EPHEMERAL, each) for each in (container, present[name])))
+                changes = difference(*(as_internal(_EPHEMERAL, each) for each in (container, present[name])))
                 detail = f'existing ephemeral containers "{name}" may not be changed\n{changes}'
                 errors.append(FieldError.forbidden(path, detail))
         return errors

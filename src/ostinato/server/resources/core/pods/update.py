@@ -11,7 +11,7 @@ from ostinato.server.resources.core.pods.spec.containers import validate_image_t
 from ostinato.server.resources.core.pods.spec.scheduling import validate_tolerations
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation.checks import checked, difference, legacy_ip, unchanged
-from ostinato.server.resources.validation.shown import as_shown
+from ostinato.server.resources.validation.internal_values import as_internal
 
 _SPEC = Path("spec")
 _STATUS = Path("status")
@@ -55,7 +55,7 @@ def validate_spec_change(spec: Json, old: Json) -> list[FieldError]:
     if old.get("schedulingGates"):
         errors += _allow_narrower_nodes(kept, old)
     if kept != old:
-        changes = difference(as_shown(_POD, old), as_shown(_POD, kept))
+        changes = difference(as_internal(_POD, old), as_internal(_POD, kept))
         detail = f"pod updates may not change fields other than {_CHANGEABLE}\n{changes}"
         errors.append(FieldError.forbidden(_SPEC, detail))
     return errors
@@ -152,9 +152,9 @@ def _validate_node_affinity(new: Json | None, old: Json | None) -> list[FieldErr
     path = _SPEC.child("affinity").child("nodeAffinity").child(required).child("nodeSelectorTerms")
     if len(terms) != len(before):
         detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        return [FieldError.invalid(path, as_shown(_TERM, given), detail)]
+        return [FieldError.invalid(path, as_internal(_TERM, given), detail)]
     return [
-        FieldError.invalid(path.index(i), as_shown(_TERM, term), _ONLY_MORE)
+        FieldError.invalid(path.index(i), as_internal(_TERM, term), _ONLY_MORE)
         for i, (term, previous) in enumerate(zip(terms, before, strict=True))
         if not _has_only_additions(term, previous)
     ]
@@ -198,7 +198,7 @@ def validate_status_change(pod: Json, old: Json) -> list[FieldError]:
     errors += unchanged(status.get("qosClass", ""), before.get("qosClass", ""), _STATUS.child("qosClass"))
     for field, kind in (("containerStatuses", "containers"), ("initContainerStatuses", "initContainers")):
         errors += _validate_states(status.get(field, []), before.get(field, []), old["spec"], kind, field)
-    errors += pod_status.validate_ended_helpers(status, before)
+    errors += pod_status.validate_ephemeral_statuses(status, before)
     errors += pod_status.validate_claims(status, pod["spec"])
     hosts = status.get("hostIPs", [])
     errors += _validate_addresses("podIPs", status, before)
@@ -214,7 +214,7 @@ def _validate_addresses(field: str, status: Json, old: Json) -> list[FieldError]
     existing = [each.get("ip", "") for each in old.get(field, ())]
     errors = [error for i, ip in enumerate(addresses) for error in legacy_ip(ip, path.index(i), existing)]
     if len(addresses) > 1 and ({":" in ip for ip in addresses} != {True, False} or len(addresses) > 2):
-        given = as_shown(f"core.v1.{field[0].upper()}{field[1:-1]}", status[field])
+        given = as_internal(f"core.v1.{field[0].upper()}{field[1:-1]}", status[field])
         errors.append(FieldError.invalid(path, given, "may specify no more than one IP for each IP family"))
     return errors
 

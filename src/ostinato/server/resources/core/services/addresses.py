@@ -67,7 +67,7 @@ def addresses_of(service: Json | None) -> list[str]:
     return [address for address in spec.get("clusterIPs") or () if address not in ("", "None")]
 
 
-async def follow(index: Index, world: World, new: Json | None, old: Json | None) -> None:
+async def sync_addresses(index: Index, world: World, new: Json | None, old: Json | None) -> None:
     """Create IPAddresses for the addresses of a Service, and delete those that it has given up."""
     collection = index.collections.get(_ADDRESSES)
     if collection is None:
@@ -92,7 +92,7 @@ async def repair(index: Index, world: World, services: Iterable[Json]) -> None:
     known = set()
     for service in services:
         known.update(addresses_of(service))
-        await follow(index, world, service, None)
+        await sync_addresses(index, world, service, None)
     for entry in list(_present(collection)):
         if entry.key not in known and entry.labels.items() >= _LABELS.items():
             with suppress(Conflict):

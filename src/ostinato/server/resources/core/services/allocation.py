@@ -41,14 +41,14 @@ class Allocation:
         self._rng = rng
         self._held: Counter[str | int] = Counter()
 
-    def hold(self, service: Json, old: Json | None, index: Index, *, dry: bool) -> Callable[[], None]:
+    def allocate(self, service: Json, old: Json | None, index: Index, *, dry: bool) -> Callable[[], None]:
         """Allocate what a Service needs and lacks; Invalid if it requests a value that is not available.
 
         Returns a function that ends the reservation: call it when the Service is stored, or the write has failed.
         """
         spec, before = service["spec"], None if old is None else old["spec"]
         name = service["metadata"].get("name", "")
-        taking = (_Rehearsal if dry else _Taking)(self, name, index)
+        taking = (_DryRun if dry else _Reservation)(self, name, index)
         try:
             taking.families(spec, before)
             taking.cluster_ip(spec, before)
@@ -58,7 +58,7 @@ class Allocation:
             raise
         return taking.end
 
-    def pick(self, choices: range, static: int, taken: set[int]) -> int | None:
+    def random_free(self, choices: range, static: int, taken: set[int]) -> int | None:
         """A random free value, from the dynamic part of the range if possible."""
         for part in (choices[static:], choices[:static]):
             start = self._rng.randrange(len(part)) if part else 0
@@ -81,7 +81,7 @@ class Allocation:
         return set(self._held)
 
 
-class _Taking:
+class _Reservation:
     """The allocation for one Service."""
 
     def __init__(self, allocation: Allocation, name: str, index: Index) -> None:
@@ -168,14 +168,14 @@ class _Taking:
             return
         if old is not None and old["type"] != "ExternalName":
             return  # it has an address, which is immutable
-        asked = spec.get("clusterIPs", [])
-        if asked:
-            address = parse_ip(asked[0])
+        requested = spec.get("clusterIPs", [])
+        if requested:
+            address = parse_ip(requested[0])
             why = "" if address is None else self._why_no_address(address)
             if why:
-                detail = f"failed to allocate IP {asked[0]}: {why}"
-                raise self._refuse(FieldError.invalid(_SPEC.child("clusterIPs"), asked, detail))
-            chosen = asked[0]
+                detail = f"failed to allocate IP {requested[0]}: {why}"
+                raise self._refuse(FieldError.invalid(_SPEC.child("clusterIPs"), requested, detail))
+            chosen = requested[0]
         else:
             chosen = self._any_address()
         spec["clusterIP"], spec["clusterIPs"] = chosen, [chosen]
@@ -196,7 +196,7 @@ class _Taking:
         for network in ranges(self._index):
             base, size = int(network.network_address), network.num_addresses
             static = min(max(size // _LEAST_STATIC, _LEAST_STATIC), _MOST_STATIC) if size > _LEAST_STATIC else 0
-            number = self._allocation.pick(range(base + 1, base + size - 1), static, numbers)
+            number = self._allocation.random_free(range(base + 1, base + size - 1), static, numbers)
             if number is not None:
                 return str(IPv4Address(number))
         raise InternalError.of(f"failed to allocate a serviceIP for Service {quote(self._name)}: range is full")
@@ -225,17 +225,17 @@ class _Taking:
 
     def _first_ports(self, ports: list[tuple[Json, Path]]) -> None:
         """Allocate node ports of a new Service: ports with the same number share one, unless specified."""
-        asked: dict[int, int] = {}
+        requested: dict[int, int] = {}
         for port, _ in ports:
             if port.get("nodePort"):
-                asked.setdefault(port.get("port", 0), port["nodePort"])
+                requested.setdefault(port.get("port", 0), port["nodePort"])
         given: dict[int, int] = {}
         for port, path in ports:
             number, shared = port.get("port", 0), given.get(port.get("port", 0))
             if shared is None:
-                if number in asked:
-                    self._port(asked[number], path)
-                given[number] = asked.get(number) or self._any_port("failed to allocate a nodePort")
+                if number in requested:
+                    self._port(requested[number], path)
+                given[number] = requested.get(number) or self._any_port("failed to allocate a nodePort")
                 port["nodePort"] = given[number]
             elif not port.get("nodePort"):
                 port["nodePort"] = shared
@@ -272,14 +272,14 @@ class _Taking:
         self._take(number)
 
     def _any_port(self, failure: str) -> int:
-        number = self._allocation.pick(PORTS, _STATIC_PORTS, self._taken_ports())
+        number = self._allocation.random_free(PORTS, _STATIC_PORTS, self._taken_ports())
         if number is None:
             raise InternalError.of(f"{failure}: range is full")
         self._take(number)
         return number
 
 
-class _Rehearsal(_Taking):
+class _DryRun(_Reservation):
     """The allocation of a dry run: nothing is reserved or looked up."""
 
     def _take(self, what: str | int) -> None:

@@ -82,7 +82,7 @@ def normalize_cluster_ips(new: Json, old: Json | None) -> None:
             new.pop("clusterIPs", None)
 
 
-def drop_what_the_type_lacks(new: Json, old: Json) -> None:
+def drop_fields_of_other_types(new: Json, old: Json) -> None:
     """On a change of type, drop the values of the old type that the client has not changed."""
     if needs_cluster_ip(old) and not needs_cluster_ip(new):
         if _same_addresses(new, old):

@@ -12,10 +12,10 @@ from ostinato.api.validation import names
 from ostinato.api.validation.addresses import cidr_warnings, ip_warning
 from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.core.services import validation as service_validation
-from ostinato.server.resources.core.services.addresses import follow
+from ostinato.server.resources.core.services.addresses import sync_addresses
 from ostinato.server.resources.core.services.allocation import NODE_PORTS, Allocation
 from ostinato.server.resources.core.services.shape import (
-    drop_what_the_type_lacks,
+    drop_fields_of_other_types,
     is_externally_accessible,
     node_ports,
     normalize_cluster_ips,
@@ -76,7 +76,7 @@ class Service(Strategy):
         if old is not None:
             patch_allocated(spec, old["spec"])
         normalize_cluster_ips(spec, None if old is None else old["spec"])
-        end = self._allocation.hold(new, old, index, dry=dry)
+        end = self._allocation.allocate(new, old, index, dry=dry)
         if spec["type"] == "ExternalName" and spec.get("internalTrafficPolicy") in ("Cluster", "Local"):
             del spec["internalTrafficPolicy"]
         if "healthCheckNodePort" in spec:
@@ -85,13 +85,13 @@ class Service(Strategy):
 
     async def after_write(self, new: Json, old: Json | None, index: Index) -> None:
         assert self._world is not None
-        await follow(index, self._world, new, old)
+        await sync_addresses(index, self._world, new, old)
 
     def prepare_create(self, obj: Json) -> None:
         obj["status"] = {"loadBalancer": {}}
 
     def prepare_update(self, new: Json, old: Json) -> None:
-        drop_what_the_type_lacks(new["spec"], old["spec"])
+        drop_fields_of_other_types(new["spec"], old["spec"])
         if new["spec"]["type"] != "LoadBalancer":
             new["status"] = {**new.get("status", {}), "loadBalancer": {}}
 
@@ -141,7 +141,7 @@ class Service(Strategy):
     async def after_delete(self, obj: Json, index: Index) -> None:
         """Release the addresses, and delete the Endpoints, which a new Service of that name would otherwise inherit."""
         assert self._world is not None
-        await follow(index, self._world, None, obj)
+        await sync_addresses(index, self._world, None, obj)
         collection = index.collections.get("endpoints")
         metadata = obj["metadata"]
         entry = collection.newest(f"{metadata['namespace']}/{metadata['name']}") if collection is not None else None

@@ -12,7 +12,7 @@ from ostinato.server.resources.core.services.shape import (
 )
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation.checks import checked, legacy_cidr, legacy_ip, listed, one_of, port_reference
-from ostinato.server.resources.validation.shown import as_shown
+from ostinato.server.resources.validation.internal_values import as_internal
 
 _SPEC = Path("spec")
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
@@ -217,7 +217,7 @@ def _validate_port_numbers(spec: Json) -> list[FieldError]:
     for i, port in enumerate(ports):
         protocol, number = key = (port.get("protocol", ""), port.get("port", 0))
         if key in taken:
-            repeated = as_shown("core.v1.ServicePort", {"protocol": protocol, "port": number})
+            repeated = as_internal("core.v1.ServicePort", {"protocol": protocol, "port": number})
             errors.append(FieldError.duplicate(path.index(i), repeated))
         taken.add(key)
     return errors

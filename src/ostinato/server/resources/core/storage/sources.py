@@ -272,5 +272,5 @@ OF_VOLUMES: Final[dict[str, Rule]] = {
     "local": local,
 }
 # Paths of the errors of a rule and of a second source, if not the source's own name.
-TOLD_AT: Final = {"gcePersistentDisk": "persistentDisk"}
-SECOND_AT: Final = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
+ERROR_PATHS: Final = {"gcePersistentDisk": "persistentDisk"}
+SECOND_SOURCE_PATHS: Final = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}

@@ -17,7 +17,7 @@ from ostinato.server.resources.core.storage.claims import (
     validate_claim_spec,
     validate_volume_mode,
 )
-from ostinato.server.resources.core.storage.sources import OF_VOLUMES, SECOND_AT, TOLD_AT, validate_portal
+from ostinato.server.resources.core.storage.sources import ERROR_PATHS, OF_VOLUMES, SECOND_SOURCE_PATHS, validate_portal
 from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.resources.validation.checks import (
     checked,
@@ -26,7 +26,7 @@ from ostinato.server.resources.validation.checks import (
     positive_quantity,
     unchanged,
 )
-from ostinato.server.resources.validation.shown import as_shown
+from ostinato.server.resources.validation.internal_values import as_internal
 from ostinato.server.schema.decoding.embedded_structs import VOLUME_FIELDS
 
 if TYPE_CHECKING:
@@ -89,11 +89,11 @@ class PersistentVolume(Strategy):
     def prepare_status_update(self, new: Json, old: Json) -> None:
         super().prepare_status_update(new, old)
         status, before = new.setdefault("status", {}), old.get("status", {})
-        told, since = status.get("lastPhaseTransitionTime"), before.get("lastPhaseTransitionTime")
+        current, since = status.get("lastPhaseTransitionTime"), before.get("lastPhaseTransitionTime")
         if status.get("phase") == before.get("phase"):
-            if told is None and since is not None:
+            if current is None and since is not None:
                 status["lastPhaseTransitionTime"] = since
-        elif told in (None, since):
+        elif current in (None, since):
             assert self._clock is not None
             status["lastPhaseTransitionTime"] = self._clock.now().isoformat(timespec="seconds")[:19] + "Z"
 
@@ -141,7 +141,7 @@ def _validate_affinity(new: Json | None, old: Json) -> list[FieldError]:
     if new == old or (new is not None and _renamed(new) == _renamed(old)):
         return []
     detail = "field is immutable, except for updating from beta label to GA"
-    return [FieldError.invalid(Path("nodeAffinity"), as_shown("core.v1.VolumeNodeAffinity", new), detail)]
+    return [FieldError.invalid(Path("nodeAffinity"), as_internal("core.v1.VolumeNodeAffinity", new), detail)]
 
 
 def _renamed(affinity: Json) -> Any:
@@ -176,7 +176,7 @@ def _source(spec: Json) -> Json:
 def _source_shown(source: Json) -> Json:
     """A volume source as messages show it: all sources, with the one that is set."""
     others = {f"{name[0].upper()}{name[1:]}" for name in VOLUME_FIELDS}
-    fields = as_shown("core.v1.PersistentVolumeSpec", source)
+    fields = as_internal("core.v1.PersistentVolumeSpec", source)
     return {name: value for name, value in fields.items() if name not in others}
 
 
@@ -240,9 +240,9 @@ def _validate_sources(spec: Json, name: str) -> list[FieldError]:
     for kind in given:
         if kind != given[0] and kind != "flexVolume":  # flexVolume may be set beside another source
             detail = "may not specify more than 1 volume type"
-            errors.append(FieldError.forbidden(_SPEC.child(SECOND_AT.get(kind, kind)), detail))
+            errors.append(FieldError.forbidden(_SPEC.child(SECOND_SOURCE_PATHS.get(kind, kind)), detail))
             continue
-        errors += _RULES[kind](spec[kind], _SPEC.child(TOLD_AT.get(kind, kind)))
+        errors += _RULES[kind](spec[kind], _SPEC.child(ERROR_PATHS.get(kind, kind)))
         if kind == "iscsi":
             errors += validate_portal(spec[kind], name, _SPEC.child("iscsi", "targetportal"))
         if kind == "local" and "nodeAffinity" not in spec:
@@ -319,7 +319,7 @@ class PersistentVolumeClaim(Strategy):
         if bound:
             _mask_bound(masked, before)
         if masked != before:
-            changes = difference(as_shown(_CLAIM, before), as_shown(_CLAIM, masked))
+            changes = difference(as_internal(_CLAIM, before), as_internal(_CLAIM, masked))
             detail = (
                 "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound "
                 f"claims\n{changes}"

@@ -79,14 +79,17 @@ def validate_app_armor_matches(metadata: Json, spec: Json, path: Path) -> list[F
     for field in _CONTAINERS:
         for i, container in enumerate(spec.get(field) or ()):
             profile = (container.get("securityContext") or {}).get("appArmorProfile", of_pod)
-            said = annotations.get(PREFIX + container.get("name", ""))
-            if profile is None or said is None:
+            profile_annotation = annotations.get(PREFIX + container.get("name", ""))
+            if profile is None or profile_annotation is None:
                 continue
             at, kind = path.child(field).index(i).child("securityContext", "appArmorProfile"), profile.get("type")
-            local = said.startswith(_LOCAL)
-            if kind in (*_TYPES.values(), "Localhost") and _TYPES.get(said, "Localhost" if local else "") != kind:
+            local = profile_annotation.startswith(_LOCAL)
+            if (
+                kind in (*_TYPES.values(), "Localhost")
+                and _TYPES.get(profile_annotation, "Localhost" if local else "") != kind
+            ):
                 errors.append(FieldError.forbidden(at.child("type"), _TYPE_DIFFERS))
-            elif kind == "Localhost" and said.removeprefix(_LOCAL) != profile.get("localhostProfile"):
+            elif kind == "Localhost" and profile_annotation.removeprefix(_LOCAL) != profile.get("localhostProfile"):
                 errors.append(FieldError.forbidden(at.child("localhostProfile"), _PROFILE_DIFFERS))
     return errors
 

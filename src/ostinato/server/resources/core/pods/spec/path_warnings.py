@@ -39,8 +39,8 @@ def _files_of(volume: Json) -> Iterator[tuple[str, list[_File]]]:
     yield "Projected", [file for source in sources for file in _projected(source)]
 
 
-def _items(source: Json, told: str) -> list[_File]:
-    return [_File(item.get("path", "").rstrip("/"), told) for item in source.get("items") or ()]
+def _items(source: Json, origin: str) -> list[_File]:
+    return [_File(item.get("path", "").rstrip("/"), origin) for item in source.get("items") or ()]
 
 
 def _projected(source: Json) -> list[_File]:

@@ -9,7 +9,7 @@ from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.core.pods.spec.windows import validate_windows_options
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation.checks import checked, descending_path, listed, one_of
-from ostinato.server.resources.validation.shown import as_shown
+from ostinato.server.resources.validation.internal_values import as_internal
 
 _LONGEST_SYSCTL = 253
 _SYSCTL_PART = "[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
@@ -58,13 +58,15 @@ def validate_security_context(context: Json, path: Path, *, host_users: bool) ->
         if context.get("privileged"):
             errors.append(
                 FieldError.invalid(
-                    path, as_shown("core.v1.SecurityContext", context), f"{_ESCALATION}`privileged` to true"
+                    path, as_internal("core.v1.SecurityContext", context), f"{_ESCALATION}`privileged` to true"
                 )
             )
         if "CAP_SYS_ADMIN" in context.get("capabilities", {}).get("add", ()):
             errors.append(
                 FieldError.invalid(
-                    path, as_shown("core.v1.SecurityContext", context), f"{_ESCALATION}`capabilities.Add` CAP_SYS_ADMIN"
+                    path,
+                    as_internal("core.v1.SecurityContext", context),
+                    f"{_ESCALATION}`capabilities.Add` CAP_SYS_ADMIN",
                 )
             )
     errors += validate_windows_options(context.get("windowsOptions"), path.child("windowsOptions"))
@@ -136,7 +138,7 @@ def _validate_seccomp(profile: Json | None, path: Path) -> list[FieldError]:
         return errors + descending_path(local, where)
     if local is not None:
         detail = "can only be set when seccomp type is Localhost"
-        errors.append(FieldError.invalid(where, as_shown("core.v1.SeccompProfile", profile), detail))
+        errors.append(FieldError.invalid(where, as_internal("core.v1.SeccompProfile", profile), detail))
     return errors
 
 

@@ -31,7 +31,7 @@ from ostinato.server.resources.core.pods.spec.windows import validate_host_proce
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation import quantities as amounts
 from ostinato.server.resources.validation.checks import checked, legacy_ip, one_of
-from ostinato.server.resources.validation.shown import as_shown
+from ostinato.server.resources.validation.internal_values import as_internal
 
 _LONGEST_HOSTNAME = 64
 _LONGEST_DEADLINE = (1 << 31) - 1
@@ -134,7 +134,7 @@ def _validate_resource_claims(claims: Sequence[Json], path: Path) -> list[FieldE
             detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
             if not given:
                 detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            errors.append(FieldError.invalid(at, as_shown("core.v1.PodResourceClaim", claim), detail))
+            errors.append(FieldError.invalid(at, as_internal("core.v1.PodResourceClaim", claim), detail))
         for field in given:
             errors += checked(names.name_is_dns_subdomain, claim[field], at.child(field))
     return errors

@@ -14,7 +14,7 @@ from ostinato.server.resources.core.pods.spec.environment import (
     validate_resource_reference,
 )
 from ostinato.server.resources.core.storage.claims import validate_claim_template
-from ostinato.server.resources.core.storage.sources import OF_PODS, SECOND_AT, TOLD_AT
+from ostinato.server.resources.core.storage.sources import ERROR_PATHS, OF_PODS, SECOND_SOURCE_PATHS
 from ostinato.server.resources.strategy import Json
 from ostinato.server.resources.validation.checks import (
     checked,
@@ -98,7 +98,7 @@ def _validate_source(volume: Json, pod: str | None, path: Path) -> list[FieldErr
         return [FieldError.required(path, "must specify a volume type")]
     kind = given[0]
     rule = _RULES.get(kind)
-    errors = rule(volume[kind], path.child(TOLD_AT.get(kind, kind))) if rule is not None else []
+    errors = rule(volume[kind], path.child(ERROR_PATHS.get(kind, kind))) if rule is not None else []
     if kind == "iscsi":
         errors += _validate_initiator(volume, path)
     if kind == "ephemeral" and pod and volume.get("name"):
@@ -109,7 +109,9 @@ def _validate_source(volume: Json, pod: str | None, path: Path) -> list[FieldErr
         ]
     if kind == "image" and pod is not None and not volume[kind].get("reference"):
         errors = [*_required(path.child(kind).child("reference")), *errors]
-    return errors + [FieldError.forbidden(path.child(SECOND_AT.get(other, other)), _ONE_TYPE) for other in given[1:]]
+    return errors + [
+        FieldError.forbidden(path.child(SECOND_SOURCE_PATHS.get(other, other)), _ONE_TYPE) for other in given[1:]
+    ]
 
 
 def _validate_initiator(volume: Json, path: Path) -> list[FieldError]:

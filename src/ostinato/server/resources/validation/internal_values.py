@@ -19,14 +19,14 @@ from ostinato.server.resources.strategy import Json
 _OF_THE_HOST = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
 
 
-def as_shown(model: str, value: Any) -> Any:
+def as_internal(model: str, value: Any) -> Any:
     """A value of a model as messages show it, a list of such values, or None.
 
-    >>> as_shown("core.v1.Taint", {"key": "k", "effect": "NoSchedule"})
+    >>> as_internal("core.v1.Taint", {"key": "k", "effect": "NoSchedule"})
     {'Key': 'k', 'Value': '', 'Effect': 'NoSchedule', 'TimeAdded': None}
     """
     if isinstance(value, list):
-        return [as_shown(model, item) for item in value]
+        return [as_internal(model, item) for item in value]
     return None if value is None else _struct(model, value)
 
 
@@ -43,7 +43,7 @@ def _struct(model: str, value: Json) -> GoStruct:
         elif omit and found in ("", [], {}):
             continue
         elif inner and isinstance(found, dict | list):
-            out[name] = as_shown(inner, found)
+            out[name] = as_internal(inner, found)
         else:
             out[name] = dict(sorted(found.items())) if isinstance(found, dict) else found
     return out

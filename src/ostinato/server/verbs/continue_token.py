@@ -20,7 +20,7 @@ _VERSION = "meta.k8s.io/v1"
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
 
 
-class PageToken(msgspec.Struct, frozen=True):
+class ContinueToken(msgspec.Struct, frozen=True):
     version: int  # -1: the current resourceVersion
     after: str  # the last key of the previous page, relative to the scope of the list
 
@@ -29,7 +29,7 @@ class PageToken(msgspec.Struct, frozen=True):
         return base64.urlsafe_b64encode(msgspec.json.encode(token)).rstrip(b"=").decode()
 
     @classmethod
-    def decode(cls, text: str) -> PageToken:
+    def decode(cls, text: str) -> ContinueToken:
         """Decode a token; BadRequest if it is invalid."""
         found = _fields(text)
         api_version, version, start = found.get("v", ""), found.get("rv", 0), found.get("start", "")

@@ -22,7 +22,7 @@ _VARY = ("Vary", "Accept")
 _LONG = timedelta(days=365)  # how long a client may cache a document whose URL contains its hash
 
 
-class OpenAPIAnswers:
+class OpenAPIHandler:
     """Responses below /openapi. Documents are built on first use."""
 
     def __init__(self, clock: Clock) -> None:
@@ -66,10 +66,10 @@ class OpenAPIAnswers:
             return Response(404, b"", "")
         if _first(request, _JSON) is None:
             return Response(406, b"", "", (_VARY,))
-        asked = request.parameter("hash")
-        if not asked:
+        requested = request.parameter("hash")
+        if not requested:
             return document.response(request, (_VARY,))
-        if asked != document.tag:
+        if requested != document.tag:
             return _moved(name, document)
         expires = format_datetime(self._clock.now() + _LONG, usegmt=True)
         return document.response(request, (("Cache-Control", "public, immutable"), ("Expires", expires), _VARY))
