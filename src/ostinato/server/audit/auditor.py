@@ -27,6 +27,7 @@ from ostinato.world import World
 
 if TYPE_CHECKING:
     from ostinato.server.access.attributes import RequestAttributes
+    from ostinato.server.request.audit_trail import AuditTrail
     from ostinato.server.request.route import Route
 
 _LONG_RUNNING: Final = frozenset({"attach", "exec", "log", "portforward", "proxy"})
@@ -80,7 +81,7 @@ class Auditor:
     async def answered(self, request: Request, answer: Answer) -> Answer:
         """Write what became of a request; the answer, which says when it ends if it goes on."""
         record = request.audit
-        assert record is not None
+        assert isinstance(record, AuditRecord)
         response = answer if isinstance(answer, Response) else None
         status = _status_of(record, answer)
         wanted = response if record.wants_response else None
@@ -100,8 +101,9 @@ class Auditor:
             await self._write(record, "ResponseComplete", status, wanted)
         return answer
 
-    async def abandoned(self, record: AuditRecord) -> None:
+    async def abandoned(self, record: AuditTrail) -> None:
         """The client has gone before there was an answer."""
+        assert isinstance(record, AuditRecord)
         if record.long_running:
             await self._write(record, "ResponseStarted", _CLOSED_EARLY, None)
         await self._write(record, "ResponseComplete", _CLOSED_EARLY, None)

@@ -14,9 +14,9 @@ from ostinato.api.errors import RequestEntityTooLarge
 from ostinato.streams.upgrade import Upgrade
 
 if TYPE_CHECKING:
-    from ostinato.server.audit.record import AuditRecord
     from ostinato.server.flow.flow import Flow
     from ostinato.server.flow.turns import Turn
+    from ostinato.server.request.audit_trail import AuditTrail
     from ostinato.server.request.route import Route
 
 MAX_BODY = 3 * 1024 * 1024  # maximum bytes of a request body
@@ -104,7 +104,7 @@ class Request:
         self.route: Route | None = None  # set once the resource is found
         self.sent: Any = None  # the object in the body as sent
         self.warnings: list[str] = []  # warnings for the client
-        self.audit: AuditRecord | None = None  # set before authentication if auditing is enabled
+        self.audit: AuditTrail | None = None  # set before authentication if auditing is enabled
         self._read = read
         self._body = body
 
