@@ -11,13 +11,15 @@ from ostinato.http.response import ResponseParser
 _PIECE: Final = 1 << 16  # bytes
 
 
-async def read_response(stream: ByteStream, *, bodiless: bool = False, accepts_upgrade: bool = False) -> ResponseParser:
+async def read_response(
+    stream: ByteStream, *, bodiless: bool = False, accepts_upgrade: bool = False, lenient_line_ends: bool = False
+) -> ResponseParser:
     """Read the head of a response. Parameters: see `ResponseParser`.
 
     - Raises OSError if the connection fails: `InvalidHttp`, or "EOF" if it is closed without a response.
     - After an upgrade, data of the other protocol can be read from the stream.
     """
-    response = ResponseParser(bodiless=bodiless, accepts_upgrade=accepts_upgrade)
+    response = ResponseParser(bodiless=bodiless, accepts_upgrade=accepts_upgrade, lenient_line_ends=lenient_line_ends)
     begun = False
     while not response.status:
         data = await stream.read(_PIECE)

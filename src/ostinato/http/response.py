@@ -20,6 +20,7 @@ from ostinato.http.fields import MAX_HEAD, Repeated, content_length, list_elemen
 _MAX_INTERIM: Final = 8  # responses before the final one
 _STATUS_LINE: Final = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [\t\x20-\x7e\x80-\xff]*)?")
 _STATUS: Final = re.compile(rb"[1-9][0-9]{2}")
+_END_OF_HEAD: Final = re.compile(rb"\n\r?\n")
 _SWITCHING_PROTOCOLS: Final = 101
 _WITHOUT_BODY: Final = (204, 304)
 
@@ -37,14 +38,19 @@ class ResponseParser(BodyParser):
     _searched = 0  # bytes of _head that contain no end of a head
     _interim = 0  # responses so far
 
-    def __init__(self, *, bodiless: bool = False, accepts_upgrade: bool = False) -> None:
+    def __init__(
+        self, *, bodiless: bool = False, accepts_upgrade: bool = False, lenient_line_ends: bool = False
+    ) -> None:
         """Parameters:
 
         - `bodiless`: the response has no body whatever its headers say, as those to HEAD and CONNECT.
         - `accepts_upgrade`: status 101 is a response. Otherwise it is rejected.
+        - `lenient_line_ends`: lines of the head may end without CR, as in net/http. Safe only on a connection that
+          carries a single response.
         """
         self._bodiless = bodiless
         self._accepts_upgrade = accepts_upgrade
+        self._lenient_line_ends = lenient_line_ends
         self._pieces: list[bytes] = []
 
     def feed(self, data: bytes) -> None:
@@ -92,6 +98,8 @@ class ResponseParser(BodyParser):
         while not self.status:
             if self._head:
                 data = self._head + data
+            if self._lenient_line_ends:
+                data = _with_carriage_returns(data)
             end = data.find(b"\r\n\r\n", max(0, self._searched - 3))
             if end < 0 or end > MAX_HEAD:
                 self._check_partial_head(data)
@@ -143,6 +151,13 @@ class ResponseParser(BodyParser):
         if length is not None:
             raise InvalidHttp("http: message has both Transfer-Encoding and Content-Length")
         return CHUNKED
+
+
+def _with_carriage_returns(data: bytes) -> bytes:
+    """Insert the CR that the lines of a head lack. Until its end is received, a last CR may belong to a line end."""
+    end = _END_OF_HEAD.search(data)
+    head, rest = (data, b"") if end is None else (data[: end.end()], data[end.end() :])
+    return head.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n") + rest
 
 
 @lru_cache(maxsize=64)  # a server sends the same few

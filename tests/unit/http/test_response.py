@@ -165,6 +165,17 @@ def test_a_head_received_byte_by_byte_is_not_searched_again_and_again() -> None:
     assert response.complete
 
 
+def test_line_feeds_alone_are_accepted_where_that_is_requested() -> None:
+    for data in (b"HTTP/1.1 200 OK\nA: b\n\nx\ny\n", b"HTTP/1.1 200 OK\r\nA: b\n\r\nx\ny\n"):
+        for size in (1, 2, len(data)):
+            response = ResponseParser(lenient_line_ends=True)
+            for at in range(0, len(data), size):
+                response.feed(data[at : at + size])
+            assert (response.status, dict(response.headers), response.take()) == (200, {"a": "b"}, b"x\ny\n")
+    with pytest.raises(InvalidHttp, match="carriage return"):
+        ResponseParser().feed(b"HTTP/1.1 200 OK\nA: b\n\n")
+
+
 PIECES = (
     *(b"HTTP/1.1 200 OK", b"HTTP/1.1 100 Continue", b"HTTP/1.0 204 x", b"\r\n", b"\r\n\r\n", b"\n", b"\r", b": "),
     *(b"Content-Length: ", b"Transfer-Encoding: chunked\r\n", b"Connection: close\r\n", b"5", b"0", b"hello", b";a=b"),

@@ -10,12 +10,17 @@ from typing import Final, Literal, Protocol, runtime_checkable
 
 import msgspec
 
+from ostinato.http.byte_stream import ByteStream, PlainStream
+from ostinato.http.encoding import clean_target, request_head
+from ostinato.http.errors import InvalidHttp
+from ostinato.http.exchange import read_response
+from ostinato.http.tls_stream import TlsStream
 from ostinato.kinds.core_v1 import Container, HTTPGetAction, Pod, TCPSocketAction
 from ostinato.plane.node.runtimes import ExecError, Runtime
 from ostinato.world import Clock
 
 _MOST_OUTPUT: Final = 10 * 1024
-_MOST_HEAD: Final = 64 * 1024
+_BROKEN: Final = "net/http: HTTP/1.x transport connection broken"
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -79,15 +84,17 @@ class Checker:
         path = asked.path or ""
         path = path if path.startswith("/") else f"/{path}"
         url = f"{scheme}://{_bracketed(host)}:{port}{path}"
-        headers = {"Host": f"{_bracketed(host)}:{port}", "User-Agent": agent, "Accept": "*/*", "Connection": "close"}
-        headers |= {each.name: each.value for each in asked.http_headers}
+        fields = [(each.name, each.value) for each in asked.http_headers]
+        names = {name.lower() for name, _ in fields}
+        default = (("Host", f"{_bracketed(host)}:{port}"), ("User-Agent", agent), ("Accept", "*/*"))
+        fields = [*(each for each in default if each[0].lower() not in names), *fields, ("Connection", "close")]
         try:
             async with self._clock.timeout(timeout):
-                status = await _get(host, port, path, headers, scheme == "https")
+                status = await _get(host, port, path, fields, scheme == "https")
         except TimeoutError:
             text = f'Get "{url}": context deadline exceeded (Client.Timeout exceeded while awaiting headers)'
             return Outcome("failure", text)
-        except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+        except (OSError, ValueError) as error:
             return Outcome("failure", f'Get "{url}": {_dialled(host, port, error)}')
         if 200 <= status < 400:
             return Outcome("success")
@@ -119,32 +126,34 @@ def port_of(asked: int | str, container: Container) -> int | None:
     return int(asked) if asked.isascii() and asked.isdigit() and 0 < int(asked) < 65536 else None
 
 
-async def _get(host: str, port: int, path: str, headers: dict[str, str], secure: bool) -> int:
-    context = None
+async def _get(host: str, port: int, path: str, fields: Sequence[tuple[str, str]], secure: bool) -> int:
+    """Send a GET request, and return the status of the response."""
+    request = request_head("GET", clean_target(path), fields)
+    stream: ByteStream
     if secure:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE  # a probe asks whether it answers, not who it is
-    reader, writer = await asyncio.open_connection(host, port, ssl=context, limit=_MOST_HEAD)
+        context.verify_mode = ssl.CERT_NONE  # as in kubelet
+        stream = await TlsStream.to(host, port, context, host)
+    else:
+        stream = await PlainStream.to(host, port)
     try:
-        head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        writer.write(f"GET {path} HTTP/1.1\r\n{head}\r\n".encode())
-        await writer.drain()
-        line = await reader.readuntil(b"\n")
-        version, _, rest = line.partition(b" ")
-        if not version.startswith(b"HTTP/"):
-            raise ValueError("malformed HTTP response")
-        return int(rest.split(b" ")[0])
+        await stream.write(request)
+        return (await read_response(stream, lenient_line_ends=True)).status
     finally:
-        writer.close()
+        stream.close()
 
 
 def _dialled(host: str, port: int, error: Exception) -> str:
+    if isinstance(error, InvalidHttp):
+        return f"{_BROKEN}: {error}"
+    if isinstance(error, ConnectionError) and str(error) in ("EOF", "unexpected EOF"):
+        return str(error)
     if isinstance(error, ConnectionRefusedError):
         return f"dial tcp {_bracketed(host)}:{port}: connect: connection refused"
     if isinstance(error, OSError):
         return f"dial tcp {_bracketed(host)}:{port}: {(error.strerror or str(error)).lower()}"
-    return "EOF" if isinstance(error, asyncio.IncompleteReadError) else str(error)
+    return str(error)
 
 
 def _bracketed(host: str) -> str:

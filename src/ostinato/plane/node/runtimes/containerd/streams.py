@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from typing import Final
 from urllib.parse import urlsplit
 
+from ostinato.http.byte_stream import ByteStream, PlainStream
+from ostinato.http.encoding import request_head
+from ostinato.http.exchange import read_response
+from ostinato.http.status import status_line
 from ostinato.plane.node.runtimes import ExecError
 from ostinato.streams.ports import PROTOCOL as PORTS
 from ostinato.streams.ports import SpdyLink
@@ -16,7 +19,6 @@ from ostinato.streams.spdy_command import PROTOCOLS, SPDY, SpdySession
 from ostinato.world import Clock
 
 _PATIENCE: Final = 30.0  # seconds for the runtime to answer
-_LONGEST_HEAD: Final = 64 * 1024
 _CHUNK: Final = 32 * 1024
 _EXEC_FAILED: Final = "Internal error occurred: error executing command in container: "
 _ATTACH_FAILED: Final = "Internal error occurred: error attaching to container: "
@@ -95,49 +97,43 @@ class CriLink(SpdyLink):
 class UpgradedSocket:
     """A connection over which bytes go both ways, once both sides have agreed on what they mean."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
+    def __init__(self, stream: ByteStream) -> None:
+        self._stream = stream
 
     @classmethod
     async def open(cls, url: str, protocol: str, clock: Clock) -> UpgradedSocket:
         """Ask a URL for SPDY, and a protocol within it. An `ExecError` if that is refused."""
         parts = urlsplit(url)
         target = f"{parts.path}?{parts.query}" if parts.query else parts.path
-        head = (
-            f"POST {target} HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Length: 0\r\n"
-            f"Connection: Upgrade\r\nUpgrade: {SPDY}\r\nX-Stream-Protocol-Version: {protocol}\r\n\r\n"
-        )
-        socket: UpgradedSocket | None = None
+        upgrade = [("Connection", "Upgrade"), ("Upgrade", SPDY), ("X-Stream-Protocol-Version", protocol)]
+        head = request_head("POST", target, [("Host", parts.netloc), ("Content-Length", "0"), *upgrade])
+        stream: ByteStream | None = None
         try:
             async with clock.timeout(_PATIENCE):
-                reader, writer = await asyncio.open_connection(parts.hostname, parts.port, limit=_LONGEST_HEAD)
-                socket = cls(reader, writer)
-                writer.write(head.encode())
-                answer = await reader.readuntil(b"\r\n\r\n")
-        except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
-            if socket is not None:
-                socket.close()
+                stream = await PlainStream.to(parts.hostname or "", parts.port or 80)
+                await stream.write(head)
+                response = await read_response(stream, accepts_upgrade=True)
+        except (OSError, TimeoutError) as error:
+            if stream is not None:
+                stream.close()
             raise ExecError(f"the runtime's streams cannot be reached: {str(error) or 'no answer'}") from None
-        status = answer.split(b"\r\n", 1)[0].decode(errors="replace")
-        if status.split(" ")[1:2] != ["101"]:
-            socket.close()
-            raise ExecError(f"the runtime refuses the stream: {status}")
-        return socket
+        if response.status != 101:
+            stream.close()
+            raise ExecError(f"the runtime refuses the stream: {status_line(response.status)}")
+        return cls(stream)
 
     async def send(self, data: bytes) -> None:
         with contextlib.suppress(OSError):
-            self._writer.write(data)
-            await self._writer.drain()
+            await self._stream.write(data)
 
     async def receive(self) -> bytes | None:
         try:
-            return await self._reader.read(_CHUNK) or None
+            return await self._stream.read(_CHUNK) or None
         except OSError:
             return None
 
     def close(self) -> None:
-        self._writer.close()
+        self._stream.close()
 
 
 async def _nothing() -> SpdySession:
