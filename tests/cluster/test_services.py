@@ -36,8 +36,8 @@ from ostinato.kinds.core_v1 import (
 from ostinato.kinds.discovery_v1 import Endpoint, EndpointPort, EndpointSlice
 from ostinato.plane.network.namespaces import new_namespace, within
 from ostinato.plane.network.netlink import Netlink
-from ostinato.plane.network.services.addresses import Taken
-from ostinato.plane.network.services.netns import Annex
+from ostinato.plane.network.services.addresses import AddressInUse
+from ostinato.plane.network.services.netns import NetnsAddresses
 from tests.cluster.planes import PlaneProcess
 
 T = TypeVar("T")
@@ -158,15 +158,15 @@ def said(address: str, port: int) -> str:
 
 
 @pytest.fixture
-def annex(network: None, tmp_path: Path) -> Iterator[Annex]:
-    annex = Annex(tmp_path)
+def annex(network: None, tmp_path: Path) -> Iterator[NetnsAddresses]:
+    annex = NetnsAddresses(tmp_path)
     yield annex
     annex.close()
     assert devices() == set()
 
 
 @pytest.mark.parametrize("text", ["10.0.0.5", "fd77::5"])
-def test_an_address_is_had_beside_sockets_that_listen_everywhere(annex: Annex, text: str) -> None:
+def test_an_address_is_had_beside_sockets_that_listen_everywhere(annex: NetnsAddresses, text: str) -> None:
     address = ipaddress.ip_address(text)
     annex.take(address)
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
@@ -186,20 +186,20 @@ def test_an_address_is_had_beside_sockets_that_listen_everywhere(annex: Annex, t
     annex.take(address)
 
 
-def test_addresses_that_are_somebody_elses_are_not_taken(annex: Annex, tmp_path: Path) -> None:
-    another = Annex(tmp_path / "another")
+def test_addresses_that_are_somebody_elses_are_not_taken(annex: NetnsAddresses, tmp_path: Path) -> None:
+    another = NetnsAddresses(tmp_path / "another")
     address = ipaddress.ip_address("10.0.0.5")
     annex.take(address)
-    with pytest.raises(Taken, match=r"another process on this machine serves 10\.0\.0\.5"):
+    with pytest.raises(AddressInUse, match=r"another process on this machine serves 10\.0\.0\.5"):
         another.take(address)
     annex.release(address)
     another.take(address)
     another.close()
-    with pytest.raises(Taken, match=r"this machine has a route to a network with fe80::99 in it"):
+    with pytest.raises(AddressInUse, match=r"this machine has a route to a network with fe80::99 in it"):
         annex.take(ipaddress.ip_address("fe80::99"))
 
 
-def test_an_address_of_this_machine_is_used_as_it_is(annex: Annex) -> None:
+def test_an_address_of_this_machine_is_used_as_it_is(annex: NetnsAddresses) -> None:
     address = ipaddress.ip_address(HERE)
     annex.take(address)
     with annex.socket(socket.SOCK_STREAM, address) as listening:
@@ -211,10 +211,10 @@ def test_an_address_of_this_machine_is_used_as_it_is(annex: Annex) -> None:
         still.bind((HERE, 0))
 
 
-def test_what_another_process_left_is_replaced(annex: Annex, tmp_path: Path) -> None:
+def test_what_another_process_left_is_replaced(annex: NetnsAddresses, tmp_path: Path) -> None:
     address = ipaddress.ip_address("10.0.0.5")
     annex.take(address)
-    successor = Annex(tmp_path)
+    successor = NetnsAddresses(tmp_path)
     successor.take(ipaddress.ip_address("10.0.0.6"))
     successor.take(address)
     successor.close()

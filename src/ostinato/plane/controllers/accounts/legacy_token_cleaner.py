@@ -21,16 +21,16 @@ from ostinato.plane.controllers.accounts.token_secrets import ACCOUNT, ACCOUNT_U
 from ostinato.server.access.authentication.service_accounts.legacy_tokens import INVALID_SINCE, LAST_USED
 
 NAME: Final = "legacy-serviceaccount-token-cleaner-controller"
-_PERIOD: Final = timedelta(days=365)
+_CLEANUP_PERIOD: Final = timedelta(days=365)
 _INTERVAL: Final = 86_400.0  # seconds between two looks at a Secret
 _TRACKING: Final = NamespacedName("kube-system", "kube-apiserver-legacy-service-account-token-tracking")
 
 
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
-    manager.build(NAME).watch_for(Secret, settings=SECRETS).complete(LegacyCleaner())
+    manager.build(NAME).watch_for(Secret, settings=SECRETS).complete(LegacyTokenCleaner())
 
 
-class LegacyCleaner:
+class LegacyTokenCleaner:
     async def reconcile(self, request: Request, ctx: Context) -> Result | None:
         secret = await ctx.client.live.get(Secret, request, missing=None)
         if secret is None or secret.type != TYPE:
@@ -44,13 +44,13 @@ class LegacyCleaner:
         return Result(requeue_after=_INTERVAL)
 
     async def _is_unused(self, secret: Secret, now: datetime, ctx: Context) -> bool:
-        meta, kept_since = secret.metadata, now - _PERIOD
+        meta, kept_since = secret.metadata, now - _CLEANUP_PERIOD
         if meta.deletion_timestamp is not None or meta.creation_timestamp is None:
             return False
         if meta.creation_timestamp >= kept_since:
             return False
         tracked = await _tracked_since(ctx)
-        if tracked is None or now < tracked + _PERIOD:
+        if tracked is None or now < tracked + _CLEANUP_PERIOD:
             return False
         if LAST_USED in meta.labels:
             used = _date(meta.labels[LAST_USED])
@@ -74,7 +74,7 @@ class LegacyCleaner:
         if since is None:
             meta.labels[INVALID_SINCE] = now.date().isoformat()
             await ctx.client.update(secret)
-        elif since < (now - _PERIOD).date():
+        elif since < (now - _CLEANUP_PERIOD).date():
             await ctx.client.delete(secret, resource_version=meta.resource_version or "", missing_ok=True)
 
 

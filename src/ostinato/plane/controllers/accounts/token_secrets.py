@@ -41,12 +41,12 @@ def add_to(manager: Manager, options: Options) -> None:
     (
         manager.build(NAME)
         .watch_for(Secret, settings=SECRETS)
-        .watches(ServiceAccount, map_to=_secrets_of, predicates=[_is_gone])
-        .complete(AccountSecrets(options.account_key, options.ca_certificate))
+        .watches(ServiceAccount, map_to=_secrets_of, predicates=[_is_deletion])
+        .complete(TokenSecretReconciler(options.account_key, options.ca_certificate))
     )
 
 
-def _is_gone(event: Event) -> bool:
+def _is_deletion(event: Event) -> bool:
     return isinstance(event, Deleted)
 
 
@@ -61,18 +61,18 @@ async def _secrets_of(account: ServiceAccount, dependencies: Dependencies) -> It
     ]
 
 
-class AccountSecrets:
+class TokenSecretReconciler:
     """`key`: that of service account tokens; `authority`: the cluster's certificate, in PEM."""
 
-    def __init__(self, key: Path, authority: Path | None) -> None:
+    def __init__(self, key: Path, ca_certificate: Path | None) -> None:
         self._key = key
-        self._authority = authority
+        self._ca_certificate = ca_certificate
         self._keys: ServiceAccountKeys | None = None
 
     async def reconcile(self, request: Request, ctx: Context) -> None:
         secret = await ctx.client.live.get(Secret, request, missing=None)
         if secret is None:
-            await self._unlist(request, ctx)
+            await self._remove_reference(request, ctx)
             return
         name = secret.metadata.annotations.get(ACCOUNT, "")
         if secret.type != TYPE or not name or secret.metadata.deletion_timestamp is not None:
@@ -90,8 +90,8 @@ class AccountSecrets:
     def _fill(self, secret: Secret, account: ServiceAccount, world: World) -> bool:
         """Whether something was missing."""
         wanted = dict(secret.data)
-        if self._authority is not None:
-            wanted["ca.crt"] = self._authority.read_bytes()
+        if self._ca_certificate is not None:
+            wanted["ca.crt"] = self._ca_certificate.read_bytes()
         wanted.setdefault("namespace", secret.metadata.namespace.encode())
         if not wanted.get("token"):
             wanted["token"] = self._token(secret, account, world)
@@ -115,7 +115,7 @@ class AccountSecrets:
         }
         return self._keys.signing.sign(msgspec.json.encode(claims)).encode()
 
-    async def _unlist(self, request: Request, ctx: Context) -> None:
+    async def _remove_reference(self, request: Request, ctx: Context) -> None:
         """Take a Secret that is gone from the lists of service accounts."""
         for account in await ctx.client.live.list(ServiceAccount, namespace=request.namespace):
             left = [each for each in account.secrets if each.name != request.name]

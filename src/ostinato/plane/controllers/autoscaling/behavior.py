@@ -17,8 +17,8 @@ import msgspec
 
 from ostinato.kinds.autoscaling_v2 import HorizontalPodAutoscalerBehavior, HPAScalingPolicy, HPAScalingRules
 
-DOWN_WINDOW: Final = 300  # seconds in which a recommendation counts, on the way down
-_LEAST_LIMIT: Final = 4  # to which one may always go up
+DEFAULT_DOWNSCALE_WINDOW: Final = 300  # seconds in which a recommendation counts, on the way down
+_MIN_SCALE_UP_LIMIT: Final = 4  # to which one may always go up
 
 _UP: Final = HPAScalingRules(
     policies=[
@@ -29,26 +29,29 @@ _UP: Final = HPAScalingRules(
 )
 _DOWN: Final = HPAScalingRules(policies=[HPAScalingPolicy(type="Percent", value=100, period_seconds=15)])
 
-Verdict = tuple[str, str]
+ConditionReason = tuple[str, str]
 """A reason and a message."""
 
-READY: Final[Verdict] = "ReadyForNewScale", "recommended size matches current size"
-WITHIN: Final[Verdict] = "DesiredWithinRange", "the desired count is within the acceptable range"
-_UP_STABILIZED: Final[Verdict] = (
+READY_FOR_NEW_SCALE: Final[ConditionReason] = "ReadyForNewScale", "recommended size matches current size"
+WITHIN_RANGE: Final[ConditionReason] = "DesiredWithinRange", "the desired count is within the acceptable range"
+_UP_STABILIZED: Final[ConditionReason] = (
     "ScaleUpStabilized",
     "recent recommendations were lower than current one, applying the lowest recent recommendation",
 )
-_DOWN_STABILIZED: Final[Verdict] = (
+_DOWN_STABILIZED: Final[ConditionReason] = (
     "ScaleDownStabilized",
     "recent recommendations were higher than current one, applying the highest recent recommendation",
 )
-_TOO_MANY: Final[Verdict] = "TooManyReplicas", "the desired replica count is more than the maximum replica count"
-_TOO_FEW: Final[Verdict] = "TooFewReplicas", "the desired replica count is less than the minimum replica count"
-_TOO_FAST_UP: Final[Verdict] = (
+_TOO_MANY: Final[ConditionReason] = (
+    "TooManyReplicas",
+    "the desired replica count is more than the maximum replica count",
+)
+_TOO_FEW: Final[ConditionReason] = "TooFewReplicas", "the desired replica count is less than the minimum replica count"
+_TOO_FAST_UP: Final[ConditionReason] = (
     "ScaleUpLimit",
     "the desired replica count is increasing faster than the maximum scale rate",
 )
-_TOO_FAST_DOWN: Final[Verdict] = (
+_TOO_FAST_DOWN: Final[ConditionReason] = (
     "ScaleDownLimit",
     "the desired replica count is decreasing faster than the maximum scale rate",
 )
@@ -56,8 +59,8 @@ _TOO_FAST_DOWN: Final[Verdict] = (
 
 class Decision(msgspec.Struct, frozen=True):
     replicas: int
-    stabilized: Verdict
-    limited: Verdict
+    stabilized: ConditionReason
+    limited: ConditionReason
     is_limited: bool
 
 
@@ -75,7 +78,7 @@ class Bounds(msgspec.Struct, frozen=True):
         return _DOWN if self.behavior is None or self.behavior.scale_down is None else self.behavior.scale_down
 
 
-class Record:
+class ScaleHistory:
     """What was recommended for a workload, and done to it, lately. Moments are seconds of one clock."""
 
     def __init__(self, replicas: int, now: float) -> None:
@@ -86,28 +89,28 @@ class Record:
     def decide(self, current: int, recommended: int, bounds: Bounds, now: float) -> Decision:
         """How many there are to be now; the recommendation is remembered."""
         if bounds.behavior is None:
-            stable = max([recommended, *self._since(now - DOWN_WINDOW)])
+            stable = max([recommended, *self._recommendations_since(now - DEFAULT_DOWNSCALE_WINDOW)])
             stabilized = _DOWN_STABILIZED
-            self._remember(recommended, now, DOWN_WINDOW)
-            replicas, limited = _plainly_limited(current, stable, bounds)
+            self._remember(recommended, now, DEFAULT_DOWNSCALE_WINDOW)
+            replicas, limited = _limit_by_default_rate(current, stable, bounds)
         else:
             up_window = bounds.up.stabilization_window_seconds or 0
             given = bounds.down.stabilization_window_seconds
-            down_window = DOWN_WINDOW if given is None else given
-            lowest = min([recommended, *self._since(now - up_window)])
-            highest = max([recommended, *self._since(now - down_window)])
+            down_window = DEFAULT_DOWNSCALE_WINDOW if given is None else given
+            lowest = min([recommended, *self._recommendations_since(now - up_window)])
+            highest = max([recommended, *self._recommendations_since(now - down_window)])
             stable = min(max(current, lowest), highest)
             stabilized = _UP_STABILIZED if recommended >= current else _DOWN_STABILIZED
             self._remember(recommended, now, max(up_window, down_window))
-            replicas, limited = self._limited(current, stable, bounds, now)
+            replicas, limited = self._limit_by_policies(current, stable, bounds, now)
         return Decision(
             replicas=replicas,
-            stabilized=stabilized if stable != recommended else READY,
+            stabilized=stabilized if stable != recommended else READY_FOR_NEW_SCALE,
             limited=limited,
             is_limited=replicas != stable,
         )
 
-    def done(self, before: int, after: int, bounds: Bounds, now: float) -> None:
+    def record_scaled(self, before: int, after: int, bounds: Bounds, now: float) -> None:
         """The workload was scaled."""
         if bounds.behavior is None:
             return
@@ -116,14 +119,14 @@ class Record:
         changes[:] = [each for each in changes if each[0] >= now - longest]
         changes.append((now, abs(after - before)))
 
-    def _since(self, moment: float) -> list[int]:
+    def _recommendations_since(self, moment: float) -> list[int]:
         return [replicas for when, replicas in self._recommended if when > moment]
 
     def _remember(self, recommended: int, now: float, window: float) -> None:
         self._recommended = [each for each in self._recommended if each[0] >= now - window]
         self._recommended.append((now, recommended))
 
-    def _limited(self, current: int, wanted: int, bounds: Bounds, now: float) -> tuple[int, Verdict]:
+    def _limit_by_policies(self, current: int, wanted: int, bounds: Bounds, now: float) -> tuple[int, ConditionReason]:
         if wanted > current:
             fastest = max(self._limit(current, bounds.up, now, upwards=True), current)
             most, why = (fastest, _TOO_FAST_UP) if fastest < bounds.most else (bounds.most, _TOO_MANY)
@@ -134,7 +137,7 @@ class Record:
             least, why = (fastest, _TOO_FAST_DOWN) if fastest > bounds.least else (bounds.least, _TOO_FEW)
             if wanted < least:
                 return least, why
-        return wanted, WITHIN
+        return wanted, WITHIN_RANGE
 
     def _limit(self, current: int, rules: HPAScalingRules, now: float, *, upwards: bool) -> int:
         """How far the policies let it go now."""
@@ -142,20 +145,20 @@ class Record:
             return current
         proposals = []
         for policy in rules.policies:
-            added = _in_period(self._added, now - policy.period_seconds)
-            removed = _in_period(self._removed, now - policy.period_seconds)
+            added = _replicas_changed_since(self._added, now - policy.period_seconds)
+            removed = _replicas_changed_since(self._removed, now - policy.period_seconds)
             proposals.append(_proposal(current - added + removed, policy, upwards=upwards))
         furthest: Callable[[Sequence[int]], int] = max if upwards else min
         nearest: Callable[[Sequence[int]], int] = min if upwards else max
         return nearest(proposals) if rules.select_policy == "Min" else furthest(proposals)
 
 
-def _plainly_limited(current: int, wanted: int, bounds: Bounds) -> tuple[int, Verdict]:
-    fastest = max(2 * current, _LEAST_LIMIT)
+def _limit_by_default_rate(current: int, wanted: int, bounds: Bounds) -> tuple[int, ConditionReason]:
+    fastest = max(2 * current, _MIN_SCALE_UP_LIMIT)
     most, why = (fastest, _TOO_FAST_UP) if bounds.most > fastest else (bounds.most, _TOO_MANY)
     if wanted < bounds.least:
         return bounds.least, _TOO_FEW
-    return (most, why) if wanted > most else (wanted, WITHIN)
+    return (most, why) if wanted > most else (wanted, WITHIN_RANGE)
 
 
 def _proposal(start: int, policy: HPAScalingPolicy, *, upwards: bool) -> int:
@@ -167,5 +170,5 @@ def _proposal(start: int, policy: HPAScalingPolicy, *, upwards: bool) -> int:
     return int(start * (1 - policy.value / 100))
 
 
-def _in_period(changes: Sequence[tuple[float, int]], begin: float) -> int:
+def _replicas_changed_since(changes: Sequence[tuple[float, int]], begin: float) -> int:
     return sum(change for when, change in changes if when > begin)

@@ -30,12 +30,12 @@ from ostinato.kinds.autoscaling_v2 import (
     ResourceMetricStatus,
 )
 from ostinato.plane.controllers.autoscaling import replica_calculator as arithmetic
-from ostinato.plane.controllers.autoscaling.metrics_client import Metrics, MetricsError, Samples, total
+from ostinato.plane.controllers.autoscaling.metrics_client import MetricsClient, MetricsError, Samples, total
 from ostinato.plane.controllers.autoscaling.replica_calculator import MeasuredPod, Tolerance
 from ostinato.plane.ownership.event_handler import selector_of, selector_text
 
 
-class SourceError(Exception):
+class MetricSourceError(Exception):
     """A metric says nothing."""
 
     def __init__(self, reason: str, message: str, summary: str) -> None:
@@ -54,34 +54,34 @@ class Target(msgspec.Struct, frozen=True):
     tolerance: Tolerance
 
 
-class Found(msgspec.Struct, frozen=True):
+class MetricProposal(msgspec.Struct, frozen=True):
     replicas: int
     name: str  # of the metric, in words
     status: MetricStatus
 
 
-class Sources:
+class MetricSources:
     """The metrics of one autoscaler, at one moment."""
 
-    def __init__(self, client: CachedClient, metrics: Metrics, target: Target, now: datetime) -> None:
+    def __init__(self, client: CachedClient, metrics: MetricsClient, target: Target, now: datetime) -> None:
         self._client = client
         self._metrics = metrics
         self._target = target
         self._now = now
 
-    async def ask(self, spec: MetricSpec) -> Found:
+    async def propose(self, spec: MetricSpec) -> MetricProposal:
         """What a metric proposes."""
         match spec:
             case MetricSpec(type="Resource", resource=source) if source is not None:
                 about = f"failed to get {source.name} resource metric value"
                 replicas, current, name = await self._resource(source.name, source.target, "", about)
                 status = MetricStatus(type=spec.type, resource=ResourceMetricStatus(name=source.name, current=current))
-                return Found(replicas, name, status)
+                return MetricProposal(replicas, name, status)
             case MetricSpec(type="ContainerResource", container_resource=source) if source is not None:
                 about = f"failed to get {source.container} container metric value"
                 replicas, current, name = await self._resource(source.name, source.target, source.container, about)
                 contained = ContainerResourceMetricStatus(name=source.name, container=source.container, current=current)
-                return Found(replicas, name, MetricStatus(type=spec.type, container_resource=contained))
+                return MetricProposal(replicas, name, MetricStatus(type=spec.type, container_resource=contained))
             case MetricSpec(type="Pods", pods=source) if source is not None:
                 return await self._pods(source)
             case MetricSpec(type="Object", object=source) if source is not None:
@@ -90,18 +90,18 @@ class Sources:
                 return await self._external(source)
             case _:
                 message = f'unknown metric source type "{spec.type}"'
-                raise SourceError("InvalidMetricSourceType", message, message)
+                raise MetricSourceError("InvalidMetricSourceType", message, message)
 
     async def _resource(
         self, resource: str, wanted: MetricTarget, container: str, about: str
     ) -> tuple[int, MetricValueStatus, str]:
         try:
-            return await self._resource_use(resource, wanted, container)
+            return await self._resource_usage(resource, wanted, container)
         except MetricsError as error:
             reason = "FailedGetContainerResourceMetric" if container else "FailedGetResourceMetric"
-            raise SourceError(reason, str(error), f"{about}: {error}") from None
+            raise MetricSourceError(reason, str(error), f"{about}: {error}") from None
 
-    async def _resource_use(
+    async def _resource_usage(
         self, resource: str, wanted: MetricTarget, container: str
     ) -> tuple[int, MetricValueStatus, str]:
         target = self._target
@@ -113,7 +113,7 @@ class Sources:
             )
         try:
             samples = await self._samples(resource, container)
-            pods = await self._targeted()
+            pods = await self._target_pods()
             groups = arithmetic.grouped(pods, samples, resource, self._now)
             if wanted.average_value is not None:
                 amount = wanted.average_value.milli_value()
@@ -124,8 +124,8 @@ class Sources:
                     (f"{resource} resource"),
                 )
             assert share is not None, "one of both is given"
-            asked = arithmetic.requests(pods, resource, container)
-            found = arithmetic.by_utilization(target.wanted, share, samples, asked, groups, target.tolerance)
+            requested = arithmetic.requests(pods, resource, container)
+            found = arithmetic.by_utilization(target.wanted, share, samples, requested, groups, target.tolerance)
         except MetricsError as error:
             what = "usage" if wanted.average_value is not None else "utilization"
             raise MetricsError(f"failed to get {resource} {what}: {error}") from None
@@ -142,38 +142,38 @@ class Sources:
         except MetricsError as error:
             raise MetricsError(f"unable to get metrics for resource {resource}: {error}") from None
 
-    async def _targeted(self) -> list[MeasuredPod]:
+    async def _target_pods(self) -> list[MeasuredPod]:
         target = self._target
         pods = await self._client.list(MeasuredPod, namespace=target.namespace, labels=target.selector, fresh=False)
         if not pods:
             raise MetricsError("no pods returned by selector while calculating replica count")
         return pods
 
-    async def _pods(self, source: PodsMetricSource) -> Found:
+    async def _pods(self, source: PodsMetricSource) -> MetricProposal:
         target, name = self._target, source.metric.name
         try:
-            chosen = _chosen(source.metric.selector)
+            chosen = _series_selector(source.metric.selector)
             if source.target.average_value is None:
                 raise MetricsError("invalid pods metric source: no average value target was set")
             try:
                 samples = await self._metrics.of_pods(name, target.namespace, target.selector, chosen)
             except MetricsError as error:
                 raise MetricsError(f"unable to get metric {name}: {error}") from None
-            groups = arithmetic.grouped(await self._targeted(), samples, "", self._now)
+            groups = arithmetic.grouped(await self._target_pods(), samples, "", self._now)
             amount = source.target.average_value.milli_value()
             found = arithmetic.by_value(target.wanted, amount, samples, groups, target.tolerance)
         except MetricsError as error:
             summary = f"failed to get pods metric value: {error}"
-            raise SourceError("FailedGetPodsMetric", str(error), summary) from None
+            raise MetricSourceError("FailedGetPodsMetric", str(error), summary) from None
         current = MetricValueStatus(average_value=Quantity.milli(found.average))
         status = PodsMetricStatus(metric=_same(source.metric), current=current)
-        return Found(found.replicas, f"pods metric {name}", MetricStatus(type="Pods", pods=status))
+        return MetricProposal(found.replicas, f"pods metric {name}", MetricStatus(type="Pods", pods=status))
 
-    async def _object(self, source: ObjectMetricSource) -> Found:
+    async def _object(self, source: ObjectMetricSource) -> MetricProposal:
         target, name, reference = self._target, source.metric.name, source.described_object
         wanted = source.target
         try:
-            chosen = _chosen(source.metric.selector)
+            chosen = _series_selector(source.metric.selector)
             if wanted.value is None and wanted.average_value is None:
                 raise MetricsError(
                     "invalid object metric source: neither a value target nor an average value target was set"
@@ -193,15 +193,15 @@ class Sources:
         except MetricsError as error:
             whose = f"failed to get {name} object metric: " if wanted.type == "AverageValue" else ""
             summary = f"failed to get object metric value: {whose}{error}"
-            raise SourceError("FailedGetObjectMetric", str(error), summary) from None
+            raise MetricSourceError("FailedGetObjectMetric", str(error), summary) from None
         status = ObjectMetricStatus(described_object=reference, metric=_same(source.metric), current=current)
-        return Found(replicas, words, MetricStatus(type="Object", object=status))
+        return MetricProposal(replicas, words, MetricStatus(type="Object", object=status))
 
-    async def _external(self, source: ExternalMetricSource) -> Found:
+    async def _external(self, source: ExternalMetricSource) -> MetricProposal:
         target, name, wanted = self._target, source.metric.name, source.target
         shown = selector_text(source.metric.selector)
         try:
-            chosen = _chosen(source.metric.selector)
+            chosen = _series_selector(source.metric.selector)
             if wanted.value is None and wanted.average_value is None:
                 raise MetricsError(
                     "invalid external metric source: neither a value target nor an average value target was set"
@@ -220,16 +220,18 @@ class Sources:
         except MetricsError as error:
             which = f"{name} external metric" if wanted.average_value is not None else f"external metric {name}"
             summary = f"failed to get {name} external metric value: failed to get {which}: {error}"
-            raise SourceError("FailedGetExternalMetric", str(error), summary) from None
+            raise MetricSourceError("FailedGetExternalMetric", str(error), summary) from None
         status = ExternalMetricStatus(metric=_same(source.metric), current=current)
-        return Found(replicas, f"external metric {name}({shown})", MetricStatus(type="External", external=status))
+        return MetricProposal(
+            replicas, f"external metric {name}({shown})", MetricStatus(type="External", external=status)
+        )
 
     async def _by_ratio(self, ratio: float) -> int:
         target = self._target
         ready = 0
         if target.wanted and not target.tolerance.covers(ratio):
             try:
-                ready = arithmetic.count_ready(await self._targeted())
+                ready = arithmetic.count_ready(await self._target_pods())
             except MetricsError as error:
                 raise MetricsError(f"unable to calculate ready pods: {error}") from None
         return arithmetic.by_ratio(target.wanted, ratio, ready, target.tolerance)
@@ -248,7 +250,7 @@ def _same(metric: MetricIdentifier) -> MetricIdentifier:
     return MetricIdentifier(name=metric.name, selector=metric.selector)
 
 
-def _chosen(selector: LabelSelector | None) -> Selector:
+def _series_selector(selector: LabelSelector | None) -> Selector:
     """Which series of a metric; all of them unless it is said."""
     try:
         return everything() if selector is None else selector_of(selector)

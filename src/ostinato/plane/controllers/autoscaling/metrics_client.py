@@ -36,7 +36,7 @@ S = TypeVar("S", bound=Struct)
 _RESOURCES: Final = GroupVersion("metrics.k8s.io", "v1beta1")
 _CUSTOM: Final = GroupVersion("custom.metrics.k8s.io", "v1beta2")
 _EXTERNAL: Final = GroupVersion("external.metrics.k8s.io", "v1beta1")
-_WINDOW: Final = 60  # seconds that a sample is about, if nobody says
+_DEFAULT_WINDOW: Final = 60  # seconds that a sample is about, if nobody says
 
 
 class MetricsError(Exception):
@@ -84,7 +84,7 @@ class _Values(Struct):
     items: list[_Value] = []
 
 
-class Metrics:
+class MetricsClient:
     """The metrics APIs of a server."""
 
     def __init__(self, client: Client) -> None:
@@ -106,7 +106,7 @@ class Metrics:
             known = [each for each in used if each is not None]
             if known and len(known) == len(used):
                 total = sum(each.milli_value() for each in known)
-                samples[pod.metadata.name] = Sample(total, pod.timestamp, _length(pod.window))
+                samples[pod.metadata.name] = Sample(total, pod.timestamp, _window(pod.window))
         return samples
 
     async def of_pods(self, metric: str, namespace: str, selector: Selector, metric_selector: Selector) -> Samples:
@@ -119,7 +119,7 @@ class Metrics:
             each.described_object.name: Sample(
                 each.value.milli_value(),
                 each.timestamp,
-                timedelta(seconds=_WINDOW if each.window_seconds is None else each.window_seconds),
+                timedelta(seconds=_DEFAULT_WINDOW if each.window_seconds is None else each.window_seconds),
             )
             for each in found.items
         }
@@ -173,12 +173,12 @@ class Metrics:
         return True
 
     async def _get(
-        self, shape: type[S], version: GroupVersion, namespace: str, what: str, query: Mapping[str, str]
+        self, type_: type[S], version: GroupVersion, namespace: str, what: str, query: Mapping[str, str]
     ) -> S:
         path = f"/apis/{version}/namespaces/{namespace}/{what}"
         call = Call(method="GET", path=path, query=[(name, value) for name, value in query.items() if value])
         try:
-            return from_json(shape, await self._exchange.send(call))
+            return from_json(type_, await self._exchange.send(call))
         except NotFound as error:
             if error.details.name:
                 raise MetricsError(str(error)) from None
@@ -192,7 +192,7 @@ def total(values: Sequence[int]) -> int:
     return min(sum(values), 2**63 - 1)
 
 
-def _length(text: str) -> timedelta:
+def _window(text: str) -> timedelta:
     try:
         return timedelta(microseconds=Duration.parse(text).nanoseconds / 1000) if text else timedelta()
     except TimeError:

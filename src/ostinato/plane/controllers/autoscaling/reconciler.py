@@ -25,19 +25,24 @@ from ostinato.kinds.autoscaling_v2 import (
     HPAScalingRules,
     MetricStatus,
 )
-from ostinato.plane.controllers.autoscaling.behavior import Bounds, Record
+from ostinato.plane.controllers.autoscaling.behavior import Bounds, ScaleHistory
 from ostinato.plane.controllers.autoscaling.conditions import Conditions
-from ostinato.plane.controllers.autoscaling.metric_sources import Found, SourceError, Sources, Target
-from ostinato.plane.controllers.autoscaling.metrics_client import Metrics
+from ostinato.plane.controllers.autoscaling.metric_sources import (
+    MetricProposal,
+    MetricSourceError,
+    MetricSources,
+    Target,
+)
+from ostinato.plane.controllers.autoscaling.metrics_client import MetricsClient
 from ostinato.plane.controllers.autoscaling.replica_calculator import Tolerance
 from ostinato.plane.objects.pod_state import PodState
 from ostinato.plane.objects.status import write_status
 
 PERIOD: Final = 15.0  # seconds from one step to the next
-_TRIES: Final = 5  # of a write that others overtake
+_MAX_ATTEMPTS: Final = 5  # of a write that others overtake
 
 
-class _NothingToSay(Exception):  # noqa: N818 - what is the matter
+class _NoRecommendation(Exception):  # noqa: N818 - what is the matter
     """No number can be had from metrics."""
 
     def __init__(self, why: str, statuses: Sequence[MetricStatus] = ()) -> None:
@@ -47,75 +52,75 @@ class _NothingToSay(Exception):  # noqa: N818 - what is the matter
 
 class AutoscalerReconciler:
     def __init__(self) -> None:
-        self._due: dict[Request, float] = {}  # when the next step of each is to be made
-        self._records: dict[Request, Record] = {}
+        self._next_sync: dict[Request, float] = {}  # when the next step of each is to be made
+        self._histories: dict[Request, ScaleHistory] = {}
         self._selectors: dict[Request, Selector] = {}  # which Pods each of them scales
 
     async def reconcile(self, request: Request, ctx: Context) -> Result | None:
         autoscaler = await ctx.client.get(HorizontalPodAutoscaler, request, missing=None)
         if autoscaler is None:
-            self._due.pop(request, None)
-            self._records.pop(request, None)
+            self._next_sync.pop(request, None)
+            self._histories.pop(request, None)
             self._selectors.pop(request, None)
             return None
         now = ctx.world.clock.monotonic()
-        due = self._due.setdefault(request, now + PERIOD)
+        due = self._next_sync.setdefault(request, now + PERIOD)
         if due > now:
             return Result(requeue_after=due - now)
-        self._due[request] = now + PERIOD
-        step = _Step(ctx, autoscaler, self._records, self._selectors)
+        self._next_sync[request] = now + PERIOD
+        step = _Sync(ctx, autoscaler, self._histories, self._selectors)
         try:
-            await step.take()
+            await step.run()
         except (APIError, TransportError) as error:
             ctx.event(autoscaler, "FailedUpdateStatus", str(error), kind="Warning")
         return Result(requeue_after=PERIOD)
 
 
-class _Step:
+class _Sync:
     """One look at one autoscaler."""
 
     def __init__(
         self,
         ctx: Context,
         autoscaler: HorizontalPodAutoscaler,
-        records: dict[Request, Record],
+        histories: dict[Request, ScaleHistory],
         selectors: dict[Request, Selector],
     ) -> None:
         self._ctx = ctx
         self._autoscaler = autoscaler
-        self._records = records
+        self._histories = histories
         self._selectors = selectors
         self._conditions = Conditions(autoscaler.status.conditions, ctx.now())
         self._seconds = ctx.world.clock.monotonic()
 
-    async def take(self) -> None:
+    async def run(self) -> None:
         autoscaler = self._autoscaler
         try:
             view, scale = await self._get_scale()
         except (APIError, NoSuchResource, TransportError, ValueError) as error:
-            self._tell("FailedGetScale", str(error))
+            self._warn("FailedGetScale", str(error))
             why = f"the HPA controller was unable to get the target's current scale: {error}"
             self._conditions.able("FailedGetScale", why, status=False)
             await self._write(msgspec.structs.replace(autoscaler.status, conditions=self._conditions.all))
             return
-        said = "the HPA controller was able to get the target's current scale"
-        self._conditions.able("SucceededGetScale", said)
+        message = "the HPA controller was able to get the target's current scale"
+        self._conditions.able("SucceededGetScale", message)
         current = scale.spec.replicas or 0
-        record = self._records.setdefault(self._ctx.request, Record(current, self._seconds))
+        history = self._histories.setdefault(self._ctx.request, ScaleHistory(current, self._seconds))
         least = 1 if autoscaler.spec.min_replicas is None else autoscaler.spec.min_replicas
         bounds = Bounds(least, autoscaler.spec.max_replicas, autoscaler.spec.behavior)
         try:
-            desired, reason, statuses = await self._desired(scale, bounds, record)
-        except _NothingToSay as error:
-            await self._say(current, autoscaler.status.desired_replicas, error.statuses)
-            self._tell("FailedComputeMetricsReplicas", str(error))
+            desired, reason, statuses = await self._desired(scale, bounds, history)
+        except _NoRecommendation as error:
+            await self._update_status(current, autoscaler.status.desired_replicas, error.statuses)
+            self._warn("FailedComputeMetricsReplicas", str(error))
             return
         rescaled = desired != current and await self._rescale(view, scale, desired, reason)
         if rescaled:
-            record.done(current, desired, bounds, self._seconds)
+            history.record_scaled(current, desired, bounds, self._seconds)
         elif desired != current:
             desired = autoscaler.status.desired_replicas
-        await self._say(current, desired, statuses, rescaled=rescaled)
+        await self._update_status(current, desired, statuses, rescaled=rescaled)
 
     async def _get_scale(self) -> tuple[Unstructured, Scale]:
         target = self._autoscaler.spec.scale_target_ref
@@ -124,7 +129,9 @@ class _Step:
         view = Unstructured((await client.mapper.preferred(GroupKind(group, target.kind))).gvk)
         return view, await client.scale.get(view, target.name, namespace=self._autoscaler.metadata.namespace)
 
-    async def _desired(self, scale: Scale, bounds: Bounds, record: Record) -> tuple[int, str, list[MetricStatus]]:
+    async def _desired(
+        self, scale: Scale, bounds: Bounds, history: ScaleHistory
+    ) -> tuple[int, str, list[MetricStatus]]:
         """How many there should be, why, and what was measured."""
         current = scale.spec.replicas or 0
         if current == 0:
@@ -136,18 +143,18 @@ class _Step:
             return bounds.most, "Current number of replicas above Spec.MaxReplicas", []
         if current < bounds.least:
             return bounds.least, "Current number of replicas below Spec.MinReplicas", []
-        proposed, name, statuses = await self._ask(scale)
+        proposed, name, statuses = await self._compute_replicas(scale)
         reason = ""
         if proposed > current:
             reason = f"{name} above target"
         elif proposed < current:
             reason = "All metrics below target"
-        decision = record.decide(current, proposed, bounds, self._seconds)
+        decision = history.decide(current, proposed, bounds, self._seconds)
         self._conditions.able(*decision.stabilized)
         self._conditions.limited(*decision.limited, status=decision.is_limited)
         return decision.replicas, reason, statuses
 
-    async def _ask(self, scale: Scale) -> tuple[int, str, list[MetricStatus]]:
+    async def _compute_replicas(self, scale: Scale) -> tuple[int, str, list[MetricStatus]]:
         """The highest number that a metric proposes, its name, and what all of them say."""
         autoscaler = self._autoscaler
         current = scale.spec.replicas or 0
@@ -163,15 +170,15 @@ class _Step:
                 up=_tolerance(None if behavior is None else behavior.scale_up),
             ),
         )
-        sources = Sources(self._ctx.client, Metrics(self._ctx.client.live), target, self._ctx.now())
+        sources = MetricSources(self._ctx.client, MetricsClient(self._ctx.client.live), target, self._ctx.now())
         statuses: list[MetricStatus] = []
-        best: Found | None = None
-        errors: list[SourceError] = []
+        best: MetricProposal | None = None
+        errors: list[MetricSourceError] = []
         for spec in autoscaler.spec.metrics:
             try:
-                found = await sources.ask(spec)
-            except SourceError as error:
-                self._tell(error.reason, str(error))
+                found = await sources.propose(spec)
+            except MetricSourceError as error:
+                self._warn(error.reason, str(error))
                 errors.append(error)
                 statuses.append(MetricStatus())
                 continue
@@ -183,40 +190,40 @@ class _Step:
             why = f"the HPA was unable to compute the replica count: {first}"
             self._conditions.active(first.reason, why, status=False)
             count = f"{len(errors)} invalid out of {len(statuses)}"
-            raise _NothingToSay(f"invalid metrics ({count}), first error is: {first.summary}", statuses)
+            raise _NoRecommendation(f"invalid metrics ({count}), first error is: {first.summary}", statuses)
         if best is None:
-            raise _NothingToSay("invalid metrics (0 invalid out of 0), first error is: there are none", statuses)
-        said = f"the HPA was able to successfully calculate a replica count from {best.name}"
-        self._conditions.active("ValidMetricFound", said, status=True)
+            raise _NoRecommendation("invalid metrics (0 invalid out of 0), first error is: there are none", statuses)
+        message = f"the HPA was able to successfully calculate a replica count from {best.name}"
+        self._conditions.active("ValidMetricFound", message, status=True)
         return best.replicas, best.name, statuses
 
     async def _selector(self, text: str) -> Selector:
         """Which Pods are scaled; they must be no other autoscaler's."""
         if not text:
-            self._tell("SelectorRequired", "selector is required")
+            self._warn("SelectorRequired", "selector is required")
             why = "the HPA target's scale is missing a selector"
             self._conditions.active("InvalidSelector", why, status=False)
-            raise _NothingToSay("selector is required")
+            raise _NoRecommendation("selector is required")
         try:
             selector = parse(text)
         except SelectorError as error:
             why = f"couldn't convert selector into a corresponding internal selector object: {error}"
-            self._fail_selection("InvalidSelector", why)
+            self._fail_selector("InvalidSelector", why)
         self._selectors[self._ctx.request] = selector
-        others = await self._selecting_the_same(selector)
+        others = await self._selecting_same_pods(selector)
         if len(others) > 1:
             names = " ".join(str(each) for each in others)
-            self._fail_selection(
+            self._fail_selector(
                 "AmbiguousSelector", f"pods by selector {text} are controlled by multiple HPAs: [{names}]"
             )
         return selector
 
-    def _fail_selection(self, reason: str, why: str) -> NoReturn:
-        self._tell(reason, why)
+    def _fail_selector(self, reason: str, why: str) -> NoReturn:
+        self._warn(reason, why)
         self._conditions.active(reason, why, status=False)
-        raise _NothingToSay(why)
+        raise _NoRecommendation(why)
 
-    async def _selecting_the_same(self, selector: Selector) -> list[NamespacedName]:
+    async def _selecting_same_pods(self, selector: Selector) -> list[NamespacedName]:
         """The autoscalers that scale one of the Pods, this one among them."""
         namespace = self._autoscaler.metadata.namespace
         rivals = {key: each for key, each in self._selectors.items() if key.namespace == namespace}
@@ -230,25 +237,27 @@ class _Step:
         autoscaler, client = self._autoscaler, self._ctx.client.live
         name, namespace = autoscaler.spec.scale_target_ref.name, autoscaler.metadata.namespace
         version = scale.metadata.resource_version
-        for attempt in range(_TRIES):
+        for attempt in range(_MAX_ATTEMPTS):
             try:
                 await client.scale.set(view, name, desired, namespace=namespace, resource_version=version)
                 break
             except (APIError, TransportError) as error:
-                if isinstance(error, Conflict) and attempt + 1 < _TRIES:
+                if isinstance(error, Conflict) and attempt + 1 < _MAX_ATTEMPTS:
                     version = (await client.scale.get(view, name, namespace=namespace)).metadata.resource_version
                     continue
-                self._tell("FailedRescale", f"New size: {desired}; reason: {reason}; error: {error}")
+                self._warn("FailedRescale", f"New size: {desired}; reason: {reason}; error: {error}")
                 why = f"the HPA controller was unable to update the target scale: {error}"
                 self._conditions.able("FailedUpdateScale", why, status=False)
                 return False
-        said = f"the HPA controller was able to update the target scale to {desired}"
-        self._conditions.able("SucceededRescale", said)
+        message = f"the HPA controller was able to update the target scale to {desired}"
+        self._conditions.able("SucceededRescale", message)
         self._conditions.remove("ScaledToZero")
         self._ctx.event(autoscaler, "SuccessfulRescale", f"New size: {desired}; reason: {reason}")
         return True
 
-    async def _say(self, current: int, desired: int, statuses: list[MetricStatus], *, rescaled: bool = False) -> None:
+    async def _update_status(
+        self, current: int, desired: int, statuses: list[MetricStatus], *, rescaled: bool = False
+    ) -> None:
         before = self._autoscaler.status
         after = HorizontalPodAutoscalerStatus(
             conditions=self._conditions.all,
@@ -262,7 +271,7 @@ class _Step:
     async def _write(self, status: HorizontalPodAutoscalerStatus) -> None:
         await write_status(self._ctx.client, self._autoscaler, self._autoscaler.status, status)
 
-    def _tell(self, reason: str, note: str) -> None:
+    def _warn(self, reason: str, note: str) -> None:
         self._ctx.event(self._autoscaler, reason, note, kind="Warning")
 
 

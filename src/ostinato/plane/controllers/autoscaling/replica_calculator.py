@@ -22,8 +22,8 @@ from ostinato.plane.controllers.autoscaling.metrics_client import MetricsError, 
 from ostinato.plane.objects.pod_state import PodState, PodStateSpec, condition, is_ready
 
 CPU: Final = "cpu"
-_STARTING: Final = timedelta(minutes=5)  # after its start, in which what a Pod uses is not yet usual
-_FIRST_READY: Final = timedelta(seconds=30)  # after its start, by which a Pod is ready if it ever was
+_CPU_INITIALIZATION_PERIOD: Final = timedelta(minutes=5)  # after its start, in which what a Pod uses is not yet usual
+_INITIAL_READINESS_DELAY: Final = timedelta(seconds=30)  # after its start, by which a Pod is ready if it ever was
 _MOST: Final = 2**31 - 1
 
 
@@ -98,10 +98,10 @@ def _is_unready(pod: MeasuredPod, sample: Sample, now: datetime) -> bool:
         return True
     since = found.last_transition_time
     is_false = found.status == "False"
-    if start + _STARTING > now:  # its sample must lie after it got ready, as a whole
+    if start + _CPU_INITIALIZATION_PERIOD > now:  # its sample must lie after it got ready, as a whole
         measured = sample.timestamp
         return is_false or (measured is not None and since is not None and measured < since + sample.window)
-    return is_false and since is not None and start + _FIRST_READY > since
+    return is_false and since is not None and start + _INITIAL_READINESS_DELAY > since
 
 
 def requests(pods: Sequence[MeasuredPod], resource: str, container: str) -> dict[str, int]:
@@ -128,18 +128,18 @@ def _request(pod: MeasuredPod, resource: str, container: str) -> int:
 
 
 def by_utilization(
-    current: int, target: int, samples: Samples, asked: Mapping[str, int], groups: Groups, tolerance: Tolerance
+    current: int, target: int, samples: Samples, requested: Mapping[str, int], groups: Groups, tolerance: Tolerance
 ) -> Proposal:
     """As many as bring use to a share, in percent, of what was asked for."""
     counted = _counted(samples, groups)
-    utilization, average = _utilization(counted, asked)
+    utilization, average = _utilization(counted, requested)
     replicas = _replicas(
         current,
         counted,
         groups,
         tolerance,
-        ratio=lambda known: _utilization(known, asked)[0] / target,
-        guess=lambda name: asked.get(name, 0) * max(100, target) // 100,
+        ratio=lambda known: _utilization(known, requested)[0] / target,
+        guess=lambda name: requested.get(name, 0) * max(100, target) // 100,
     )
     return Proposal(replicas, average, utilization)
 
@@ -211,9 +211,9 @@ def _replicas(
     return current if turns else replicas
 
 
-def _utilization(samples: Samples, asked: Mapping[str, int]) -> tuple[int, int]:
+def _utilization(samples: Samples, requested: Mapping[str, int]) -> tuple[int, int]:
     """In percent of what was asked for, and on average."""
-    known = [(sample.value, asked[name]) for name, sample in samples.items() if name in asked]
+    known = [(sample.value, requested[name]) for name, sample in samples.items() if name in requested]
     wanted = sum(request for _, request in known)
     if not wanted:
         raise MetricsError("no metrics returned matched known pods")

@@ -50,34 +50,34 @@ def add_to(manager: Manager, options: Options) -> None:
 
 class Approver:
     async def reconcile(self, request: Request, ctx: Context) -> None:
-        asked = await ctx.client.get(CertificateSigningRequest, request, missing=None)
-        if asked is None or asked.status.certificate or _has(asked, "Approved") or _has(asked, "Denied"):
+        csr = await ctx.client.get(CertificateSigningRequest, request, missing=None)
+        if csr is None or csr.status.certificate or _has_condition(csr, "Approved") or _has_condition(csr, "Denied"):
             return
-        if asked.spec.signer_name == _NODE_SERVING:
-            await self._serving(asked, ctx)
-        if asked.spec.signer_name != _NODE_CLIENT:
+        if csr.spec.signer_name == _NODE_SERVING:
+            await self._approve_serving(csr, ctx)
+        if csr.spec.signer_name != _NODE_CLIENT:
             return
-        parsed = _parse(asked)
-        if parsed is None or _node_client(parsed, set(asked.spec.usages)):
+        parsed = _parse(csr)
+        if parsed is None or _check_kubelet_client(parsed, set(csr.spec.usages)):
             return
         kinds = [("nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview.")]
-        if _common_name(parsed) == asked.spec.username:
+        if _common_name(parsed) == csr.spec.username:
             kinds.insert(
                 0, ("selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview.")
             )
         for subresource, message in kinds:
-            if await self._may(asked, subresource, ctx):
+            if await self._is_authorized(csr, subresource, ctx):
                 now = Time.of(ctx.world.clock.now())
-                await _add_condition(asked, "Approved", "AutoApproved", message, now, "approval", ctx)
+                await _add_condition(csr, "Approved", "AutoApproved", message, now, "approval", ctx)
                 return
 
-    async def _serving(self, asked: CertificateSigningRequest, ctx: Context) -> None:
+    async def _approve_serving(self, csr: CertificateSigningRequest, ctx: Context) -> None:
         """Approve what a node asks for itself, for what its Node says of it."""
-        parsed = _parse(asked)
-        if parsed is None or _node_serving(parsed, set(asked.spec.usages)):
+        parsed = _parse(csr)
+        if parsed is None or _check_kubelet_serving(parsed, set(csr.spec.usages)):
             return
-        user = asked.spec.username or ""
-        if _common_name(parsed) != user or "system:nodes" not in asked.spec.groups:
+        user = csr.spec.username or ""
+        if _common_name(parsed) != user or "system:nodes" not in csr.spec.groups:
             return
         node = await ctx.client.get(Node, user.removeprefix("system:node:"), missing=None)
         if node is None:
@@ -87,9 +87,9 @@ class Approver:
         if all(str(each.value) in own for each in (*names["DNS"], *names["IP"])):
             now = Time.of(ctx.world.clock.now())
             message = "Auto approving kubelet serving certificate for the addresses of its Node."
-            await _add_condition(asked, "Approved", "AutoApproved", message, now, "approval", ctx)
+            await _add_condition(csr, "Approved", "AutoApproved", message, now, "approval", ctx)
 
-    async def _may(self, asked: CertificateSigningRequest, subresource: str, ctx: Context) -> bool:
+    async def _is_authorized(self, csr: CertificateSigningRequest, subresource: str, ctx: Context) -> bool:
         attributes = ResourceAttributes(
             group="certificates.k8s.io",
             resource="certificatesigningrequests",
@@ -98,10 +98,10 @@ class Approver:
             version="*",
         )
         spec = SubjectAccessReviewSpec(
-            user=asked.spec.username,
-            uid=asked.spec.uid,
-            groups=asked.spec.groups,
-            extra=asked.spec.extra,
+            user=csr.spec.username,
+            uid=csr.spec.uid,
+            groups=csr.spec.groups,
+            extra=csr.spec.extra,
             resource_attributes=attributes,
         )
         review = await ctx.client.live.create(SubjectAccessReview(spec=spec))
@@ -114,22 +114,27 @@ class Signer:
         self._key = key
 
     async def reconcile(self, request: Request, ctx: Context) -> None:
-        asked = await ctx.client.get(CertificateSigningRequest, request, missing=None)
-        if asked is None or asked.status.certificate or not _has(asked, "Approved") or _has(asked, "Failed"):
+        csr = await ctx.client.get(CertificateSigningRequest, request, missing=None)
+        if (
+            csr is None
+            or csr.status.certificate
+            or not _has_condition(csr, "Approved")
+            or _has_condition(csr, "Failed")
+        ):
             return
-        check = _CHECKS.get(asked.spec.signer_name)
-        parsed = _parse(asked)
+        check = _CHECKS.get(csr.spec.signer_name)
+        parsed = _parse(csr)
         if check is None or parsed is None:
             return
-        if why := check(parsed, set(asked.spec.usages)):
+        if why := check(parsed, set(csr.spec.usages)):
             now = Time.of(ctx.world.clock.now())
-            await _add_condition(asked, "Failed", "SignerValidationFailure", why, now, "status", ctx)
+            await _add_condition(csr, "Failed", "SignerValidationFailure", why, now, "status", ctx)
             return
-        signed = await ctx.world.executor.run(self._sign, parsed, asked, ctx.world)
-        change = {"metadata": {"uid": asked.metadata.uid}, "status": {"certificate": signed}}
+        signed = await ctx.world.executor.run(self._sign, parsed, csr, ctx.world)
+        change = {"metadata": {"uid": csr.metadata.uid}, "status": {"certificate": signed}}
         await ctx.client.patch(CertificateSigningRequest, request, MergePatch(change), subresource="status")
 
-    def _sign(self, parsed: x509.CertificateSigningRequest, asked: CertificateSigningRequest, world: World) -> str:
+    def _sign(self, parsed: x509.CertificateSigningRequest, csr: CertificateSigningRequest, world: World) -> str:
         """The certificate, in PEM and base64."""
         import base64  # noqa: PLC0415 - with what follows, for the few clusters where certificates are signed
 
@@ -139,8 +144,8 @@ class Signer:
         issuer = x509.load_pem_x509_certificate(self._certificate.read_bytes())
         key: Any = serialization.load_pem_private_key(self._key.read_bytes(), None)  # Any: whichever kind it is
         begins = world.clock.now() - _BACKDATED
-        ends = min(begins + _BACKDATED + _lifetime(asked.spec.expiration_seconds), issuer.not_valid_after_utc)
-        usages = set(asked.spec.usages)
+        ends = min(begins + _BACKDATED + _lifetime(csr.spec.expiration_seconds), issuer.not_valid_after_utc)
+        usages = set(csr.spec.usages)
         builder = (
             x509.CertificateBuilder()
             .subject_name(parsed.subject)
@@ -151,7 +156,7 @@ class Signer:
             .not_valid_after(ends)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(usages), critical=True)
-            .add_extension(x509.ExtendedKeyUsage(_purposes(usages)), critical=False)
+            .add_extension(x509.ExtendedKeyUsage(_extended_key_usages(usages)), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False)
         )
         names = _alternative_names(parsed)
@@ -163,50 +168,50 @@ class Signer:
 
 class Cleaner:
     async def reconcile(self, request: Request, ctx: Context) -> Result | None:
-        asked = await ctx.client.get(CertificateSigningRequest, request, missing=None)
-        if asked is None:
+        csr = await ctx.client.get(CertificateSigningRequest, request, missing=None)
+        if csr is None:
             return None
-        left = _time_left(asked, ctx.world.clock.now())
+        left = _time_left(csr, ctx.world.clock.now())
         if left > 0:
             return Result(requeue_after=left)
-        await ctx.client.delete(asked, missing_ok=True)
+        await ctx.client.delete(csr, missing_ok=True)
         return None
 
 
-def _time_left(asked: CertificateSigningRequest, now: datetime) -> float:
+def _time_left(csr: CertificateSigningRequest, now: datetime) -> float:
     """The seconds until a request is to be deleted."""
-    created = asked.metadata.creation_timestamp or Time.of(now)
-    ends = [created + _UNDECIDED] if not asked.status.conditions else []
-    for condition in asked.status.conditions:
-        is_open = condition.type == "Approved" and not asked.status.certificate
+    created = csr.metadata.creation_timestamp or Time.of(now)
+    ends = [created + _UNDECIDED] if not csr.status.conditions else []
+    for condition in csr.status.conditions:
+        is_open = condition.type == "Approved" and not csr.status.certificate
         ends.append((condition.last_update_time or created) + (_UNDECIDED if is_open else _DECIDED))
     return (min(ends) - Time.of(now)).total_seconds()
 
 
 async def _add_condition(
-    asked: CertificateSigningRequest, kind: str, reason: str, message: str, now: Time, subresource: str, ctx: Context
+    csr: CertificateSigningRequest, kind: str, reason: str, message: str, now: Time, subresource: str, ctx: Context
 ) -> None:
     new = CertificateSigningRequestCondition(
         type=kind, status="True", reason=reason, message=message, last_update_time=now, last_transition_time=now
     )
-    conditions = [to_dict(each) for each in (*asked.status.conditions, new)]
+    conditions = [to_dict(each) for each in (*csr.status.conditions, new)]
     change = {
-        "metadata": {"resourceVersion": asked.metadata.resource_version},
+        "metadata": {"resourceVersion": csr.metadata.resource_version},
         "status": {"conditions": conditions},
     }
-    await ctx.client.patch(CertificateSigningRequest, asked.metadata, MergePatch(change), subresource=subresource)
+    await ctx.client.patch(CertificateSigningRequest, csr.metadata, MergePatch(change), subresource=subresource)
 
 
-def _has(asked: CertificateSigningRequest, kind: str) -> bool:
-    return any(each.type == kind and each.status == "True" for each in asked.status.conditions)
+def _has_condition(csr: CertificateSigningRequest, kind: str) -> bool:
+    return any(each.type == kind and each.status == "True" for each in csr.status.conditions)
 
 
-def _parse(asked: CertificateSigningRequest) -> x509.CertificateSigningRequest | None:
+def _parse(csr: CertificateSigningRequest) -> x509.CertificateSigningRequest | None:
     """None for what cannot be read, or is not signed by its own key."""
     from cryptography import x509  # noqa: PLC0415
 
     try:
-        parsed = x509.load_pem_x509_csr(asked.spec.request)
+        parsed = x509.load_pem_x509_csr(csr.spec.request)
     except ValueError:
         return None
     return parsed if parsed.is_signature_valid else None
@@ -217,17 +222,17 @@ def _parse(asked: CertificateSigningRequest) -> x509.CertificateSigningRequest |
 _Check = Callable[["x509.CertificateSigningRequest", set[str]], str]
 
 
-def _node_client(parsed: x509.CertificateSigningRequest, usages: set[str]) -> str:
-    if wrong := _node_subject(parsed):
+def _check_kubelet_client(parsed: x509.CertificateSigningRequest, usages: set[str]) -> str:
+    if wrong := _check_kubelet_subject(parsed):
         return wrong
     for kind, names in _names_by_kind(parsed).items():
         if names:
             return f"{kind} subjectAltNames are not allowed"
-    return _usages(usages, "client auth")
+    return _check_usages(usages, "client auth")
 
 
-def _node_serving(parsed: x509.CertificateSigningRequest, usages: set[str]) -> str:
-    if wrong := _node_subject(parsed):
+def _check_kubelet_serving(parsed: x509.CertificateSigningRequest, usages: set[str]) -> str:
+    if wrong := _check_kubelet_subject(parsed):
         return wrong
     names = _names_by_kind(parsed)
     if not names["DNS"] and not names["IP"]:
@@ -235,26 +240,30 @@ def _node_serving(parsed: x509.CertificateSigningRequest, usages: set[str]) -> s
     for kind in ("Email", "URI"):
         if names[kind]:
             return f"{kind} subjectAltNames are not allowed"
-    return _usages(usages, "server auth")
+    return _check_usages(usages, "server auth")
 
 
-def _client(parsed: x509.CertificateSigningRequest, usages: set[str]) -> str:  # noqa: ARG001 - anybody may be one
+def _check_client(parsed: x509.CertificateSigningRequest, usages: set[str]) -> str:  # noqa: ARG001 - anybody may be one
     for usage in sorted(usages - {"digital signature", "key encipherment", "client auth"}):
         return f"invalid usage for client certificate: {usage}"
     return "" if "client auth" in usages else "missing required usage for client certificate: client auth"
 
 
-_CHECKS: Final[dict[str, _Check]] = {_CLIENT: _client, _NODE_CLIENT: _node_client, _NODE_SERVING: _node_serving}
+_CHECKS: Final[dict[str, _Check]] = {
+    _CLIENT: _check_client,
+    _NODE_CLIENT: _check_kubelet_client,
+    _NODE_SERVING: _check_kubelet_serving,
+}
 
 
-def _usages(usages: set[str], purpose: str) -> str:
+def _check_usages(usages: set[str], purpose: str) -> str:
     needed = {"digital signature", "key encipherment", purpose}
     if usages in (needed, needed - {"key encipherment"}):
         return ""
     return f"usages did not match [{' '.join(sorted(needed))}]"
 
 
-def _node_subject(parsed: x509.CertificateSigningRequest) -> str:
+def _check_kubelet_subject(parsed: x509.CertificateSigningRequest) -> str:
     from cryptography.x509 import NameOID  # noqa: PLC0415
 
     organisations = [each.value for each in parsed.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
@@ -304,7 +313,7 @@ def _key_usage(usages: set[str]) -> x509.KeyUsage:
     )
 
 
-def _purposes(usages: set[str]) -> list[Any]:
+def _extended_key_usages(usages: set[str]) -> list[Any]:
     from cryptography.x509.oid import ExtendedKeyUsageOID  # noqa: PLC0415
 
     known = {"client auth": ExtendedKeyUsageOID.CLIENT_AUTH, "server auth": ExtendedKeyUsageOID.SERVER_AUTH}

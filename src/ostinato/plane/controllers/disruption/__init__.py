@@ -20,7 +20,7 @@ from ostinato.kinds.policy_v1 import PodDisruptionBudget
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
 from ostinato.plane.controllers.disruption.budget import BudgetReconciler
-from ostinato.plane.controllers.disruption.stale_pods import StaleTargetReconciler, may_be_target
+from ostinato.plane.controllers.disruption.stale_pods import StaleDisruptionReconciler, may_have_disruption_target
 from ostinato.plane.objects.pod_state import PodState
 from ostinato.plane.ownership.event_handler import SelectingObjects
 
@@ -36,8 +36,8 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - there 
     )
     (
         manager.build("stale-disruption-controller")
-        .watch_for(PodState, predicates=[may_be_target])
-        .complete(StaleTargetReconciler())
+        .watch_for(PodState, predicates=[may_have_disruption_target])
+        .complete(StaleDisruptionReconciler())
     )
 
 

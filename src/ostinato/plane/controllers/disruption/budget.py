@@ -36,7 +36,7 @@ DELETION_TIMEOUT: Final = timedelta(minutes=2)  # in which a Pod that may be evi
 _FAILURES: Final = (APIError, TransportError, ObjectError, ScaleError, SelectorError, IntOrStringError)
 
 
-class Counted(msgspec.Struct, frozen=True):
+class BudgetPod(msgspec.Struct, frozen=True):
     """What of a Pod counts."""
 
     entry: Entry
@@ -44,7 +44,7 @@ class Counted(msgspec.Struct, frozen=True):
     is_ready: bool
 
     @classmethod
-    def of(cls, entry: Entry) -> Counted:
+    def of(cls, entry: Entry) -> BudgetPod:
         return cls(entry, entry.controller, is_ready(entry.read(PodState)))
 
     @property
@@ -56,13 +56,13 @@ class Counted(msgspec.Struct, frozen=True):
         return self.entry.key.name
 
     @property
-    def is_going(self) -> bool:
+    def is_terminating(self) -> bool:
         return self.entry.is_being_deleted
 
 
 class BudgetReconciler:
     def __init__(self) -> None:
-        self._pods = DecodedCache(Counted.of)
+        self._pods = DecodedCache(BudgetPod.of)
 
     async def reconcile(self, request: Request, ctx: Context) -> Result | None:
         budget = await ctx.client.get(PodDisruptionBudget, request, missing=None)
@@ -75,7 +75,7 @@ class BudgetReconciler:
         except Conflict:
             raise
         except _FAILURES as error:
-            status, recheck = _closed(budget, str(error), now), None
+            status, recheck = _failed_status(budget, str(error), now), None
         if status != budget.status:
             budget.status = status
             await ctx.client.update(budget, subresource="status")  # not if an eviction has been granted since
@@ -113,10 +113,10 @@ class BudgetReconciler:
             expected_pods=expected,
             observed_generation=budget.metadata.generation,
         )
-        _say_allowed(status, "SufficientPods" if allowed else "InsufficientPods", "", now)
+        _set_condition(status, "SufficientPods" if allowed else "InsufficientPods", "", now)
         return status, recheck
 
-    async def _expected(self, budget: PodDisruptionBudget, pods: Sequence[Counted], ctx: Context) -> tuple[int, int]:
+    async def _expected(self, budget: PodDisruptionBudget, pods: Sequence[BudgetPod], ctx: Context) -> tuple[int, int]:
         """How many Pods there should be, and how many of them healthy."""
         most, least = budget.spec.max_unavailable, budget.spec.min_available
         if most is None and isinstance(least, int):
@@ -137,14 +137,14 @@ class BudgetReconciler:
         return expected, scaled_value(least, expected, round_up=True)
 
     def _disrupted(
-        self, budget: PodDisruptionBudget, pods: Sequence[Counted], ctx: Context, now: Time
+        self, budget: PodDisruptionBudget, pods: Sequence[BudgetPod], ctx: Context, now: Time
     ) -> tuple[dict[str, Time], datetime | None]:
         """Those Pods that are still expected to go, and when the next of them should have gone."""
         found: dict[str, Time] = {}
         recheck: datetime | None = None
         for pod in pods:
             since = budget.status.disrupted_pods.get(pod.name)
-            if since is None or pod.is_going:
+            if since is None or pod.is_terminating:
                 continue
             end = since + DELETION_TIMEOUT
             if end < now:
@@ -157,12 +157,12 @@ class BudgetReconciler:
         return found, None if recheck is None else recheck + timedelta(seconds=1)
 
 
-def count_healthy(pods: Sequence[Counted], disrupted: Mapping[str, Time]) -> int:
+def count_healthy(pods: Sequence[BudgetPod], disrupted: Mapping[str, Time]) -> int:
     """Pods that are ready, and stay."""
-    return sum(pod.is_ready and not pod.is_going and pod.name not in disrupted for pod in pods)
+    return sum(pod.is_ready and not pod.is_terminating and pod.name not in disrupted for pod in pods)
 
 
-def _closed(budget: PodDisruptionBudget, why: str, now: Time) -> PodDisruptionBudgetStatus:
+def _failed_status(budget: PodDisruptionBudget, why: str, now: Time) -> PodDisruptionBudgetStatus:
     """Nothing may be disturbed as long as nobody can say what the matter is."""
     status = msgspec.structs.replace(
         budget.status,
@@ -170,11 +170,11 @@ def _closed(budget: PodDisruptionBudget, why: str, now: Time) -> PodDisruptionBu
         disruptions_allowed=0,
         observed_generation=budget.metadata.generation,
     )
-    _say_allowed(status, "SyncFailed", why, now)
+    _set_condition(status, "SyncFailed", why, now)
     return status
 
 
-def _say_allowed(status: PodDisruptionBudgetStatus, reason: str, message: str, now: Time) -> None:
+def _set_condition(status: PodDisruptionBudgetStatus, reason: str, message: str, now: Time) -> None:
     condition = Condition(
         type="DisruptionAllowed",
         status="True" if status.disruptions_allowed else "False",

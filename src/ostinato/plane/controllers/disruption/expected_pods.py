@@ -66,7 +66,7 @@ class Scale(msgspec.Struct, frozen=True):
     replicas: int
 
 
-class Managed(Protocol):
+class ControlledPod(Protocol):
     """A Pod, and who manages it."""
 
     @property
@@ -76,7 +76,7 @@ class Managed(Protocol):
     def controller(self) -> OwnerReference | None: ...
 
 
-async def expected_pods(client: CachedClient, pods: Iterable[Managed]) -> tuple[int, list[str]]:
+async def expected_pods(client: CachedClient, pods: Iterable[ControlledPod]) -> tuple[int, list[str]]:
     """How many there should be, and the names of those that nobody manages, which do not count."""
     scales: dict[str, Scale] = {}  # by the uid of the Pods' controller
     unmanaged: list[str] = []
@@ -94,16 +94,16 @@ async def expected_pods(client: CachedClient, pods: Iterable[Managed]) -> tuple[
 
 
 async def _scale_of(client: CachedClient, reference: OwnerReference, namespace: str) -> Scale | None:
-    owner = await _known(client, reference, namespace)
+    owner = await _known_owner(client, reference, namespace)
     if owner is None:
-        return await _asked(client, reference, namespace)
+        return await _scale_subresource(client, reference, namespace)
     above = controller_of(owner) if isinstance(owner, _ReplicaSet) else None
-    if above is not None and (deployment := await _known(client, above, namespace)) is not None:
+    if above is not None and (deployment := await _known_owner(client, above, namespace)) is not None:
         owner = deployment
     return Scale(owner.metadata.uid, owner.spec.replicas)
 
 
-async def _known(client: CachedClient, reference: OwnerReference, namespace: str) -> _Scalable | None:
+async def _known_owner(client: CachedClient, reference: OwnerReference, namespace: str) -> _Scalable | None:
     """The owner, if it is of one of the kinds above, and this very one."""
     kind = _KNOWN.get((_group(reference), reference.kind))
     if kind is None:
@@ -112,7 +112,7 @@ async def _known(client: CachedClient, reference: OwnerReference, namespace: str
     return found if found is not None and found.metadata.uid == reference.uid else None
 
 
-async def _asked(client: CachedClient, reference: OwnerReference, namespace: str) -> Scale | None:
+async def _scale_subresource(client: CachedClient, reference: OwnerReference, namespace: str) -> Scale | None:
     """What its scale says, whatever it is."""
     if (_group(reference), reference.kind) in _KNOWN:
         return None  # it is gone

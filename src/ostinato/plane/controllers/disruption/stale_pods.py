@@ -15,15 +15,15 @@ from ostinato.plane.objects.pod_state import PodState, condition, is_finished
 
 _TARGET: Final = "DisruptionTarget"
 _IN_JSON: Final = f'"{_TARGET}"'.encode()
-_PATIENCE: Final = 120.0  # seconds
+_STALE_AFTER: Final = 120.0  # seconds
 
 
-def may_be_target(event: Event) -> bool:
+def may_have_disruption_target(event: Event) -> bool:
     """Whether it is about a Pod that may have the condition."""
     return _IN_JSON in event.object.data and not isinstance(event, Deleted)
 
 
-class StaleTargetReconciler:
+class StaleDisruptionReconciler:
     async def reconcile(self, request: Request, ctx: Context) -> Result | None:
         pod = await ctx.client.get(PodState, request, missing=None)
         if pod is None or pod.metadata.deletion_timestamp is not None or is_finished(pod):
@@ -33,7 +33,7 @@ class StaleTargetReconciler:
             return None
         now = ctx.now()
         since = target.last_transition_time or now
-        left = _PATIENCE - (now - since).total_seconds()
+        left = _STALE_AFTER - (now - since).total_seconds()
         if left > 0:
             return Result(requeue_after=left)
         taken_back = {

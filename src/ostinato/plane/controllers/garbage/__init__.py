@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
-from ostinato.plane.controllers.garbage.collector import Collector
+from ostinato.plane.controllers.garbage.collector import GarbageCollector
 from ostinato.plane.controllers.garbage.graph import Graph
 from ostinato.plane.controllers.garbage.monitors import Monitors
 
@@ -26,4 +26,6 @@ _WORKERS = 20
 
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
     graph = Graph()
-    manager.build(NAME).watches_source(Monitors(graph)).with_options(max_concurrent=_WORKERS).complete(Collector(graph))
+    manager.build(NAME).watches_source(Monitors(graph)).with_options(max_concurrent=_WORKERS).complete(
+        GarbageCollector(graph)
+    )

@@ -38,20 +38,20 @@ from ostinato.plane.controllers.garbage.graph import FOREGROUND, ORPHAN, Graph, 
 _Json = dict[str, Any]
 _Change = Callable[[_Json], _Json | None]
 
-_AT_ONCE: Final = 20  # dependents of one owner that are changed at the same time
+_MAX_CONCURRENT: Final = 20  # dependents of one owner that are changed at the same time
 
 
-class _Owner(Enum):
-    STAYS = "is there"
-    GONE = "is not there"
-    WAITS = "waits for its dependents"
+class _OwnerState(Enum):
+    SOLID = "is there"
+    DANGLING = "is not there"
+    WAITING = "waits for its dependents"
 
 
-class _ImpossibleOwner(Exception):  # noqa: N818 - what is the matter
+class _NamespacedOwner(Exception):  # noqa: N818 - what is the matter
     """A cluster-scoped object refers to something in a namespace, and does not say in which."""
 
 
-class Collector:
+class GarbageCollector:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
@@ -59,41 +59,41 @@ class Collector:
         node = self._graph.get(request)
         if node is None:
             return None
-        if node.orphaning:
+        if node.orphans_dependents:
             await self._orphan(node, ctx.client)
-        elif node.foreground:
-            await self._wait_for_dependents(node, ctx.client)
-        elif not node.is_dying and node.owners:
+        elif node.waits_for_dependents:
+            await self._process_deleting_dependents(node, ctx.client)
+        elif not node.is_terminating and node.owners:
             try:
-                return await self._judge(node, ctx)
+                return await self._process(node, ctx)
             except NoSuchKind as error:  # its definition may come, or it may be nonsense
                 ctx.logger.debug("%s: an owner of an unknown kind: %s", node, error)
                 return Result(retry=True)
-            except _ImpossibleOwner:
+            except _NamespacedOwner:
                 ctx.logger.info("%s is cluster-scoped, but refers to a namespaced owner", node)
         return None
 
     # An object that has owners
 
-    async def _judge(self, node: Node, ctx: Context) -> Result | None:
+    async def _process(self, node: Node, ctx: Context) -> Result | None:
         entry = node.entry()
         if entry is None:
             return None
         client = ctx.client
         references = references_from(entry.owners_json)
-        verdicts = [await self._owner(node, each, client) for each in references]
-        if _Owner.STAYS in verdicts:
-            useless = [each for each, verdict in zip(references, verdicts, strict=True) if verdict is not _Owner.STAYS]
-            if useless:
-                await self._disown(node, {each.uid for each in useless}, client)
+        states = [await self._owner_state(node, each, client) for each in references]
+        if _OwnerState.SOLID in states:
+            removable = [each for each, state in zip(references, states, strict=True) if state is not _OwnerState.SOLID]
+            if removable:
+                await self._remove_owner_references(node, {each.uid for each in removable}, client)
             # An owner that is there, but that no watch has told of yet, may go before one does.
-            unseen = any(self._graph.get(each.uid) is None for each in references if each not in useless)
+            unseen = any(self._graph.get(each.uid) is None for each in references if each not in removable)
             return Result(retry=True) if unseen else None
         dependents = self._graph.dependents(node.uid)
-        if _Owner.WAITS in verdicts and dependents:
-            if any(each.foreground for each in dependents):
+        if _OwnerState.WAITING in states and dependents:
+            if any(each.waits_for_dependents for each in dependents):
                 await self._unblock(node, client)
-                view = _view(node.place.info)
+                view = _view(node.kind_store.info)
                 await client.delete(view, node.key, uid=node.uid, propagation="Foreground", missing_ok=True)
             else:
                 await self._delete(node, entry, "Foreground", client)
@@ -105,33 +105,33 @@ class Collector:
         await self._delete(node, entry, policy, client)
         return None
 
-    async def _owner(self, node: Node, reference: Reference, client: CachedClient) -> _Owner:
+    async def _owner_state(self, node: Node, reference: Reference, client: CachedClient) -> _OwnerState:
         namespace = node.key.namespace
         known = self._graph.get(reference.uid)
-        if known is not None and known.is_meant_by(reference, namespace):
-            return _Owner.WAITS if known.foreground else _Owner.STAYS
+        if known is not None and known.matches_reference(reference, namespace):
+            return _OwnerState.WAITING if known.waits_for_dependents else _OwnerState.SOLID
         if self._graph.absent.has(reference, namespace):
-            return _Owner.GONE
+            return _OwnerState.DANGLING
         try:
             gvk = GroupVersionKind.of(reference.api_version, reference.kind)
         except ValueError:
             raise NoSuchKind.of_kind(GroupVersionKind("", reference.api_version, reference.kind)) from None
         info = await client.live.mapper.kind(gvk)
         if info.namespaced and not namespace:
-            raise _ImpossibleOwner
+            raise _NamespacedOwner
         key = NamespacedName(namespace if info.namespaced else "", reference.name)
         found = await client.live.get(_view(info), key, missing=None)
         if found is None or found.metadata.uid != reference.uid:
             self._graph.absent.add_at(reference, namespace)
-            return _Owner.GONE
+            return _OwnerState.DANGLING
         waits = found.metadata.deletion_timestamp is not None and FOREGROUND in found.metadata.finalizers
-        return _Owner.WAITS if waits else _Owner.STAYS
+        return _OwnerState.WAITING if waits else _OwnerState.SOLID
 
-    async def _delete(self, node: Node, judged: Entry, policy: Propagation, client: CachedClient) -> None:
-        view = _view(node.place.info)
+    async def _delete(self, node: Node, observed: Entry, policy: Propagation, client: CachedClient) -> None:
+        view = _view(node.kind_store.info)
         try:
             await client.delete(
-                view, node.key, uid=node.uid, resource_version=judged.resource_version, propagation=policy
+                view, node.key, uid=node.uid, resource_version=observed.resource_version, propagation=policy
             )
         except NotFound:
             return
@@ -139,13 +139,13 @@ class Collector:
             latest = await client.live.get(view, node.key, missing=None)
             if latest is None or latest.metadata.uid != node.uid:
                 return
-            if _references_of(latest) != references_from(judged.owners_json):
+            if _references_of(latest) != references_from(observed.owners_json):
                 raise  # it is to be judged again
             await client.delete(view, node.key, uid=node.uid, propagation=policy, missing_ok=True)
 
     # An object that waits for its dependents
 
-    async def _wait_for_dependents(self, node: Node, client: CachedClient) -> None:
+    async def _process_deleting_dependents(self, node: Node, client: CachedClient) -> None:
         blocking = [
             each
             for each in self._graph.dependents(node.uid)
@@ -154,15 +154,17 @@ class Collector:
         if not blocking:
             await self._remove_finalizer(node, FOREGROUND, client)
         for each in blocking:
-            if not each.is_dying:
-                self._graph.on_look(each.uid)
+            if not each.is_terminating:
+                self._graph.enqueue(each.uid)
 
     async def _orphan(self, node: Node, client: CachedClient) -> None:
-        await _all(self._disown(each, {node.uid}, client) for each in self._graph.dependents(node.uid))
+        await _run_all(
+            self._remove_owner_references(each, {node.uid}, client) for each in self._graph.dependents(node.uid)
+        )
         await self._remove_finalizer(node, ORPHAN, client)
 
     async def _remove_finalizer(self, node: Node, finalizer: str, client: CachedClient) -> None:
-        view = _view(node.place.info)
+        view = _view(node.kind_store.info)
 
         async def remove() -> None:
             latest = await client.live.get(view, node.key, missing=None)
@@ -176,7 +178,7 @@ class Collector:
 
     # References
 
-    async def _disown(self, node: Node, owners: set[str], client: CachedClient) -> None:
+    async def _remove_owner_references(self, node: Node, owners: set[str], client: CachedClient) -> None:
         """Strike off owners of an object."""
         gone = [{"$patch": "delete", "uid": uid} for uid in sorted(owners)]
         await self._change_owners(
@@ -198,7 +200,7 @@ class Collector:
 
     async def _change_owners(self, node: Node, strategic: _Json, change: _Change, client: CachedClient) -> None:
         """By a patch that merges with what others write, where the kind can do that; else by one that may conflict."""
-        view = _view(node.place.info)
+        view = _view(node.kind_store.info)
         try:
             patch: Patch
             if builtin_schemas().of(view.gvk) is not None:
@@ -216,19 +218,19 @@ class Collector:
             return
 
 
-async def _all(works: Iterable[Awaitable[None]]) -> None:
+async def _run_all(calls: Iterable[Awaitable[None]]) -> None:
     """Do all of it, some at a time; raise the first error when all have been tried."""
-    limit = asyncio.Semaphore(_AT_ONCE)
+    limit = asyncio.Semaphore(_MAX_CONCURRENT)
 
-    async def one(work: Awaitable[None]) -> Exception | None:
+    async def one(call: Awaitable[None]) -> Exception | None:
         async with limit:
             try:
-                await work
+                await call
             except (APIError, TransportError) as error:
                 return error
         return None
 
-    errors = [each for each in await asyncio.gather(*map(one, works)) if each is not None]
+    errors = [each for each in await asyncio.gather(*map(one, calls)) if each is not None]
     if errors:
         raise errors[0]
 

@@ -24,7 +24,7 @@ from ostinato.cache import Entry
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
-_MOST_ABSENT: Final = 10_000  # owners that are known to be gone
+_MAX_ABSENT: Final = 10_000  # owners that are known to be gone
 
 
 class Reference(NamedTuple):
@@ -37,7 +37,7 @@ class Reference(NamedTuple):
     blocks: bool  # the deletion of the owner, if it waits for its dependents
 
 
-class Place(Protocol):
+class KindStore(Protocol):
     """Where the objects of a kind are found."""
 
     info: KindInfo
@@ -48,41 +48,41 @@ class Place(Protocol):
 class Node:
     """An object."""
 
-    __slots__ = ("foreground", "is_dying", "key", "orphaning", "owners", "place", "uid")
+    __slots__ = ("is_terminating", "key", "kind_store", "orphans_dependents", "owners", "uid", "waits_for_dependents")
 
-    def __init__(self, place: Place, key: NamespacedName, uid: str) -> None:
-        self.place = place
+    def __init__(self, kind_store: KindStore, key: NamespacedName, uid: str) -> None:
+        self.kind_store = kind_store
         self.key = key
         self.uid = uid
         self.owners: tuple[Reference, ...] = ()
-        self.is_dying = False
-        self.foreground = False  # it is dying, and waits until its dependents have gone
-        self.orphaning = False  # it is dying, and waits until its dependents are without it
+        self.is_terminating = False
+        self.waits_for_dependents = False  # it is dying, and waits until its dependents have gone
+        self.orphans_dependents = False  # it is dying, and waits until its dependents are without it
 
     def __str__(self) -> str:
-        return f"{self.place.info.gvk.kind} {self.key}"
+        return f"{self.kind_store.info.gvk.kind} {self.key}"
 
     def entry(self) -> Entry | None:
         """The object as the cache has it; None if it is gone, or another has its name."""
-        found = self.place.entry(self.key)
+        found = self.kind_store.entry(self.key)
         return found if found is not None and found.uid == self.uid else None
 
-    def is_meant_by(self, reference: Reference, namespace: str) -> bool:
+    def matches_reference(self, reference: Reference, namespace: str) -> bool:
         """Whether a reference in a namespace gives kind, name and place of this object."""
-        gvk = self.place.info.gvk
-        said = (reference.kind, reference.api_version, reference.name)
-        return said == (gvk.kind, gvk.api_version, self.key.name) and not self.is_beyond(namespace)
+        gvk = self.kind_store.info.gvk
+        referenced = (reference.kind, reference.api_version, reference.name)
+        return referenced == (gvk.kind, gvk.api_version, self.key.name) and not self.is_in_other_namespace(namespace)
 
-    def is_beyond(self, namespace: str) -> bool:
+    def is_in_other_namespace(self, namespace: str) -> bool:
         """Whether it is in a namespace, and not in this one."""
         return bool(self.key.namespace) and self.key.namespace != namespace
 
 
 class Graph:
     def __init__(self) -> None:
-        self.on_look: Callable[[str], object] = lambda _: None
-        self.on_misplaced: Callable[[Node, Reference], object] = lambda _, __: None
-        self.absent = Absent()
+        self.enqueue: Callable[[str], object] = lambda _: None
+        self.on_invalid_namespace: Callable[[Node, Reference], object] = lambda _, __: None
+        self.absent = AbsentOwnerCache()
         self._nodes: dict[str, Node] = {}
         self._dependents: dict[str, dict[str, None]] = {}  # by the uid of the owner, which may not be a node
         self._complete = False  # until then nobody is missed
@@ -97,24 +97,24 @@ class Graph:
         """All that was there at the beginning is here: what refers to anything else is doubtful."""
         self._complete = True
         for node in self._nodes.values():
-            if any(self._is_doubtful(node, each) for each in node.owners):
-                self.on_look(node.uid)
+            if any(self._needs_check(node, each) for each in node.owners):
+                self.enqueue(node.uid)
 
-    def put(self, place: Place, entry: Entry) -> None:
+    def put(self, kind_store: KindStore, entry: Entry) -> None:
         """There is an object, or it has changed."""
         node = self._nodes.get(entry.uid)
         if node is None:
-            node = self._nodes[entry.uid] = Node(place, entry.key, entry.uid)
-            self._check_dependents(node)
+            node = self._nodes[entry.uid] = Node(kind_store, entry.key, entry.uid)
+            self._verify_dependents(node)
         else:
-            node.place, node.key = place, entry.key  # the same object may come in another version
+            node.kind_store, node.key = kind_store, entry.key  # the same object may come in another version
         owners = references_from(entry.owners_json)
         if owners != node.owners:
             before, node.owners = node.owners, owners
-            self._cut(node, before)
+            self._remove_references(node, before)
             self._connect(node, before)
         if entry.is_being_deleted:
-            self._mark(node, entry.header.finalizers or [])
+            self._mark_terminating(node, entry.header.finalizers or [])
 
     def remove(self, uid: str) -> None:
         """An object has gone."""
@@ -124,42 +124,42 @@ class Graph:
         for reference in node.owners:
             self._disconnect(node, reference.uid)
             owner = self._nodes.get(reference.uid)
-            if owner is not None and owner.foreground:
-                self.on_look(owner.uid)
+            if owner is not None and owner.waits_for_dependents:
+                self.enqueue(owner.uid)
         if uid in self._dependents:
             self.absent.add(uid)
-            self._look_at_dependents(uid)
+            self._enqueue_dependents(uid)
 
-    def forget(self, place: Place) -> None:
+    def forget(self, kind_store: KindStore) -> None:
         """Nothing is heard of a kind any more: whether its objects are there is unknown."""
-        for node in [each for each in self._nodes.values() if each.place is place]:
+        for node in [each for each in self._nodes.values() if each.kind_store is kind_store]:
             del self._nodes[node.uid]
             for reference in node.owners:
                 self._disconnect(node, reference.uid)
-            self._look_at_dependents(node.uid)
+            self._enqueue_dependents(node.uid)
 
-    def _check_dependents(self, owner: Node) -> None:
+    def _verify_dependents(self, owner: Node) -> None:
         """An owner is seen for the first time: its dependents may have had a wrong idea of it."""
         for dependent in self.dependents(owner.uid):
             for reference in dependent.owners:
-                if reference.uid == owner.uid and not owner.is_meant_by(reference, dependent.key.namespace):
-                    self._doubt(dependent, reference, owner)
+                if reference.uid == owner.uid and not owner.matches_reference(reference, dependent.key.namespace):
+                    self._check_owner(dependent, reference, owner)
 
     def _connect(self, node: Node, before: tuple[Reference, ...]) -> None:
         for reference in node.owners:
             if reference in before:
                 continue
             self._dependents.setdefault(reference.uid, {})[node.uid] = None
-            if self._is_doubtful(node, reference):
-                self._doubt(node, reference, self._nodes.get(reference.uid))
+            if self._needs_check(node, reference):
+                self._check_owner(node, reference, self._nodes.get(reference.uid))
 
-    def _cut(self, node: Node, before: tuple[Reference, ...]) -> None:
+    def _remove_references(self, node: Node, before: tuple[Reference, ...]) -> None:
         for reference in before:
-            left = [each for each in node.owners if each.uid == reference.uid]
-            if not left:
+            remaining = [each for each in node.owners if each.uid == reference.uid]
+            if not remaining:
                 self._disconnect(node, reference.uid)
-            if reference.blocks and not any(each.blocks for each in left) and reference.uid in self._nodes:
-                self.on_look(reference.uid)  # which may have waited for this
+            if reference.blocks and not any(each.blocks for each in remaining) and reference.uid in self._nodes:
+                self.enqueue(reference.uid)  # which may have waited for this
 
     def _disconnect(self, node: Node, owner: str) -> None:
         dependents = self._dependents.get(owner)
@@ -168,35 +168,35 @@ class Graph:
             if not dependents:
                 del self._dependents[owner]
 
-    def _is_doubtful(self, node: Node, reference: Reference) -> bool:
+    def _needs_check(self, node: Node, reference: Reference) -> bool:
         owner = self._nodes.get(reference.uid)
-        return owner is None or not owner.is_meant_by(reference, node.key.namespace)
+        return owner is None or not owner.matches_reference(reference, node.key.namespace)
 
-    def _doubt(self, node: Node, reference: Reference, owner: Node | None) -> None:
-        if owner is not None and owner.is_beyond(node.key.namespace):
-            self.on_misplaced(node, reference)
+    def _check_owner(self, node: Node, reference: Reference, owner: Node | None) -> None:
+        if owner is not None and owner.is_in_other_namespace(node.key.namespace):
+            self.on_invalid_namespace(node, reference)
         if self._complete:
-            self.on_look(node.uid)
+            self.enqueue(node.uid)
 
-    def _mark(self, node: Node, finalizers: list[str]) -> None:
-        waited, left = node.foreground, node.orphaning
-        node.is_dying = True
-        node.foreground, node.orphaning = FOREGROUND in finalizers, ORPHAN in finalizers
-        if node.orphaning and not left:
-            self.on_look(node.uid)
-        elif node.foreground and not waited:
-            self._look_at_dependents(node.uid)
-            self.on_look(node.uid)
+    def _mark_terminating(self, node: Node, finalizers: list[str]) -> None:
+        was_waiting, was_orphaning = node.waits_for_dependents, node.orphans_dependents
+        node.is_terminating = True
+        node.waits_for_dependents, node.orphans_dependents = FOREGROUND in finalizers, ORPHAN in finalizers
+        if node.orphans_dependents and not was_orphaning:
+            self.enqueue(node.uid)
+        elif node.waits_for_dependents and not was_waiting:
+            self._enqueue_dependents(node.uid)
+            self.enqueue(node.uid)
 
-    def _look_at_dependents(self, uid: str) -> None:
+    def _enqueue_dependents(self, uid: str) -> None:
         for each in self._dependents.get(uid, ()):
-            self.on_look(each)
+            self.enqueue(each)
 
 
-class Absent:
+class AbsentOwnerCache:
     """Owners that are known to be gone: by uid, or only where a reference says that they are. The last few thousand."""
 
-    def __init__(self, most: int = _MOST_ABSENT) -> None:
+    def __init__(self, most: int = _MAX_ABSENT) -> None:
         self._most = most
         self._known: OrderedDict[object, None] = OrderedDict()
 
@@ -215,7 +215,7 @@ class Absent:
             self._known.popitem(last=False)
 
 
-class _Said(msgspec.Struct, rename="camel"):
+class _OwnerReference(msgspec.Struct, rename="camel"):
     api_version: str = ""
     kind: str = ""
     name: str = ""
@@ -226,7 +226,7 @@ class _Said(msgspec.Struct, rename="camel"):
 @lru_cache(maxsize=8192)
 def references_from(data: bytes) -> tuple[Reference, ...]:
     """References from their JSON; decoded once for all objects that have the same."""
-    found = msgspec.json.decode(data, type=list[_Said] | None) if data else None
+    found = msgspec.json.decode(data, type=list[_OwnerReference] | None) if data else None
     return tuple(
         Reference(each.api_version, each.kind, each.name, each.uid, bool(each.block_owner_deletion))
         for each in found or ()

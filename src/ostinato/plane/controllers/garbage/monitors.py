@@ -30,11 +30,11 @@ _DEFINITIONS: Final = frozenset(
         GroupKind("apiregistration.k8s.io", "APIService"),
     }
 )
-_PERIOD: Final = 30.0  # seconds between two looks at what the server serves
-_SOON: Final = 1.0  # the same, while definitions change: a server may serve them a moment later
-_UNREST: Final = 5.0  # seconds that this lasts
-_SYNC: Final = 30.0  # seconds for the first lists; what has not come then comes later
-_FIRST: Final = 0.1  # seconds in which other controllers say what they watch as a whole
+_RESYNC_PERIOD: Final = 30.0  # seconds between two looks at what the server serves
+_RETRY_PERIOD: Final = 1.0  # the same, while definitions change: a server may serve them a moment later
+_FAST_RESYNC: Final = 5.0  # seconds that this lasts
+_SYNC_TIMEOUT: Final = 30.0  # seconds for the first lists; what has not come then comes later
+_START_DELAY: Final = 0.1  # seconds in which other controllers say what they watch as a whole
 
 
 class Monitor:
@@ -44,21 +44,21 @@ class Monitor:
         self.info = info
         self.informer = informer
         self._graph = graph
-        self.registration = informer.add_handler(self._hear, name="garbage collector")
-        self._more: list[Registration] = []
+        self.registration = informer.add_handler(self._on_event, name="garbage collector")
+        self._extra_registrations: list[Registration] = []
 
-    def tell(self, handler: Callable[[Event], None]) -> None:
+    def add_handler(self, handler: Callable[[Event], None]) -> None:
         """Have somebody else told what happens to the objects."""
-        self._more.append(self.informer.add_handler(handler, name="garbage collector: definitions"))
+        self._extra_registrations.append(self.informer.add_handler(handler, name="garbage collector: definitions"))
 
-    def end(self) -> None:
-        for each in (self.registration, *self._more):
+    def stop(self) -> None:
+        for each in (self.registration, *self._extra_registrations):
             each.remove()
 
     def entry(self, key: NamespacedName) -> Entry | None:
         return self.informer.store.get(key)
 
-    def _hear(self, event: Event) -> None:
+    def _on_event(self, event: Event) -> None:
         if isinstance(event, Updated):
             new = event.new
             if new.deletion_timestamp is None and new.owners_json == event.old.owners_json:
@@ -76,40 +76,40 @@ class Monitors:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._monitors: dict[GroupVersionKind, Monitor] = {}
-        self._changed = asyncio.Event()  # definitions have
+        self._definitions_changed = asyncio.Event()  # definitions have
 
     def __str__(self) -> str:
         return "the metadata of every kind"
 
     async def run(self, sink: Sink) -> None:
         clock = sink.dependencies.world.clock
-        self._graph.on_look = lambda uid: sink.add(uid, "graph changed", 0, None)
-        self._graph.on_misplaced = lambda node, reference: _tell(sink, node, reference)
+        self._graph.enqueue = lambda uid: sink.add(uid, "graph changed", 0, None)
+        self._graph.on_invalid_namespace = lambda node, reference: _report_invalid_namespace(sink, node, reference)
         try:
-            await clock.sleep(_FIRST)
+            await clock.sleep(_START_DELAY)
             while not self._monitors:
-                await self._look(sink)
+                await self._resync(sink)
                 if not self._monitors:
-                    await clock.sleep(_SOON)
-            await self._synced(sink)
+                    await clock.sleep(_RETRY_PERIOD)
+            await self._wait_for_sync(sink)
             self._graph.complete()
             sink.ready()
-            restless_until = 0.0
+            fast_until = 0.0
             while True:
-                wait = _SOON if clock.monotonic() < restless_until else _PERIOD
+                wait = _RETRY_PERIOD if clock.monotonic() < fast_until else _RESYNC_PERIOD
                 try:
                     async with clock.timeout(wait):
-                        await self._changed.wait()
-                    restless_until = clock.monotonic() + _UNREST
+                        await self._definitions_changed.wait()
+                    fast_until = clock.monotonic() + _FAST_RESYNC
                 except TimeoutError:
                     pass
-                self._changed.clear()
-                await self._look(sink)
+                self._definitions_changed.clear()
+                await self._resync(sink)
         finally:
             for monitor in self._monitors.values():
-                monitor.end()
+                monitor.stop()
 
-    async def _look(self, sink: Sink) -> None:
+    async def _resync(self, sink: Sink) -> None:
         """Watch what is served now, and nothing else."""
         mapper = sink.dependencies.client.live.mapper
         try:
@@ -133,22 +133,22 @@ class Monitors:
         informer = informers.of(MetadataOf(Unstructured(info.gvk, info)))
         monitor = self._monitors[info.gvk] = Monitor(info, informer, self._graph)
         if info.gvk.group_kind in _DEFINITIONS:
-            monitor.tell(self._hear_definition)
+            monitor.add_handler(self._on_definition)
         informer.start()
 
     async def _drop(self, gvk: GroupVersionKind, sink: Sink) -> None:
         monitor = self._monitors.pop(gvk)
-        monitor.end()
+        monitor.stop()
         self._graph.forget(monitor)
         await sink.dependencies.informers.release(monitor.informer)
 
-    def _hear_definition(self, event: Event) -> None:  # noqa: ARG002 - whatever it is
-        self._changed.set()
+    def _on_definition(self, event: Event) -> None:  # noqa: ARG002 - whatever it is
+        self._definitions_changed.set()
 
-    async def _synced(self, sink: Sink) -> None:
+    async def _wait_for_sync(self, sink: Sink) -> None:
         """Wait for the first lists, but not for ever: a kind that cannot be listed must not stop all others."""
         clock = sink.dependencies.world.clock
-        until = clock.monotonic() + _SYNC
+        until = clock.monotonic() + _SYNC_TIMEOUT
         for monitor in list(self._monitors.values()):
             try:
                 await monitor.registration.synced(max(0.0, until - clock.monotonic()))
@@ -167,7 +167,7 @@ def collectable(catalogue: Catalogue) -> dict[GroupVersionKind, KindInfo]:
     return {info.gvk: info for info in preferred.values()}
 
 
-def _tell(sink: Sink, node: Node, reference: Reference) -> None:
+def _report_invalid_namespace(sink: Sink, node: Node, reference: Reference) -> None:
     entry = node.entry()
     if entry is None:
         return

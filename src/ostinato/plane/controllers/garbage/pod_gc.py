@@ -29,7 +29,7 @@ from ostinato.plane.objects.pod_state import PodState, is_finished
 NAME: Final = "pod-garbage-collector-controller"
 PERIOD: Final = 20.0  # seconds
 QUARANTINE: Final = 40.0  # seconds that a node may be gone
-MOST_ENDED: Final = 12_500
+TERMINATED_POD_THRESHOLD: Final = 12_500
 _OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 _NODE_GONE: Final = {
     "type": "DisruptionTarget",
@@ -40,10 +40,10 @@ _NODE_GONE: Final = {
 
 
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
-    collect(manager)
+    add_pod_gc(manager)
 
 
-def collect(manager: Manager, *, most_ended: int = MOST_ENDED) -> None:
+def add_pod_gc(manager: Manager, *, terminated_threshold: int = TERMINATED_POD_THRESHOLD) -> None:
     """Have a manager do it. `most_ended`: Pods that have ended and may stay."""
     ensure_index(manager.informers.of(PodState), NODE_NAME)
     nothing = ForEvent(lambda _: ())  # it goes by the clock
@@ -52,37 +52,37 @@ def collect(manager: Manager, *, most_ended: int = MOST_ENDED) -> None:
         .watches(PodState, handler=nothing)
         .watches(Node, handler=nothing)
         .watches_source(StartupSource(["all Pods"]))
-        .complete(PodGarbage(manager.informers, most_ended))
+        .complete(PodGarbageCollector(manager.informers, terminated_threshold))
     )
 
 
-class PodGarbage:
-    def __init__(self, informers: Informers, most_ended: int) -> None:
+class PodGarbageCollector:
+    def __init__(self, informers: Informers, terminated_threshold: int) -> None:
         self._pods = informers.of(PodState)
         self._nodes = informers.of(Node)
-        self._most_ended = most_ended
+        self._terminated_threshold = terminated_threshold
         self._missing: dict[str, float] = {}  # nodes that Pods are bound to and that are not there, and since when
 
     async def reconcile(self, request: str, ctx: Context) -> Result:  # noqa: ARG002 - there is just one
         store = self._pods.store
-        if len(store) > self._most_ended:
-            await self._thin_out(ctx)
-        for node in await self._gone(ctx):
+        if len(store) > self._terminated_threshold:
+            await self._delete_terminated(ctx)
+        for node in await self._deleted_nodes(ctx):
             for entry in store.by_index(NODE_NAME.name, node):
-                await self._remove(entry, ctx, _NODE_GONE)
+                await self._force_delete(entry, ctx, _NODE_GONE)
         for entry in store.entries():
-            if entry.is_being_deleted and await self._is_abandoned(entry, ctx):
-                await self._remove(entry, ctx)
+            if entry.is_being_deleted and await self._is_unreapable(entry, ctx):
+                await self._force_delete(entry, ctx)
         return Result(requeue_after=PERIOD)
 
-    async def _thin_out(self, ctx: Context) -> None:
+    async def _delete_terminated(self, ctx: Context) -> None:
         pods = [entry.read(PodState) for entry in self._pods.store.entries()]
-        ended = sorted((each for each in pods if is_finished(each)), key=_expendable)
-        for pod in ended[: max(0, len(ended) - self._most_ended)]:
+        terminated = sorted((each for each in pods if is_finished(each)), key=_deletion_order)
+        for pod in terminated[: max(0, len(terminated) - self._terminated_threshold)]:
             with suppress(NotFound):
                 await ctx.client.delete(pod, grace_period=0)
 
-    async def _gone(self, ctx: Context) -> list[str]:
+    async def _deleted_nodes(self, ctx: Context) -> list[str]:
         """Nodes that are gone for good."""
         now, store = ctx.world.clock.monotonic(), self._nodes.store
         missing = {
@@ -91,11 +91,11 @@ class PodGarbage:
         self._missing = {name: self._missing.get(name, now) for name in missing}
         gone = []
         for name, since in self._missing.items():
-            if now - since >= QUARANTINE and await _is_gone(name, ctx):
+            if now - since >= QUARANTINE and await _is_node_deleted(name, ctx):
                 gone.append(name)
         return gone
 
-    async def _is_abandoned(self, entry: Entry, ctx: Context) -> bool:
+    async def _is_unreapable(self, entry: Entry, ctx: Context) -> bool:
         bound = self._pods.store.values_of(NODE_NAME.name, entry.key)
         if not bound or not bound[0]:
             return True
@@ -104,23 +104,23 @@ class PodGarbage:
             return False
         return not is_condition_true(node, "Ready")
 
-    async def _remove(self, entry: Entry, ctx: Context, condition: dict[str, str] | None = None) -> None:
+    async def _force_delete(self, entry: Entry, ctx: Context, condition: dict[str, str] | None = None) -> None:
         """Remove a Pod at once; whoever counts Pods sees before that it has failed."""
         pod = entry.read(PodState)
         with suppress(NotFound):
             if not is_finished(pod):
                 status: dict[str, Any] = {"phase": "Failed", "observedGeneration": pod.metadata.generation}
                 if condition is not None:
-                    told = {**condition, "observedGeneration": pod.metadata.generation}
-                    status["conditions"] = [{**told, "lastTransitionTime": str(ctx.now())}]
+                    written = {**condition, "observedGeneration": pod.metadata.generation}
+                    status["conditions"] = [{**written, "lastTransitionTime": str(ctx.now())}]
                 change = StrategicMergePatch({"metadata": {"uid": pod.metadata.uid}, "status": status})
                 await ctx.client.patch(PodState, pod.metadata, change, subresource="status")
             await ctx.client.delete(pod, grace_period=0)
 
 
-async def _is_gone(node: str, ctx: Context) -> bool:
+async def _is_node_deleted(node: str, ctx: Context) -> bool:
     return await ctx.client.live.get(MetadataOf(Node), NamespacedName("", node), missing=None) is None
 
 
-def _expendable(pod: PodState) -> tuple[bool, str, str]:
+def _deletion_order(pod: PodState) -> tuple[bool, str, str]:
     return pod.status.reason != "Evicted", str(pod.metadata.creation_timestamp), pod.metadata.name

@@ -27,7 +27,7 @@ _WELL: Final = {
 }
 
 
-class Findings(msgspec.Struct):
+class DeletionFindings(msgspec.Struct):
     """What came of one attempt to delete everything."""
 
     undiscovered: dict[GroupVersion, Exception] = {}
@@ -49,36 +49,38 @@ class Findings(msgspec.Struct):
         """Reason and message of the conditions that are true."""
         failures: dict[str, tuple[str, str]] = {}
         if self.undiscovered:
-            said = ", ".join(sorted(f"{version}: {error}" for version, error in self.undiscovered.items()))
-            why = f"unable to retrieve the complete list of server APIs: {said}"
+            detail = ", ".join(sorted(f"{version}: {error}" for version, error in self.undiscovered.items()))
+            error = f"unable to retrieve the complete list of server APIs: {detail}"
             failures[DISCOVERY] = (
                 "DiscoveryFailed",
-                f"Discovery failed for some groups, {len(self.undiscovered)} failing: {why}",
+                f"Discovery failed for some groups, {len(self.undiscovered)} failing: {error}",
             )
         if self.errors:
-            said = ", ".join(sorted(map(str, self.errors)))
+            detail = ", ".join(sorted(map(str, self.errors)))
             failures[CONTENT] = (
                 "ContentDeletionFailed",
-                f"Failed to delete all resource types, {len(self.errors)} remaining: {said}",
+                f"Failed to delete all resource types, {len(self.errors)} remaining: {detail}",
             )
         if self.remaining and not self.pods_remain:
-            said = ", ".join(
+            detail = ", ".join(
                 sorted(
                     f"{gvr.resource}.{gvr.group} has {count} resource instances"
                     for gvr, count in self.remaining.items()
                 )
             )
-            failures[REMAINING] = ("SomeResourcesRemain", f"Some resources are remaining: {said}")
+            failures[REMAINING] = ("SomeResourcesRemain", f"Some resources are remaining: {detail}")
         if self.finalizers and not self.pods_remain:
-            said = ", ".join(sorted(f"{name} in {count} resource instances" for name, count in self.finalizers.items()))
+            detail = ", ".join(
+                sorted(f"{name} in {count} resource instances" for name, count in self.finalizers.items())
+            )
             failures[FINALIZERS] = (
                 "SomeFinalizersRemain",
-                f"Some content in the namespace has finalizers remaining: {said}",
+                f"Some content in the namespace has finalizers remaining: {detail}",
             )
         return failures
 
 
-def update_conditions(status: NamespaceStatus, findings: Findings, now: Time) -> bool:
+def update_conditions(status: NamespaceStatus, findings: DeletionFindings, now: Time) -> bool:
     """Say in the status what was found; whether that is something new."""
     changed = False
     failures = findings.failures()

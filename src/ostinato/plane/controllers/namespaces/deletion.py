@@ -27,7 +27,7 @@ from ostinato.controllers import Context, Request, Result
 from ostinato.kinds.core_v1 import Namespace
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
-from ostinato.plane.controllers.namespaces.conditions import Findings, update_conditions
+from ostinato.plane.controllers.namespaces.conditions import DeletionFindings, update_conditions
 from ostinato.queue import ExponentialBackoff
 
 NAME: Final = "namespace-controller"
@@ -41,13 +41,13 @@ _PODS: Final = GroupVersionKind("", "v1", "Pod")
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
     (
         manager.build(NAME)
-        .watch_for(Namespace, predicates=[_ends])
+        .watch_for(Namespace, predicates=[_is_deletion])
         .with_options(max_concurrent=_WORKERS, limiter=lambda: ExponentialBackoff(0.005, 60.0))
         .complete(NamespaceReconciler())
     )
 
 
-def _ends(event: Event) -> bool:
+def _is_deletion(event: Event) -> bool:
     """Whether it has just been deleted; from then on its own clock tells when to look."""
     begun = isinstance(event, Updated) and event.old is not event.new and event.old.is_being_deleted
     return event.object.is_being_deleted and not begun
@@ -75,9 +75,9 @@ class NamespaceReconciler:
         return None
 
 
-async def _delete_content(client: CachedClient, namespace: Namespace, now: datetime) -> tuple[Findings, float]:
+async def _delete_content(client: CachedClient, namespace: Namespace, now: datetime) -> tuple[DeletionFindings, float]:
     """Delete what is there: what was found, and how many seconds it may take until it is gone; 0 is now."""
-    findings = Findings()
+    findings = DeletionFindings()
     await client.live.mapper.refresh()
     catalogue = await client.live.mapper.catalogue()
     findings.undiscovered = dict(catalogue.failed)
@@ -85,12 +85,14 @@ async def _delete_content(client: CachedClient, namespace: Namespace, now: datet
     wait = 0.0
     pods = resources.pop(_PODS, None)
     if pods is not None:
-        wait = await _Sweep(client, namespace, pods, findings).run(await _grace_of_pods(client, namespace, now))
+        wait = await _KindDeleter(client, namespace, pods, findings).run(
+            await _pods_grace_period(client, namespace, now)
+        )
         if findings.remaining:
             findings.pods_remain = True
             return findings, wait
     for resource in resources.values():
-        wait = max(wait, await _Sweep(client, namespace, resource, findings).run(0.0))
+        wait = max(wait, await _KindDeleter(client, namespace, resource, findings).run(0.0))
     return findings, wait
 
 
@@ -104,10 +106,12 @@ def deletable(catalogue: Catalogue) -> dict[GroupVersionKind, ApiResource]:
     return {each.info.gvk: each for each in preferred.values()}
 
 
-class _Sweep:
+class _KindDeleter:
     """One kind in one namespace."""
 
-    def __init__(self, client: CachedClient, namespace: Namespace, resource: ApiResource, findings: Findings) -> None:
+    def __init__(
+        self, client: CachedClient, namespace: Namespace, resource: ApiResource, findings: DeletionFindings
+    ) -> None:
         self._client = client
         self._namespace = namespace.metadata.name
         self._resource = resource
@@ -117,10 +121,10 @@ class _Sweep:
     async def run(self, expected: float) -> float:
         """Delete all of it; how many seconds the rest may take. `expected`: what the objects themselves say."""
         try:
-            left = await self._listed()
+            left = await self._list()
             if left:
                 await self._delete(left)
-                left = await self._listed()
+                left = await self._list()
         except (APIError, TransportError) as error:
             self._findings.errors.append(error)
             return expected
@@ -137,7 +141,7 @@ class _Sweep:
         )
         return 0.0
 
-    async def _listed(self) -> list[PartialObjectMetadata]:
+    async def _list(self) -> list[PartialObjectMetadata]:
         if "list" not in self._resource.verbs:
             return []
         try:
@@ -174,7 +178,7 @@ class _PodGrace(Object, version="v1", kind="Pod", plural="pods"):
     status: _GraceStatus = msgspec.field(default_factory=_GraceStatus)
 
 
-async def _grace_of_pods(client: CachedClient, namespace: Namespace, now: datetime) -> float:
+async def _pods_grace_period(client: CachedClient, namespace: Namespace, now: datetime) -> float:
     """Seconds that the Pods may take to end, as long as the namespace has not been ending for as long."""
     pods = await client.live.list(_PodGrace, namespace=namespace.metadata.name)
     longest = max(

@@ -50,10 +50,10 @@ _HEARTBEATS: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 _LEASES: Final = InformerSettings(namespaces=("kube-node-lease",))
 _ZONE: Final = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 
-_PAUSE: Final = 10.0  # seconds between two nodes of a zone that get the taint which drives Pods off
-_LARGE: Final = 50  # nodes
-_SLOW_PAUSE: Final = 100.0  # the same in a large cluster where many are silent
-_MANY: Final = 0.55  # share of silent nodes
+_EVICTION_INTERVAL: Final = 10.0  # seconds between two nodes of a zone that get the taint which drives Pods off
+_LARGE_CLUSTER_SIZE: Final = 50  # nodes
+_SECONDARY_EVICTION_INTERVAL: Final = 100.0  # the same in a large cluster where many are silent
+_UNHEALTHY_ZONE_THRESHOLD: Final = 0.55  # share of silent nodes
 _LOOK_AGAIN: Final = 5.0
 
 
@@ -72,7 +72,7 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
 class _Health(msgspec.Struct, eq=False):
     """What is known of a node's heartbeat."""
 
-    seen: float  # when the clock was last told that it lives
+    probed_at: float  # when the clock was last told that it lives
     uid: str = ""
     heartbeat: Time | None = None  # of its Ready condition, as it was last seen
 
@@ -99,7 +99,7 @@ class NodeLifecycle:
         """A lease tells that its node lives, and is no reason to look at it."""
         health = self._health.get(event.key.name)
         if health is not None and not isinstance(event, Deleted):
-            health.seen = self._clock.monotonic()
+            health.probed_at = self._clock.monotonic()
         return ()
 
     async def reconcile(self, request: Request, ctx: Context) -> Result | None:
@@ -107,15 +107,15 @@ class NodeLifecycle:
         if node is None:
             return None
         health = self._health_of(node, ctx)
-        silent = self._clock.monotonic() - health.seen
+        silence = self._clock.monotonic() - health.probed_at
         ready = _condition(node, "Ready")
         grace = STARTUP_GRACE if ready is None else GRACE
-        if silent >= grace:
-            node = await self._silence(node, ready, ctx)
+        if silence >= grace:
+            node = await self._mark_unknown(node, ready, ctx)
             ready = _condition(node, "Ready")
-        again = await self._taint(node, ready, ctx)
-        left = _LOOK_AGAIN if silent >= grace else grace - silent
-        return Result(requeue_after=min(left, again))
+        recheck = await self._taint(node, ready, ctx)
+        left = _LOOK_AGAIN if silence >= grace else grace - silence
+        return Result(requeue_after=min(left, recheck))
 
     def _health_of(self, node: Node, ctx: Context) -> _Health:
         name, ready = node.metadata.name, _condition(node, "Ready")
@@ -125,12 +125,12 @@ class NodeLifecycle:
             health = self._health[name] = _Health(self._clock.monotonic(), node.metadata.uid, heartbeat)
             ctx.event(node, "RegisteredNode", f"Registered Node {name} in Controller")
         elif heartbeat != health.heartbeat:
-            health.heartbeat, health.seen = heartbeat, self._clock.monotonic()
+            health.heartbeat, health.probed_at = heartbeat, self._clock.monotonic()
         return health
 
     # Silence
 
-    async def _silence(self, node: Node, ready: NodeCondition | None, ctx: Context) -> Node:
+    async def _mark_unknown(self, node: Node, ready: NodeCondition | None, ctx: Context) -> Node:
         """Say that nothing is known of the node any more."""
         now = Time.of(self._clock.now())
         changed = []
@@ -162,10 +162,10 @@ class NodeLifecycle:
         written = await ctx.client.patch(Node, node.metadata, change, subresource="status")
         if ready is not None and ready.status == "True":
             ctx.event(node, "NodeNotReady", f"Node {node.metadata.name} status is now: NodeNotReady")
-            await self._mark_pods(node, ctx)
+            await self._mark_pods_not_ready(node, ctx)
         return written
 
-    async def _mark_pods(self, node: Node, ctx: Context) -> None:
+    async def _mark_pods_not_ready(self, node: Node, ctx: Context) -> None:
         """The Pods of a silent node are not ready, as far as anybody can tell."""
         for pod in await ctx.client.list(PodState, index=(NODE_NAME.name, node.metadata.name)):
             if condition(pod, "Ready") is None or not is_ready(pod):
@@ -189,22 +189,22 @@ class NodeLifecycle:
         ]
         if node.spec.unschedulable:
             wanted.append(Taint(key=_UNSCHEDULABLE, effect="NoSchedule"))
-        again = float("inf")
-        drives_off = _drives_off(ready)
-        if drives_off is not None:
-            has_one = any(each.effect == "NoExecute" and _is_own(each) for each in node.spec.taints)
-            wait = self._wait_for_turn(node, has_one=has_one)
+        recheck = float("inf")
+        no_execute = _no_execute_taint(ready)
+        if no_execute is not None:
+            is_tainted = any(each.effect == "NoExecute" and _is_managed(each) for each in node.spec.taints)
+            wait = self._eviction_delay(node, is_tainted=is_tainted)
             if wait <= 0:
-                wanted.append(drives_off)
+                wanted.append(no_execute)
             else:
-                again = wait
+                recheck = wait
         await self._write_taints(node, wanted, ctx)
-        return again
+        return recheck
 
     async def _write_taints(self, node: Node, wanted: list[Taint], ctx: Context) -> None:
         known = {(each.key, each.effect): each for each in node.spec.taints}
         keys = {(each.key, each.effect) for each in wanted}
-        kept = [each for each in node.spec.taints if not _is_own(each) or (each.key, each.effect) in keys]
+        kept = [each for each in node.spec.taints if not _is_managed(each) or (each.key, each.effect) in keys]
         added = [each for each in wanted if (each.key, each.effect) not in known]
         if len(kept) == len(node.spec.taints) and not added:
             return
@@ -216,23 +216,23 @@ class NodeLifecycle:
         }
         await ctx.client.patch(Node, node.metadata, MergePatch(change))
 
-    def _wait_for_turn(self, node: Node, *, has_one: bool) -> float:
+    def _eviction_delay(self, node: Node, *, is_tainted: bool) -> float:
         """The seconds until Pods may be driven off this node; it is its turn if there are none."""
         if not any(ready for states in self._zones.values() for ready in states.values()):
             return _LOOK_AGAIN
-        if has_one:
+        if is_tainted:
             return 0.0
-        zone, pause = _zone(node), _PAUSE
+        zone, interval = _zone(node), _EVICTION_INTERVAL
         states = self._zones.get(zone, {})
-        silent = sum(not ready for ready in states.values())
-        if len(states) > silent > 2 and silent >= _MANY * len(states):
-            if len(states) <= _LARGE:
+        unready = sum(not ready for ready in states.values())
+        if len(states) > unready > 2 and unready >= _UNHEALTHY_ZONE_THRESHOLD * len(states):
+            if len(states) <= _LARGE_CLUSTER_SIZE:
                 return _LOOK_AGAIN
-            pause = _SLOW_PAUSE
+            interval = _SECONDARY_EVICTION_INTERVAL
         now = self._clock.monotonic()
         last = self._tainted_at.get(zone)
-        if last is not None and now - last < pause:
-            return last + pause - now
+        if last is not None and now - last < interval:
+            return last + interval - now
         self._tainted_at[zone] = now
         return 0.0
 
@@ -241,13 +241,13 @@ def _condition(node: Node, name: str) -> NodeCondition | None:
     return next((each for each in node.status.conditions if each.type == name), None)
 
 
-def _drives_off(ready: NodeCondition | None) -> Taint | None:
+def _no_execute_taint(ready: NodeCondition | None) -> Taint | None:
     if ready is None or ready.status == "True":
         return None
     return Taint(key=NOT_READY if ready.status == "False" else UNREACHABLE, effect="NoExecute")
 
 
-def _is_own(taint: Taint) -> bool:
+def _is_managed(taint: Taint) -> bool:
     if taint.effect == "NoExecute":
         return taint.key in (NOT_READY, UNREACHABLE)
     return taint.effect == "NoSchedule" and taint.key in _OWN_TAINTS

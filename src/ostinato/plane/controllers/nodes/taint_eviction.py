@@ -41,7 +41,7 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
     )
 
 
-class _Plan(msgspec.Struct, frozen=True):
+class _ScheduledEviction(msgspec.Struct, frozen=True):
     """A Pod that will have to go."""
 
     uid: str
@@ -53,7 +53,7 @@ class TaintEviction:
     def __init__(self, pods: Informer) -> None:
         self._pods = pods
         self._tainted: set[str] = set()  # nodes that drive Pods off
-        self._plans: dict[NamespacedName, _Plan] = {}
+        self._scheduled: dict[NamespacedName, _ScheduledEviction] = {}
 
     def node_changed(self, event: Event) -> Iterable[NamespacedName]:
         name = event.key.name
@@ -68,7 +68,7 @@ class TaintEviction:
 
     def pod_changed(self, event: Event) -> Iterable[NamespacedName]:
         key = event.key
-        if key in self._plans:
+        if key in self._scheduled:
             return (key,)
         if not self._tainted or isinstance(event, Deleted):
             return ()
@@ -76,27 +76,27 @@ class TaintEviction:
 
     async def reconcile(self, request: Request, ctx: Context) -> Result | None:
         pod = await ctx.client.get(Pod, request, missing=None)
-        plan = self._plans.get(request)
+        plan = self._scheduled.get(request)
         if pod is None or not pod.spec.node_name or pod.metadata.deletion_timestamp is not None:
-            self._plans.pop(request, None)
+            self._scheduled.pop(request, None)
             return None
         if plan is not None and plan.uid != pod.metadata.uid:
-            del self._plans[request]
+            del self._scheduled[request]
             plan = None
         node = await ctx.client.get(Node, pod.spec.node_name, missing=None)
         taints = [] if node is None else [each for each in node.spec.taints if each.effect == NO_EXECUTE]
-        stays = _stays(taints, pod.spec.tolerations)
+        stays = _min_toleration_seconds(taints, pod.spec.tolerations)
         if stays is None:
-            if self._plans.pop(request, None) is not None:
+            if self._scheduled.pop(request, None) is not None:
                 ctx.event(pod, _REASON, f"Cancelling deletion of Pod {request}")
             return None
         now = ctx.world.clock.monotonic()
         since = now if plan is None else plan.since
         at = since + stays
         if at > now:
-            self._plans[request] = _Plan(pod.metadata.uid, since, at)
+            self._scheduled[request] = _ScheduledEviction(pod.metadata.uid, since, at)
             return Result(requeue_after=at - now)
-        self._plans.pop(request, None)
+        self._scheduled.pop(request, None)
         await self._evict(pod, request, ctx)
         return None
 
@@ -118,7 +118,7 @@ class TaintEviction:
             return
 
 
-def _stays(taints: list[Taint], tolerations: list[Toleration]) -> float | None:
+def _min_toleration_seconds(taints: list[Taint], tolerations: list[Toleration]) -> float | None:
     """The seconds for which a Pod may stay; None if as long as it likes."""
     seconds: list[float] = []
     for taint in taints:

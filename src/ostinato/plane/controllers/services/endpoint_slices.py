@@ -43,7 +43,7 @@ from ostinato.plane.objects.indexes import ensure_index
 
 _OWN: Final = ManagedSlices("endpointslice-controller.k8s.io")
 _RESERVED: Final = frozenset({SERVICE_NAME, MANAGED_BY, HEADLESS_LABEL})
-_MOST: Final = 100  # endpoints of a slice
+_MAX_ENDPOINTS: Final = 100  # endpoints of a slice
 _ZONE: Final = "topology.kubernetes.io/zone"
 
 
@@ -55,11 +55,11 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
         .watches(EndpointPod, handler=ForServices())
         .watches(EndpointSlice, handler=ForEvent(_OWN.services))
         .with_options(max_concurrent=5)
-        .complete(EndpointSlices())
+        .complete(EndpointSliceReconciler())
     )
 
 
-class EndpointSlices:
+class EndpointSliceReconciler:
     def __init__(self) -> None:
         self._triggers = TriggerTimeTracker()
 
@@ -74,13 +74,13 @@ class EndpointSlices:
         existing = [each for each in await _OWN.of(request, ctx.client) if each.metadata.deletion_timestamp is None]
         trigger = self._triggers.compute(service, pods)
         zones = await _zones(pods, ctx)
-        plan = _Plan(service, trigger)
+        plan = _SliceChanges(service, trigger)
         families = families_of(service)
         for family in families:
             wanted = _wanted(service, pods, family, zones)
-            plan.fit(family, wanted, [each for each in existing if each.address_type == family])
+            plan.place_endpoints(family, wanted, [each for each in existing if each.address_type == family])
         plan.deleted += [each for each in existing if each.address_type not in families]
-        await plan.carry_out(ctx)
+        await plan.apply(ctx)
 
 
 _Group = tuple[list[EndpointPort], list[Endpoint]]
@@ -130,7 +130,7 @@ def _endpoint(pod: EndpointPod, service: Service, found: list[str], zones: Mappi
     )
 
 
-class _Plan:
+class _SliceChanges:
     """What is to be written for one Service."""
 
     def __init__(self, service: Service, trigger: datetime | None) -> None:
@@ -141,7 +141,7 @@ class _Plan:
         self.updated: list[tuple[EndpointSlice, EndpointSlice]] = []  # before and after
         self.deleted: list[EndpointSlice] = []
 
-    def fit(self, family: str, wanted: Mapping[Hashable, _Group], existing: list[EndpointSlice]) -> None:
+    def place_endpoints(self, family: str, wanted: Mapping[Hashable, _Group], existing: list[EndpointSlice]) -> None:
         """Put the endpoints of a family into slices: first those that are there, then new ones."""
         by_ports: dict[Hashable, list[EndpointSlice]] = {}
         for each in existing:
@@ -149,8 +149,8 @@ class _Plan:
         spare: list[EndpointSlice] = []
         new: list[_Group] = []
         for key, (ports, endpoints) in wanted.items():
-            rest = self._refill(ports, endpoints, by_ports.pop(key, []), spare)
-            new += [(ports, rest[start : start + _MOST]) for start in range(0, len(rest), _MOST)]
+            rest = self._fill_existing(ports, endpoints, by_ports.pop(key, []), spare)
+            new += [(ports, rest[start : start + _MAX_ENDPOINTS]) for start in range(0, len(rest), _MAX_ENDPOINTS)]
         spare += [each for slices in by_ports.values() for each in slices]
         if not wanted:
             new.append(([], []))
@@ -158,10 +158,10 @@ class _Plan:
             if spare:
                 self._update(spare.pop(0), ports, endpoints)
             else:
-                self.created.append(self._made(family, ports, endpoints))
+                self.created.append(self._new_slice(family, ports, endpoints))
         self.deleted += spare
 
-    def _refill(
+    def _fill_existing(
         self,
         ports: list[EndpointPort],
         endpoints: list[Endpoint],
@@ -176,7 +176,7 @@ class _Plan:
         ]
         left = list(waiting.values())
         for each, stay in sorted(staying, key=lambda pair: -len(pair[1])):
-            room = _MOST - len(stay)
+            room = _MAX_ENDPOINTS - len(stay)
             full, left = [*stay, *left[:room]], left[room:]
             if full:
                 self._update(each, ports, full)
@@ -194,7 +194,7 @@ class _Plan:
         )
         self.updated.append((current, new))
 
-    def _made(self, family: str, ports: list[EndpointPort], endpoints: list[Endpoint]) -> EndpointSlice:
+    def _new_slice(self, family: str, ports: list[EndpointPort], endpoints: list[Endpoint]) -> EndpointSlice:
         service = self._service
         metadata = ObjectMeta(
             generate_name=f"{service.metadata.name}-",
@@ -211,7 +211,7 @@ class _Plan:
             annotations[TRIGGER_ANNOTATION] = str(self._trigger)
         return annotations
 
-    async def carry_out(self, ctx: Context) -> None:
+    async def apply(self, ctx: Context) -> None:
         for each in self.created:
             await create(each, ctx)
         for before, after in self.updated:

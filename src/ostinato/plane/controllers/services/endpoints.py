@@ -115,7 +115,7 @@ def subsets_of(service: Service, pods: Iterable[EndpointPod]) -> list[EndpointSu
         ]
         if ports or (not service.spec.ports and is_headless(service)):
             ready = publish or pod.is_ready
-            ports_of[_Address(found[0], pod.metadata.uid, ready, address)] = sorted(ports, key=_go_order)
+            ports_of[_Address(found[0], pod.metadata.uid, ready, address)] = sorted(ports, key=_kube_port_hash)
     subsets: dict[tuple[bytes, ...], EndpointSubset] = {}
     for each in sorted(ports_of, key=lambda known: (known.ip, known.uid)):
         ports = ports_of[each]
@@ -135,7 +135,7 @@ class _Address(msgspec.Struct, frozen=True):
         return hash((self.ip, self.uid))
 
 
-def _go_order(port: EndpointPort) -> int:
+def _kube_port_hash(port: EndpointPort) -> int:
     """The order that a kube-controller-manager brings ports into: by the hash of how Go prints them."""
     protocol = f"AppProtocol:(*string){'<nil>' if port.app_protocol is None else f'({port.app_protocol})'}"
     text = f"(v1.EndpointPort){{Name:(string){port.name or ''} Port:(int32){port.port} "

@@ -38,11 +38,11 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
         .watches(Service, handler=ForObject())
         .watches(EndpointSlice, handler=ForEvent(_OWN.services))
         .with_options(max_concurrent=5)
-        .complete(Mirroring())
+        .complete(MirroringReconciler())
     )
 
 
-class Mirroring:
+class MirroringReconciler:
     async def reconcile(self, request: Request, ctx: Context) -> None:
         existing = await _OWN.of(request, ctx.client)
         endpoints = await ctx.client.get(Endpoints, request, missing=None)
@@ -50,7 +50,7 @@ class Mirroring:
         wanted: list[EndpointSlice] = []
         if endpoints is not None and _is_mirrored(endpoints) and service is not None and not service.spec.selector:
             wanted = self._wanted(endpoints, ctx)
-        await self._bring_about(wanted, existing, ctx)
+        await self._apply(wanted, existing, ctx)
 
     def _wanted(self, endpoints: Endpoints, ctx: Context) -> list[EndpointSlice]:
         slices: list[EndpointSlice] = []
@@ -73,7 +73,7 @@ class Mirroring:
             )
         return slices
 
-    async def _bring_about(self, wanted: list[EndpointSlice], existing: list[EndpointSlice], ctx: Context) -> None:
+    async def _apply(self, wanted: list[EndpointSlice], existing: list[EndpointSlice], ctx: Context) -> None:
         known = {_key(each): each for each in existing}
         kept = set()  # the first of those with the same ports
         for each in wanted:

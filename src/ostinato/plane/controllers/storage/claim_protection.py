@@ -12,7 +12,7 @@ from ostinato.controllers import Context, ForEvent, Request
 from ostinato.kinds.core_v1 import PersistentVolumeClaim, Pod
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
-from ostinato.plane.controllers.storage.protection import is_protected, protect, release
+from ostinato.plane.controllers.storage.protection import add_finalizer, has_finalizer, remove_finalizer
 from ostinato.plane.objects.indexes import ensure_index
 from ostinato.plane.objects.pod_state import PodState, is_finished
 
@@ -56,9 +56,9 @@ class ClaimProtection:
         if claim is None:
             return
         if claim.metadata.deletion_timestamp is None:
-            await protect(ctx.client, claim, FINALIZER)
-        elif is_protected(claim, FINALIZER) and not await self._is_used(claim, ctx):
-            await release(ctx.client, claim, FINALIZER)
+            await add_finalizer(ctx.client, claim, FINALIZER)
+        elif has_finalizer(claim, FINALIZER) and not await self._is_used(claim, ctx):
+            await remove_finalizer(ctx.client, claim, FINALIZER)
 
     async def _is_used(self, claim: PersistentVolumeClaim, ctx: Context) -> bool:
         """By a Pod that has a node and has not finished; the server has the last word before the claim goes."""

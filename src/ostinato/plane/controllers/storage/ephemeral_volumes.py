@@ -22,10 +22,10 @@ from ostinato.plane.controllers.storage.claim_protection import USED_CLAIMS
 from ostinato.plane.objects.indexes import ensure_index
 from ostinato.plane.objects.pod_state import PodState
 
-_MARK: Final = b'"ephemeral"'  # what every Pod that has such a volume holds, and few others
+_EPHEMERAL_MARKER: Final = b'"ephemeral"'  # what every Pod that has such a volume holds, and few others
 
 
-class NoClaim(Exception):  # noqa: N818 - in the words of events
+class ClaimNotCreated(Exception):  # noqa: N818 - in the words of events
     """A volume has no claim, and why."""
 
 
@@ -33,24 +33,24 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
     pods = manager.informers.of(PodState)
     ensure_index(pods, USED_CLAIMS)
 
-    def new(event: Event) -> Iterable[NamespacedName]:
+    def on_pod_event(event: Event) -> Iterable[NamespacedName]:
         """A Pod's volumes never change: what matters is that it is there."""
-        if isinstance(event, Updated | Deleted) or _MARK not in event.object.data:
+        if isinstance(event, Updated | Deleted) or _EPHEMERAL_MARKER not in event.object.data:
             return ()
         return (event.key,)
 
-    def users(event: Event) -> Iterable[NamespacedName]:
+    def pods_using_claim(event: Event) -> Iterable[NamespacedName]:
         return pods.store.index_keys(USED_CLAIMS.name, str(event.key)) if isinstance(event, Deleted) else ()
 
     (
         manager.build("ephemeral_volume")
-        .watches(PodState, handler=ForEvent(new))
-        .watches(PersistentVolumeClaim, handler=ForEvent(users))
-        .complete(EphemeralVolumes())
+        .watches(PodState, handler=ForEvent(on_pod_event))
+        .watches(PersistentVolumeClaim, handler=ForEvent(pods_using_claim))
+        .complete(EphemeralVolumeReconciler())
     )
 
 
-class EphemeralVolumes:
+class EphemeralVolumeReconciler:
     async def reconcile(self, request: Request, ctx: Context) -> None:
         pod = await ctx.client.get(Pod, request, missing=None)
         if pod is None or pod.metadata.deletion_timestamp is not None:
@@ -60,20 +60,20 @@ class EphemeralVolumes:
             if template is None:
                 continue
             try:
-                await _have(ctx, pod, f"{pod.metadata.name}-{volume.name}", template)
-            except NoClaim as error:
+                await _ensure_claim(ctx, pod, f"{pod.metadata.name}-{volume.name}", template)
+            except ClaimNotCreated as error:
                 ctx.event(pod, "FailedBinding", f"ephemeral volume {volume.name}: {error}", kind="Warning")
                 raise  # to try again, after longer and longer
 
 
-async def _have(ctx: Context, pod: Pod, name: str, template: PersistentVolumeClaimTemplate) -> None:
+async def _ensure_claim(ctx: Context, pod: Pod, name: str, template: PersistentVolumeClaimTemplate) -> None:
     """Have the claim of one volume; `NoClaim` if there can be none."""
     namespace = pod.metadata.namespace
     claim = await ctx.client.get(PersistentVolumeClaim, NamespacedName(namespace, name), missing=None)
     if claim is not None:
         if not is_controlled_by(claim, pod):
             whose = f"{namespace}/{pod.metadata.name}"
-            raise NoClaim(f"PVC {namespace}/{name} was not created for pod {whose} (pod is not owner)")
+            raise ClaimNotCreated(f"PVC {namespace}/{name} was not created for pod {whose} (pod is not owner)")
         return
     metadata = ObjectMeta(
         name=name,
@@ -85,4 +85,4 @@ async def _have(ctx: Context, pod: Pod, name: str, template: PersistentVolumeCla
     try:
         await ctx.client.create(PersistentVolumeClaim(metadata=metadata, spec=template.spec))
     except APIError as error:
-        raise NoClaim(f"create PVC {name}: {error}") from error
+        raise ClaimNotCreated(f"create PVC {name}: {error}") from error

@@ -16,19 +16,19 @@ from ostinato.client.patching import MergePatch
 O = TypeVar("O", bound=Object)  # noqa: E741
 
 
-def is_protected(instance: Object, finalizer: str) -> bool:
+def has_finalizer(instance: Object, finalizer: str) -> bool:
     return finalizer in instance.metadata.finalizers
 
 
-async def protect(client: CachedClient, instance: Object, finalizer: str) -> None:
+async def add_finalizer(client: CachedClient, instance: Object, finalizer: str) -> None:
     """Put the finalizer on, if it is missing."""
-    if not is_protected(instance, finalizer):
+    if not has_finalizer(instance, finalizer):
         await _write(client, instance, [*instance.metadata.finalizers, finalizer])
 
 
-async def release(client: CachedClient, instance: Object, finalizer: str) -> None:
+async def remove_finalizer(client: CachedClient, instance: Object, finalizer: str) -> None:
     """Take the finalizer off, if it is there."""
-    if is_protected(instance, finalizer):
+    if has_finalizer(instance, finalizer):
         await _write(client, instance, [each for each in instance.metadata.finalizers if each != finalizer])
 
 

@@ -85,13 +85,13 @@ def add_to(manager: Manager, options: Options) -> None:
         manager.build("persistentvolume-releaser")
         .watch_for(PersistentVolume)
         .watches(PersistentVolumeClaim, handler=ForEvent(of_claim))
-        .complete(VolumeReleaser(options.volumes))
+        .complete(VolumeReclaimer(options.volumes))
     )
     if options.volumes is not None:
-        manager.add(Task("default-storage-class", _make_class))
+        manager.add(Task("default-storage-class", _create_storage_class))
 
 
-async def _make_class(dependencies: Dependencies) -> None:
+async def _create_storage_class(dependencies: Dependencies) -> None:
     metadata = ObjectMeta(name=DEFAULT_CLASS, annotations={_IS_DEFAULT: "true"})
     try:
         await dependencies.client.create(
@@ -112,42 +112,42 @@ class ClaimBinder:
         if claim is None:
             return
         if claim.spec.volume_name:
-            await self._named(claim, claim.spec.volume_name, ctx)
+            await self._sync_bound(claim, claim.spec.volume_name, ctx)
         elif claim.metadata.deletion_timestamp is None:
-            await self._unnamed(claim, ctx)
+            await self._sync_unbound(claim, ctx)
 
-    async def _named(self, claim: PersistentVolumeClaim, name: str, ctx: Context) -> None:
+    async def _sync_bound(self, claim: PersistentVolumeClaim, name: str, ctx: Context) -> None:
         """A claim that has a volume, or wants a certain one."""
         volume = await ctx.client.get(PersistentVolume, name, missing=None)
         completed = BIND_COMPLETED in claim.metadata.annotations
-        if volume is not None and _is_free_for(volume, claim):
+        if volume is not None and _is_available_for(volume, claim):
             await _bind(claim, volume, ctx)
         elif completed:
             lost = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
             if volume is not None:
                 lost = "Bound claim has lost reference to PersistentVolume. Data on the volume is lost!"
-            await _lose(claim, lost, ctx)
+            await _mark_lost(claim, lost, ctx)
         else:
-            await _phase(claim, {"phase": "Pending"}, ctx)
+            await _update_claim_status(claim, {"phase": "Pending"}, ctx)
 
-    async def _unnamed(self, claim: PersistentVolumeClaim, ctx: Context) -> None:
+    async def _sync_unbound(self, claim: PersistentVolumeClaim, ctx: Context) -> None:
         name = class_of(claim)
         storage_class = await ctx.client.get(StorageClass, name, missing=None) if name else None
         if waits_for_consumer(storage_class) and SELECTED_NODE not in claim.metadata.annotations:
-            meant = [each for each in await _volumes(name, ctx) if _is_meant(each, claim)]
+            meant = [each for each in await _volumes(name, ctx) if _is_prebound_to(each, claim)]
             if not meant:
                 message = "waiting for first consumer to be created before binding"
                 ctx.event(claim, "WaitForFirstConsumer", message)
-                await _phase(claim, {"phase": "Pending"}, ctx)
+                await _update_claim_status(claim, {"phase": "Pending"}, ctx)
                 return
         volume = find_matching_volume(claim, await _volumes(name, ctx))
         if volume is not None:
             await _bind(claim, volume, ctx)
             return
-        await self._find_nothing(claim, name, storage_class, ctx)
-        await _phase(claim, {"phase": "Pending"}, ctx)
+        await self._no_matching_volume(claim, name, storage_class, ctx)
+        await _update_claim_status(claim, {"phase": "Pending"}, ctx)
 
-    async def _find_nothing(
+    async def _no_matching_volume(
         self, claim: PersistentVolumeClaim, name: str, storage_class: StorageClass | None, ctx: Context
     ) -> None:
         if not name:
@@ -159,7 +159,7 @@ class ClaimBinder:
         elif storage_class.provisioner == PROVISIONER and self._directory is not None:
             await self._provision(claim, storage_class, self._directory, ctx)
         elif storage_class.provisioner != "kubernetes.io/no-provisioner":
-            await _ask(claim, storage_class.provisioner, ctx)
+            await _wait_for_provisioner(claim, storage_class.provisioner, ctx)
 
     async def _provision(
         self, claim: PersistentVolumeClaim, storage_class: StorageClass, directory: Path, ctx: Context
@@ -189,7 +189,7 @@ class ClaimBinder:
         ctx.event(claim, "ProvisioningSucceeded", message)
 
 
-class VolumeReleaser:
+class VolumeReclaimer:
     """Of volumes: what becomes of them once their claim has gone."""
 
     def __init__(self, volumes: Path | None) -> None:
@@ -201,7 +201,7 @@ class VolumeReleaser:
             return
         reference = volume.spec.claim_ref
         if reference is None or not reference.uid:
-            await _volume_phase(volume, "Available", ctx)
+            await _update_volume_phase(volume, "Available", ctx)
             return
         key = NamespacedName(reference.namespace or "", reference.name or "")
         claim = await ctx.client.get(PersistentVolumeClaim, key, missing=None)
@@ -210,13 +210,13 @@ class VolumeReleaser:
             if live is None or live.metadata.uid != reference.uid:
                 await self._reclaim(volume, ctx)
         elif claim.spec.volume_name == volume.metadata.name:
-            await _volume_phase(volume, "Bound", ctx)
+            await _update_volume_phase(volume, "Bound", ctx)
         elif claim.spec.volume_name and _BY_CONTROLLER in volume.metadata.annotations:
             await self._unbind(volume, ctx)  # the claim has another one
 
     async def _reclaim(self, volume: PersistentVolume, ctx: Context) -> None:
         if volume.status.phase != "Failed":
-            await _volume_phase(volume, "Released", ctx)
+            await _update_volume_phase(volume, "Released", ctx)
         if volume.spec.persistent_volume_reclaim_policy != "Delete":
             return
         if volume.metadata.annotations.get(_PROVISIONED_BY) != PROVISIONER or self._directory is None:
@@ -242,7 +242,7 @@ async def _volumes(name: str, ctx: Context) -> list[PersistentVolume]:
     return await ctx.client.list(PersistentVolume, index=(BY_CLASS.name, name))
 
 
-def _is_meant(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+def _is_prebound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     """Whether the volume names this claim, by uid if it names one."""
     reference = volume.spec.claim_ref
     if reference is None:
@@ -251,8 +251,8 @@ def _is_meant(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     return named and reference.uid in (None, "", claim.metadata.uid)
 
 
-def _is_free_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    return volume.spec.claim_ref is None or _is_meant(volume, claim)
+def _is_available_for(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
+    return volume.spec.claim_ref is None or _is_prebound_to(volume, claim)
 
 
 def _reference(claim: PersistentVolumeClaim) -> ObjectReference:
@@ -288,7 +288,7 @@ async def _bind(claim: PersistentVolumeClaim, volume: PersistentVolume, ctx: Con
         if reference is None:
             change["metadata"]["annotations"] = {_BY_CONTROLLER: "yes"}
         volume = await ctx.client.patch(PersistentVolume, volume.metadata, MergePatch(change))
-    await _volume_phase(volume, "Bound", ctx)
+    await _update_volume_phase(volume, "Bound", ctx)
     annotations = {}
     if BIND_COMPLETED not in claim.metadata.annotations:
         annotations[BIND_COMPLETED] = "yes"
@@ -302,23 +302,23 @@ async def _bind(claim: PersistentVolumeClaim, volume: PersistentVolume, ctx: Con
         claim = await ctx.client.patch(PersistentVolumeClaim, claim.metadata, MergePatch(change))
     capacity = {name: str(amount) for name, amount in volume.spec.capacity.items()}
     status = {"phase": "Bound", "accessModes": list(volume.spec.access_modes), "capacity": capacity}
-    await _phase(claim, status, ctx)
+    await _update_claim_status(claim, status, ctx)
 
 
-async def _lose(claim: PersistentVolumeClaim, message: str, ctx: Context) -> None:
+async def _mark_lost(claim: PersistentVolumeClaim, message: str, ctx: Context) -> None:
     if claim.status.phase != "Lost":
-        await _phase(claim, {"phase": "Lost"}, ctx)
+        await _update_claim_status(claim, {"phase": "Lost"}, ctx)
         ctx.event(claim, "ClaimLost", message, kind="Warning")
 
 
-async def _phase(claim: PersistentVolumeClaim, status: dict[str, Any], ctx: Context) -> None:
+async def _update_claim_status(claim: PersistentVolumeClaim, status: dict[str, Any], ctx: Context) -> None:
     if claim.status.phase == status["phase"] and (status["phase"] != "Bound" or claim.status.capacity):
         return
     change = {"metadata": {"uid": claim.metadata.uid}, "status": status}
     await ctx.client.patch(PersistentVolumeClaim, claim.metadata, MergePatch(change), subresource="status")
 
 
-async def _volume_phase(volume: PersistentVolume, phase: str, ctx: Context) -> None:
+async def _update_volume_phase(volume: PersistentVolume, phase: str, ctx: Context) -> None:
     if volume.status.phase == phase:
         return
     now = str(Time.of(ctx.world.clock.now()))
@@ -329,7 +329,7 @@ async def _volume_phase(volume: PersistentVolume, phase: str, ctx: Context) -> N
     await ctx.client.patch(PersistentVolume, volume.metadata, MergePatch(change), subresource="status")
 
 
-async def _ask(claim: PersistentVolumeClaim, provisioner: str, ctx: Context) -> None:
+async def _wait_for_provisioner(claim: PersistentVolumeClaim, provisioner: str, ctx: Context) -> None:
     """Somebody else is to make a volume."""
     if claim.metadata.annotations.get(_STORAGE_PROVISIONER) != provisioner:
         annotations = {

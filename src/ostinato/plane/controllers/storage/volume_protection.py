@@ -8,7 +8,7 @@ from ostinato.controllers import Context, Request
 from ostinato.kinds.core_v1 import PersistentVolume
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
-from ostinato.plane.controllers.storage.protection import protect, release
+from ostinato.plane.controllers.storage.protection import add_finalizer, remove_finalizer
 
 FINALIZER: Final = "kubernetes.io/pv-protection"
 
@@ -23,6 +23,6 @@ class VolumeProtection:
         if volume is None:
             return
         if volume.metadata.deletion_timestamp is None:
-            await protect(ctx.client, volume, FINALIZER)
+            await add_finalizer(ctx.client, volume, FINALIZER)
         elif volume.status.phase != "Bound":
-            await release(ctx.client, volume, FINALIZER)
+            await remove_finalizer(ctx.client, volume, FINALIZER)

@@ -30,7 +30,7 @@ from ostinato.kinds.core_v1 import PodTemplateSpec
 from ostinato.plane.ownership.controller_refs import claim_entries
 from ostinato.world.ids import hash_text
 
-_LONGEST_PREFIX: Final = 223  # of a name, so that the hash fits
+_MAX_PREFIX: Final = 223  # of a name, so that the hash fits
 
 
 class History:
@@ -61,9 +61,9 @@ class History:
             found = await self._client.patch(ControllerRevision, found.metadata, change)
         return found, collisions
 
-    async def forget(self, spare: Sequence[ControllerRevision], surplus: int) -> None:
+    async def truncate(self, unused: Sequence[ControllerRevision], excess: int) -> None:
         """Delete so many of those that nothing uses, the oldest first."""
-        for each in spare[: max(surplus, 0)]:
+        for each in unused[: max(excess, 0)]:
             await self._client.delete(each, missing_ok=True)
 
     async def _create(self, wanted: dict[str, Any], revision: int, collisions: int) -> tuple[ControllerRevision, int]:
@@ -72,7 +72,7 @@ class History:
             hashed = hash_of(wanted, collisions)
             made = ControllerRevision(
                 metadata=ObjectMeta(
-                    name=f"{owner.metadata.name[:_LONGEST_PREFIX]}-{hashed}",
+                    name=f"{owner.metadata.name[:_MAX_PREFIX]}-{hashed}",
                     namespace=owner.metadata.namespace,
                     labels={**owner.spec.template.metadata.labels, self._label: hashed},
                     annotations=dict(owner.metadata.annotations),

@@ -14,17 +14,17 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def slow_start(pieces: Sequence[T], work: Callable[[T], Awaitable[object]], *, most: int = 500) -> None:
+async def slow_start(items: Sequence[T], work: Callable[[T], Awaitable[object]], *, max_batch: int = 500) -> None:
     """Do the work for each piece, in batches of 1, 2, 4, … up to `most`.
 
     If some of a batch fail, the first error is raised when the whole batch is done, and the rest is not tried.
     """
-    begun, size = 0, 1
-    while begun < len(pieces):
-        batch = pieces[begun : begun + size]
-        answers = await asyncio.gather(*(work(piece) for piece in batch), return_exceptions=True)
-        begun += len(batch)
-        for answer in answers:
-            if isinstance(answer, BaseException):
-                raise answer
-        size = min(2 * size, most)
+    started, size = 0, 1
+    while started < len(items):
+        batch = items[started : started + size]
+        results = await asyncio.gather(*(work(item) for item in batch), return_exceptions=True)
+        started += len(batch)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        size = min(2 * size, max_batch)

@@ -8,15 +8,15 @@ from typing import Protocol
 from ostinato.plane.network.netlink import Address
 
 
-class Taken(Exception):  # noqa: N818 - what is the case
+class AddressInUse(Exception):  # noqa: N818 - what is the case
     """The address is somebody else's; it may be free another time."""
 
 
-class Unavailable(Exception):  # noqa: N818
+class AddressUnavailable(Exception):  # noqa: N818
     """No such address can be had on this machine; the message says why."""
 
 
-class Network(Protocol):
+class ServiceAddresses(Protocol):
     def take(self, address: Address) -> None:
         """Have an address: `Taken`, `Unavailable`."""
 

@@ -26,23 +26,25 @@ from typing import Final
 
 from ostinato.plane.network.namespaces import new_namespace, within
 from ostinato.plane.network.netlink import Address, Netlink
-from ostinato.plane.network.services.addresses import Taken, Unavailable
+from ostinato.plane.network.services.addresses import AddressInUse, AddressUnavailable
 
-_PEER: Final = "services"  # the device within
-_ENDS: Final[dict[int, tuple[Address, Address]]] = {  # of the pair, out and in, by family: neighbours alone know them
+_PEER_DEVICE: Final = "services"  # the device within
+_VETH_ADDRESSES: Final[
+    dict[int, tuple[Address, Address]]
+] = {  # of the pair, out and in, by family: neighbours alone know them
     4: (ipaddress.ip_address("169.254.77.1"), ipaddress.ip_address("169.254.77.2")),
     6: (ipaddress.ip_address("fe80::77:1"), ipaddress.ip_address("fe80::77:2")),
 }
 
 
-class Annex:
+class NetnsAddresses:
     """A `Network`. Nothing is made before the first address is taken; `close` it after use."""
 
     def __init__(self, state: Path) -> None:
         """`state`: the directory of whoever serves; what another process left of it, if it did, is replaced."""
         self._device = f"ost-{hashlib.sha256(os.fsencode(state.resolve())).hexdigest()[:8]}"
         self._namespace: int | None = None  # a descriptor
-        self._refusal: Unavailable | None = None
+        self._unavailable: AddressUnavailable | None = None
         self._outside: Netlink | None = None
         self._inside: Netlink | None = None
         self._index = 0  # of the device outside
@@ -59,19 +61,19 @@ class Annex:
         if match is not None and match.is_local:
             return  # it is this machine's own
         if match is not None and match.length == address.max_prefixlen:
-            raise Taken(f"another process on this machine serves {address}")
+            raise AddressInUse(f"another process on this machine serves {address}")
         if match is not None and match.length:
-            raise Taken(f"this machine has a route to a network with {address} in it")
+            raise AddressInUse(f"this machine has a route to a network with {address} in it")
         try:
-            self._join(address.version)
+            self._add_family(address.version)
             self._inside.add_address(self._peer_index, address)
         except OSError as error:
-            raise Unavailable(f"{address} cannot be had: {error.strerror}") from error
+            raise AddressUnavailable(f"{address} cannot be had: {error.strerror}") from error
         try:
             self._outside.add_route(self._index, address)
         except OSError as error:
             self._inside.remove_address(self._peer_index, address)
-            raise Taken(f"packets to {address} cannot be had: {error.strerror}") from error
+            raise AddressInUse(f"packets to {address} cannot be had: {error.strerror}") from error
         self._taken.add(address)
 
     def release(self, address: Address) -> None:
@@ -110,8 +112,8 @@ class Annex:
     # Making it
 
     def _open(self) -> None:
-        if self._refusal is not None:
-            raise self._refusal
+        if self._unavailable is not None:
+            raise self._unavailable
         if self._namespace is not None:
             return
         try:
@@ -123,8 +125,8 @@ class Annex:
             why = error.strerror or str(error)
             if error.errno in (errno.EPERM, errno.EACCES):
                 why = "this process may not have a network namespace: that takes root (CAP_SYS_ADMIN, CAP_NET_ADMIN)"
-            self._refusal = Unavailable(why)
-            raise self._refusal from error
+            self._unavailable = AddressUnavailable(why)
+            raise self._unavailable from error
 
     def _make(self) -> None:
         self._outside = Netlink()
@@ -133,17 +135,17 @@ class Annex:
         self._namespace = new_namespace()
         with within(self._namespace):
             self._inside = Netlink()
-        self._outside.add_pair(self._device, _PEER, self._namespace)
+        self._outside.add_pair(self._device, _PEER_DEVICE, self._namespace)
         self._index = self._outside.set_up(self._device)
-        self._peer_index = self._inside.set_up(_PEER)
+        self._peer_index = self._inside.set_up(_PEER_DEVICE)
 
-    def _join(self, version: int) -> None:
+    def _add_family(self, version: int) -> None:
         """Have packets of a family go there and back."""
         if version in self._families:
             return
         assert self._outside is not None
         assert self._inside is not None
-        out, far = _ENDS[version]
+        out, far = _VETH_ADDRESSES[version]
         self._outside.add_address(self._index, out)
         self._inside.add_address(self._peer_index, far)
         self._inside.add_default_route(self._peer_index, out)

@@ -20,19 +20,19 @@ import msgspec
 from ostinato.api.gvk import NamespacedName
 from ostinato.controllers import Dependencies
 from ostinato.plane.network.netlink import Address
-from ostinato.plane.network.services.addresses import Network, Taken, Unavailable
+from ostinato.plane.network.services.addresses import AddressInUse, AddressUnavailable, ServiceAddresses
 from ostinato.plane.network.services.balancer import Balancer
-from ostinato.plane.network.services.table import Answer, Frontend, Table
-from ostinato.plane.network.services.tcp import Room, TcpListener
+from ostinato.plane.network.services.table import BackendSet, Frontend, Table
+from ostinato.plane.network.services.tcp import ConnectionLimit, TcpListener
 from ostinato.plane.network.services.udp import UdpListener
 from ostinato.world import World
 
 _logger = logging.getLogger("ostinato.services")
 
-AGAIN: Final = 20.0  # seconds after which what could not be had is tried again
+RETRY_INTERVAL: Final = 20.0  # seconds after which what could not be had is tried again
 
 
-class _Place:
+class _ListeningFrontend:
     """A frontend that is had, for a Service."""
 
     def __init__(self, owner: NamespacedName, balancer: Balancer, listener: TcpListener | UdpListener) -> None:
@@ -47,18 +47,18 @@ class Proxy:
     name = "service-proxy"
     needs_leader_election = False
 
-    def __init__(self, world: World, network: Network) -> None:
+    def __init__(self, world: World, addresses: ServiceAddresses) -> None:
         self._world = world
-        self._network = network
-        self._room = Room()
+        self._addresses_api = addresses
+        self._limit = ConnectionLimit()
         self._tables: dict[NamespacedName, Table] = {}
-        self._places: dict[Frontend, _Place] = {}
-        self._addresses: Counter[Address] = Counter()  # that are taken: for how many places
-        self._said: set[object] = set()
+        self._listening: dict[Frontend, _ListeningFrontend] = {}
+        self._address_users: Counter[Address] = Counter()  # that are taken: for how many places
+        self._warned: set[object] = set()
         self._lock = asyncio.Lock()  # one change at a time
-        self._ended = False
+        self._stopped = False
 
-    async def have(self, key: NamespacedName, table: Table) -> None:
+    async def update(self, key: NamespacedName, table: Table) -> None:
         """Have a Service answer as its table says; an empty one is that of a Service that is gone."""
         async with self._lock:
             before = self._tables.get(key, {})
@@ -67,95 +67,97 @@ class Proxy:
             else:
                 self._tables.pop(key, None)
             for frontend in before.keys() - table.keys():
-                await self._leave(key, frontend)
-            await self._follow(key)
+                await self._release(key, frontend)
+            await self._sync(key)
 
     async def run(self, dependencies: Dependencies) -> None:
         try:
             while True:
-                await dependencies.world.clock.sleep(AGAIN)
+                await dependencies.world.clock.sleep(RETRY_INTERVAL)
                 async with self._lock:
                     for key in list(self._tables):
-                        await self._follow(key)
+                        await self._sync(key)
         finally:
-            self._ended = True
+            self._stopped = True
             try:
-                for place in self._places.values():
-                    await place.listener.end()
+                for listening in self._listening.values():
+                    await listening.listener.end()
             finally:
-                self._network.close()
+                self._addresses_api.close()
 
     # One Service
 
-    async def _follow(self, key: NamespacedName) -> None:
+    async def _sync(self, key: NamespacedName) -> None:
         """Have all of a Service's places that can be had, as its table says."""
-        if self._ended:
+        if self._stopped:
             return
-        for frontend, answer in self._tables.get(key, {}).items():
-            place = self._places.get(frontend) or self._take(key, frontend, answer)
-            if place is None:
+        for frontend, backend_set in self._tables.get(key, {}).items():
+            listening = self._listening.get(frontend) or self._claim(key, frontend, backend_set)
+            if listening is None:
                 continue
-            if place.owner != key:
-                self._say(("place", key, frontend), f"Service {key}: {frontend} is that of Service {place.owner}")
+            if listening.owner != key:
+                self._warn_once(
+                    ("place", key, frontend), f"Service {key}: {frontend} is that of Service {listening.owner}"
+                )
                 continue
-            place.balancer.have(self._without_services(answer))
+            listening.balancer.update(self._without_services(backend_set))
             try:
-                await self._listen(frontend, place)
+                await self._listen(frontend, listening)
             except OSError as error:
                 why = error.strerror or str(error)
-                self._say(("place", key, frontend), f"Service {key}: {frontend} cannot be listened on: {why}")
+                self._warn_once(("place", key, frontend), f"Service {key}: {frontend} cannot be listened on: {why}")
 
-    def _take(self, key: NamespacedName, frontend: Frontend, answer: Answer) -> _Place | None:
+    def _claim(self, key: NamespacedName, frontend: Frontend, backend_set: BackendSet) -> _ListeningFrontend | None:
         address = frontend.address
         if not address.is_unspecified:
-            if not self._addresses[address]:
+            if not self._address_users[address]:
                 try:
-                    self._network.take(address)
-                except Unavailable as error:
-                    self._say("unavailable", f"Services answer on this machine at node ports alone: {error}")
+                    self._addresses_api.take(address)
+                except AddressUnavailable as error:
+                    self._warn_once("unavailable", f"Services answer on this machine at node ports alone: {error}")
                     return None
-                except Taken as error:
-                    self._say(address, f"Service {key} does not answer at {address} on this machine: {error}")
+                except AddressInUse as error:
+                    self._warn_once(address, f"Service {key} does not answer at {address} on this machine: {error}")
                     return None
-                self._said.discard(address)
-            self._addresses[address] += 1
-        balancer = Balancer(self._world, answer)
+                self._warned.discard(address)
+            self._address_users[address] += 1
+        balancer = Balancer(self._world, backend_set)
         clock = self._world.clock
         tcp = frontend.protocol == "TCP"
-        listener = TcpListener(clock, balancer, self._room) if tcp else UdpListener(clock, balancer)
-        place = self._places[frontend] = _Place(key, balancer, listener)
-        return place
+        listener = TcpListener(clock, balancer, self._limit) if tcp else UdpListener(clock, balancer)
+        listening = self._listening[frontend] = _ListeningFrontend(key, balancer, listener)
+        return listening
 
-    async def _leave(self, key: NamespacedName, frontend: Frontend) -> None:
-        self._said.discard(("place", key, frontend))
-        place = self._places.get(frontend)
-        if place is None or place.owner != key:
+    async def _release(self, key: NamespacedName, frontend: Frontend) -> None:
+        self._warned.discard(("place", key, frontend))
+        listening = self._listening.get(frontend)
+        if listening is None or listening.owner != key:
             return
-        del self._places[frontend]
-        await place.listener.end()
+        del self._listening[frontend]
+        await listening.listener.end()
         address = frontend.address
         if not address.is_unspecified:
-            self._addresses[address] -= 1
-            if not self._addresses[address]:
-                del self._addresses[address]
-                self._network.release(address)
+            self._address_users[address] -= 1
+            if not self._address_users[address]:
+                del self._address_users[address]
+                self._addresses_api.release(address)
 
-    async def _listen(self, frontend: Frontend, place: _Place) -> None:
+    async def _listen(self, frontend: Frontend, listening: _ListeningFrontend) -> None:
         """As long as somebody answers; an OSError if that cannot be."""
-        if not place.balancer.answer.backends:
-            place.listener.shut()
-        elif not place.listener.is_open:
+        if not listening.balancer.backend_set.backends:
+            listening.listener.stop_listening()
+        elif not listening.listener.is_open:
             bound = self._bound(frontend)
             try:
-                await place.listener.open(bound)
+                await listening.listener.open(bound)
             except BaseException:
                 bound.close()
                 raise
-            self._said.discard(("place", place.owner, frontend))
+            self._warned.discard(("place", listening.owner, frontend))
 
     def _bound(self, frontend: Frontend) -> socket.socket:
         tcp = frontend.protocol == "TCP"
-        bound = self._network.socket(socket.SOCK_STREAM if tcp else socket.SOCK_DGRAM, frontend.address)
+        bound = self._addresses_api.socket(socket.SOCK_STREAM if tcp else socket.SOCK_DGRAM, frontend.address)
         try:
             if tcp:
                 bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -168,16 +170,16 @@ class Proxy:
             raise
         return bound
 
-    def _without_services(self, answer: Answer) -> Answer:
+    def _without_services(self, backend_set: BackendSet) -> BackendSet:
         """A Service is no backend of Services: two could send a client to each other for ever."""
-        taken = {str(address) for address in self._addresses}
-        if not any(each.address in taken for each in answer.backends):
-            return answer
+        taken = {str(address) for address in self._address_users}
+        if not any(each.address in taken for each in backend_set.backends):
+            return backend_set
         return msgspec.structs.replace(
-            answer, backends=tuple(each for each in answer.backends if each.address not in taken)
+            backend_set, backends=tuple(each for each in backend_set.backends if each.address not in taken)
         )
 
-    def _say(self, what: object, message: str) -> None:
-        if what not in self._said:
-            self._said.add(what)
+    def _warn_once(self, what: object, message: str) -> None:
+        if what not in self._warned:
+            self._warned.add(what)
             _logger.warning("%s", message)

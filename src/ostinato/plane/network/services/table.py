@@ -20,7 +20,7 @@ from ostinato.plane.endpoints.pods import families_of, family_of
 from ostinato.plane.network.netlink import Address
 
 _STICKY_SECONDS: Final = 10_800
-_EVERY: Final = {"IPv4": "0.0.0.0", "IPv6": "::"}  # noqa: S104 - node ports are on every address
+_UNSPECIFIED: Final = {"IPv4": "0.0.0.0", "IPv6": "::"}  # noqa: S104 - node ports are on every address
 
 
 class Frontend(msgspec.Struct, frozen=True):
@@ -42,7 +42,7 @@ class Backend(msgspec.Struct, frozen=True):
     port: int
 
 
-class Answer(msgspec.Struct, frozen=True):
+class BackendSet(msgspec.Struct, frozen=True):
     """
     - `backends`: who may answer, in an order that does not change by itself.
     - `sticky`: for how many seconds a client stays with its backend. None is not at all.
@@ -52,28 +52,28 @@ class Answer(msgspec.Struct, frozen=True):
     sticky: float | None = None
 
 
-Table = dict[Frontend, Answer]
+Table = dict[Frontend, BackendSet]
 
 
-def table_of(service: Service, slices: Iterable[EndpointSlice]) -> Table:
+def service_table(service: Service, slices: Iterable[EndpointSlice]) -> Table:
     """`slices`: those of the Service."""
     if service.spec.type == "ExternalName":
         return {}
     slices = list(slices)
-    sticky = _sticky(service)
+    sticky = _affinity_timeout(service)
     table: Table = {}
     for port in service.spec.ports:
         protocol = port.protocol or "TCP"
         if protocol not in ("TCP", "UDP"):
             continue  # nothing here can relay it
-        backends = {family: _backends(slices, family, port) for family in _EVERY}
-        for address, number in _places(service, port):
+        backends = {family: _backends(slices, family, port) for family in _UNSPECIFIED}
+        for address, number in _frontend_addresses(service, port):
             family = f"IPv{address.version}"
-            table[Frontend(protocol, address, number)] = Answer(backends[family], sticky)
+            table[Frontend(protocol, address, number)] = BackendSet(backends[family], sticky)
     return table
 
 
-def _places(service: Service, port: ServicePort) -> Iterator[tuple[Address, int]]:
+def _frontend_addresses(service: Service, port: ServicePort) -> Iterator[tuple[Address, int]]:
     spec = service.spec
     for text in spec.cluster_ips or [spec.cluster_ip or ""]:
         if family_of(text):
@@ -84,12 +84,12 @@ def _places(service: Service, port: ServicePort) -> Iterator[tuple[Address, int]
             yield address, port.port
     if port.node_port:
         for family in families_of(service):
-            yield ipaddress.ip_address(_EVERY[family]), port.node_port
+            yield ipaddress.ip_address(_UNSPECIFIED[family]), port.node_port
 
 
 def _backends(slices: Iterable[EndpointSlice], family: str, port: ServicePort) -> tuple[Backend, ...]:
     ready: set[Backend] = set()
-    ending: set[Backend] = set()
+    terminating: set[Backend] = set()
     for each in slices:
         numbers = [
             found.port
@@ -102,20 +102,20 @@ def _backends(slices: Iterable[EndpointSlice], family: str, port: ServicePort) -
             backend = Backend(endpoint.addresses[0], numbers[0])  # the others are the same endpoint's
             if _is_ready(endpoint):
                 ready.add(backend)
-            elif _serves(endpoint.conditions):
-                ending.add(backend)
-    return tuple(sorted(ready or ending, key=lambda found: (found.address, found.port)))
+            elif _is_serving_terminating(endpoint.conditions):
+                terminating.add(backend)
+    return tuple(sorted(ready or terminating, key=lambda found: (found.address, found.port)))
 
 
 def _is_ready(endpoint: Endpoint) -> bool:
     return endpoint.conditions is None or endpoint.conditions.ready is not False
 
 
-def _serves(conditions: EndpointConditions | None) -> bool:
+def _is_serving_terminating(conditions: EndpointConditions | None) -> bool:
     return conditions is not None and bool(conditions.serving) and bool(conditions.terminating)
 
 
-def _sticky(service: Service) -> float | None:
+def _affinity_timeout(service: Service) -> float | None:
     if service.spec.session_affinity != "ClientIP":
         return None
     config = service.spec.session_affinity_config

@@ -19,35 +19,35 @@ from ostinato.plane.network.services.balancer import Balancer
 from ostinato.world import Clock
 
 _CHUNK: Final = 1 << 16
-_PATIENCE: Final = 3.0  # seconds that a backend has to accept
-_TRIES: Final = 4  # backends that are asked
+_CONNECT_TIMEOUT: Final = 3.0  # seconds that a backend has to accept
+_MAX_BACKENDS_TRIED: Final = 4  # backends that are asked
 _BACKLOG: Final = 512
 _RESET: Final = struct.pack("ii", 1, 0)  # for SO_LINGER: what is not sent is dropped, and the other side told
 
 
-class Room:
+class ConnectionLimit:
     """For so many connections. Defaults to those that a quarter of the descriptors of this process is enough for."""
 
-    def __init__(self, most: int | None = None) -> None:
-        if most is None:
-            most = max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4, 16) // 2
-        self._free = most
+    def __init__(self, limit: int | None = None) -> None:
+        if limit is None:
+            limit = max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4, 16) // 2
+        self._free = limit
 
-    def enter(self) -> bool:
+    def acquire(self) -> bool:
         if not self._free:
             return False
         self._free -= 1
         return True
 
-    def leave(self) -> None:
+    def release(self) -> None:
         self._free += 1
 
 
 class TcpListener:
-    def __init__(self, clock: Clock, balancer: Balancer, room: Room) -> None:
+    def __init__(self, clock: Clock, balancer: Balancer, limit: ConnectionLimit) -> None:
         self._clock = clock
         self._balancer = balancer
-        self._room = room
+        self._limit = limit
         self._server: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -59,14 +59,14 @@ class TcpListener:
         """Listen with a socket that is bound, and that is the listener's own from now on."""
         self._server = await asyncio.start_server(self._accept, sock=bound, backlog=_BACKLOG)
 
-    def shut(self) -> None:
+    def stop_listening(self) -> None:
         """Accept nobody any more."""
         if self._server is not None:
             self._server.close()
             self._server = None
 
     async def end(self) -> None:
-        self.shut()
+        self.stop_listening()
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -75,49 +75,49 @@ class TcpListener:
     # One connection
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if not self._room.enter():
+        if not self._limit.acquire():
             _reset(writer)
             return
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._tasks.add(task)
-        task.add_done_callback(self._left)
+        task.add_done_callback(self._finished)
 
-    def _left(self, task: asyncio.Task[None]) -> None:
+    def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self._room.leave()
+        self._limit.release()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            there = await self._connect(str((writer.get_extra_info("peername") or [""])[0]))
+            backend = await self._connect(str((writer.get_extra_info("peername") or [""])[0]))
         except asyncio.CancelledError:
             _reset(writer)
             raise
-        if there is None:
+        if backend is None:
             _reset(writer)
             return
-        for each in (writer, there[1]):
+        for each in (writer, backend[1]):
             each.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         ended = False
         try:
-            async with asyncio.TaskGroup() as both:
-                both.create_task(_relay(reader, there[1]))
-                both.create_task(_relay(there[0], writer))
+            async with asyncio.TaskGroup() as relays:
+                relays.create_task(_relay(reader, backend[1]))
+                relays.create_task(_relay(backend[0], writer))
             ended = True
         except* OSError:  # one side is gone: the other is told
             pass
         finally:
-            for each in (writer, there[1]):
+            for each in (writer, backend[1]):
                 each.close() if ended else _reset(each)
 
     async def _connect(self, client: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
         """To the first backend that accepts; None if none does."""
-        for backend in self._balancer.order(client)[:_TRIES]:
+        for backend in self._balancer.candidates(client)[:_MAX_BACKENDS_TRIED]:
             try:
-                async with self._clock.timeout(_PATIENCE):
+                async with self._clock.timeout(_CONNECT_TIMEOUT):
                     connected = await asyncio.open_connection(backend.address, backend.port)
             except OSError:  # TimeoutError is one
                 continue
-            self._balancer.sent(client, backend)
+            self._balancer.record(client, backend)
             return connected
         return None
 

@@ -15,9 +15,9 @@ from ostinato.plane.network.services.balancer import Balancer
 from ostinato.plane.network.services.table import Backend
 from ostinato.world import Clock, Timer
 
-_SILENCE: Final = 60.0
-_FLOWS: Final = 1_000  # of a port of a Service
-_WAITING: Final = 64  # datagrams, while a flow begins
+_IDLE_TIMEOUT: Final = 60.0
+_MAX_FLOWS: Final = 1_000  # of a port of a Service
+_MAX_PENDING: Final = 64  # datagrams, while a flow begins
 
 Peer = tuple[Any, ...]  # as asyncio tells it: host, port, and more for IPv6
 
@@ -39,7 +39,7 @@ class UdpListener(asyncio.DatagramProtocol):
         loop = asyncio.get_running_loop()
         self._transport, _ = await loop.create_datagram_endpoint(lambda: self, sock=bound)
 
-    def shut(self) -> None:
+    def stop_listening(self) -> None:
         """Listen no longer; there is nothing under way that could go on."""
         for flow in self._flows.values():
             flow.close()
@@ -52,19 +52,19 @@ class UdpListener(asyncio.DatagramProtocol):
             self._transport = None
 
     async def end(self) -> None:
-        self.shut()
+        self.stop_listening()
 
     # What asyncio calls
 
     def datagram_received(self, data: bytes, address: Peer) -> None:
         flow = self._flows.get(address)
-        if flow is not None and (flow.is_over or flow.backend not in self._balancer.answer.backends):
-            self._forget(address)
+        if flow is not None and (flow.closed or flow.backend not in self._balancer.backend_set.backends):
+            self._remove_flow(address)
             flow = None
         if flow is None:
-            flow = self._begin(address)
+            flow = self._start_flow(address)
         if flow is not None:
-            flow.seen = self._clock.monotonic()
+            flow.last_used = self._clock.monotonic()
             self._flows.move_to_end(address)
             flow.send(data)
 
@@ -73,30 +73,30 @@ class UdpListener(asyncio.DatagramProtocol):
 
     # Flows
 
-    def _begin(self, client: Peer) -> _Flow | None:
-        order = self._balancer.order(str(client[0]))
-        if not order:
+    def _start_flow(self, client: Peer) -> _Flow | None:
+        candidates = self._balancer.candidates(str(client[0]))
+        if not candidates:
             return None
-        self._balancer.sent(str(client[0]), order[0])
-        if len(self._flows) >= _FLOWS:
-            self._forget(next(iter(self._flows)))
-        flow = self._flows[client] = _Flow(self, client, order[0])
+        self._balancer.record(str(client[0]), candidates[0])
+        if len(self._flows) >= _MAX_FLOWS:
+            self._remove_flow(next(iter(self._flows)))
+        flow = self._flows[client] = _Flow(self, client, candidates[0])
         if self._timer is None:
-            self._timer = self._clock.timer(_SILENCE, self._sweep)
+            self._timer = self._clock.timer(_IDLE_TIMEOUT, self._expire_flows)
         return flow
 
-    def _forget(self, client: Peer) -> None:
+    def _remove_flow(self, client: Peer) -> None:
         self._flows.pop(client).close()
 
-    def _sweep(self) -> None:
+    def _expire_flows(self) -> None:
         now = self._clock.monotonic()
-        while self._flows and now - next(iter(self._flows.values())).seen >= _SILENCE:
-            self._forget(next(iter(self._flows)))
-        self._timer = self._clock.timer(_SILENCE / 2, self._sweep) if self._flows else None
+        while self._flows and now - next(iter(self._flows.values())).last_used >= _IDLE_TIMEOUT:
+            self._remove_flow(next(iter(self._flows)))
+        self._timer = self._clock.timer(_IDLE_TIMEOUT / 2, self._expire_flows) if self._flows else None
 
-    def answered(self, flow: _Flow, data: bytes) -> None:
+    def reply(self, flow: _Flow, data: bytes) -> None:
         if self._transport is not None and self._flows.get(flow.client) is flow:
-            flow.seen = self._clock.monotonic()
+            flow.last_used = self._clock.monotonic()
             self._flows.move_to_end(flow.client)
             self._transport.sendto(data, flow.client)
 
@@ -107,42 +107,42 @@ class _Flow(asyncio.DatagramProtocol):
     def __init__(self, listener: UdpListener, client: Peer, backend: Backend) -> None:
         self.client = client
         self.backend = backend
-        self.seen = 0.0
-        self.is_over = False
+        self.last_used = 0.0
+        self.closed = False
         self._listener = listener
         self._transport: asyncio.DatagramTransport | None = None
-        self._waiting: deque[bytes] = deque(maxlen=_WAITING)
-        self._beginning = asyncio.get_running_loop().create_task(self._begin())
+        self._pending: deque[bytes] = deque(maxlen=_MAX_PENDING)
+        self._connecting = asyncio.get_running_loop().create_task(self._start_flow())
 
-    async def _begin(self) -> None:
+    async def _start_flow(self) -> None:
         loop = asyncio.get_running_loop()
         remote = (self.backend.address, self.backend.port)
         try:
             transport, _ = await loop.create_datagram_endpoint(lambda: self, remote_addr=remote)
         except OSError:
-            self.is_over = True
+            self.closed = True
             return
-        if self.is_over:
+        if self.closed:
             transport.close()
             return
         self._transport = transport
-        while self._waiting:
-            transport.sendto(self._waiting.popleft())
+        while self._pending:
+            transport.sendto(self._pending.popleft())
 
     def send(self, data: bytes) -> None:
         if self._transport is None:
-            self._waiting.append(data)
+            self._pending.append(data)
         else:
             self._transport.sendto(data)
 
     def close(self) -> None:
-        self.is_over = True
+        self.closed = True
         if self._transport is not None:
             self._transport.close()
 
     def datagram_received(self, data: bytes, address: Peer) -> None:  # noqa: ARG002
-        self._listener.answered(self, data)
+        self._listener.reply(self, data)
 
     def error_received(self, error: Exception) -> None:  # noqa: ARG002
         """Nobody is there: the next datagram begins anew, with another."""
-        self.is_over = True
+        self.closed = True

@@ -23,7 +23,7 @@ from ostinato.kinds.core_v1 import (
 )
 from ostinato.manager import ClientOptions, Manager, ReportingOptions
 from ostinato.plane.controllers import FIELD_MANAGER, Options
-from ostinato.plane.controllers.accounts import legacy_token_cleaner as legacy_cleaner
+from ostinato.plane.controllers.accounts import legacy_token_cleaner
 from ostinato.plane.controllers.accounts import token_secrets as account_secrets
 from ostinato.server.access.authentication.identity import RefusedToken
 from ostinato.server.access.authentication.settings import AuthenticationSettings, ServiceAccountSettings
@@ -77,7 +77,7 @@ def on(directory: Path, play: Any) -> None:
         )
         options = Options(account_key=key)
         account_secrets.add_to(manager, options)
-        legacy_cleaner.add_to(manager, options)
+        legacy_token_cleaner.add_to(manager, options)
         serving = asyncio.get_running_loop().create_task(manager.serve())
         await simulation.clock.sleep(1)
         await play(scene)
@@ -128,7 +128,7 @@ def test_a_token_is_refused_without_its_secret_its_content_or_its_account(tmp_pa
 def test_a_generated_token_that_nobody_uses_is_invalidated_and_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(legacy_cleaner, "_PERIOD", timedelta(days=3))
+    monkeypatch.setattr(legacy_token_cleaner, "_CLEANUP_PERIOD", timedelta(days=3))
 
     async def play(scene: Scene) -> None:
         secret, manual = await scene.create(), await scene.create("manual")

@@ -6,7 +6,7 @@ import pytest
 
 from ostinato.api.codec import from_dict
 from ostinato.kinds.autoscaling_v2 import HorizontalPodAutoscalerBehavior
-from ostinato.plane.controllers.autoscaling.behavior import READY, WITHIN, Bounds, Record
+from ostinato.plane.controllers.autoscaling.behavior import READY_FOR_NEW_SCALE, WITHIN_RANGE, Bounds, ScaleHistory
 
 
 def behavior(**given: Any) -> HorizontalPodAutoscalerBehavior:
@@ -31,12 +31,12 @@ def policies(*given: tuple[str, int, int]) -> list[dict[str, Any]]:
 def test_without_a_behavior_it_goes_up_to_double_or_four_and_stays_within_its_bounds(
     current: int, wanted: int, expected: int, reason: str
 ) -> None:
-    decision = Record(0, 0.0).decide(current, wanted, Bounds(2, 10), 0.0)
+    decision = ScaleHistory(0, 0.0).decide(current, wanted, Bounds(2, 10), 0.0)
     assert (decision.replicas, decision.limited[0], decision.is_limited) == (expected, reason, expected != wanted)
 
 
 def test_the_highest_recommendation_of_five_minutes_holds() -> None:
-    record, bounds = Record(5, 0.0), Bounds(1, 10)
+    record, bounds = ScaleHistory(5, 0.0), Bounds(1, 10)
     assert record.decide(5, 2, bounds, 15.0).replicas == 5
     assert record.decide(5, 2, bounds, 15.0).stabilized[0] == "ScaleDownStabilized"
     assert record.decide(5, 4, bounds, 100.0).replicas == 5
@@ -48,11 +48,11 @@ def test_a_behavior_may_hold_it_on_the_way_up_and_not_on_the_way_down() -> None:
     bounds = Bounds(
         1, 100, behavior(scaleUp={"stabilizationWindowSeconds": 60}, scaleDown={"stabilizationWindowSeconds": 0})
     )
-    record = Record(5, 0.0)
+    record = ScaleHistory(5, 0.0)
     held = record.decide(5, 8, bounds, 30.0)
     assert (held.replicas, held.stabilized[0]) == (5, "ScaleUpStabilized")
     free = record.decide(5, 2, bounds, 71.0)
-    assert free.stabilized == READY
+    assert free.stabilized == READY_FOR_NEW_SCALE
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_behavior_may_hold_it_on_the_way_up_and_not_on_the_way_down() -> None:
 )
 def test_policies_limit_the_way_up(rules: dict[str, Any], expected: int) -> None:
     bounds = Bounds(1, 100, behavior(scaleUp={**rules, "stabilizationWindowSeconds": 0}))
-    decision = Record(10, -1000.0).decide(10, 50, bounds, 0.0)
+    decision = ScaleHistory(10, -1000.0).decide(10, 50, bounds, 0.0)
     assert (decision.replicas, decision.limited[0]) == (expected, "ScaleUpLimit")
 
 
@@ -84,20 +84,20 @@ def test_policies_limit_the_way_up(rules: dict[str, Any], expected: int) -> None
 )
 def test_policies_limit_the_way_down(rules: dict[str, Any], expected: int) -> None:
     bounds = Bounds(1, 100, behavior(scaleDown={**rules, "stabilizationWindowSeconds": 0}))
-    decision = Record(10, -1000.0).decide(10, 1, bounds, 0.0)
+    decision = ScaleHistory(10, -1000.0).decide(10, 1, bounds, 0.0)
     assert (decision.replicas, decision.limited[0]) == (expected, "ScaleDownLimit")
 
 
 def test_what_was_done_in_the_period_counts() -> None:
     bounds = Bounds(1, 100, behavior(scaleUp={"policies": policies(("Pods", 4, 60)), "stabilizationWindowSeconds": 0}))
-    record = Record(10, -1000.0)
+    record = ScaleHistory(10, -1000.0)
     assert record.decide(10, 50, bounds, 0.0).replicas == 14
-    record.done(10, 14, bounds, 0.0)
+    record.record_scaled(10, 14, bounds, 0.0)
     assert record.decide(14, 50, bounds, 30.0).replicas == 14
     assert record.decide(14, 50, bounds, 61.0).replicas == 18
 
 
 def test_what_is_wanted_and_allowed_is_done() -> None:
     bounds = Bounds(1, 100, behavior(scaleUp={"policies": policies(("Pods", 9, 60)), "stabilizationWindowSeconds": 0}))
-    decision = Record(3, -1000.0).decide(3, 5, bounds, 0.0)
-    assert (decision.replicas, decision.stabilized, decision.limited) == (5, READY, WITHIN)
+    decision = ScaleHistory(3, -1000.0).decide(3, 5, bounds, 0.0)
+    assert (decision.replicas, decision.stabilized, decision.limited) == (5, READY_FOR_NEW_SCALE, WITHIN_RANGE)

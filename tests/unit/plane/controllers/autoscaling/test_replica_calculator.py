@@ -95,9 +95,9 @@ def test_the_cpu_of_a_pod_that_starts_does_not_count(found: MeasuredPod, age: in
 def test_as_many_as_bring_use_to_a_share_of_what_was_asked_for(
     values: tuple[int, ...], found: Groups, expected: int
 ) -> None:
-    asked = dict.fromkeys("abcdefgh", 100)
+    requested = dict.fromkeys("abcdefgh", 100)
     current = len(values) + len(found.missing) + len(found.unready)
-    assert by_utilization(current, 50, samples(*values), asked, found, Tolerance()).replicas == expected
+    assert by_utilization(current, 50, samples(*values), requested, found, Tolerance()).replicas == expected
 
 
 def test_use_is_told_in_percent_and_on_average() -> None:

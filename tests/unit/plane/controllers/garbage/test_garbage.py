@@ -21,7 +21,7 @@ from ostinato.kinds.rbac_v1 import ClusterRole
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
 from ostinato.plane.controllers.garbage import add_to
-from ostinato.plane.controllers.garbage.collector import Collector
+from ostinato.plane.controllers.garbage.collector import GarbageCollector
 from ostinato.plane.controllers.garbage.graph import Graph
 
 GARBAGE = "garbage-collector-controller"
@@ -396,9 +396,9 @@ def test_what_has_changed_since_it_was_judged_goes_unless_its_owners_have_change
         ctx: Any = SimpleNamespace(client=manager.client, logger=logging.getLogger())
         if owners_change:
             with pytest.raises(Conflict):
-                await Collector(graph).reconcile(stale.uid, ctx)
+                await GarbageCollector(graph).reconcile(stale.uid, ctx)
         else:
-            await Collector(graph).reconcile(stale.uid, ctx)
+            await GarbageCollector(graph).reconcile(stale.uid, ctx)
         assert await names(stage) == (["child", "there"] if owners_change else ["there"])
 
     on_stage(play)
@@ -417,7 +417,7 @@ def test_another_object_of_the_name_is_not_deleted() -> None:
         graph = Graph()
         graph.put(Late(kind_of(ConfigMap), stale), stale)
         ctx: Any = SimpleNamespace(client=manager.client, logger=logging.getLogger())
-        await Collector(graph).reconcile(stale.uid, ctx)
+        await GarbageCollector(graph).reconcile(stale.uid, ctx)
         assert await names(stage) == ["child"]
 
     on_stage(play)

@@ -12,7 +12,7 @@ from ostinato.api.object import KindInfo
 from ostinato.api.serializer.header import Header
 from ostinato.cache import Entry
 from ostinato.client.discovery.discovery import ApiResource, ApiVersion, Catalogue
-from ostinato.plane.controllers.garbage.graph import Absent, Graph, Reference, references_from
+from ostinato.plane.controllers.garbage.graph import AbsentOwnerCache, Graph, Reference, references_from
 from ostinato.plane.controllers.garbage.monitors import collectable
 
 
@@ -57,8 +57,8 @@ class Told(Graph):
         super().__init__()
         self.looks: list[str] = []
         self.misplaced: list[tuple[str, str]] = []
-        self.on_look = self.looks.append
-        self.on_misplaced = lambda node, each: self.misplaced.append((node.uid, each.uid))
+        self.enqueue = self.looks.append
+        self.on_invalid_namespace = lambda node, each: self.misplaced.append((node.uid, each.uid))
         if complete:
             self.complete()
 
@@ -147,7 +147,7 @@ def test_an_object_that_comes_in_another_version_is_the_same_object() -> None:
     graph.forget(old)
     node = graph.get("owner")
     assert node is not None
-    assert node.place is new
+    assert node.kind_store is new
 
 
 def test_of_a_kind_that_is_no_longer_served_nothing_is_known() -> None:
@@ -162,7 +162,7 @@ def test_of_a_kind_that_is_no_longer_served_nothing_is_known() -> None:
 
 
 def test_only_the_last_owners_that_are_gone_are_remembered() -> None:
-    absent = Absent(most=2)
+    absent = AbsentOwnerCache(most=2)
     told = [Reference("v1", "ConfigMap", name, name, blocks=False) for name in "abc"]
     absent.add("a")
     absent.add_at(told[1], "n")

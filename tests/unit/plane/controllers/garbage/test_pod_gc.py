@@ -8,7 +8,7 @@ from tests.unit.plane.stage import Stage, on_stage
 
 from ostinato.client import MergePatch
 from ostinato.kinds.core_v1 import Node, Pod, ServiceAccount
-from ostinato.plane.controllers.garbage.pod_gc import collect
+from ostinato.plane.controllers.garbage.pod_gc import add_pod_gc
 
 GARBAGE = ("pod-garbage-collector-controller", "serviceaccount-controller")
 
@@ -39,8 +39,8 @@ def test_pods_of_a_node_that_is_gone_go_after_a_while_and_count_as_disrupted() -
         pod = await stage.client.get(Pod, "there")
         assert pod.metadata.deletion_timestamp is not None
         assert pod.status.phase == "Failed"
-        told = {each.type: (each.status, each.reason, each.message) for each in pod.status.conditions}
-        assert told["DisruptionTarget"] == ("True", "DeletionByPodGC", "PodGC: node no longer exists")
+        written = {each.type: (each.status, each.reason, each.message) for each in pod.status.conditions}
+        assert written["DisruptionTarget"] == ("True", "DeletionByPodGC", "PodGC: node no longer exists")
         assert await names(stage) == ["here", "there"]
 
     on_stage(play, *GARBAGE)
@@ -86,7 +86,7 @@ def test_the_oldest_of_too_many_pods_that_have_ended_go_evicted_ones_first() -> 
                 status["reason"] = "Evicted"
             if number != 5:
                 await stage.set_pod_status(await stage.client.get(Pod, f"p{number}"), **status)
-        stage.run(lambda manager: collect(manager, most_ended=2))
+        stage.run(lambda manager: add_pod_gc(manager, terminated_threshold=2))
         await stage.settle()
         assert await names(stage) == ["p2", "p3", "p5"]
 

@@ -12,7 +12,7 @@ from ostinato.api.time import Time
 from ostinato.client import MergePatch
 from ostinato.kinds.apps_v1 import Deployment
 from ostinato.kinds.core_v1 import ConfigMap, Namespace, NamespaceStatus, Pod, Secret, ServiceAccount
-from ostinato.plane.controllers.namespaces.conditions import Findings, update_conditions
+from ostinato.plane.controllers.namespaces.conditions import DeletionFindings, update_conditions
 
 NAMESPACE = "namespace-controller"
 ACCOUNTS = "serviceaccount-controller"
@@ -199,10 +199,12 @@ def test_who_owns_whom_does_not_matter_where_everything_goes() -> None:
 
 def test_conditions_change_their_time_with_their_status_alone() -> None:
     status = NamespaceStatus()
-    assert update_conditions(status, Findings(), NOW)
-    assert not update_conditions(status, Findings(), NOW)
+    assert update_conditions(status, DeletionFindings(), NOW)
+    assert not update_conditions(status, DeletionFindings(), NOW)
     later, last = Time.parse("2026-01-02T00:00:00Z"), Time.parse("2026-01-03T00:00:00Z")
-    found = Findings(undiscovered={GroupVersion("a.b", "v1"): ValueError("no answer")}, errors=[ValueError("x")])
+    found = DeletionFindings(
+        undiscovered={GroupVersion("a.b", "v1"): ValueError("no answer")}, errors=[ValueError("x")]
+    )
     found.count(GroupVersionResource("a.b", "v1", "things"), [["f"], []])
     assert update_conditions(status, found, later)
     found.count(GroupVersionResource("a.b", "v1", "things"), [["f"]])

@@ -141,8 +141,8 @@ def test_the_oldest_of_those_that_are_not_used_are_forgotten() -> None:
             await stage.settle()
         history = History(client, await stage.client.get(DaemonSet, "agent"), SELECTOR, LABEL)
         revisions = await history.load()
-        await history.forget(revisions[:3], 2)
-        await history.forget(revisions[:3], -1)
+        await history.truncate(revisions[:3], 2)
+        await history.truncate(revisions[:3], -1)
         await stage.settle()
         assert [each.revision for each in await history.load()] == [3, 4]
 

@@ -33,7 +33,7 @@ def test_a_batch_is_never_larger_than_it_may_be() -> None:
         await asyncio.sleep(0)
         under_way -= 1
 
-    asyncio.run(slow_start(range(40), work, most=3))
+    asyncio.run(slow_start(range(40), work, max_batch=3))
     assert most_at_once == 3
 
 

@@ -6,53 +6,53 @@ import pytest
 
 from ostinato.plane.network.services import balancer as module
 from ostinato.plane.network.services.balancer import Balancer
-from ostinato.plane.network.services.table import Answer, Backend
+from ostinato.plane.network.services.table import Backend, BackendSet
 from ostinato.world import Simulation
 
 A, B, C = (Backend(f"10.1.0.{number}", 80) for number in (1, 2, 3))
 
 
 def test_backends_take_turns_and_the_others_follow() -> None:
-    balancer = Balancer(Simulation(seed=1), Answer((A, B, C)))
-    orders = [balancer.order("x") for _ in range(6)]
+    balancer = Balancer(Simulation(seed=1), BackendSet((A, B, C)))
+    orders = [balancer.candidates("x") for _ in range(6)]
     assert {each[0] for each in orders[:3]} == {A, B, C}
     assert orders[:3] == orders[3:]
     assert all(sorted(each, key=str) == [A, B, C] for each in orders)
 
 
 def test_nobody_is_sent_anywhere_without_backends() -> None:
-    assert Balancer(Simulation(seed=1), Answer(())).order("x") == []
+    assert Balancer(Simulation(seed=1), BackendSet(())).candidates("x") == []
 
 
 def test_a_sticky_client_stays_until_it_was_away_for_too_long() -> None:
     world = Simulation(seed=1)
 
     async def play() -> None:
-        balancer = Balancer(world, Answer((A, B, C), sticky=10.0))
-        balancer.sent("x", B)
+        balancer = Balancer(world, BackendSet((A, B, C), sticky=10.0))
+        balancer.record("x", B)
         for _ in range(6):
-            assert balancer.order("x")[0] == B
+            assert balancer.candidates("x")[0] == B
         await world.clock.sleep(9)
-        balancer.sent("x", B)
+        balancer.record("x", B)
         await world.clock.sleep(9)
-        assert {balancer.order("x")[0] for _ in range(3)} == {B}
+        assert {balancer.candidates("x")[0] for _ in range(3)} == {B}
         await world.clock.sleep(1)
-        assert {balancer.order("x")[0] for _ in range(3)} == {A, B, C}
+        assert {balancer.candidates("x")[0] for _ in range(3)} == {A, B, C}
 
     world.run(play())
 
 
 def test_a_sticky_client_goes_elsewhere_when_its_backend_is_gone() -> None:
-    balancer = Balancer(Simulation(seed=1), Answer((A, B), sticky=10.0))
-    balancer.sent("x", B)
-    balancer.have(Answer((A, C), sticky=10.0))
-    assert {balancer.order("x")[0] for _ in range(2)} == {A, C}
+    balancer = Balancer(Simulation(seed=1), BackendSet((A, B), sticky=10.0))
+    balancer.record("x", B)
+    balancer.update(BackendSet((A, C), sticky=10.0))
+    assert {balancer.candidates("x")[0] for _ in range(2)} == {A, C}
 
 
 def test_of_very_many_clients_the_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_CLIENTS", 2)
-    balancer = Balancer(Simulation(seed=1), Answer((A, B), sticky=10.0))
+    balancer = Balancer(Simulation(seed=1), BackendSet((A, B), sticky=10.0))
     for client in ("x", "y", "z"):
-        balancer.sent(client, A)
-    assert {balancer.order("z")[0] for _ in range(4)} == {A}
-    assert {balancer.order("x")[0] for _ in range(4)} == {A, B}
+        balancer.record(client, A)
+    assert {balancer.candidates("z")[0] for _ in range(4)} == {A}
+    assert {balancer.candidates("x")[0] for _ in range(4)} == {A, B}

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ostinato.plane.network.services import netns as module
-from ostinato.plane.network.services.addresses import Unavailable
-from ostinato.plane.network.services.netns import Annex
+from ostinato.plane.network.services.addresses import AddressUnavailable
+from ostinato.plane.network.services.netns import NetnsAddresses
 
 
 @pytest.mark.parametrize(
@@ -31,9 +31,9 @@ def test_without_rights_no_address_can_be_had_and_it_is_not_tried_twice(
             raise OSError(number, "Function not implemented")
 
     monkeypatch.setattr(module, "Netlink", Refused)
-    annex = Annex(tmp_path)
+    annex = NetnsAddresses(tmp_path)
     for _ in range(2):
-        with pytest.raises(Unavailable, match=words):
+        with pytest.raises(AddressUnavailable, match=words):
             annex.take(ipaddress.ip_address("10.0.0.5"))
     assert len(tries) == 1
     annex.release(ipaddress.ip_address("10.0.0.5"))

@@ -18,10 +18,10 @@ from ostinato.controllers import Dependencies
 from ostinato.plane.network.netlink import Address
 from ostinato.plane.network.services import proxy as module
 from ostinato.plane.network.services import udp
-from ostinato.plane.network.services.addresses import Taken, Unavailable
+from ostinato.plane.network.services.addresses import AddressInUse, AddressUnavailable
 from ostinato.plane.network.services.proxy import Proxy
-from ostinato.plane.network.services.table import Answer, Backend, Frontend
-from ostinato.plane.network.services.tcp import Room
+from ostinato.plane.network.services.table import Backend, BackendSet, Frontend
+from ostinato.plane.network.services.tcp import ConnectionLimit
 from ostinato.world import World
 from ostinato.world.clock import RealClock
 
@@ -126,7 +126,7 @@ def test_connections_are_relayed_both_ways_and_ended_one_way_at_a_time() -> None
     async def act(on: Cast) -> None:
         web = at("127.77.0.1", free_port())
         async with saying(b"one") as one, saying(b"two") as two:
-            await on.proxy.have(WEB, {web: Answer((one, two))})
+            await on.proxy.update(WEB, {web: BackendSet((one, two))})
             assert on.network.taken == {"127.77.0.1"}
             assert {await ask(web) for _ in range(2)} == {b"one:hello", b"two:hello"}
             long = b"x" * 3_000_000
@@ -139,17 +139,17 @@ def test_a_place_follows_its_table() -> None:
     async def act(on: Cast) -> None:
         web = at("127.77.0.1", free_port())
         async with saying(b"one") as one, saying(b"two") as two:
-            await on.proxy.have(WEB, {web: Answer((one,))})
+            await on.proxy.update(WEB, {web: BackendSet((one,))})
             assert await ask(web) == b"one:hello"
-            await on.proxy.have(WEB, {web: Answer((two,))})
+            await on.proxy.update(WEB, {web: BackendSet((two,))})
             assert await ask(web) == b"two:hello"
-            await on.proxy.have(WEB, {web: Answer(())})
+            await on.proxy.update(WEB, {web: BackendSet(())})
             with pytest.raises(ConnectionRefusedError):
                 await ask(web)
             assert on.network.taken == {"127.77.0.1"}
-            await on.proxy.have(WEB, {web: Answer((one,))})
+            await on.proxy.update(WEB, {web: BackendSet((one,))})
             assert await ask(web) == b"one:hello"
-            await on.proxy.have(WEB, {})
+            await on.proxy.update(WEB, {})
             assert on.network.taken == set()
             with pytest.raises(ConnectionRefusedError):
                 await ask(web)
@@ -161,16 +161,16 @@ def test_a_connection_outlives_its_endpoint_and_ends_with_its_service() -> None:
     async def act(on: Cast) -> None:
         web = at("127.77.0.1", free_port())
         async with saying(b"one") as one:
-            await on.proxy.have(WEB, {web: Answer((one,))})
+            await on.proxy.update(WEB, {web: BackendSet((one,))})
             connections = [await asyncio.open_connection("127.77.0.1", web.port) for _ in range(2)]
             for _, writer in connections:
                 writer.write(b"a")
                 await writer.drain()
-            await on.proxy.have(WEB, {web: Answer(())})
+            await on.proxy.update(WEB, {web: BackendSet(())})
             (first, first_writer), (second, second_writer) = connections
             first_writer.write_eof()
             assert await first.read() == b"one:a"
-            await on.proxy.have(WEB, {})
+            await on.proxy.update(WEB, {})
             with pytest.raises(ConnectionResetError):
                 await second.read()
             for writer in (first_writer, second_writer):
@@ -183,9 +183,9 @@ def test_an_endpoint_that_refuses_is_passed_over_and_if_all_do_the_client_is_res
     async def act(on: Cast) -> None:
         web, dead = at("127.77.0.1", free_port()), Backend("127.0.0.1", free_port())
         async with saying(b"one") as one:
-            await on.proxy.have(WEB, {web: Answer((dead, one))})
+            await on.proxy.update(WEB, {web: BackendSet((dead, one))})
             assert [await ask(web) for _ in range(4)] == [b"one:hello"] * 4
-            await on.proxy.have(WEB, {web: Answer((dead,))})
+            await on.proxy.update(WEB, {web: BackendSet((dead,))})
             with pytest.raises(ConnectionResetError):
                 await ask(web)
 
@@ -193,12 +193,12 @@ def test_an_endpoint_that_refuses_is_passed_over_and_if_all_do_the_client_is_res
 
 
 def test_there_are_only_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "Room", lambda: Room(1))
+    monkeypatch.setattr(module, "ConnectionLimit", lambda: ConnectionLimit(1))
 
     async def act(on: Cast) -> None:
         web = at("127.77.0.1", free_port())
         async with saying(b"one") as one:
-            await on.proxy.have(WEB, {web: Answer((one,))})
+            await on.proxy.update(WEB, {web: BackendSet((one,))})
             reader, writer = await asyncio.open_connection("127.77.0.1", web.port)
             with pytest.raises(ConnectionResetError):
                 await ask(web)
@@ -221,8 +221,8 @@ def test_a_service_is_no_backend_of_another() -> None:
     async def act(on: Cast) -> None:
         web, other = at("127.77.0.1", free_port()), at("127.77.0.2", free_port())
         async with saying(b"one") as one:
-            await on.proxy.have(WEB, {web: Answer((one,))})
-            await on.proxy.have(OTHER, {other: Answer((Backend("127.77.0.1", web.port),))})
+            await on.proxy.update(WEB, {web: BackendSet((one,))})
+            await on.proxy.update(OTHER, {other: BackendSet((Backend("127.77.0.1", web.port),))})
             with pytest.raises(ConnectionRefusedError):
                 await ask(other)
 
@@ -232,16 +232,16 @@ def test_a_service_is_no_backend_of_another() -> None:
 def test_what_cannot_be_had_is_said_once_and_had_when_it_is_free(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(module, "AGAIN", 0.01)
+    monkeypatch.setattr(module, "RETRY_INTERVAL", 0.01)
 
     async def act(on: Cast) -> None:
-        on.network.refusals["127.77.0.1"] = Taken("another process on this machine serves 127.77.0.1")
+        on.network.refusals["127.77.0.1"] = AddressInUse("another process on this machine serves 127.77.0.1")
         web, node_port = at("127.77.0.1", free_port()), at("0.0.0.0", free_port())
         async with saying(b"one") as one:
-            await on.proxy.have(WEB, {web: Answer((one,)), node_port: Answer((one,))})
+            await on.proxy.update(WEB, {web: BackendSet((one,)), node_port: BackendSet((one,))})
             assert await ask(at("127.0.0.1", node_port.port)) == b"one:hello"
             assert on.network.taken == set()
-            await on.proxy.have(WEB, {web: Answer((one,)), node_port: Answer((one,))})
+            await on.proxy.update(WEB, {web: BackendSet((one,)), node_port: BackendSet((one,))})
             (record,) = [each for each in caplog.records if each.levelno == logging.WARNING]
             why = "another process on this machine serves 127.77.0.1"
             assert record.getMessage() == f"Service default/web does not answer at 127.77.0.1 on this machine: {why}"
@@ -261,9 +261,9 @@ def test_what_cannot_be_had_is_said_once_and_had_when_it_is_free(
 def test_that_no_address_can_be_had_is_said_once_for_all(caplog: pytest.LogCaptureFixture) -> None:
     async def act(on: Cast) -> None:
         for number in (1, 2):
-            on.network.refusals[f"127.77.0.{number}"] = Unavailable("that takes root")
-        await on.proxy.have(WEB, {at("127.77.0.1", 80): Answer(())})
-        await on.proxy.have(OTHER, {at("127.77.0.2", 80): Answer(())})
+            on.network.refusals[f"127.77.0.{number}"] = AddressUnavailable("that takes root")
+        await on.proxy.update(WEB, {at("127.77.0.1", 80): BackendSet(())})
+        await on.proxy.update(OTHER, {at("127.77.0.2", 80): BackendSet(())})
         assert [record.getMessage() for record in caplog.records] == [
             "Services answer on this machine at node ports alone: that takes root"
         ]
@@ -274,13 +274,13 @@ def test_that_no_address_can_be_had_is_said_once_for_all(caplog: pytest.LogCaptu
 def test_a_port_that_is_in_use_is_said_and_listened_on_when_it_is_free(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(module, "AGAIN", 0.01)
+    monkeypatch.setattr(module, "RETRY_INTERVAL", 0.01)
 
     async def act(on: Cast) -> None:
         with socket.create_server(("127.77.0.1", 0)) as somebody:
             web = at("127.77.0.1", int(somebody.getsockname()[1]))
             async with saying(b"one") as one:
-                await on.proxy.have(WEB, {web: Answer((one,))})
+                await on.proxy.update(WEB, {web: BackendSet((one,))})
                 assert "cannot be listened on: Address already in use" in caplog.text
                 somebody.close()
 
@@ -298,16 +298,16 @@ def test_a_port_that_is_in_use_is_said_and_listened_on_when_it_is_free(
 def test_of_two_services_that_want_a_place_the_first_has_it(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(module, "AGAIN", 0.01)
+    monkeypatch.setattr(module, "RETRY_INTERVAL", 0.01)
 
     async def act(on: Cast) -> None:
         web = at("127.77.0.1", free_port())
         async with saying(b"one") as one, saying(b"two") as two:
-            await on.proxy.have(WEB, {web: Answer((one,))})
-            await on.proxy.have(OTHER, {web: Answer((two,))})
+            await on.proxy.update(WEB, {web: BackendSet((one,))})
+            await on.proxy.update(OTHER, {web: BackendSet((two,))})
             assert await ask(web) == b"one:hello"
             assert f"Service default/other: {web} is that of Service default/web" in caplog.text
-            await on.proxy.have(WEB, {})
+            await on.proxy.update(WEB, {})
 
             async def answered() -> bool:
                 try:
@@ -363,20 +363,20 @@ def test_datagrams_of_a_client_go_to_one_endpoint_while_that_is_there() -> None:
 
             echoes = [await endpoint(Echo(word), local_addr=("127.0.0.1", 0)) for word in (b"one", b"two")]
             backends = [Backend("127.0.0.1", port) for _, port in echoes]
-            await on.proxy.have(WEB, {dns: Answer(tuple(backends))})
+            await on.proxy.update(WEB, {dns: BackendSet(tuple(backends))})
             askers = [(await endpoint(Asker(), remote_addr=("127.77.0.1", dns.port)))[0] for _ in range(2)]
             answers = [[await asker.ask(b"q") for _ in range(3)] for asker in askers]
             assert sorted(answers) == [[b"one:q"] * 3, [b"two:q"] * 3]
             assert [len(echo.clients) for echo, _ in echoes] == [1, 1]
-            await on.proxy.have(WEB, {dns: Answer((backends[1],))})
+            await on.proxy.update(WEB, {dns: BackendSet((backends[1],))})
             assert [await asker.ask(b"r") for asker in askers] == [b"two:r"] * 2
 
     play(act)
 
 
 def test_a_flow_that_is_silent_is_forgotten_and_of_very_many_the_most_silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(udp, "_FLOWS", 2)
-    monkeypatch.setattr(udp, "_SILENCE", 0.05)
+    monkeypatch.setattr(udp, "_MAX_FLOWS", 2)
+    monkeypatch.setattr(udp, "_IDLE_TIMEOUT", 0.05)
 
     async def act(on: Cast) -> None:
         loop = asyncio.get_running_loop()
@@ -385,8 +385,8 @@ def test_a_flow_that_is_silent_is_forgotten_and_of_very_many_the_most_silent(mon
             transport, echo = await loop.create_datagram_endpoint(lambda: Echo(b"one"), local_addr=("127.0.0.1", 0))
             stack.callback(transport.close)
             backend = Backend("127.0.0.1", transport.get_extra_info("sockname")[1])
-            await on.proxy.have(WEB, {dns: Answer((backend,))})
-            place = on.proxy._places[dns].listener
+            await on.proxy.update(WEB, {dns: BackendSet((backend,))})
+            place = on.proxy._listening[dns].listener
             assert isinstance(place, udp.UdpListener)
             for _ in range(3):
                 transport, asker = await loop.create_datagram_endpoint(Asker, remote_addr=("127.77.0.1", dns.port))

@@ -18,7 +18,7 @@ from ostinato.kinds.core_v1 import (
     SessionAffinityConfig,
 )
 from ostinato.kinds.discovery_v1 import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
-from ostinato.plane.network.services.table import Backend, table_of
+from ostinato.plane.network.services.table import Backend, service_table
 
 
 def service(**spec: object) -> Service:
@@ -40,7 +40,7 @@ def endpoint(address: str, **conditions: bool) -> Endpoint:
 def places(service: Service, *slices: EndpointSlice) -> dict[str, list[str]]:
     return {
         str(frontend): [f"{each.address}:{each.port}" for each in answer.backends]
-        for frontend, answer in table_of(service, slices).items()
+        for frontend, answer in service_table(service, slices).items()
     }
 
 
@@ -149,11 +149,11 @@ def test_there_is_no_place_where_nothing_can_answer(spec: dict[str, object]) -> 
     ],
 )
 def test_clients_stay_as_long_as_the_service_says(spec: dict[str, object], seconds: float | None) -> None:
-    (answer,) = table_of(service(**spec), [slice_of(endpoint("10.1.0.1"))]).values()
+    (answer,) = service_table(service(**spec), [slice_of(endpoint("10.1.0.1"))]).values()
     assert answer.sticky == seconds
     assert answer.backends == (Backend("10.1.0.1", 8080),)
 
 
 def test_a_frontend_tells_its_address() -> None:
-    (frontend,) = table_of(service(), [])
+    (frontend,) = service_table(service(), [])
     assert (frontend.protocol, frontend.address, frontend.port) == ("TCP", ipaddress.ip_address("10.0.0.5"), 80)

@@ -11,7 +11,7 @@ from tests.unit.plane.node.server.streaming import Stage, stage
 
 from ostinato.api.selectors.labels import parse
 from ostinato.kinds.core_v1 import Pod
-from ostinato.plane.controllers.autoscaling.metrics_client import Metrics, MetricsError
+from ostinato.plane.controllers.autoscaling.metrics_client import MetricsClient, MetricsError
 from ostinato.plane.node.runtimes import Runtime, Usage
 from ostinato.plane.node.server.endpoint import NodeEndpoint
 from ostinato.plane.node.server.stats import NodeStats, machine_usage
@@ -113,9 +113,9 @@ def test_the_autoscaler_reads_it() -> None:
     async def play(scene: Stage) -> None:
         await scene.begin()
         with pytest.raises(MetricsError, match="could not find the requested resource"):
-            await Metrics(scene.client).of_resource("cpu", "default", parse(""), "")
+            await MetricsClient(scene.client).of_resource("cpu", "default", parse(""), "")
         Measured(scene)
-        samples = await Metrics(scene.client).of_resource("cpu", "default", parse(""), "c")
+        samples = await MetricsClient(scene.client).of_resource("cpu", "default", parse(""), "c")
         assert samples["p"].value == 500
 
     stage(play)

@@ -30,7 +30,7 @@ from ostinato.kinds.batch_v1 import CronJob, Job
 from ostinato.kinds.core_v1 import ObjectReference
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
-from ostinato.plane.controllers.workloads.cronjob.schedule import MANY, due, until_next
+from ostinato.plane.controllers.workloads.cronjob.schedule import MANY_MISSED, missed_schedules, seconds_until_next
 from ostinato.plane.ownership.controller_refs import BY_CONTROLLER, add_controller_index
 
 NAME: Final = "cronjob-controller"
@@ -60,8 +60,8 @@ class CronJobReconciler:
             self._schedules.pop(request, None)
             return None
         jobs = await ctx.client.list(Job, index=(BY_CONTROLLER.name, cron.metadata.uid))
-        run = _Run(cron, jobs, ctx)
-        seconds = await run.all(rescheduled=self._is_rescheduled(request, cron))
+        sync = _Sync(cron, jobs, ctx)
+        seconds = await sync.run(rescheduled=self._is_rescheduled(request, cron))
         return None if seconds is None else Result(requeue_after=seconds)
 
     def _is_rescheduled(self, request: Request, cron: CronJob) -> bool:
@@ -71,7 +71,7 @@ class CronJobReconciler:
         return before is not None and before != now and before[0] == now[0]
 
 
-class _Run:
+class _Sync:
     """One look at one CronJob."""
 
     def __init__(self, cron: CronJob, jobs: Iterable[Job], ctx: Context) -> None:
@@ -81,15 +81,15 @@ class _Run:
         self._client = ctx.client
         self._now = ctx.world.clock.now()
 
-    async def all(self, *, rescheduled: bool) -> float | None:
+    async def run(self, *, rescheduled: bool) -> float | None:
         """Do everything; seconds until the next look, None if only a change can lead to one."""
         before = copy.deepcopy(self._cron.status)
         error: APIError | None = None
         seconds = None
         try:
             await self._clean_up()
-            await self._follow_jobs()
-            seconds = await self._start_if_due(rescheduled=rescheduled)
+            await self._sync_active()
+            seconds = await self._start_due_job(rescheduled=rescheduled)
         except APIError as failed:
             error = failed
         if self._cron.status != before:
@@ -107,53 +107,53 @@ class _Run:
             ("Failed", spec.failed_jobs_history_limit),
         ):
             if limit is not None:
-                ended = sorted((each for each in self._jobs if _end_of(each) == kind), key=_age)
+                ended = sorted((each for each in self._jobs if _finished_condition(each) == kind), key=_age)
                 for job in ended[: max(0, len(ended) - limit)]:
                     with suppress(APIError):  # it is told, and tried again at the next look
                         await self._delete(job)
 
-    async def _follow_jobs(self) -> None:
+    async def _sync_active(self) -> None:
         """Keep the list of active Jobs."""
         for job in self._jobs:
-            active, end = self._is_active(job.metadata.uid), _end_of(job)
+            active, end = self._is_active(job.metadata.uid), _finished_condition(job)
             if end:
                 if active:
-                    self._forget(job.metadata.uid)
-                    self._tell("SawCompletedJob", f"Saw completed job: {job.metadata.name}, condition: {end}")
+                    self._remove_active(job.metadata.uid)
+                    self._event("SawCompletedJob", f"Saw completed job: {job.metadata.name}, condition: {end}")
                 if end == "Complete" and job.status.completion_time is not None:
                     last = self._cron.status.last_successful_time
                     if last is None or job.status.completion_time > last:
                         self._cron.status.last_successful_time = job.status.completion_time
             elif not active:
-                said = f"Saw a job that the controller did not create or forgot: {job.metadata.name}"
-                self._tell("UnexpectedJob", said, "Warning")
+                message = f"Saw a job that the controller did not create or forgot: {job.metadata.name}"
+                self._event("UnexpectedJob", message, "Warning")
         present = {each.metadata.uid for each in self._jobs}
         for reference in list(self._cron.status.active):
             if reference.uid in present:
                 continue
             name, namespace = reference.name or "", reference.namespace or self._cron.metadata.namespace
             if await self._client.live.get(Job, name, namespace=namespace, missing=None) is None:
-                self._tell("MissingJob", f"Active job went missing: {name}")
-                self._forget(reference.uid or "")
+                self._event("MissingJob", f"Active job went missing: {name}")
+                self._remove_active(reference.uid or "")
 
     async def _delete(self, job: Job) -> None:
         try:
             await self._client.delete(job, propagation="Background")
         except APIError as error:
-            self._tell("FailedDelete", f"Deleted job: {error}", "Warning")
+            self._event("FailedDelete", f"Deleted job: {error}", "Warning")
             raise
-        self._forget(job.metadata.uid)
-        self._tell("SuccessfulDelete", f"Deleted job {job.metadata.name}")
+        self._remove_active(job.metadata.uid)
+        self._event("SuccessfulDelete", f"Deleted job {job.metadata.name}")
 
     def _is_active(self, uid: str) -> bool:
         return any(each.uid == uid for each in self._cron.status.active)
 
-    def _forget(self, uid: str) -> None:
+    def _remove_active(self, uid: str) -> None:
         self._cron.status.active = [each for each in self._cron.status.active if each.uid != uid]
 
     # The next one
 
-    async def _start_if_due(self, *, rescheduled: bool) -> float | None:
+    async def _start_due_job(self, *, rescheduled: bool) -> float | None:
         cron = self._cron
         if cron.metadata.deletion_timestamp is not None or cron.spec.suspend:
             return None
@@ -162,19 +162,19 @@ class _Run:
             return None
         if not rescheduled:
             try:
-                found = due(cron, schedule, self._now)
+                found = missed_schedules(cron, schedule, self._now)
             except ScheduleError as error:
-                self._tell("InvalidSchedule", f"invalid schedule: {cron.spec.schedule} : {error}", "Warning")
+                self._event("InvalidSchedule", f"invalid schedule: {cron.spec.schedule} : {error}", "Warning")
                 return None
             if found.newest is not None:
-                if found.missed > MANY:
-                    said = (
+                if found.missed > MANY_MISSED:
+                    message = (
                         "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
                     )
-                    self._tell("TooManyMissedTimes", said, "Warning")
+                    self._event("TooManyMissedTimes", message, "Warning")
                 if self._may_start(found.newest):
                     await self._start(found.newest)
-        return until_next(cron, schedule, self._now)
+        return seconds_until_next(cron, schedule, self._now)
 
     def _schedule(self) -> Schedule | None:
         spec = self._cron.spec
@@ -182,16 +182,16 @@ class _Run:
             try:
                 parse_schedule("@hourly", spec.time_zone)
             except ScheduleError as error:
-                self._tell("UnknownTimeZone", f"invalid timeZone: {quote(spec.time_zone)}: {error}", "Warning")
+                self._event("UnknownTimeZone", f"invalid timeZone: {quote(spec.time_zone)}: {error}", "Warning")
                 return None
         if "TZ" in spec.schedule:
-            said = f"CRON_TZ or TZ used in schedule {quote(spec.schedule)} is not officially supported"
-            self._tell("UnsupportedSchedule", f"{said}, see {_DOCUMENTATION} for more details", "Warning")
+            message = f"CRON_TZ or TZ used in schedule {quote(spec.schedule)} is not officially supported"
+            self._event("UnsupportedSchedule", f"{message}, see {_DOCUMENTATION} for more details", "Warning")
         try:
             return parse_schedule(spec.schedule, spec.time_zone or "UTC")
         except ScheduleError as error:
-            said = f"unparseable schedule: {quote(spec.schedule)} : {error}"
-            self._tell("UnparseableSchedule", said, "Warning")
+            message = f"unparseable schedule: {quote(spec.schedule)} : {error}"
+            self._event("UnparseableSchedule", message, "Warning")
             return None
 
     def _may_start(self, moment: datetime) -> bool:
@@ -199,14 +199,14 @@ class _Run:
         deadline = cron.spec.starting_deadline_seconds
         if deadline is not None and (self._now - moment).total_seconds() > deadline:
             when = moment.astimezone(UTC).strftime("%a, %d %b %Y %H:%M:%S +0000")
-            self._tell("MissSchedule", f"Missed scheduled time to start a job: {when}", "Warning")
+            self._event("MissSchedule", f"Missed scheduled time to start a job: {when}", "Warning")
             return False
         name = _name_of(cron, moment)
         if cron.status.last_schedule_time == moment or any(each.name == name for each in active):
             return False
         if cron.spec.concurrency_policy == "Forbid" and active:
-            said = "Not starting job because prior execution is running and concurrency policy is Forbid"
-            self._tell("JobAlreadyActive", said)
+            message = "Not starting job because prior execution is running and concurrency policy is Forbid"
+            self._event("JobAlreadyActive", message)
             return False
         return True
 
@@ -218,14 +218,14 @@ class _Run:
         wanted = _job_of(cron, moment)
         try:
             job = await self._client.create(wanted)
-            self._tell("SuccessfulCreate", f"Created job {job.metadata.name}")
+            self._event("SuccessfulCreate", f"Created job {job.metadata.name}")
         except AlreadyExists:
             job = await self._client.live.get(Job, wanted.metadata)
             if not is_controlled_by(job, cron) or self._is_active(job.metadata.uid):
                 return
         except APIError as error:
             if not error.has_cause(NAMESPACE_TERMINATING):
-                self._tell("FailedCreate", f"Error creating job: {error}", "Warning")
+                self._event("FailedCreate", f"Error creating job: {error}", "Warning")
             raise
         cron.status.active = [*cron.status.active, _reference_to(job)]
         cron.status.last_schedule_time = Time.of(moment)
@@ -235,11 +235,11 @@ class _Run:
         try:
             job = await self._client.live.get(Job, reference.name or "", namespace=namespace)
         except APIError as error:
-            self._tell("FailedGet", f"Get job: {error}", "Warning")
+            self._event("FailedGet", f"Get job: {error}", "Warning")
             raise
         await self._delete(job)
 
-    def _tell(self, reason: str, note: str, kind: str = "Normal") -> None:
+    def _event(self, reason: str, note: str, kind: str = "Normal") -> None:
         self._ctx.event(self._cron, reason, note, kind=kind)
 
 
@@ -275,7 +275,7 @@ def _reference_to(job: Job) -> ObjectReference:
     )
 
 
-def _end_of(job: Job) -> str:
+def _finished_condition(job: Job) -> str:
     """The condition that says that it has ended; "" if it has not."""
     ends = (each.type for each in job.status.conditions if each.status == "True")
     return next((each for each in ends if each in ("Complete", "Failed")), "")

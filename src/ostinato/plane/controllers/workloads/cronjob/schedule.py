@@ -10,11 +10,11 @@ import msgspec
 from ostinato.api.text.cron import Schedule, ScheduleError
 from ostinato.kinds.batch_v1 import CronJob
 
-MANY: Final = 100  # runs that were missed, after which something must be wrong
+MANY_MISSED: Final = 100  # runs that were missed, after which something must be wrong
 _PADDING: Final = 0.1  # seconds after the time of a run at which it is looked for: clocks differ
 
 
-class Due(msgspec.Struct, frozen=True):
+class MissedSchedules(msgspec.Struct, frozen=True):
     """The newest time that has come, None if none has; how many came in all, roughly; since when they are counted."""
 
     since: datetime
@@ -22,21 +22,23 @@ class Due(msgspec.Struct, frozen=True):
     missed: int = 0
 
 
-def due(cron: CronJob, schedule: Schedule, now: datetime, *, in_time: bool = True) -> Due:
+def missed_schedules(
+    cron: CronJob, schedule: Schedule, now: datetime, *, within_deadline: bool = True
+) -> MissedSchedules:
     """What is due since the last run. A `ScheduleError` for a schedule that has no times.
 
     `in_time`: what is past the starting deadline does not count.
     """
     since: datetime | None = cron.status.last_schedule_time or cron.metadata.creation_timestamp
     assert since is not None, "the server has stored it"
-    if in_time and cron.spec.starting_deadline_seconds is not None:
+    if within_deadline and cron.spec.starting_deadline_seconds is not None:
         since = max(since, now - timedelta(seconds=cron.spec.starting_deadline_seconds))
     first = schedule.next(since)
     if first is not None and now < first:
-        return Due(since)
+        return MissedSchedules(since)
     second = None if first is None else schedule.next(first)
     if first is not None and second is not None and now < second:
-        return Due(since, first)
+        return MissedSchedules(since, first)
     between = 0 if first is None or second is None else round((second - first).total_seconds())
     if first is None or between < 1:
         raise ScheduleError("time difference between two schedules is less than 1 second")
@@ -44,13 +46,13 @@ def due(cron: CronJob, schedule: Schedule, now: datetime, *, in_time: bool = Tru
     newest, following = None, schedule.next(first + timedelta(seconds=(missed - 2) * between))
     while following is not None and following <= now:
         newest, following = following, schedule.next(following)
-    return Due(since, newest, missed)
+    return MissedSchedules(since, newest, missed)
 
 
-def until_next(cron: CronJob, schedule: Schedule, now: datetime) -> float | None:
+def seconds_until_next(cron: CronJob, schedule: Schedule, now: datetime) -> float | None:
     """Seconds until the next run is to be looked for; None if there is none."""
     try:
-        found = due(cron, schedule, now, in_time=False)
+        found = missed_schedules(cron, schedule, now, within_deadline=False)
         begin = found.newest or (now if found.missed else found.since)
     except ScheduleError:
         begin = now

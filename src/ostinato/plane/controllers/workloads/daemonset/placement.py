@@ -27,7 +27,7 @@ from ostinato.kinds.core_v1 import NodeSelectorTerm, PodSpec, Toleration
 from ostinato.plane.placement.node_selectors import matcher
 from ostinato.plane.placement.taints import NO_EXECUTE, Taint, has_blocking_taint
 
-_MOST_PLACEMENTS: Final = 10_000  # that are kept
+_MAX_PLACEMENTS: Final = 10_000  # that are kept
 
 _TOLERATED: Final = (
     ("not-ready", "NoExecute"),
@@ -50,10 +50,10 @@ class NodeState(Object, version="v1", kind="Node", plural="nodes", namespaced=Fa
     spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
 
 
-class Fit(Enum):
-    RUN = "a Pod belongs there"
-    STAY = "a Pod that is there may stay"
-    LEAVE = "no Pod may be there"
+class NodeFit(Enum):
+    SHOULD_RUN = "a Pod belongs there"
+    MAY_CONTINUE = "a Pod that is there may stay"
+    MUST_LEAVE = "no Pod may be there"
 
 
 class Placement:
@@ -66,18 +66,18 @@ class Placement:
         self._affinity = matcher(terms) if (terms := _required_terms(spec)) is not None else None
         self._tolerations = tolerations(spec)
 
-    def fit(self, name: str, labels: Mapping[str, str], taints: Sequence[Taint]) -> Fit:
+    def fit(self, name: str, labels: Mapping[str, str], taints: Sequence[Taint]) -> NodeFit:
         """Of a node."""
         if self._node and self._node != name:
-            return Fit.LEAVE
+            return NodeFit.MUST_LEAVE
         if not self._selector.matches(labels):
-            return Fit.LEAVE
+            return NodeFit.MUST_LEAVE
         if self._affinity is not None and not self._affinity(labels, name):
-            return Fit.LEAVE
+            return NodeFit.MUST_LEAVE
         if not has_blocking_taint(taints, self._tolerations):
-            return Fit.RUN
-        drives_out = has_blocking_taint([each for each in taints if each.effect == NO_EXECUTE], self._tolerations)
-        return Fit.LEAVE if drives_out else Fit.STAY
+            return NodeFit.SHOULD_RUN
+        evicts = has_blocking_taint([each for each in taints if each.effect == NO_EXECUTE], self._tolerations)
+        return NodeFit.MUST_LEAVE if evicts else NodeFit.MAY_CONTINUE
 
 
 def tolerations(spec: PodSpec) -> list[Toleration]:
@@ -102,33 +102,37 @@ class ForPlacement(Handler):
     """
 
     def __init__(self) -> None:
-        self._sets: ReadableStore | None = None
+        self._daemon_sets: ReadableStore | None = None
         self._known: dict[tuple[str, int], Placement] = {}  # by uid and generation
 
     async def prepare(self, watched: View[object], dependencies: Dependencies) -> None:  # noqa: ARG002
-        self._sets = dependencies.informers.of(DaemonSet).store
+        self._daemon_sets = dependencies.informers.of(DaemonSet).store
 
     def keys(self, event: Event) -> Keys:
-        assert self._sets is not None, "a handler is prepared before the first event"
+        assert self._daemon_sets is not None, "a handler is prepared before the first event"
         after = None if isinstance(event, Deleted) else NodeFacts(event.object)
         before = NodeFacts(event.old) if isinstance(event, Updated) else None
         if before is not None and before == after:
             return ()
-        return [entry.key for entry in self._sets.entries() if self._concerns(self._placement(entry), before, after)]
+        return [
+            entry.key
+            for entry in self._daemon_sets.entries()
+            if self._changes_fit(self._placement(entry), before, after)
+        ]
 
-    def _concerns(self, placement: Placement, before: NodeFacts | None, after: NodeFacts | None) -> bool:
+    def _changes_fit(self, placement: Placement, before: NodeFacts | None, after: NodeFacts | None) -> bool:
         if after is None:
             return True
         fit = after.fit(placement)
         if before is None:
-            return fit is Fit.RUN
-        return fit is not Fit.STAY and fit is not before.fit(placement)
+            return fit is NodeFit.SHOULD_RUN
+        return fit is not NodeFit.MAY_CONTINUE and fit is not before.fit(placement)
 
     def _placement(self, entry: Entry) -> Placement:
         version = (entry.uid, entry.generation)
         found = self._known.get(version)
         if found is None:
-            if len(self._known) >= _MOST_PLACEMENTS:
+            if len(self._known) >= _MAX_PLACEMENTS:
                 self._known.clear()
             found = self._known[version] = Placement(entry.read(DaemonSet))
         return found
@@ -149,7 +153,7 @@ class NodeFacts:
         self.labels = entry.labels
         self.taints = _read_taints(entry.data).spec.taints
 
-    def fit(self, placement: Placement) -> Fit:
+    def fit(self, placement: Placement) -> NodeFit:
         return placement.fit(self.name, self.labels, self.taints)
 
     def __eq__(self, other: object) -> bool:

@@ -23,7 +23,7 @@ GENERATION_LABEL: Final = "pod-template-generation"
 GENERATION_ANNOTATION: Final = "deprecated.daemonset.template.generation"
 
 
-class Daemon(msgspec.Struct, frozen=True, kw_only=True):
+class DaemonPod(msgspec.Struct, frozen=True, kw_only=True):
     """What of a Pod decides."""
 
     key: NamespacedName
@@ -32,13 +32,13 @@ class Daemon(msgspec.Struct, frozen=True, kw_only=True):
     created: str
     node: str  # that it is on, or meant for; "" if nobody knows
     is_bound: bool
-    is_going: bool
+    is_terminating: bool
     phase: str
     ready_since: datetime | None  # None if it is not ready
     is_ready: bool
 
     @classmethod
-    def of(cls, entry: Entry) -> Daemon:
+    def of(cls, entry: Entry) -> DaemonPod:
         pod = _read(entry.data)
         ready = next((each for each in pod.status.conditions if each.type == "Ready" and each.status == "True"), None)
         return cls(
@@ -46,9 +46,9 @@ class Daemon(msgspec.Struct, frozen=True, kw_only=True):
             uid=entry.uid,
             labels=entry.labels,
             created=pod.metadata.creation_timestamp or "",
-            node=pod.spec.node_name or _meant_for(pod.spec.affinity),
+            node=pod.spec.node_name or _target_node(pod.spec.affinity),
             is_bound=bool(pod.spec.node_name),
-            is_going=entry.is_being_deleted,
+            is_terminating=entry.is_being_deleted,
             phase=pod.status.phase,
             ready_since=Time.parse(ready.last_transition_time) if ready and ready.last_transition_time else None,
             is_ready=ready is not None,
@@ -77,13 +77,13 @@ def template_generation(owner: DaemonSet) -> str:
     return text if text.isascii() and text.isdecimal() else ""
 
 
-def is_updated(pod: Daemon, revision: str, generation: str) -> bool:
+def is_updated(pod: DaemonPod, revision: str, generation: str) -> bool:
     """Whether it was made from the template as it is now."""
     labels = pod.labels
     return labels.get(HASH_LABEL) == revision or (bool(generation) and labels.get(GENERATION_LABEL) == generation)
 
 
-class Mould:
+class PodFactory:
     """What all new Pods of a DaemonSet have in common."""
 
     def __init__(self, owner: DaemonSet, revision: str) -> None:
@@ -93,13 +93,13 @@ class Mould:
             self._pod.metadata.labels[GENERATION_LABEL] = generation
         self._pod.spec.tolerations = tolerations(self._pod.spec)
 
-    def cast(self, node: str) -> Pod:
+    def new_pod(self, node: str) -> Pod:
         """A Pod for a node. It shares all but its affinity with the others, and is to be created, not changed."""
-        spec = msgspec.structs.replace(self._pod.spec, affinity=_only(self._pod.spec.affinity, node))
+        spec = msgspec.structs.replace(self._pod.spec, affinity=_pinned_to(self._pod.spec.affinity, node))
         return Pod(metadata=self._pod.metadata, spec=spec)
 
 
-def _only(affinity: Affinity | None, node: str) -> Affinity:
+def _pinned_to(affinity: Affinity | None, node: str) -> Affinity:
     """The same, but for this node alone. What was required before has been seen to: the node is fit."""
     field = NodeSelectorRequirement(key=NAME, operator="In", values=[node])
     required = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[field])])
@@ -147,7 +147,7 @@ class _Pod(Struct):
 _read = msgspec.json.Decoder(_Pod).decode
 
 
-def _meant_for(affinity: _Affinity | None) -> str:
+def _target_node(affinity: _Affinity | None) -> str:
     node = None if affinity is None else affinity.node_affinity
     required = None if node is None else node.required_during_scheduling_ignored_during_execution
     for term in [] if required is None else required.node_selector_terms:

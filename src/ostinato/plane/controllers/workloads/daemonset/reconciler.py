@@ -14,15 +14,15 @@ from ostinato.controllers import Context, Request, Result
 from ostinato.kinds.apps_v1 import ControllerRevision, DaemonSet, DaemonSetStatus
 from ostinato.plane.controllers.workloads.daemonset import rollout
 from ostinato.plane.controllers.workloads.daemonset.backoff import FailureBackoff
-from ostinato.plane.controllers.workloads.daemonset.placement import Fit, NodeFacts, NodeState, Placement
+from ostinato.plane.controllers.workloads.daemonset.placement import NodeFacts, NodeFit, NodeState, Placement
 from ostinato.plane.controllers.workloads.daemonset.pods import (
     HASH_LABEL,
-    Daemon,
-    Mould,
+    DaemonPod,
+    PodFactory,
     is_updated,
     template_generation,
 )
-from ostinato.plane.controllers.workloads.daemonset.rollout import Judge, Work
+from ostinato.plane.controllers.workloads.daemonset.rollout import Changes, PodChecks
 from ostinato.plane.controllers.workloads.pod_control import create_pod, delete_pod
 from ostinato.plane.controllers.workloads.revision_history import History
 from ostinato.plane.controllers.workloads.slow_start import slow_start
@@ -33,71 +33,75 @@ from ostinato.plane.ownership.controller_refs import claim_entries
 from ostinato.plane.ownership.event_handler import selector_of
 from ostinato.world import Clock
 
-_MOST: Final = 250  # Pods that are made, and that are deleted, in one step
-_RESTS: Final = 4  # times as long as a look at all Pods took: so that of many changes at once not each is looked at
+_BURST_REPLICAS: Final = 250  # Pods that are made, and that are deleted, in one step
+_QUIET_FACTOR: Final = (
+    4  # times as long as a look at all Pods took: so that of many changes at once not each is looked at
+)
 
 
 class DaemonSetReconciler:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._failures = FailureBackoff(clock)
-        self._pods = DecodedCache(Daemon.of)
-        self._nodes: dict[Request, _Fits] = {}  # of each set
-        self._rests: dict[Request, float] = {}  # until when each set is left alone
+        self._pods = DecodedCache(DaemonPod.of)
+        self._nodes: dict[Request, _NodeFits] = {}  # of each set
+        self._quiet_until: dict[Request, float] = {}  # until when each set is left alone
 
     async def reconcile(self, request: Request, ctx: Context) -> Result | None:
         owner = await ctx.client.get(DaemonSet, request, missing=None)
         if owner is None or owner.metadata.deletion_timestamp is not None:
             self._pods.forget(request)
             self._nodes.pop(request, None)
-            self._rests.pop(request, None)
+            self._quiet_until.pop(request, None)
             return None
-        if (rest := self._rests.get(request, 0.0) - self._clock.monotonic()) > 0:
-            return Result(requeue_after=rest)
+        if (quiet := self._quiet_until.get(request, 0.0) - self._clock.monotonic()) > 0:
+            return Result(requeue_after=quiet)
         try:
             selector = selector_of(owner.spec.selector)
         except SelectorError as error:
             ctx.logger.warning("DaemonSet %s: spec.selector: %s", request, error)
             return None  # until it changes
         try:
-            return await self._step(owner, selector, ctx)
+            return await self._sync(owner, selector, ctx)
         except Forbidden as error:
             if error.has_cause(NAMESPACE_TERMINATING):
                 return None  # it goes with its namespace
             raise
 
-    async def _step(self, owner: DaemonSet, selector: Selector, ctx: Context) -> Result | None:
+    async def _sync(self, owner: DaemonSet, selector: Selector, ctx: Context) -> Result | None:
         history = History(ctx.client, owner, selector, HASH_LABEL)
         revisions = await history.load()
         current, collisions = await history.revise(revisions, owner.status.collision_count or 0)
         entries = await claim_entries(ctx.client, owner, selector, PodState)
         began = self._clock.monotonic()
-        step = _Step(ctx, owner, current, self._pods.get(ctx.request, entries), await self._fits(owner, ctx))
-        work = step.needed(self._failures)
-        self._rests[ctx.request] = began + _RESTS * (self._clock.monotonic() - began)
+        sync = _Sync(ctx, owner, current, self._pods.get(ctx.request, entries), await self._fits(owner, ctx))
+        changes = sync.needed(self._failures)
+        self._quiet_until[ctx.request] = began + _QUIET_FACTOR * (self._clock.monotonic() - began)
         failure: APIError | None = None
         try:
-            if not work:
-                work = step.outdated()
-                await step.forget(history, [each for each in revisions if each.metadata.uid != current.metadata.uid])
-            await step.do(work)
+            if not changes:
+                changes = sync.outdated()
+                await sync.truncate_history(
+                    history, [each for each in revisions if each.metadata.uid != current.metadata.uid]
+                )
+            await sync.apply(changes)
         except APIError as error:
             failure = error
-        waits = [*step.waits, *await step.say(collisions)]
+        waits = [*sync.waits, *await sync.update_status(collisions)]
         if failure is not None:
             raise failure
         return Result(requeue_after=min(waits)) if waits else None
 
-    async def _fits(self, owner: DaemonSet, ctx: Context) -> dict[str, Fit]:
+    async def _fits(self, owner: DaemonSet, ctx: Context) -> dict[str, NodeFit]:
         known = self._nodes.get(ctx.request)
         if known is None or known.version != (owner.metadata.uid, owner.metadata.generation):
-            known = self._nodes[ctx.request] = _Fits(owner)
+            known = self._nodes[ctx.request] = _NodeFits(owner)
         found = await ctx.client.found(view_of(NodeState), ListQuery(fresh=False))
         assert found is not None, "nodes are watched"
         return dict(known.fits.get(None, found.entries))
 
 
-class _Fits:
+class _NodeFits:
     """Which nodes are fit for one state of a set."""
 
     def __init__(self, owner: DaemonSet) -> None:
@@ -106,7 +110,7 @@ class _Fits:
         self.fits = DecodedCache(lambda entry: (entry.key.name, NodeFacts(entry).fit(placement)))
 
 
-class _Step:
+class _Sync:
     """One reconcile of one set."""
 
     def __init__(
@@ -114,8 +118,8 @@ class _Step:
         ctx: Context,
         owner: DaemonSet,
         revision: ControllerRevision,
-        pods: Sequence[Daemon],
-        fits: Mapping[str, Fit],
+        pods: Sequence[DaemonPod],
+        fits: Mapping[str, NodeFit],
     ) -> None:
         self.waits: list[float] = []  # seconds after which there is more to do
         self._ctx = ctx
@@ -125,99 +129,105 @@ class _Step:
         self._now: datetime = ctx.now()
         self._seconds = owner.spec.min_ready_seconds or 0
         generation = template_generation(owner)
-        self._judge = Judge(
+        self._checks = PodChecks(
             is_updated=lambda pod: is_updated(pod, self._hash, generation),
             is_available=lambda pod: pod.is_available(self._seconds, self._now),
         )
         self._fits = fits
-        self._desired = sum(fit is Fit.RUN for fit in fits.values())
-        self._on: dict[str, list[Daemon]] = {}  # the Pods of each node that has any, but for those that are over
+        self._desired = sum(fit is NodeFit.SHOULD_RUN for fit in fits.values())
+        self._pods_by_node: dict[
+            str, list[DaemonPod]
+        ] = {}  # the Pods of each node that has any, but for those that are over
         for pod in pods:
-            if pod.node and not (pod.is_going and pod.is_finished):
-                self._on.setdefault(pod.node, []).append(pod)
+            if pod.node and not (pod.is_terminating and pod.is_finished):
+                self._pods_by_node.setdefault(pod.node, []).append(pod)
 
-    def needed(self, failures: FailureBackoff) -> Work:
+    def needed(self, failures: FailureBackoff) -> Changes:
         """What is to be done to have a Pod where one belongs, and none elsewhere."""
-        work = Work()
-        surging = rollout.surge(self._owner, 1) > 0
+        changes = Changes()
+        surging = rollout.max_surge(self._owner, 1) > 0
         for node, fit in self._fits.items():
-            pods = self._on.get(node)
-            if pods is not None and fit is not Fit.LEAVE:
-                if len(pods) == 1 and not pods[0].is_finished and not pods[0].is_going:
+            pods = self._pods_by_node.get(node)
+            if pods is not None and fit is not NodeFit.MUST_LEAVE:
+                if len(pods) == 1 and not pods[0].is_finished and not pods[0].is_terminating:
                     continue
-                work.pods += self._ended(node, pods, failures)
+                changes.pods += self._finished(node, pods, failures)
                 pods = [pod for pod in pods if not pod.is_finished]
-            found = rollout.on_node(node, fit, pods, self._judge, surging=surging)
-            work.nodes += found.nodes
-            work.pods += found.pods
-        work.pods += [  # nobody else would: a Pod that no node has is not looked after
+            found = rollout.needed_on_node(node, fit, pods, self._checks, surging=surging)
+            changes.nodes += found.nodes
+            changes.pods += found.pods
+        changes.pods += [  # nobody else would: a Pod that no node has is not looked after
             pod
-            for node, pods in self._on.items()
+            for node, pods in self._pods_by_node.items()
             if node not in self._fits
             for pod in pods
-            if not pod.is_bound and not pod.is_going
+            if not pod.is_bound and not pod.is_terminating
         ]
-        return work
+        return changes
 
-    def _ended(self, node: str, pods: Sequence[Daemon], failures: FailureBackoff) -> list[Daemon]:
+    def _finished(self, node: str, pods: Sequence[DaemonPod], failures: FailureBackoff) -> list[DaemonPod]:
         """Pods that have ended, and are to be deleted so that others can be made."""
-        ended: list[Daemon] = []
+        finished: list[DaemonPod] = []
         for pod in pods:
-            if pod.is_going or not pod.is_finished:
+            if pod.is_terminating or not pod.is_finished:
                 continue
-            about = f"daemon pod {pod.key.namespace}/{pod.key.name} on node {node}"
+            description = f"daemon pod {pod.key.namespace}/{pod.key.name} on node {node}"
             if pod.phase == "Succeeded":
-                self._tell("SucceededDaemonPod", f"Found succeeded {about}, will try to delete it")
+                self._event("SucceededDaemonPod", f"Found succeeded {description}, will try to delete it")
             else:
                 owner = self._owner
                 wait = failures.wait((owner.metadata.uid, owner.status.observed_generation, node))
                 if wait > 0:
                     self.waits.append(wait)
                     continue
-                self._tell("FailedDaemonPod", f"Found failed {about}, will try to kill it", kind="Warning")
-            ended.append(pod)
-        return ended
+                self._event("FailedDaemonPod", f"Found failed {description}, will try to kill it", kind="Warning")
+            finished.append(pod)
+        return finished
 
-    def outdated(self) -> Work:
+    def outdated(self) -> Changes:
         """What is to be done next to replace Pods of older templates."""
         strategy = self._owner.spec.update_strategy
         if strategy is None or strategy.type != "RollingUpdate":
-            return Work()
-        if all(map(self._judge.is_updated, self._pods)):
-            return Work()
-        on: Mapping[str, Sequence[Daemon]] = {
-            **self._on,
-            **{node: () for node, fit in self._fits.items() if fit is Fit.RUN and node not in self._on},
+            return Changes()
+        if all(map(self._checks.is_updated, self._pods)):
+            return Changes()
+        on: Mapping[str, Sequence[DaemonPod]] = {
+            **self._pods_by_node,
+            **{
+                node: ()
+                for node, fit in self._fits.items()
+                if fit is NodeFit.SHOULD_RUN and node not in self._pods_by_node
+            },
         }
-        surge = rollout.surge(self._owner, self._desired)
+        surge = rollout.max_surge(self._owner, self._desired)
         if surge:
-            return rollout.additions(on, self._fits, self._judge, surge, self._desired)
-        return rollout.replacements(on, self._judge, rollout.unavailable(self._owner, self._desired) or 1)
+            return rollout.surge_changes(on, self._fits, self._checks, surge, self._desired)
+        return rollout.replacement_changes(on, self._checks, rollout.max_unavailable(self._owner, self._desired) or 1)
 
-    async def forget(self, history: History, old: Sequence[ControllerRevision]) -> None:
+    async def truncate_history(self, history: History, old: Sequence[ControllerRevision]) -> None:
         limit = self._owner.spec.revision_history_limit
         if limit is None:
             return
         used = {pod.labels.get(HASH_LABEL) for pod in self._pods}
         spare = [each for each in old if each.metadata.labels.get(HASH_LABEL) not in used]
-        await history.forget(spare, len(old) - limit)
+        await history.truncate(spare, len(old) - limit)
 
-    async def say(self, collisions: int) -> list[float]:
+    async def update_status(self, collisions: int) -> list[float]:
         """Write the status; seconds until it has to be looked at again."""
         current = misplaced = ready = updated = available = 0
         waits: list[float] = []
         for node, fit in self._fits.items():
-            pods = self._on.get(node)
+            pods = self._pods_by_node.get(node)
             if not pods:
                 continue
-            if fit is not Fit.RUN:
+            if fit is not NodeFit.SHOULD_RUN:
                 misplaced += 1
                 continue
             current += 1
             oldest = pods[0] if len(pods) == 1 else min(pods, key=lambda pod: pod.age)
-            updated += self._judge.is_updated(oldest)
+            updated += self._checks.is_updated(oldest)
             ready += oldest.is_ready
-            if self._judge.is_available(oldest):
+            if self._checks.is_available(oldest):
                 available += 1
             elif (since := oldest.ready_since) is not None:
                 waits.append(max(self._seconds - (self._now - since).total_seconds(), 0.0))
@@ -237,15 +247,18 @@ class _Step:
         await write_status(self._ctx.client, self._owner, before, after)
         return waits
 
-    async def do(self, work: Work) -> None:
+    async def apply(self, changes: Changes) -> None:
         failure: APIError | None = None
-        if work.nodes:
-            mould = Mould(self._owner, self._hash)
+        if changes.nodes:
+            factory = PodFactory(self._owner, self._hash)
             try:
-                await slow_start(work.nodes[:_MOST], lambda node: create_pod(self._ctx, self._owner, mould.cast(node)))
+                await slow_start(
+                    changes.nodes[:_BURST_REPLICAS],
+                    lambda node: create_pod(self._ctx, self._owner, factory.new_pod(node)),
+                )
             except APIError as error:
                 failure = error
-        for pod in work.pods[:_MOST]:
+        for pod in changes.pods[:_BURST_REPLICAS]:
             try:
                 await delete_pod(self._ctx, self._owner, pod.key, pod.uid)
             except APIError as error:
@@ -253,5 +266,5 @@ class _Step:
         if failure is not None:
             raise failure
 
-    def _tell(self, reason: str, note: str, kind: str = "Normal") -> None:
+    def _event(self, reason: str, note: str, kind: str = "Normal") -> None:
         self._ctx.event(self._owner, reason, note, kind=kind)

@@ -17,37 +17,37 @@ import msgspec
 
 from ostinato.api.intstr import scaled_value
 from ostinato.kinds.apps_v1 import DaemonSet
-from ostinato.plane.controllers.workloads.daemonset.placement import Fit
-from ostinato.plane.controllers.workloads.daemonset.pods import Daemon
+from ostinato.plane.controllers.workloads.daemonset.placement import NodeFit
+from ostinato.plane.controllers.workloads.daemonset.pods import DaemonPod
 
-Test = Callable[[Daemon], bool]
+Test = Callable[[DaemonPod], bool]
 
 
-class Work(msgspec.Struct):
+class Changes(msgspec.Struct):
     """What is to be done: nodes that get a Pod, and Pods that go."""
 
     nodes: list[str] = []
-    pods: list[Daemon] = []
+    pods: list[DaemonPod] = []
 
     def __bool__(self) -> bool:
         return bool(self.nodes or self.pods)
 
 
-class Judge(msgspec.Struct, frozen=True):
+class PodChecks(msgspec.Struct, frozen=True):
     """How Pods are judged."""
 
     is_updated: Test
     is_available: Test
 
 
-def surge(owner: DaemonSet, nodes: int) -> int:
+def max_surge(owner: DaemonSet, nodes: int) -> int:
     """How many nodes may have two Pods, of so many that have any."""
     strategy = owner.spec.update_strategy
     rolling = None if strategy is None or strategy.type != "RollingUpdate" else strategy.rolling_update
     return 0 if rolling is None or rolling.max_surge is None else scaled_value(rolling.max_surge, nodes, round_up=True)
 
 
-def unavailable(owner: DaemonSet, nodes: int) -> int:
+def max_unavailable(owner: DaemonSet, nodes: int) -> int:
     """How many nodes may be without an available Pod, of so many that should have one."""
     strategy = owner.spec.update_strategy
     rolling = None if strategy is None or strategy.type != "RollingUpdate" else strategy.rolling_update
@@ -56,94 +56,96 @@ def unavailable(owner: DaemonSet, nodes: int) -> int:
     return scaled_value(rolling.max_unavailable, nodes, round_up=True)
 
 
-def on_node(node: str, fit: Fit, pods: Sequence[Daemon] | None, judge: Judge, *, surging: bool) -> Work:
+def needed_on_node(
+    node: str, fit: NodeFit, pods: Sequence[DaemonPod] | None, checks: PodChecks, *, surging: bool
+) -> Changes:
     """What is to be done on a node. Pods that have ended are somebody else's matter; None: it has no Pods at all."""
-    if fit is Fit.RUN and pods is None:
-        return Work(nodes=[node])
-    staying = [pod for pod in pods or () if not pod.is_going]
+    if fit is NodeFit.SHOULD_RUN and pods is None:
+        return Changes(nodes=[node])
+    staying = [pod for pod in pods or () if not pod.is_terminating]
     staying.sort(key=lambda pod: pod.age)
-    if fit is Fit.LEAVE:
-        return Work(pods=staying)
+    if fit is NodeFit.MUST_LEAVE:
+        return Changes(pods=staying)
     if not surging:
-        return Work(pods=staying[1:])
+        return Changes(pods=staying[1:])
     if not staying:
-        return Work(nodes=[node] if fit is Fit.RUN else [])
-    new = [pod for pod in staying if judge.is_updated(pod)]
-    old = [pod for pod in staying if not judge.is_updated(pod)]
+        return Changes(nodes=[node] if fit is NodeFit.SHOULD_RUN else [])
+    new = [pod for pod in staying if checks.is_updated(pod)]
+    old = [pod for pod in staying if not checks.is_updated(pod)]
     surplus = [*new[1:], *old[1:]]
-    if new and old and (not old[0].is_ready or judge.is_available(new[0])):
+    if new and old and (not old[0].is_ready or checks.is_available(new[0])):
         surplus.append(old[0])
-    return Work(pods=surplus)
+    return Changes(pods=surplus)
 
 
-def replacements(on: Mapping[str, Sequence[Daemon]], judge: Judge, allowed: int) -> Work:
+def replacement_changes(on: Mapping[str, Sequence[DaemonPod]], checks: PodChecks, allowed: int) -> Changes:
     """Old Pods that are to go now. `on`: the Pods of each node that has or should have any."""
     missing = 0
-    broken: list[Daemon] = []
-    candidates: list[Daemon] = []
+    broken: list[DaemonPod] = []
+    candidates: list[DaemonPod] = []
     for pods in on.values():
-        pair = _pair(pods, judge)
+        pair = _pair(pods, checks)
         if pair is None or (pair.new is None) == (pair.old is None):
             missing += 1
         elif pair.old is None:
-            missing += not judge.is_available(_sure(pair.new))
-        elif not judge.is_available(pair.old):
+            missing += not checks.is_available(_present(pair.new))
+        elif not checks.is_available(pair.old):
             broken.append(pair.old)
             missing += 1
         else:
             candidates.append(pair.old)
-    return Work(pods=[*broken, *candidates[: max(allowed - missing, 0)]])
+    return Changes(pods=[*broken, *candidates[: max(allowed - missing, 0)]])
 
 
-def additions(
-    on: Mapping[str, Sequence[Daemon]], fits: Mapping[str, Fit], judge: Judge, allowed: int, desired: int
-) -> Work:
+def surge_changes(
+    on: Mapping[str, Sequence[DaemonPod]], fits: Mapping[str, NodeFit], checks: PodChecks, allowed: int, desired: int
+) -> Changes:
     """New Pods that are to be made beside old ones now, and old ones that are to go."""
-    work = Work()
+    changes = Changes()
     surging = available = 0
     candidates: list[str] = []
-    misplaced: list[Daemon] = []
+    misplaced: list[DaemonPod] = []
     for node, pods in on.items():
-        pair = _pair(pods, judge)
+        pair = _pair(pods, checks)
         if pair is None:
             surging += 1
             continue
         shown = pair.old or pair.new
-        available += shown is not None and judge.is_available(shown)
+        available += shown is not None and checks.is_available(shown)
         if pair.old is None:
             continue
-        belongs = fits.get(node) is Fit.RUN
+        belongs = fits.get(node) is NodeFit.SHOULD_RUN
         if pair.new is not None:
-            if judge.is_available(pair.new):
-                work.pods.append(pair.old)
+            if checks.is_available(pair.new):
+                changes.pods.append(pair.old)
             else:
                 surging += 1
-        elif judge.is_available(pair.old):
+        elif checks.is_available(pair.old):
             if belongs:
                 candidates.append(node)
             else:
                 misplaced.append(pair.old)
         elif belongs:
-            work.nodes.append(node)
+            changes.nodes.append(node)
         else:
-            work.pods.append(pair.old)
-    work.pods += misplaced[: max(available - desired, 0)]
-    work.nodes += candidates[: max(allowed - surging, 0)]
-    return work
+            changes.pods.append(pair.old)
+    changes.pods += misplaced[: max(available - desired, 0)]
+    changes.nodes += candidates[: max(allowed - surging, 0)]
+    return changes
 
 
 class _Pair(msgspec.Struct):
-    new: Daemon | None = None
-    old: Daemon | None = None
+    new: DaemonPod | None = None
+    old: DaemonPod | None = None
 
 
-def _pair(pods: Sequence[Daemon], judge: Judge) -> _Pair | None:
+def _pair(pods: Sequence[DaemonPod], checks: PodChecks) -> _Pair | None:
     """The new and the old Pod of a node, of those that stay; None if there are two of a sort."""
     pair = _Pair()
     for pod in pods:
-        if pod.is_going:
+        if pod.is_terminating:
             continue
-        if judge.is_updated(pod):
+        if checks.is_updated(pod):
             if pair.new is not None:
                 return None
             pair.new = pod
@@ -154,6 +156,6 @@ def _pair(pods: Sequence[Daemon], judge: Judge) -> _Pair | None:
     return pair
 
 
-def _sure(pod: Daemon | None) -> Daemon:
+def _present(pod: DaemonPod | None) -> DaemonPod:
     assert pod is not None, "one of the two is there"
     return pod

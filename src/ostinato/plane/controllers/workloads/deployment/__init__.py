@@ -48,7 +48,7 @@ class DeploymentReconciler:
             return None
         rollout = Rollout(ctx, deployment, await _replica_sets(ctx, deployment))
         try:
-            await rollout.take_step()
+            await rollout.sync()
         except HashCollision:
             await rollout.write_status()
             return Result(retry=True)

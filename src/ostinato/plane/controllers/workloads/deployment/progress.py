@@ -16,7 +16,12 @@ import msgspec
 
 from ostinato.api.time import Time
 from ostinato.kinds.apps_v1 import Deployment, DeploymentCondition, DeploymentStatus, ReplicaSet
-from ostinato.plane.controllers.workloads.deployment.scaling import available, max_unavailable, size, wanted
+from ostinato.plane.controllers.workloads.deployment.scaling import (
+    available,
+    desired_replicas,
+    max_unavailable,
+    spec_replicas,
+)
 
 AVAILABLE: Final = "Available"
 PROGRESSING: Final = "Progressing"
@@ -26,7 +31,7 @@ COMPLETE: Final = "NewReplicaSetAvailable"
 CREATED: Final = "NewReplicaSetCreated"
 CREATE_FAILED: Final = "ReplicaSetCreateError"
 FOUND: Final = "FoundNewReplicaSet"
-MOVED: Final = "ReplicaSetUpdated"
+UPDATED: Final = "ReplicaSetUpdated"
 PAUSED: Final = "DeploymentPaused"
 RESUMED: Final = "DeploymentResumed"
 TIMED_OUT: Final = "ProgressDeadlineExceeded"
@@ -40,13 +45,13 @@ def deadline(deployment: Deployment) -> int | None:
     return None if seconds is None or seconds == _NEVER else seconds
 
 
-def find(status: DeploymentStatus, kind: str) -> DeploymentCondition | None:
+def get_condition(status: DeploymentStatus, kind: str) -> DeploymentCondition | None:
     return next((each for each in status.conditions if each.type == kind), None)
 
 
-def put(status: DeploymentStatus, condition: DeploymentCondition) -> None:
+def set_condition(status: DeploymentStatus, condition: DeploymentCondition) -> None:
     """Set a condition, unless it has that status for that reason already. A transition is a change of its status."""
-    current = find(status, condition.type)
+    current = get_condition(status, condition.type)
     if current is not None and current.status == condition.status:
         if current.reason == condition.reason:
             return
@@ -60,7 +65,7 @@ def condition(kind: str, value: str, reason: str, message: str, now: Time) -> De
     )
 
 
-def counted(
+def calculate_status(
     deployment: Deployment, before: DeploymentStatus, new: ReplicaSet | None, old: Sequence[ReplicaSet], now: Time
 ) -> DeploymentStatus:
     """The status with the counts of today, and whether the Deployment is available."""
@@ -72,25 +77,25 @@ def counted(
         updated_replicas=(0 if new is None else new.status.replicas) or None,
         ready_replicas=sum(each.status.ready_replicas or 0 for each in sets) or None,
         available_replicas=are_available or None,
-        unavailable_replicas=max(sum(map(size, sets)) - are_available, 0) or None,
+        unavailable_replicas=max(sum(map(spec_replicas, sets)) - are_available, 0) or None,
         terminating_replicas=_terminating(sets),
         collision_count=before.collision_count,
         conditions=list(before.conditions),
     )
-    if are_available >= wanted(deployment) - max_unavailable(deployment):
+    if are_available >= desired_replicas(deployment) - max_unavailable(deployment):
         text = "Deployment has minimum availability."
-        put(status, condition(AVAILABLE, "True", "MinimumReplicasAvailable", text, now))
+        set_condition(status, condition(AVAILABLE, "True", "MinimumReplicasAvailable", text, now))
     else:
         text = "Deployment does not have minimum availability."
-        put(status, condition(AVAILABLE, "False", "MinimumReplicasUnavailable", text, now))
+        set_condition(status, condition(AVAILABLE, "False", "MinimumReplicasUnavailable", text, now))
     return status
 
 
-def progressed(
+def with_progress(
     deployment: Deployment, before: DeploymentStatus, new: ReplicaSet | None, old: Sequence[ReplicaSet], now: Time
 ) -> DeploymentStatus:
     """The same for a rollout that is under way: with how it goes, and what fails."""
-    status = counted(deployment, before, new, old, now)
+    status = calculate_status(deployment, before, new, old, now)
     if deadline(deployment) is None:
         status.conditions = _without(status, PROGRESSING)
     else:
@@ -100,13 +105,13 @@ def progressed(
     if failure is None:
         status.conditions = _without(status, FAILURE)
     else:
-        put(status, failure)
+        set_condition(status, failure)
     return status
 
 
 def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
     """Whether all replicas, and no others, are of the new template and available."""
-    total = wanted(deployment)
+    total = desired_replicas(deployment)
     return (
         (status.updated_replicas or 0) == total
         and (status.replicas or 0) == total
@@ -117,7 +122,7 @@ def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
 
 def time_left(deployment: Deployment, status: DeploymentStatus, now: Time) -> float | None:
     """Seconds after which to look whether the rollout has missed its deadline; None if there is nothing to miss."""
-    seconds, current = deadline(deployment), find(status, PROGRESSING)
+    seconds, current = deadline(deployment), get_condition(status, PROGRESSING)
     if seconds is None or current is None or current.last_update_time is None:
         return None
     if is_complete(deployment, status) or current.reason == TIMED_OUT:
@@ -129,19 +134,19 @@ def time_left(deployment: Deployment, status: DeploymentStatus, now: Time) -> fl
 def _judge(
     deployment: Deployment, before: DeploymentStatus, status: DeploymentStatus, new: ReplicaSet | None, now: Time
 ) -> None:
-    current = find(before, PROGRESSING)
+    current = get_condition(before, PROGRESSING)
     who = f'Deployment "{deployment.metadata.name}"' if new is None else f'ReplicaSet "{new.metadata.name}"'
     if current is not None and current.reason == COMPLETE and status.replicas == status.updated_replicas:
         return
     if is_complete(deployment, status):
-        put(status, condition(PROGRESSING, "True", COMPLETE, f"{who} has successfully progressed.", now))
+        set_condition(status, condition(PROGRESSING, "True", COMPLETE, f"{who} has successfully progressed.", now))
     elif _has_moved(before, status):
-        moved = condition(PROGRESSING, "True", MOVED, f"{who} is progressing.", now)
+        moved = condition(PROGRESSING, "True", UPDATED, f"{who} is progressing.", now)
         if current is not None and current.status == "True":
             moved.last_transition_time = current.last_transition_time
         status.conditions = [*_without(status, PROGRESSING), moved]
     elif _has_timed_out(deployment, current, now):
-        put(status, condition(PROGRESSING, "False", TIMED_OUT, f"{who} has timed out progressing.", now))
+        set_condition(status, condition(PROGRESSING, "False", TIMED_OUT, f"{who} has timed out progressing.", now))
 
 
 def _has_moved(before: DeploymentStatus, after: DeploymentStatus) -> bool:

@@ -22,7 +22,7 @@ from ostinato.plane.controllers.workloads.deployment.revisions import (
 )
 
 
-class Told(NamedTuple):
+class RollbackEvent(NamedTuple):
     """What an event says of it."""
 
     reason: str
@@ -30,40 +30,40 @@ class Told(NamedTuple):
     kind: str = "Warning"
 
 
-def asked_for(deployment: Deployment) -> int | None:
+def requested_revision(deployment: Deployment) -> int | None:
     """The revision to go back to; 0 for the last one; None if nobody asks, or for no number."""
     return integer(deployment.metadata.annotations.get(ROLLBACK_TO, ""))
 
 
-async def roll_back(client: CachedClient, deployment: Deployment, sets: Sequence[ReplicaSet], to: int) -> Told:
+async def roll_back(client: CachedClient, deployment: Deployment, sets: Sequence[ReplicaSet], to: int) -> RollbackEvent:
     """Write the Deployment as it was at that revision, or as it is; without the annotation in any case."""
-    revision = to or _last_but_one(sets)
+    revision = to or _previous_revision(sets)
     found = next((each for each in sets if revision and revision_of(each) == revision), None)
-    told = _restore(deployment, found, revision)
+    event = _restore(deployment, found, revision)
     if found is None and to == 0 and not revision:
-        told = Told("DeploymentRollbackRevisionNotFound", "Unable to find last revision.")
+        event = RollbackEvent("DeploymentRollbackRevisionNotFound", "Unable to find last revision.")
     deployment.metadata.annotations.pop(ROLLBACK_TO, None)
     await client.update(deployment)
-    return told
+    return event
 
 
-def _restore(deployment: Deployment, found: ReplicaSet | None, revision: int) -> Told:
+def _restore(deployment: Deployment, found: ReplicaSet | None, revision: int) -> RollbackEvent:
     name = deployment.metadata.name
     if found is None or found.spec.template is None:
-        return Told("DeploymentRollbackRevisionNotFound", "Unable to find the revision to rollback to.")
+        return RollbackEvent("DeploymentRollbackRevisionNotFound", "Unable to find the revision to rollback to.")
     if same_template(found.spec.template, deployment.spec.template):
         note = f'The rollback revision contains the same template as current deployment "{name}"'
-        return Told("DeploymentRollbackTemplateUnchanged", note)
+        return RollbackEvent("DeploymentRollbackTemplateUnchanged", note)
     template = copy.deepcopy(found.spec.template)
     template.metadata.labels.pop(HASH, None)
     deployment.spec.template = template
     kept = {key: value for key, value in deployment.metadata.annotations.items() if key in OWN_ANNOTATIONS}
     theirs = {key: value for key, value in found.metadata.annotations.items() if key not in OWN_ANNOTATIONS}
     deployment.metadata.annotations = {**kept, **theirs}
-    return Told("DeploymentRollback", f'Rolled back deployment "{name}" to revision {revision}', "Normal")
+    return RollbackEvent("DeploymentRollback", f'Rolled back deployment "{name}" to revision {revision}', "Normal")
 
 
-def _last_but_one(sets: Sequence[ReplicaSet]) -> int:
+def _previous_revision(sets: Sequence[ReplicaSet]) -> int:
     """0 if there are not that many."""
     found = sorted((revision_of(each) or 0 for each in sets), reverse=True)
     return found[1] if len(found) > 1 else 0

@@ -21,7 +21,14 @@ from ostinato.client.patching import MergePatch
 from ostinato.controllers import Context
 from ostinato.kinds.apps_v1 import Deployment, DeploymentStatus, ReplicaSet
 from ostinato.plane.controllers.workloads.deployment import progress, revisions, rollback, scaling
-from ostinato.plane.controllers.workloads.deployment.scaling import active, by_age, max_surge, size, strategy, wanted
+from ostinato.plane.controllers.workloads.deployment.scaling import (
+    active,
+    desired_replicas,
+    max_surge,
+    oldest_first,
+    spec_replicas,
+    strategy,
+)
 from ostinato.plane.objects.status import write_status
 
 _UNLIMITED: Final = 2**31 - 1
@@ -36,7 +43,7 @@ class Rollout:
         self._ctx = ctx
         self._client = ctx.client
         self._deployment = deployment
-        ordered = by_age(sets)
+        ordered = oldest_first(sets)
         template = deployment.spec.template
         self._new = next((each for each in ordered if revisions.same_template(each.spec.template, template)), None)
         self._old = [each for each in ordered if each is not self._new]
@@ -45,25 +52,25 @@ class Rollout:
         self._written: DeploymentStatus = deployment.status
         self._revision = self._written_revision = deployment.metadata.annotations.get(revisions.REVISION, "")
 
-    async def take_step(self) -> None:
+    async def sync(self) -> None:
         if self._deployment.metadata.deletion_timestamp is not None:
-            self._count()
+            self._count_status()
             return
-        await self._note_pause()
-        await self._follow()
+        await self._check_paused_conditions()
+        await self._sync_new_set()
         if self._deployment.spec.paused:
             await self._scale()
             await self._clean_up()
-            self._count()
-        elif (revision := rollback.asked_for(self._deployment)) is not None:
+            self._count_status()
+        elif (revision := rollback.requested_revision(self._deployment)) is not None:
             await self._roll_back(revision)
-        elif self._was_scaled():
+        elif self._is_scaling_event():
             await self._scale()
-            self._count()
+            self._count_status()
         elif strategy(self._deployment) == scaling.RECREATE:
             await self._recreate()
         else:
-            await self._roll()
+            await self._rolling_update()
 
     async def write_status(self) -> None:
         """Write what is new in it since it was read, or last written."""
@@ -79,42 +86,42 @@ class Rollout:
 
     # Strategies
 
-    async def _roll(self) -> None:
-        new = await self._new_set()
-        total = size(new) + sum(map(size, self._old))
-        target = wanted(self._deployment)
-        if size(new) < target:
-            target = scaling.next_size_of_new(self._deployment, size(new), total)
-        if not await self._resize(new, target):
-            steps = scaling.next_sizes_of_old(self._deployment, new, self._old)
+    async def _rolling_update(self) -> None:
+        new = await self._get_or_create_new_set()
+        total = spec_replicas(new) + sum(map(spec_replicas, self._old))
+        target = desired_replicas(self._deployment)
+        if spec_replicas(new) < target:
+            target = scaling.new_set_size(self._deployment, spec_replicas(new), total)
+        if not await self._scale_set(new, target):
+            steps = scaling.old_set_sizes(self._deployment, new, self._old)
             for replica_set, to in steps:
-                await self._resize(replica_set, to)
+                await self._scale_set(replica_set, to)
         await self._progress()
 
     async def _recreate(self) -> None:
         shrunk = False
         for replica_set in active(self._old):
-            shrunk |= await self._resize(replica_set, 0)
+            shrunk |= await self._scale_set(replica_set, 0)
         if not shrunk and not any(map(_has_pods, self._old)):
-            await self._resize(await self._new_set(), wanted(self._deployment))
+            await self._scale_set(await self._get_or_create_new_set(), desired_replicas(self._deployment))
         await self._progress()
 
     async def _roll_back(self, revision: int) -> None:
-        await self._new_set()
+        await self._get_or_create_new_set()
         reason, note, kind = await rollback.roll_back(self._client, self._deployment, self._sets, revision)
         self._ctx.event(self._deployment, reason, note, kind=kind)
 
     async def _progress(self) -> None:
-        self.status = progress.progressed(self._deployment, self.status, self._new, self._old, self._now)
+        self.status = progress.with_progress(self._deployment, self.status, self._new, self._old, self._now)
         if progress.is_complete(self._deployment, self.status):
             await self._clean_up()
 
-    def _count(self) -> None:
-        self.status = progress.counted(self._deployment, self.status, self._new, self._old, self._now)
+    def _count_status(self) -> None:
+        self.status = progress.calculate_status(self._deployment, self.status, self._new, self._old, self._now)
 
     # The new set
 
-    async def _follow(self) -> None:
+    async def _sync_new_set(self) -> None:
         """Have the new set, if there is one, know the Deployment's annotations and revision."""
         new, deployment = self._new, self._deployment
         if new is None:
@@ -131,11 +138,11 @@ class Rollout:
         if changes:
             self._new = await self._change(new, changes)
         self._revision = annotations.get(revisions.REVISION, "") or self._revision
-        if progress.find(self.status, progress.PROGRESSING) is None:
-            self._say("True", progress.FOUND, f'Found new replica set "{new.metadata.name}"')
+        if progress.get_condition(self.status, progress.PROGRESSING) is None:
+            self._set_progressing("True", progress.FOUND, f'Found new replica set "{new.metadata.name}"')
         await self.write_status()
 
-    async def _new_set(self) -> ReplicaSet:
+    async def _get_or_create_new_set(self) -> ReplicaSet:
         """The new set, made if there is none."""
         if self._new is None:
             self._new = await self._create()
@@ -145,7 +152,7 @@ class Rollout:
         deployment = self._deployment
         made = revisions.new_replica_set(deployment, self.status.collision_count or 0)
         name = made.metadata.name
-        replicas = scaling.next_size_of_new(deployment, 0, sum(map(size, self._old)))
+        replicas = scaling.new_set_size(deployment, 0, sum(map(spec_replicas, self._old)))
         made.spec.replicas = replicas
         made.metadata.annotations = {
             **revisions.new_annotations(deployment, {}, revisions.next_revision(self._old)),
@@ -158,13 +165,13 @@ class Rollout:
         except APIError as error:
             if not error.has_cause(NAMESPACE_TERMINATING):
                 note = f'Failed to create new replica set "{name}": {error}'
-                self._say("False", progress.CREATE_FAILED, note)
+                self._set_progressing("False", progress.CREATE_FAILED, note)
                 self._ctx.event(deployment, progress.CREATE_FAILED, note, kind="Warning")
             raise
         else:
             if replicas > 0:
-                self._tell(f"Scaled up replica set {name} from 0 to {replicas}")
-            self._say("True", progress.CREATED, f'Created new replica set "{name}"')
+                self._scaling_event(f"Scaled up replica set {name} from 0 to {replicas}")
+            self._set_progressing("True", progress.CREATED, f'Created new replica set "{name}"')
         self._revision = made.metadata.annotations[revisions.REVISION]
         return created
 
@@ -183,39 +190,39 @@ class Rollout:
 
     # Sizes
 
-    def _was_scaled(self) -> bool:
+    def _is_scaling_event(self) -> bool:
         """Whether a set was last told of another number of replicas than the Deployment has."""
         told = [revisions.number_in(each, revisions.DESIRED) for each in active(self._sets)]
-        return any(each is not None and each != wanted(self._deployment) for each in told)
+        return any(each is not None and each != desired_replicas(self._deployment) for each in told)
 
     async def _scale(self) -> None:
         sets = active(self._sets)
         if len(sets) <= 1:
             only = sets[0] if sets else self._new or (self._old[-1] if self._old else None)
             if only is not None:
-                await self._resize(only, wanted(self._deployment))
+                await self._scale_set(only, desired_replicas(self._deployment))
         elif self._new is not None and scaling.is_saturated(self._deployment, self._new):
             for replica_set in active(self._old):
-                await self._resize(replica_set, 0)
+                await self._scale_set(replica_set, 0)
         elif strategy(self._deployment) == scaling.ROLLING:
-            for replica_set, to in scaling.shares(self._deployment, sets):
-                await self._resize(replica_set, to, remind=True)
+            for replica_set, to in scaling.proportional_sizes(self._deployment, sets):
+                await self._scale_set(replica_set, to, update_annotations=True)
 
-    async def _resize(self, replica_set: ReplicaSet, to: int, *, remind: bool = False) -> bool:
+    async def _scale_set(self, replica_set: ReplicaSet, to: int, *, update_annotations: bool = False) -> bool:
         """Give a set another size, and tell it of the Deployment's; whether the size is another.
 
         `remind`: tell it even if it keeps its size.
         """
-        now = size(replica_set)
+        now = spec_replicas(replica_set)
         annotations = self._scale_annotations()
-        if now == to and (not remind or annotations.items() <= replica_set.metadata.annotations.items()):
+        if now == to and (not update_annotations or annotations.items() <= replica_set.metadata.annotations.items()):
             return False
         await self._change(replica_set, {"metadata": {"annotations": annotations}, "spec": {"replicas": to}})
         replica_set.spec.replicas = to
         replica_set.metadata.annotations |= annotations
         if now != to:
             which = "up" if now < to else "down"
-            self._tell(f"Scaled {which} replica set {replica_set.metadata.name} from {now} to {to}")
+            self._scaling_event(f"Scaled {which} replica set {replica_set.metadata.name} from {now} to {to}")
         return now != to
 
     async def _clean_up(self) -> None:
@@ -227,28 +234,30 @@ class Rollout:
         living.sort(key=lambda each: revisions.revision_of(each) or 0)
         for each in living[: max(len(living) - limit, 0)]:
             observed = each.status.observed_generation or 0
-            if each.status.replicas == 0 and size(each) == 0 and each.metadata.generation <= observed:
+            if each.status.replicas == 0 and spec_replicas(each) == 0 and each.metadata.generation <= observed:
                 await self._client.delete(each, missing_ok=True)
 
     # Words
 
-    async def _note_pause(self) -> None:
+    async def _check_paused_conditions(self) -> None:
         """Say that a rollout is paused or goes on, unless it has missed its deadline, which is worth more."""
-        current = progress.find(self.status, progress.PROGRESSING)
+        current = progress.get_condition(self.status, progress.PROGRESSING)
         reason = None if current is None else current.reason
         if progress.deadline(self._deployment) is None or reason == progress.TIMED_OUT:
             return
         if self._deployment.spec.paused and reason != progress.PAUSED:
-            self._say("Unknown", progress.PAUSED, "Deployment is paused")
+            self._set_progressing("Unknown", progress.PAUSED, "Deployment is paused")
         elif not self._deployment.spec.paused and reason == progress.PAUSED:
-            self._say("Unknown", progress.RESUMED, "Deployment is resumed")
+            self._set_progressing("Unknown", progress.RESUMED, "Deployment is resumed")
         await self.write_status()
 
-    def _say(self, value: str, reason: str, message: str) -> None:
+    def _set_progressing(self, value: str, reason: str, message: str) -> None:
         if progress.deadline(self._deployment) is not None:
-            progress.put(self.status, progress.condition(progress.PROGRESSING, value, reason, message, self._now))
+            progress.set_condition(
+                self.status, progress.condition(progress.PROGRESSING, value, reason, message, self._now)
+            )
 
-    def _tell(self, note: str) -> None:
+    def _scaling_event(self, note: str) -> None:
         self._ctx.event(self._deployment, "ScalingReplicaSet", note)
 
     @property
@@ -256,7 +265,7 @@ class Rollout:
         return self._old if self._new is None else [*self._old, self._new]
 
     def _scale_annotations(self) -> dict[str, str]:
-        total = wanted(self._deployment)
+        total = desired_replicas(self._deployment)
         return revisions.scale_annotations(total, total + max_surge(self._deployment))
 
     async def _change(self, replica_set: ReplicaSet, changes: dict[str, Any]) -> ReplicaSet:

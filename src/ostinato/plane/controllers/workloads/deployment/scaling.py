@@ -26,12 +26,12 @@ Step = tuple[ReplicaSet, int]
 """A set, and the size that it gets."""
 
 
-def size(replica_set: ReplicaSet) -> int:
+def spec_replicas(replica_set: ReplicaSet) -> int:
     """How many replicas it is to have."""
     return 1 if replica_set.spec.replicas is None else replica_set.spec.replicas
 
 
-def wanted(deployment: Deployment) -> int:
+def desired_replicas(deployment: Deployment) -> int:
     """How many replicas it is to have in all."""
     return 1 if deployment.spec.replicas is None else deployment.spec.replicas
 
@@ -44,17 +44,17 @@ def strategy(deployment: Deployment) -> str:
     return (deployment.spec.strategy.type if deployment.spec.strategy else None) or ROLLING
 
 
-def by_age(sets: Sequence[ReplicaSet]) -> list[ReplicaSet]:
+def oldest_first(sets: Sequence[ReplicaSet]) -> list[ReplicaSet]:
     """The oldest first."""
     return sorted(sets, key=lambda each: (each.metadata.creation_timestamp or _EPOCH, each.metadata.name))
 
 
 def active(sets: Sequence[ReplicaSet]) -> list[ReplicaSet]:
     """Those that have replicas, or should."""
-    return [each for each in sets if size(each) > 0]
+    return [each for each in sets if spec_replicas(each) > 0]
 
 
-def fence_posts(surge: int | str | None, unavailable: int | str | None, replicas: int) -> tuple[int, int]:
+def resolve_fenceposts(surge: int | str | None, unavailable: int | str | None, replicas: int) -> tuple[int, int]:
     """How many Pods there may be beyond what is wanted, and how many may be missing. What is no number is 0."""
     over = _scaled(surge, replicas, round_up=True)
     under = _scaled(unavailable, replicas, round_up=False)
@@ -65,31 +65,34 @@ def max_surge(deployment: Deployment) -> int:
     rolling = deployment.spec.strategy.rolling_update if deployment.spec.strategy else None
     if strategy(deployment) != ROLLING or rolling is None:
         return 0
-    return fence_posts(rolling.max_surge, rolling.max_unavailable, wanted(deployment))[0]
+    return resolve_fenceposts(rolling.max_surge, rolling.max_unavailable, desired_replicas(deployment))[0]
 
 
 def max_unavailable(deployment: Deployment) -> int:
     rolling = deployment.spec.strategy.rolling_update if deployment.spec.strategy else None
-    if strategy(deployment) != ROLLING or rolling is None or wanted(deployment) == 0:
+    if strategy(deployment) != ROLLING or rolling is None or desired_replicas(deployment) == 0:
         return 0
-    return min(fence_posts(rolling.max_surge, rolling.max_unavailable, wanted(deployment))[1], wanted(deployment))
+    return min(
+        resolve_fenceposts(rolling.max_surge, rolling.max_unavailable, desired_replicas(deployment))[1],
+        desired_replicas(deployment),
+    )
 
 
-def next_size_of_new(deployment: Deployment, current: int, total: int) -> int:
+def new_set_size(deployment: Deployment, current: int, total: int) -> int:
     """The size of the new set, of that many now, while all sets together have `total`."""
     if strategy(deployment) != ROLLING:
-        return wanted(deployment)
-    room = wanted(deployment) + max_surge(deployment) - total
+        return desired_replicas(deployment)
+    room = desired_replicas(deployment) + max_surge(deployment) - total
     if room <= 0:
         return current
-    return current + min(room, wanted(deployment) - current)
+    return current + min(room, desired_replicas(deployment) - current)
 
 
-def next_sizes_of_old(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> list[Step]:
+def old_set_sizes(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> list[Step]:
     """The steps, in order, by which old sets shrink now. One set may take two."""
-    sizes = {each.metadata.name: size(each) for each in old}
-    least = wanted(deployment) - max_unavailable(deployment)
-    budget = size(new) + sum(sizes.values()) - least - (size(new) - available(new))
+    sizes = {each.metadata.name: spec_replicas(each) for each in old}
+    least = desired_replicas(deployment) - max_unavailable(deployment)
+    budget = spec_replicas(new) + sum(sizes.values()) - least - (spec_replicas(new) - available(new))
     if budget <= 0 or not any(sizes.values()):
         return []
     steps: list[Step] = []
@@ -98,8 +101,8 @@ def next_sizes_of_old(deployment: Deployment, new: ReplicaSet, old: Sequence[Rep
         sizes[replica_set.metadata.name] -= by
         steps.append((replica_set, sizes[replica_set.metadata.name]))
 
-    for each in by_age(active(old)):
-        unavailable = size(each) - available(each)
+    for each in oldest_first(active(old)):
+        unavailable = spec_replicas(each) - available(each)
         if unavailable < 0:
             return steps  # what it tells of is from before it shrank: wait until it tells more
         if budget > 0 and unavailable > 0:
@@ -107,7 +110,7 @@ def next_sizes_of_old(deployment: Deployment, new: ReplicaSet, old: Sequence[Rep
             shrink(each, by)
             budget -= by
     spare = available(new) + sum(available(each) for each in old) - least
-    for each in by_age(active(old)):
+    for each in oldest_first(active(old)):
         by = min(sizes[each.metadata.name], spare)
         if by > 0:
             shrink(each, by)
@@ -115,23 +118,23 @@ def next_sizes_of_old(deployment: Deployment, new: ReplicaSet, old: Sequence[Rep
     return steps
 
 
-def shares(deployment: Deployment, sets: Sequence[ReplicaSet]) -> list[Step]:
+def proportional_sizes(deployment: Deployment, sets: Sequence[ReplicaSet]) -> list[Step]:
     """The sizes of several active sets when the Deployment was scaled, in proportion to what they have."""
-    allowed = wanted(deployment) + max_surge(deployment) if wanted(deployment) > 0 else 0
-    total = sum(map(size, sets))
+    allowed = desired_replicas(deployment) + max_surge(deployment) if desired_replicas(deployment) > 0 else 0
+    total = sum(map(spec_replicas, sets))
     change = allowed - total
     growing = change > 0
-    order = by_age(sets)
-    order = sorted(order[::-1] if growing else order, key=size, reverse=True)
+    order = oldest_first(sets)
+    order = sorted(order[::-1] if growing else order, key=spec_replicas, reverse=True)
     if change == 0:
-        return [(each, size(each)) for each in order]
+        return [(each, spec_replicas(each)) for each in order]
     steps: list[Step] = []
     done = 0
     for each in order:
         left = change - done
         part = min(_fraction(deployment, each), left) if growing else max(_fraction(deployment, each), left)
         part = part if left else 0
-        steps.append((each, size(each) + part))
+        steps.append((each, spec_replicas(each) + part))
         done += part
     first, target = steps[0]
     steps[0] = (first, max(target + change - done, 0))
@@ -140,19 +143,19 @@ def shares(deployment: Deployment, sets: Sequence[ReplicaSet]) -> list[Step]:
 
 def is_saturated(deployment: Deployment, replica_set: ReplicaSet) -> bool:
     """Whether the set has all replicas of the Deployment, knows of it, and they are available."""
-    total = wanted(deployment)
-    return size(replica_set) == number_in(replica_set, DESIRED) == available(replica_set) == total
+    total = desired_replicas(deployment)
+    return spec_replicas(replica_set) == number_in(replica_set, DESIRED) == available(replica_set) == total
 
 
 def _fraction(deployment: Deployment, replica_set: ReplicaSet) -> int:
     """By how much a set changes so that its share of the whole remains."""
-    current = size(replica_set)
-    if wanted(deployment) == 0:
+    current = spec_replicas(replica_set)
+    if desired_replicas(deployment) == 0:
         return -current
     before = number_in(replica_set, MAXIMUM) or deployment.status.replicas or 0
     if before == 0:
         return 0
-    exact = current * (wanted(deployment) + max_surge(deployment)) / before
+    exact = current * (desired_replicas(deployment) + max_surge(deployment)) / before
     return int(exact + 0.5) - current
 
 

@@ -29,7 +29,7 @@ from ostinato.plane.controllers import Options
 from ostinato.plane.controllers.workloads.job.backoff import Failures
 from ostinato.plane.controllers.workloads.job.completion import is_finished
 from ostinato.plane.controllers.workloads.job.pods import TRACKING, JobPod
-from ostinato.plane.controllers.workloads.job.sync import SHORTEST, UNTRACKED, Turn
+from ostinato.plane.controllers.workloads.job.sync import MIN_SYNC_INTERVAL, REMOVE_TRACKING_FINALIZER, JobSync
 from ostinato.plane.controllers.workloads.slow_start import slow_start
 from ostinato.plane.ownership.controller_refs import ControllerRefManager, add_controller_index
 from ostinato.plane.ownership.event_handler import ForControllerRef, selector_of
@@ -43,7 +43,7 @@ _WORKERS: Final = 5
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
     add_controller_index(manager, JobPod)
     with suppress(ValueError):  # it is there already
-        manager.informers.of(JobPod).add_index(TRACKED)
+        manager.informers.of(JobPod).add_index(BY_TRACKED_JOB)
     (
         manager.build(NAME)
         .watch_for(Job)
@@ -66,7 +66,7 @@ def _tracked_for(entry: Entry) -> str | None:
     return str(NamespacedName(entry.key.namespace, manager.name)) if manager.kind == "Job" else None
 
 
-TRACKED: Final = by("job tracking", _tracked_for)
+BY_TRACKED_JOB: Final = by("job tracking", _tracked_for)
 """An index of Pods that bear the finalizer, by the key of their Job."""
 
 
@@ -84,65 +84,65 @@ class _ForJobs(ForControllerRef[Job]):
         return keys
 
 
-class _Memory(msgspec.Struct):
+class _JobState(msgspec.Struct):
     """What is known of a Job between two turns."""
 
     uid: str
     generation: int
-    last_turn: float
+    last_sync: float
     failures: Failures = Failures()
 
 
 class JobReconciler:
     def __init__(self) -> None:
-        self._memories: dict[Request, _Memory] = {}
+        self._states: dict[Request, _JobState] = {}
 
     async def reconcile(self, request: Request, ctx: Context) -> Result | None:
         job = await ctx.client.get(Job, request, missing=None) if request.name else None
         if job is not None and not is_finished(job) and job.spec.managed_by in _MANAGED_HERE:
-            if wait := self._too_soon(request, job, ctx):
+            if wait := self._sync_delay(request, job, ctx):
                 return Result(requeue_after=wait)
             await self._release(request, job, ctx)
-            again = await self._turn(request, job, ctx)
-            return None if again is None else Result(requeue_after=again)
-        self._memories.pop(request, None)
+            requeue_after = await self._sync(request, job, ctx)
+            return None if requeue_after is None else Result(requeue_after=requeue_after)
+        self._states.pop(request, None)
         await self._release(request, job, ctx)
         return None
 
-    def _too_soon(self, request: Request, job: Job, ctx: Context) -> float:
+    def _sync_delay(self, request: Request, job: Job, ctx: Context) -> float:
         """Seconds to wait: many Pods change at the same time. What people change is not waited for."""
-        memory, now = self._memories.get(request), ctx.world.clock.monotonic()
-        if memory is None or memory.uid != job.metadata.uid:
-            self._memories[request] = _Memory(job.metadata.uid, job.metadata.generation, now)
+        state, now = self._states.get(request), ctx.world.clock.monotonic()
+        if state is None or state.uid != job.metadata.uid:
+            self._states[request] = _JobState(job.metadata.uid, job.metadata.generation, now)
             return 0.0
-        if memory.generation == job.metadata.generation and now < memory.last_turn + SHORTEST:
-            return memory.last_turn + SHORTEST - now
-        memory.generation, memory.last_turn = job.metadata.generation, now
+        if state.generation == job.metadata.generation and now < state.last_sync + MIN_SYNC_INTERVAL:
+            return state.last_sync + MIN_SYNC_INTERVAL - now
+        state.generation, state.last_sync = job.metadata.generation, now
         return 0.0
 
-    async def _turn(self, request: Request, job: Job, ctx: Context) -> float | None:
+    async def _sync(self, request: Request, job: Job, ctx: Context) -> float | None:
         claims = ControllerRefManager(ctx.client, job, selector_of(job.spec.selector), JobPod, finalizers=(TRACKING,))
-        memory = self._memories[request]
-        turn = Turn(job, await claims.claim(), memory.failures, ctx)
+        state = self._states[request]
+        sync = JobSync(job, await claims.claim(), state.failures, ctx)
         try:
-            return await turn.run()
+            return await sync.run()
         finally:
-            memory.failures = turn.failures
+            state.failures = sync.failures
 
     async def _release(self, request: Request, job: Job | None, ctx: Context) -> None:
         """Pods of a Job that is over, or gone, or another one, are counted by nobody."""
-        found = await ctx.client.list(JobPod, index=(TRACKED.name, str(request)))
+        found = await ctx.client.list(JobPod, index=(BY_TRACKED_JOB.name, str(request)))
         if job is not None:
-            living = not is_finished(job) or job.spec.managed_by not in _MANAGED_HERE
-            found[:] = [each for each in found if not (living and _is_of(each, job))]
+            is_live = not is_finished(job) or job.spec.managed_by not in _MANAGED_HERE
+            found[:] = [each for each in found if not (is_live and _is_controlled_by(each, job))]
 
         async def release(pod: JobPod) -> None:
             with suppress(NotFound):
-                await ctx.client.patch(JobPod, pod.metadata, UNTRACKED)
+                await ctx.client.patch(JobPod, pod.metadata, REMOVE_TRACKING_FINALIZER)
 
         await slow_start(found, release)
 
 
-def _is_of(pod: JobPod, job: Job) -> bool:
+def _is_controlled_by(pod: JobPod, job: Job) -> bool:
     manager = controller_of(pod)
     return manager is not None and manager.uid == job.metadata.uid

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from ostinato.plane.controllers.workloads.job.pods import JobPod, failures_of, finished_at, ignored_failures_of
+from ostinato.plane.controllers.workloads.job.pods import JobPod, failure_count, finished_at, ignored_failure_count
 
 FIRST: Final = 10.0
 LONGEST: Final = 600.0
@@ -42,4 +42,4 @@ def of_index(last_failed: JobPod | None) -> Failures:
     """Those of an index, by the last of its Pods that failed."""
     if last_failed is None:
         return Failures()
-    return Failures(failures_of(last_failed) + ignored_failures_of(last_failed) + 1, finished_at(last_failed))
+    return Failures(failure_count(last_failed) + ignored_failure_count(last_failed) + 1, finished_at(last_failed))

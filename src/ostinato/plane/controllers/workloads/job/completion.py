@@ -15,8 +15,8 @@ import msgspec
 from ostinato.api.time import Time
 from ostinato.kinds.batch_v1 import Job, JobCondition
 from ostinato.plane.controllers.workloads.job.pods import restarts
-from ostinato.plane.controllers.workloads.job.policies import reason_to_fail, success_by_policy
-from ostinato.plane.controllers.workloads.job.tracking import Count
+from ostinato.plane.controllers.workloads.job.policies import job_failure_message, match_success_policy
+from ostinato.plane.controllers.workloads.job.tracking import PodCounts
 
 _DEFAULT_LIMIT: Final = 6
 
@@ -29,7 +29,7 @@ class Finish(msgspec.Struct, frozen=True):
     message: str
 
     @property
-    def announcement(self) -> str:
+    def criteria_condition(self) -> str:
         return "SuccessCriteriaMet" if self.succeeds else "FailureTarget"
 
     @property
@@ -40,15 +40,15 @@ class Finish(msgspec.Struct, frozen=True):
 COMPLETED: Final = Finish(True, "CompletionsReached", "Reached expected number of succeeded pods")  # noqa: FBT003
 
 
-def verdict(count: Count, now: datetime) -> Finish | None:
+def finish_of(count: PodCounts, now: datetime) -> Finish | None:
     """Whether the Job is to end, whatever its Pods are doing."""
     job = count.job
     for succeeds in (True, False):
-        announced = find(job, Finish(succeeds, "", "").announcement)
+        announced = find(job, Finish(succeeds, "", "").criteria_condition)
         if announced is not None and announced.status == "True":
             return Finish(succeeds, announced.reason or "", announced.message or "")
-    if said := reason_to_fail(job, count.pods):
-        return _failed("PodFailurePolicy", said)
+    if message := job_failure_message(job, count.pods):
+        return _failed("PodFailurePolicy", message)
     limit = _DEFAULT_LIMIT if job.spec.backoff_limit is None else job.spec.backoff_limit
     if count.failed > limit or _is_restarted_too_often(count, limit):
         return _failed("BackoffLimitExceeded", "Job has reached the specified backoff limit")
@@ -58,12 +58,12 @@ def verdict(count: Count, now: datetime) -> Finish | None:
     if count.failed_indexes is not None:
         most, failed = job.spec.max_failed_indexes, len(count.failed_indexes)
         if most is not None and failed > most:
-            said = "Job has exceeded the specified maximal number of failed indexes"
-            return _failed("MaxFailedIndexesExceeded", said)
+            message = "Job has exceeded the specified maximal number of failed indexes"
+            return _failed("MaxFailedIndexesExceeded", message)
         if failed and failed + len(count.succeeded_indexes) >= (job.spec.completions or 0):
             return _failed("FailedIndexes", "Job has failed indexes")
-    if said := success_by_policy(job, count.succeeded_indexes):
-        return Finish(True, "SuccessPolicy", said)  # noqa: FBT003
+    if message := match_success_policy(job, count.succeeded_indexes):
+        return Finish(True, "SuccessPolicy", message)  # noqa: FBT003
     return None
 
 
@@ -71,7 +71,7 @@ def _failed(reason: str, message: str) -> Finish:
     return Finish(False, reason, message)  # noqa: FBT003
 
 
-def _is_restarted_too_often(count: Count, limit: int) -> bool:
+def _is_restarted_too_often(count: PodCounts, limit: int) -> bool:
     """Where containers start anew by themselves, that counts instead of Pods that fail."""
     if count.job.spec.template.spec.restart_policy != "OnFailure":
         return False

@@ -12,17 +12,17 @@ from ostinato.plane.controllers.workloads.job.pods import (
     INDEX,
     TRACKING,
     JobPod,
-    failures_of,
-    ignored_failures_of,
+    failure_count,
+    ignored_failure_count,
 )
-from ostinato.plane.controllers.workloads.job.policies import judge
+from ostinato.plane.controllers.workloads.job.policies import match_failure_policy
 from ostinato.plane.controllers.workloads.pod_template import pod_from_template
 
 _VARIABLE: Final = "JOB_COMPLETION_INDEX"
-_LONGEST_PREFIX: Final = 58  # of a name to which five characters are added
+_MAX_PREFIX: Final = 58  # of a name to which five characters are added
 
 
-def pod_of(job: Job, index: int | None, replaced: JobPod | None = None) -> Pod:
+def new_pod(job: Job, index: int | None, replaced: JobPod | None = None) -> Pod:
     """A Pod for an index, or for none. `replaced`: the one of that index that failed last, if that matters."""
     pod = pod_from_template(job.spec.template, job)
     if TRACKING not in pod.metadata.finalizers:
@@ -34,7 +34,7 @@ def pod_of(job: Job, index: int | None, replaced: JobPod | None = None) -> Pod:
     if pod.spec is not None:
         pod.spec.hostname = f"{job.metadata.name}-{index}"
         for container in (*pod.spec.init_containers, *pod.spec.containers):
-            _tell_index(container)
+            _add_index_variable(container)
     if job.spec.backoff_limit_per_index is not None:
         failures, ignored = _failures(job, replaced)
         pod.metadata.annotations[FAILURES] = str(failures)
@@ -45,10 +45,10 @@ def pod_of(job: Job, index: int | None, replaced: JobPod | None = None) -> Pod:
 
 def _prefix(name: str, suffix: str) -> str:
     whole = name + suffix
-    return whole if len(whole) <= _LONGEST_PREFIX else whole[: _LONGEST_PREFIX - len(suffix)] + suffix
+    return whole if len(whole) <= _MAX_PREFIX else whole[: _MAX_PREFIX - len(suffix)] + suffix
 
 
-def _tell_index(container: Container) -> None:
+def _add_index_variable(container: Container) -> None:
     if all(each.name != _VARIABLE for each in container.env):
         field = ObjectFieldSelector(field_path=f"metadata.labels['{INDEX}']")
         container.env = [*container.env, EnvVar(name=_VARIABLE, value_from=EnvVarSource(field_ref=field))]
@@ -57,5 +57,5 @@ def _tell_index(container: Container) -> None:
 def _failures(job: Job, replaced: JobPod | None) -> tuple[int, int]:
     if replaced is None:
         return 0, 0
-    counts = judge(job, replaced).counts
-    return failures_of(replaced) + counts, ignored_failures_of(replaced) + (not counts)
+    counts = match_failure_policy(job, replaced).counts
+    return failure_count(replaced) + counts, ignored_failure_count(replaced) + (not counts)

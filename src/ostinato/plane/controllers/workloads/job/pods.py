@@ -70,14 +70,14 @@ def is_terminating(pod: JobPod) -> bool:
     return pod.metadata.deletion_timestamp is not None and pod.status.phase not in ("Succeeded", "Failed")
 
 
-def waits_for_the_end(job: Job) -> bool:
+def only_replaces_failed_pods(job: Job) -> bool:
     """Whether a Pod that is being deleted is replaced only when it has ended."""
     return job.spec.pod_replacement_policy == "Failed" or job.spec.pod_failure_policy is not None
 
 
 def has_failed(pod: JobPod, job: Job) -> bool:
     """A Pod that somebody deletes counts as failed, unless it is waited for: it may never get to say so itself."""
-    return pod.status.phase == "Failed" or (is_terminating(pod) and not waits_for_the_end(job))
+    return pod.status.phase == "Failed" or (is_terminating(pod) and not only_replaces_failed_pods(job))
 
 
 def is_indexed(job: Job) -> bool:
@@ -94,12 +94,12 @@ def valid_index(pod: JobPod, job: Job) -> int | None:
     return index if index is not None and index < (job.spec.completions or 0) else None
 
 
-def failures_of(pod: JobPod) -> int:
+def failure_count(pod: JobPod) -> int:
     """How many Pods of its index failed before it, by its annotation."""
     return _number(pod.metadata.annotations.get(FAILURES, "")) or 0
 
 
-def ignored_failures_of(pod: JobPod) -> int:
+def ignored_failure_count(pod: JobPod) -> int:
     return _number(pod.metadata.annotations.get(IGNORED_FAILURES, "")) or 0
 
 
@@ -136,12 +136,12 @@ def restarts(pods: Iterable[JobPod]) -> int:
     )
 
 
-def expendable_first(pods: Iterable[JobPod]) -> list[JobPod]:
+def deletion_order(pods: Iterable[JobPod]) -> list[JobPod]:
     """Pods in the order in which they are to go: those that have done least come first."""
-    return sorted(pods, key=_worth)
+    return sorted(pods, key=_deletion_rank)
 
 
-def _worth(pod: JobPod) -> tuple[float, ...]:
+def _deletion_rank(pod: JobPod) -> tuple[float, ...]:
     since, made = ready_since(pod), pod.metadata.creation_timestamp
     return (
         bool(pod.spec.node_name),
@@ -165,7 +165,7 @@ def split_by_index(pods: Iterable[JobPod], job: Job) -> tuple[list[JobPod], list
             by_index.setdefault(index, []).append(pod)
     left: list[JobPod] = []
     for _, same in sorted(by_index.items()):
-        *rest, best = expendable_first(same)
+        *rest, best = deletion_order(same)
         extra += rest
         left.append(best)
     return extra, left

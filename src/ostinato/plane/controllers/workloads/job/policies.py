@@ -17,7 +17,7 @@ from ostinato.plane.controllers.workloads.job.indexes import Indexes
 from ostinato.plane.controllers.workloads.job.pods import ContainerStatus, JobPod, has_failed
 
 
-class Judgement(msgspec.Struct, frozen=True):
+class PolicyMatch(msgspec.Struct, frozen=True):
     """What is to follow from a failure: the action, whether it counts, and what to say if it ends the Job."""
 
     action: str = "Count"
@@ -25,28 +25,30 @@ class Judgement(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-_COUNTS = Judgement()
+_COUNTS = PolicyMatch()
 
 
-def judge(job: Job, pod: JobPod) -> Judgement:
+def match_failure_policy(job: Job, pod: JobPod) -> PolicyMatch:
     """By the first rule that fits a Pod that has failed. Without one, the failure counts."""
     policy = job.spec.pod_failure_policy
     for number, rule in enumerate(policy.rules if policy is not None else ()):
-        what = _matched(rule, pod)
+        what = _match_description(rule, pod)
         if what:
-            said = f"{what} matching {rule.action} rule at index {number}"
-            return Judgement(rule.action, rule.action != "Ignore", said if rule.action == "FailJob" else "")
+            message = f"{what} matching {rule.action} rule at index {number}"
+            return PolicyMatch(rule.action, rule.action != "Ignore", message if rule.action == "FailJob" else "")
     return _COUNTS
 
 
-def reason_to_fail(job: Job, pods: Iterable[JobPod]) -> str:
+def job_failure_message(job: Job, pods: Iterable[JobPod]) -> str:
     """What to say if a failed Pod ends the Job at once; "" if none does."""
     if job.spec.pod_failure_policy is None:
         return ""
-    return next((said for pod in pods if has_failed(pod, job) and (said := judge(job, pod).message)), "")
+    return next(
+        (message for pod in pods if has_failed(pod, job) and (message := match_failure_policy(job, pod).message)), ""
+    )
 
 
-def _matched(rule: PodFailurePolicyRule, pod: JobPod) -> str:
+def _match_description(rule: PodFailurePolicyRule, pod: JobPod) -> str:
     name = f"{pod.metadata.namespace}/{pod.metadata.name}"
     if rule.on_exit_codes is not None:
         statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
@@ -55,12 +57,12 @@ def _matched(rule: PodFailurePolicyRule, pod: JobPod) -> str:
             return ""
         return f"Container {found.name} for pod {name} failed with exit code {found.state.terminated.exit_code}"
     for condition in pod.status.conditions:
-        if any(_is_meant(each, condition.type, condition.status) for each in rule.on_pod_conditions):
+        if any(_matches_condition(each, condition.type, condition.status) for each in rule.on_pod_conditions):
             return f"Pod {name} has condition {condition.type}"
     return ""
 
 
-def _is_meant(pattern: PodFailurePolicyOnPodConditionsPattern, kind: str, status: str) -> bool:
+def _matches_condition(pattern: PodFailurePolicyOnPodConditionsPattern, kind: str, status: str) -> bool:
     return pattern.type == kind and (pattern.status or "True") == status
 
 
@@ -71,7 +73,7 @@ def _has_code(status: ContainerStatus, wanted: PodFailurePolicyOnExitCodesRequir
     return (ended.exit_code in wanted.values) == (wanted.operator == "In")
 
 
-def success_by_policy(job: Job, succeeded: Indexes) -> str:
+def match_success_policy(job: Job, succeeded: Indexes) -> str:
     """What to say if so many successes are enough by the success policy; "" if they are not, or there is none."""
     policy = job.spec.success_policy
     if policy is None or not succeeded:

@@ -17,32 +17,34 @@ from ostinato.client.transport.protocol import TransportError
 from ostinato.controllers import Context
 from ostinato.kinds.batch_v1 import Job, JobCondition
 from ostinato.plane.controllers.workloads.job.backoff import Failures, of_index
-from ostinato.plane.controllers.workloads.job.completion import COMPLETED, Finish, set_condition, time_left, verdict
-from ostinato.plane.controllers.workloads.job.new_pod import pod_of
+from ostinato.plane.controllers.workloads.job.completion import COMPLETED, Finish, finish_of, set_condition, time_left
+from ostinato.plane.controllers.workloads.job.new_pod import new_pod
 from ostinato.plane.controllers.workloads.job.pods import (
     TRACKING,
     JobPod,
-    expendable_first,
+    deletion_order,
     has_failed,
     is_indexed,
     is_tracked,
+    only_replaces_failed_pods,
     split_by_index,
     valid_index,
-    waits_for_the_end,
 )
-from ostinato.plane.controllers.workloads.job.policies import judge
-from ostinato.plane.controllers.workloads.job.tracking import Count, settle, uncounted_of
+from ostinato.plane.controllers.workloads.job.policies import match_failure_policy
+from ostinato.plane.controllers.workloads.job.tracking import PodCounts, count_untracked, uncounted_pods
 from ostinato.plane.controllers.workloads.pod_control import create_pod
 from ostinato.plane.controllers.workloads.slow_start import slow_start
 from ostinato.plane.objects.pod_state import is_ready
 
-MOST: Final = 500  # Pods that are created, deleted or counted in one turn
-SHORTEST: Final = 1.0  # seconds between two turns that nobody waits for
+MAX_PODS_PER_SYNC: Final = 500  # Pods that are created, deleted or counted in one turn
+MIN_SYNC_INTERVAL: Final = 1.0  # seconds between two turns that nobody waits for
 
-UNTRACKED: Final = StrategicMergePatch({"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING]}})
+REMOVE_TRACKING_FINALIZER: Final = StrategicMergePatch(
+    {"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING]}}
+)
 
 
-class Turn:
+class JobSync:
     def __init__(self, job: Job, pods: list[JobPod], failures: Failures, ctx: Context) -> None:
         self.failures = failures  # as they are when the status has been written
         self._job = job
@@ -50,11 +52,11 @@ class Turn:
         self._ctx = ctx
         self._client = ctx.client
         self._now = ctx.world.clock.now()
-        self._count = Count(job, pods)
+        self._count = PodCounts(job, pods)
         self._active = len(self._count.active)
         self._ready = self._count.ready
         self._terminating = self._count.terminating
-        self._again: list[float] = []  # seconds after which something is due
+        self._requeue_after: list[float] = []  # seconds after which something is due
         self._events: list[tuple[str, str]] = []  # to be told when the status is written
 
     async def run(self) -> float | None:
@@ -62,32 +64,32 @@ class Turn:
         job, error = self._job, None  # what fails here does not keep what has ended from being counted
         if job.status.start_time is None and not job.spec.suspend:
             job.status.start_time = self._ctx.now()
-        finish = verdict(self._count, self._now)
+        finish = finish_of(self._count, self._now)
         try:
             if finish is not None:
                 await self._delete(self._count.active, counted=True)
             elif job.metadata.deletion_timestamp is None:
                 await self._manage()
-        except (APIError, TransportError) as failed:
-            error, finish = failed, None
+        except (APIError, TransportError) as api_error:
+            error, finish = api_error, None
         if finish is None and error is None:
             finish = self._completed()
             if finish is None and job.metadata.deletion_timestamp is None:
-                self._note_suspension()
+                self._update_suspended()
         left = time_left(job, self._now)
         if left is not None and finish is None:
-            self._again.append(left)
-        await self._track(finish)
+            self._requeue_after.append(left)
+        await self._track_status(finish)
         if error is not None:
             raise error
-        return min(self._again, default=None)
+        return min(self._requeue_after, default=None)
 
     def _completed(self) -> Finish | None:
         wanted, succeeded = self._job.spec.completions, self._count.succeeded
         enough = succeeded > 0 if wanted is None else succeeded >= wanted
         return COMPLETED if enough and self._active == 0 else None
 
-    def _note_suspension(self) -> None:
+    def _update_suspended(self) -> None:
         job, now = self._job, self._ctx.now()
         if job.spec.suspend:
             suspended = JobCondition(type="Suspended", status="True", reason="JobSuspended", message="Job suspended")
@@ -114,10 +116,10 @@ class Turn:
             wanted = self._active if count.succeeded else parallelism
         extra = self._extra(max(0, self._active - wanted))
         if extra:
-            await self._delete(extra[:MOST], counted=False)
+            await self._delete(extra[:MAX_PODS_PER_SYNC], counted=False)
             return
-        dying = self._terminating if waits_for_the_end(job) else 0
-        missing = min(wanted - dying - self._active, MOST)
+        terminating = self._terminating if only_replaces_failed_pods(job) else 0
+        missing = min(wanted - terminating - self._active, MAX_PODS_PER_SYNC)
         if missing > 0:
             await self._create(missing)
 
@@ -125,38 +127,38 @@ class Turn:
         extra, left = (
             split_by_index(self._count.active, self._job) if is_indexed(self._job) else ([], self._count.active)
         )
-        return extra + expendable_first(left)[: max(0, at_least - len(extra))]
+        return extra + deletion_order(left)[: max(0, at_least - len(extra))]
 
     async def _create(self, missing: int) -> None:
         if not is_indexed(self._job):
-            if self._may_try(self._next_failures()):
+            if self._backoff_expired(self._next_failures()):
                 await slow_start([None] * missing, self._create_one)
             return
-        each_by_itself = self._count.failed_indexes is not None
-        if not each_by_itself and not self._may_try(self._next_failures()):
+        per_index_backoff = self._count.failed_indexes is not None
+        if not per_index_backoff and not self._backoff_expired(self._next_failures()):
             return
         pending = self._pending_indexes(missing)
-        if each_by_itself:
+        if per_index_backoff:
             waits = {index: of_index(self._count.to_replace.get(index)).wait(self._now) for index in pending}
             ready = [index for index in pending if not waits[index]]
             if not ready and waits:
-                self._again.append(max(min(waits.values()), SHORTEST))
+                self._requeue_after.append(max(min(waits.values()), MIN_SYNC_INTERVAL))
             pending = ready
         await slow_start(pending, self._create_one)
 
     def _next_failures(self) -> Failures:
         return self.failures.after(self._count.new_succeeded, self._count.new_failed)
 
-    def _may_try(self, failures: Failures) -> bool:
+    def _backoff_expired(self, failures: Failures) -> bool:
         wait = failures.wait(self._now)
         if wait > 0:
-            self._again.append(max(wait, SHORTEST))
+            self._requeue_after.append(max(wait, MIN_SYNC_INTERVAL))
         return wait <= 0
 
     def _pending_indexes(self, most: int) -> list[int]:
         count = self._count
         taken = count.succeeded_indexes | count.active_indexes
-        if waits_for_the_end(self._job):
+        if only_replaces_failed_pods(self._job):
             taken |= count.terminating_indexes
         if count.failed_indexes is not None:
             taken |= count.failed_indexes
@@ -166,7 +168,7 @@ class Turn:
     async def _create_one(self, index: int | None) -> None:
         replaced = None if index is None else self._count.to_replace.get(index)
         try:
-            await create_pod(self._ctx, self._job, pod_of(self._job, index, replaced))
+            await create_pod(self._ctx, self._job, new_pod(self._job, index, replaced))
         except APIError as error:
             if not error.has_cause(NAMESPACE_TERMINATING):
                 raise
@@ -179,7 +181,7 @@ class Turn:
         async def delete(pod: JobPod) -> None:
             try:
                 if not counted and is_tracked(pod):
-                    await self._client.patch(JobPod, pod.metadata, UNTRACKED)
+                    await self._client.patch(JobPod, pod.metadata, REMOVE_TRACKING_FINALIZER)
                     pod.metadata.finalizers = [each for each in pod.metadata.finalizers if each != TRACKING]
                 await self._client.delete(pod)
             except NotFound:
@@ -197,90 +199,90 @@ class Turn:
 
     # The status
 
-    async def _track(self, finish: Finish | None) -> None:
+    async def _track_status(self, finish: Finish | None) -> None:
         job, count = self._job, self._count
         status = job.status
         status.active, status.ready, status.terminating = self._active or None, self._ready, self._terminating
         tracked = {pod.metadata.uid for pod in count.pods if is_tracked(pod)}
-        settle(status, tracked)
-        ended = self._note_ended(finish)
+        count_untracked(status, tracked)
+        finished_pods = self._record_uncounted(finish)
         if is_indexed(job):
             status.succeeded = len(count.succeeded_indexes) or None
             status.completed_indexes = str(count.succeeded_indexes) or None
             status.failed_indexes = None if count.failed_indexes is None else str(count.failed_indexes)
         if finish is not None:
-            self._say(finish.announcement, finish)
-        await self._flush()
+            self._set_condition(finish.criteria_condition, finish)
+        await self._write_status()
         self.failures = self._next_failures()
         try:
-            await slow_start(ended, lambda pod: self._untrack(pod, tracked))
+            await slow_start(finished_pods, lambda pod: self._remove_finalizer(pod, tracked))
         finally:
-            settle(self._job.status, tracked)
-            finished = finish is not None and len(ended) < MOST and self._has_ended()
+            count_untracked(self._job.status, tracked)
+            finished = finish is not None and len(finished_pods) < MAX_PODS_PER_SYNC and self._is_fully_counted()
             if finish is not None and finished:
-                self._say(finish.condition, finish)
-            await self._flush()
+                self._set_condition(finish.condition, finish)
+            await self._write_status()
         if finish is not None and finished:
-            self._tell_end(finish)
+            self._record_finished(finish)
 
-    def _note_ended(self, finish: Finish | None) -> list[JobPod]:
+    def _record_uncounted(self, finish: Finish | None) -> list[JobPod]:
         """Write down the Pods that have ended; these, and others whose finalizer is no longer needed."""
         job, count = self._job, self._count
-        indexed, uncounted = is_indexed(job), uncounted_of(job.status)
-        ended: list[JobPod] = []
+        indexed, uncounted = is_indexed(job), uncounted_pods(job.status)
+        finished_pods: list[JobPod] = []
         for pod in count.pods:
-            if not is_tracked(pod) or not self._may_go(pod, finish):
+            if not is_tracked(pod) or not self._can_remove_finalizer(pod, finish):
                 continue
-            ended.append(pod)
+            finished_pods.append(pod)
             uid = pod.metadata.uid
             if pod.status.phase == "Succeeded" and uid not in count.uncounted_failed:
                 if not indexed and uid not in count.uncounted_succeeded:
                     uncounted.succeeded.append(uid)
             elif has_failed(pod, job) or (finish is not None and not finish.succeeds):
                 counts = not indexed or valid_index(pod, job) is not None
-                if counts and uid not in count.uncounted_failed and judge(job, pod).counts:
+                if counts and uid not in count.uncounted_failed and match_failure_policy(job, pod).counts:
                     uncounted.failed.append(uid)
-            if len(ended) >= MOST:
+            if len(finished_pods) >= MAX_PODS_PER_SYNC:
                 break
-        return ended
+        return finished_pods
 
-    def _may_go(self, pod: JobPod, finish: Finish | None) -> bool:
+    def _can_remove_finalizer(self, pod: JobPod, finish: Finish | None) -> bool:
         job = self._job
         if job.metadata.deletion_timestamp is not None or finish is not None or pod.status.phase == "Succeeded":
             return True
         return has_failed(pod, job) and pod not in self._count.to_replace.values()
 
-    async def _untrack(self, pod: JobPod, tracked: set[str]) -> None:
+    async def _remove_finalizer(self, pod: JobPod, tracked: set[str]) -> None:
         with suppress(NotFound):
-            await self._client.patch(JobPod, pod.metadata, UNTRACKED)
+            await self._client.patch(JobPod, pod.metadata, REMOVE_TRACKING_FINALIZER)
         tracked.discard(pod.metadata.uid)
 
-    def _has_ended(self) -> bool:
-        uncounted = uncounted_of(self._job.status)
+    def _is_fully_counted(self) -> bool:
+        uncounted = uncounted_pods(self._job.status)
         return not uncounted.succeeded and not uncounted.failed and self._terminating == 0
 
-    def _say(self, kind: str, finish: Finish) -> None:
+    def _set_condition(self, kind: str, finish: Finish) -> None:
         now = self._ctx.now()
-        said = JobCondition(type=kind, status="True", reason=finish.reason, message=finish.message)
-        set_condition(self._job, said, now)
+        condition = JobCondition(type=kind, status="True", reason=finish.reason, message=finish.message)
+        set_condition(self._job, condition, now)
         if kind == "Complete":
             self._job.status.completion_time = now
 
-    def _tell_end(self, finish: Finish) -> None:
+    def _record_finished(self, finish: Finish) -> None:
         job = self._job
         if not finish.succeeds:
             self._ctx.event(job, finish.reason, finish.message, kind="Warning")
             return
         if job.spec.completions is not None and (job.status.succeeded or 0) > job.spec.completions:
-            said = "Too many succeeded pods running after completion count reached"
-            self._ctx.event(job, "TooManySucceededPods", said, kind="Warning")
+            message = "Too many succeeded pods running after completion count reached"
+            self._ctx.event(job, "TooManySucceededPods", message, kind="Warning")
         self._ctx.event(job, "Completed", "Job completed")
 
-    async def _flush(self) -> None:
+    async def _write_status(self) -> None:
         """Write the status, if it says something new."""
         if self._job.status != self._written:
             self._job = await self._client.update(self._job, subresource="status")
-            uncounted_of(self._job.status)
+            uncounted_pods(self._job.status)
             self._written = copy.deepcopy(self._job.status)
         while self._events:
             self._ctx.event(self._job, *self._events.pop(0))

@@ -13,21 +13,21 @@ from ostinato.kinds.batch_v1 import Job, JobStatus, UncountedTerminatedPods
 from ostinato.plane.controllers.workloads.job.indexes import Indexes
 from ostinato.plane.controllers.workloads.job.pods import (
     JobPod,
-    failures_of,
+    failure_count,
     finished_at,
     has_failed,
-    ignored_failures_of,
+    ignored_failure_count,
     index_of,
     is_indexed,
     is_terminating,
     is_tracked,
     valid_index,
 )
-from ostinato.plane.controllers.workloads.job.policies import judge
+from ostinato.plane.controllers.workloads.job.policies import match_failure_policy
 from ostinato.plane.objects.pod_state import is_active, is_ready
 
 
-class Count:
+class PodCounts:
     """The Pods of a Job by what they are, and what they add up to."""
 
     def __init__(self, job: Job, pods: Sequence[JobPod]) -> None:
@@ -36,12 +36,12 @@ class Count:
         self.active = [pod for pod in pods if is_active(pod)]
         self.ready = sum(map(is_ready, self.active))
         self.terminating = sum(map(is_terminating, pods))
-        uncounted = uncounted_of(job.status)
+        uncounted = uncounted_pods(job.status)
         self.uncounted_succeeded, self.uncounted_failed = frozenset(uncounted.succeeded), frozenset(uncounted.failed)
         self.new_succeeded = self._new(self.uncounted_succeeded, lambda pod: pod.status.phase == "Succeeded")
         self.new_failed = self._new(self.uncounted_failed, lambda pod: has_failed(pod, job))
-        counting = sum(judge(job, pod).counts for pod in self.new_failed)
-        self.failed = (job.status.failed or 0) + counting + len(uncounted.failed)
+        counted = sum(match_failure_policy(job, pod).counts for pod in self.new_failed)
+        self.failed = (job.status.failed or 0) + counted + len(uncounted.failed)
         self.succeeded = (job.status.succeeded or 0) + len(self.new_succeeded) + len(uncounted.succeeded)
         self.succeeded_before = self.succeeded_indexes = Indexes()
         self.failed_indexes: Indexes | None = None  # None if indexes do not fail one by one
@@ -75,9 +75,9 @@ class Count:
     def _fails_index(self, pod: JobPod) -> bool:
         if not has_failed(pod, self.job):
             return False
-        judgement = judge(self.job, pod)
+        match = match_failure_policy(self.job, pod)
         limit = self.job.spec.backoff_limit_per_index or 0
-        return judgement.action == "FailIndex" or (judgement.counts and failures_of(pod) >= limit)
+        return match.action == "FailIndex" or (match.counts and failure_count(pod) >= limit)
 
     def _find_replaced(self, tracked: Sequence[tuple[int, JobPod]], failed: Indexes) -> None:
         done = self.succeeded_indexes | failed | self.active_indexes
@@ -97,19 +97,19 @@ class Count:
 
 
 def _attempts(pod: JobPod) -> int:
-    return failures_of(pod) + ignored_failures_of(pod)
+    return failure_count(pod) + ignored_failure_count(pod)
 
 
-def uncounted_of(status: JobStatus) -> UncountedTerminatedPods:
+def uncounted_pods(status: JobStatus) -> UncountedTerminatedPods:
     """The uids that are not numbers yet, in the status: a list that is not there is put there."""
     if status.uncounted_terminated_pods is None:
         status.uncounted_terminated_pods = UncountedTerminatedPods()
     return status.uncounted_terminated_pods
 
 
-def settle(status: JobStatus, tracked: Collection[str]) -> None:
+def count_untracked(status: JobStatus, tracked: Collection[str]) -> None:
     """Make numbers of the uids of Pods whose finalizer has been removed."""
-    uncounted = uncounted_of(status)
+    uncounted = uncounted_pods(status)
     succeeded = [uid for uid in uncounted.succeeded if uid in tracked]
     failed = [uid for uid in uncounted.failed if uid in tracked]
     status.succeeded = ((status.succeeded or 0) + len(uncounted.succeeded) - len(succeeded)) or None

@@ -24,7 +24,7 @@ O = TypeVar("O", bound=Object)  # noqa: E741
 _FINISHED: Final = ("Succeeded", "Failed")
 
 
-class Glance(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class PodSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     finished: bool
     ready: bool
     ready_since: str | None = None  # as on the wire; None if it is not ready, or nobody says when
@@ -51,26 +51,26 @@ class _Pod(msgspec.Struct, frozen=True, gc=False):
 _read = msgspec.json.Decoder(_Pod).decode
 
 
-def glance(entry: Entry) -> Glance:
+def summarize(entry: Entry) -> PodSummary:
     status = _read(entry.data).status
     finished = status.phase in _FINISHED
     for condition in status.conditions or ():
         if condition.type == "Ready" and condition.status == "True":
-            return Glance(finished=finished, ready=True, ready_since=condition.last_transition_time)
-    return Glance(finished=finished, ready=False)
+            return PodSummary(finished=finished, ready=True, ready_since=condition.last_transition_time)
+    return PodSummary(finished=finished, ready=False)
 
 
-class Glances:
+class PodSummaries:
     """The latest glance at each Pod."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, tuple[str, Glance]] = {}  # by uid: the version that was looked at, and what was seen
+        self._seen: dict[str, tuple[str, PodSummary]] = {}  # by uid: the version that was looked at, and what was seen
 
-    def at(self, entry: Entry) -> Glance:
+    def at(self, entry: Entry) -> PodSummary:
         seen = self._seen.get(entry.uid)
         if seen is not None and seen[0] == entry.resource_version:
             return seen[1]
-        found = glance(entry)
+        found = summarize(entry)
         self._seen[entry.uid] = (entry.resource_version, found)
         return found
 
@@ -81,17 +81,17 @@ class Glances:
         return len(self._seen)
 
 
-class ForReplicas(ForControllerRef[O]):
+class ForReplicaOwner(ForControllerRef[O]):
     """Whoever keeps a Pod, when it changes in a way that counts; see `ForClaimants`."""
 
-    def __init__(self, kind: type[O], select: Callable[[O], Selector], glances: Glances) -> None:
+    def __init__(self, kind: type[O], select: Callable[[O], Selector], summaries: PodSummaries) -> None:
         super().__init__(kind, select)
-        self._glances = glances
+        self._summaries = summaries
 
     def keys(self, event: Event) -> Keys:
         found = super().keys(event)
         if isinstance(event, Deleted):
-            self._glances.forget(event.last_known)
+            self._summaries.forget(event.last_known)
         elif isinstance(event, Updated) and found and not self._counts(event.old, event.new):
             return ()
         return found
@@ -101,5 +101,5 @@ class ForReplicas(ForControllerRef[O]):
             return True
         if old.labels_json != new.labels_json or old.owners_json != new.owners_json:
             return True
-        before = self._glances.at(old)
-        return self._glances.at(new) != before
+        before = self._summaries.at(old)
+        return self._summaries.at(new) != before

@@ -59,11 +59,11 @@ class Candidate(PodState, version="v1", kind="Pod", plural="pods"):
     status: _CandidateStatus = msgspec.field(default_factory=_CandidateStatus)
 
 
-def ranked(pods: Sequence[Candidate], neighbours: Mapping[str, int], now: datetime) -> list[Candidate]:
+def ranked(pods: Sequence[Candidate], related_pods: Mapping[str, int], now: datetime) -> list[Candidate]:
     """The Pods, the most dispensable first. `neighbours` are the Pods of the family on each node."""
 
     def compare(left: Candidate, right: Candidate) -> int:
-        return _compare(left, right, neighbours, now)
+        return _compare(left, right, related_pods, now)
 
     return sorted(pods, key=cmp_to_key(compare))
 
@@ -77,14 +77,14 @@ def deletion_cost(pod: PodState) -> int:
     return cost if -(2**31) <= cost < 2**31 else 0
 
 
-def _compare(left: Candidate, right: Candidate, neighbours: Mapping[str, int], now: datetime) -> int:
+def _compare(left: Candidate, right: Candidate, related_pods: Mapping[str, int], now: datetime) -> int:
     """Less than 0 if the left one goes first."""
     order = (
         _first(not left.spec.node_name, not right.spec.node_name)
         or _PHASES.get(left.status.phase, 0) - _PHASES.get(right.status.phase, 0)
         or _first(not is_ready(left), not is_ready(right))
         or deletion_cost(left) - deletion_cost(right)
-        or neighbours.get(right.spec.node_name, 0) - neighbours.get(left.spec.node_name, 0)
+        or related_pods.get(right.spec.node_name, 0) - related_pods.get(left.spec.node_name, 0)
     )
     if order:
         return order

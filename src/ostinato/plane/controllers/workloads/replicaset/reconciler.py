@@ -31,7 +31,7 @@ from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
 from ostinato.plane.controllers.workloads.pod_control import create_pod, delete_pod
 from ostinato.plane.controllers.workloads.pod_template import pod_from_template
-from ostinato.plane.controllers.workloads.replicaset.pods import ForReplicas, Glances
+from ostinato.plane.controllers.workloads.replicaset.pods import ForReplicaOwner, PodSummaries
 from ostinato.plane.controllers.workloads.replicaset.ranking import Candidate, ranked
 from ostinato.plane.controllers.workloads.slow_start import slow_start
 from ostinato.plane.objects.pod_state import PodState, is_active
@@ -51,7 +51,7 @@ _MOST_AT_ONCE: Final = 500
 _FAILURE: Final = "ReplicaFailure"
 
 
-class Family(msgspec.Struct, frozen=True, kw_only=True):
+class ReplicaKind(msgspec.Struct, frozen=True, kw_only=True):
     """What is different from one kind to the other.
 
     `select` says what an object of the kind selects. Defaults to `spec.selector`.
@@ -64,25 +64,25 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
     select: Callable[[Any], Selector] = selector_in_spec
 
 
-REPLICA_SETS: Final = Family(
+REPLICA_SETS: Final = ReplicaKind(
     name="replicaset-controller", kind=ReplicaSet, status=ReplicaSetStatus, condition=ReplicaSetCondition
 )
 
 
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
-    add_family(manager, REPLICA_SETS)
+    add_replica_controller(manager, REPLICA_SETS)
 
 
-def add_family(manager: Manager, family: Family) -> None:
+def add_replica_controller(manager: Manager, replica_kind: ReplicaKind) -> None:
     add_controller_index(manager, PodState)
-    add_controller_index(manager, family.kind)  # for the siblings of a ReplicaSet
-    glances = Glances()
+    add_controller_index(manager, replica_kind.kind)  # for the siblings of a ReplicaSet
+    summaries = PodSummaries()
     (
-        manager.build(family.name)
-        .watch_for(family.kind)
-        .watches(PodState, handler=ForReplicas(family.kind, family.select, glances))
+        manager.build(replica_kind.name)
+        .watch_for(replica_kind.kind)
+        .watches(PodState, handler=ForReplicaOwner(replica_kind.kind, replica_kind.select, summaries))
         .with_options(max_concurrent=5)
-        .complete(ReplicaReconciler(family, glances))
+        .complete(ReplicaReconciler(replica_kind, summaries))
     )
 
 
@@ -102,12 +102,12 @@ class _Failure(msgspec.Struct, frozen=True):
 
 
 class ReplicaReconciler:
-    def __init__(self, family: Family, glances: Glances) -> None:
-        self._family = family
-        self._glances = glances
+    def __init__(self, replica_kind: ReplicaKind, summaries: PodSummaries) -> None:
+        self._replica_kind = replica_kind
+        self._summaries = summaries
 
     async def reconcile(self, request: NamespacedName, ctx: Context) -> Result | None:
-        owner: Owner | None = await ctx.client.get(self._family.kind, request, missing=None)
+        owner: Owner | None = await ctx.client.get(self._replica_kind.kind, request, missing=None)
         if owner is None:
             return None
         pods = await self._pods(ctx.client, owner)
@@ -122,7 +122,7 @@ class ReplicaReconciler:
         return Result(requeue_after=self._next_available(owner, pods.active, now))
 
     async def _pods(self, client: CachedClient, owner: Owner) -> _Pods:
-        selector = self._family.select(owner)
+        selector = self._replica_kind.select(owner)
         selects: dict[bytes, bool] = {}  # by labels, which most Pods of one owner have in common
 
         def selected(entry: Entry) -> bool:
@@ -134,7 +134,7 @@ class ReplicaReconciler:
         pods = _Pods([])
         to_claim: list[Entry] = []
         for entry in await controlled_by(client, PodState, owner.metadata.uid):
-            if self._glances.at(entry).finished:
+            if self._summaries.at(entry).finished:
                 continue
             if entry.is_being_deleted:
                 pods.terminating += selected(entry)
@@ -143,7 +143,7 @@ class ReplicaReconciler:
         to_claim += [
             entry
             for entry in await controlled_by(client, PodState, orphans_in(owner.metadata.namespace))
-            if selected(entry) and not entry.is_being_deleted and not self._glances.at(entry).finished
+            if selected(entry) and not entry.is_being_deleted and not self._summaries.at(entry).finished
         ]
         if to_claim:
             claims = ControllerRefManager(client, owner, selector, PodState)
@@ -169,26 +169,26 @@ class ReplicaReconciler:
     async def _create(self, owner: Owner, count: int, ctx: Context) -> None:
         assert owner.spec.template is not None, "the server stores none without"
         pod = pod_from_template(owner.spec.template, owner)
-        namespace_ends = False  # then nothing can be made, and this owner will be gone soon as well
+        namespace_terminating = False  # then nothing can be made, and this owner will be gone soon as well
 
         async def create(_: int) -> None:
-            nonlocal namespace_ends
-            if namespace_ends:
+            nonlocal namespace_terminating
+            if namespace_terminating:
                 return
             try:
                 await create_pod(ctx, owner, pod)
             except APIError as error:
                 if not error.has_cause(NAMESPACE_TERMINATING):
                     raise
-                namespace_ends = True
+                namespace_terminating = True
 
         await slow_start(range(count), create)
 
     async def _delete(self, owner: Owner, active: list[Entry], count: int, ctx: Context) -> None:
         chosen = active
         if count < len(active):
-            neighbours = await self._neighbours(ctx.client, owner)
-            order = ranked([entry.read(Candidate) for entry in active], neighbours, ctx.world.clock.now())
+            related_pods = await self._related_pods_by_node(ctx.client, owner)
+            order = ranked([entry.read(Candidate) for entry in active], related_pods, ctx.world.clock.now())
             uids = {pod.metadata.uid for pod in order[:count]}
             chosen = [entry for entry in active if entry.uid in uids]
 
@@ -197,13 +197,13 @@ class ReplicaReconciler:
             if isinstance(answer, BaseException):
                 raise answer
 
-    async def _neighbours(self, client: CachedClient, owner: Owner) -> Counter[str]:
+    async def _related_pods_by_node(self, client: CachedClient, owner: Owner) -> Counter[str]:
         """How many Pods of the family are on each node: its own and its siblings', if it has any."""
         counts: Counter[str] = Counter()
         manager = controller_of(owner)
         if manager is None:
             return counts
-        for sibling in await controlled_by(client, self._family.kind, manager.uid):
+        for sibling in await controlled_by(client, self._replica_kind.kind, manager.uid):
             pods = [entry.read(PodState) for entry in await controlled_by(client, PodState, sibling.uid)]
             counts.update(pod.spec.node_name for pod in pods if is_active(pod))
         return counts
@@ -217,10 +217,10 @@ class ReplicaReconciler:
             if labels not in labelled:
                 labelled[labels] = wanted.items() <= entry.labels.items()
             fully += labelled[labels]
-            if self._glances.at(entry).ready:
+            if self._summaries.at(entry).ready:
                 ready += 1
-                available += self._left(owner, entry, now) <= 0
-        status: _Status = self._family.status(
+                available += self._seconds_until_available(owner, entry, now) <= 0
+        status: _Status = self._replica_kind.status(
             replicas=len(pods.active),
             fully_labeled_replicas=fully or None,
             ready_replicas=ready or None,
@@ -240,19 +240,19 @@ class ReplicaReconciler:
             return others
         if len(others) < len(known):
             return known
-        condition = self._family.condition(
+        condition = self._replica_kind.condition(
             type=_FAILURE, status="True", reason=failure.reason, message=failure.message, last_transition_time=now
         )
         return [*known, condition]
 
-    def _left(self, owner: Owner, entry: Entry, now: Time) -> float:
+    def _seconds_until_available(self, owner: Owner, entry: Entry, now: Time) -> float:
         """Seconds until a Pod that is ready is available; none or less if it is."""
         least = owner.spec.min_ready_seconds or 0
         if least == 0:
             return 0.0
-        since = self._glances.at(entry).ready_at()
+        since = self._summaries.at(entry).ready_at()
         return float(least) if since is None else least - (now - since).total_seconds()
 
     def _next_available(self, owner: Owner, active: list[Entry], now: Time) -> float:
-        left = [self._left(owner, entry, now) for entry in active if self._glances.at(entry).ready]
+        left = [self._seconds_until_available(owner, entry, now) for entry in active if self._summaries.at(entry).ready]
         return min((seconds for seconds in left if seconds > 0), default=float(owner.spec.min_ready_seconds or 0))

@@ -8,14 +8,14 @@ from ostinato.api.selectors.labels import Selector, from_set
 from ostinato.kinds.core_v1 import ReplicationController, ReplicationControllerCondition, ReplicationControllerStatus
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
-from ostinato.plane.controllers.workloads.replicaset.reconciler import Family, add_family
+from ostinato.plane.controllers.workloads.replicaset.reconciler import ReplicaKind, add_replica_controller
 
 
 def _select(owner: ReplicationController) -> Selector:
     return from_set(owner.spec.selector)
 
 
-REPLICATION_CONTROLLERS: Final = Family(
+REPLICATION_CONTROLLERS: Final = ReplicaKind(
     name="replication-controller",
     kind=ReplicationController,
     status=ReplicationControllerStatus,
@@ -25,4 +25,4 @@ REPLICATION_CONTROLLERS: Final = Family(
 
 
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
-    add_family(manager, REPLICATION_CONTROLLERS)
+    add_replica_controller(manager, REPLICATION_CONTROLLERS)

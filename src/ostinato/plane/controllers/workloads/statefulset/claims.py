@@ -20,11 +20,11 @@ from ostinato.plane.controllers.workloads.statefulset.pods import claim_names, m
 from ostinato.plane.objects.pod_state import PodState
 
 
-class StorageError(Exception):
+class ClaimError(Exception):
     """A Pod cannot have its claims now."""
 
 
-class Storage:
+class PodClaims:
     """The claims of one set, for one reconcile."""
 
     def __init__(self, ctx: Context, owner: StatefulSet) -> None:
@@ -33,47 +33,47 @@ class Storage:
         self._owner = owner
         self._made: set[str] = set()  # names of claims, which have their owners from the beginning
 
-    async def belongs_to_former(self, ordinal: int) -> bool:
+    async def has_stale_claim(self, ordinal: int) -> bool:
         """Whether a claim goes with an earlier Pod of that number: a new one has to wait until it is gone."""
         policy = self._owner.spec.persistent_volume_claim_retention_policy
         if policy is None or policy.when_scaled != "Delete":
             return False
-        to_come = PodState(metadata=ObjectMeta(name=member_name(self._owner, ordinal)))
+        pod = PodState(metadata=ObjectMeta(name=member_name(self._owner, ordinal)))
         for claim in await self._claims(ordinal):
-            if retention.is_former(claim.metadata.owner_references, to_come):
+            if retention.has_stale_reference(claim.metadata.owner_references, pod):
                 return True
         return False
 
-    async def provide(self, ordinal: int) -> None:
+    async def create_missing(self, ordinal: int) -> None:
         """Make the claims that are missing. A `StorageError` if one cannot be made, or is going."""
         problems: list[str] = []
         for template in self._owner.spec.volume_claim_templates:
             claim = self._new(template, ordinal)
             name = claim.metadata.name
-            there = await self._client.get(PersistentVolumeClaim, claim.metadata, missing=None)
-            if there is None:
+            existing = await self._client.get(PersistentVolumeClaim, claim.metadata, missing=None)
+            if existing is None:
                 problems += await self._create(claim, member_name(self._owner, ordinal))
-            elif there.metadata.deletion_timestamp is not None:
+            elif existing.metadata.deletion_timestamp is not None:
                 problems.append(f"pvc {name} is being deleted")
         if problems:
-            raise StorageError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+            raise ClaimError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
 
-    async def is_settled(self, pod: Object) -> bool:
+    async def owners_match(self, pod: Object) -> bool:
         """Whether the claims of a Pod have the owners that they should have."""
         ordinal = split(pod.metadata.name)[1]
         condemned = ordinal not in ordinals(self._owner)
         return all(
-            retention.is_right(claim.metadata.owner_references, self._owner, pod, is_condemned=condemned)
+            retention.matches_policy(claim.metadata.owner_references, self._owner, pod, is_condemned=condemned)
             for claim in await self._claims(ordinal)
         )
 
-    async def settle(self, pod: Object) -> None:
+    async def update_owners(self, pod: Object) -> None:
         """Give the claims of a Pod the owners that they should have."""
         owner, ordinal = self._owner, split(pod.metadata.name)[1]
         condemned = ordinal not in ordinals(owner)
         for claim in await self._claims(ordinal):
             references = claim.metadata.owner_references
-            if retention.is_taken(references, owner, pod):
+            if retention.has_conflicting_controller(references, owner, pod):
                 self._ctx.event(
                     owner,
                     "ConflictingController",
@@ -81,8 +81,8 @@ class Storage:
                     "manging controller, the retention policy is ignored for this claim",
                     kind="Warning",
                 )
-            if not retention.is_right(references, owner, pod, is_condemned=condemned):
-                claim.metadata.owner_references = retention.made_right(references, owner, pod, is_condemned=condemned)
+            if not retention.matches_policy(references, owner, pod, is_condemned=condemned):
+                claim.metadata.owner_references = retention.with_policy(references, owner, pod, is_condemned=condemned)
                 await self._client.update(claim)
 
     async def _claims(self, ordinal: int) -> list[PersistentVolumeClaim]:
@@ -98,7 +98,7 @@ class Storage:
         owner = self._owner
         claim = copy.deepcopy(template)
         metadata = template.metadata
-        wanted = retention.owner_wanted(owner, is_condemned=False)
+        wanted = retention.desired_owner(owner, is_condemned=False)
         return PersistentVolumeClaim(
             metadata=ObjectMeta(
                 name=f"{metadata.name}-{member_name(owner, ordinal)}",

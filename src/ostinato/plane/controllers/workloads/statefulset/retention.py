@@ -23,7 +23,7 @@ from ostinato.kinds.apps_v1 import StatefulSet
 Owner = Literal["set", "pod"] | None
 
 
-def owner_wanted(owner: StatefulSet, *, is_condemned: bool) -> Owner:
+def desired_owner(owner: StatefulSet, *, is_condemned: bool) -> Owner:
     """Who is to own the claims of a Pod, which is to go or not."""
     policy = owner.spec.persistent_volume_claim_retention_policy
     if policy is None:
@@ -33,19 +33,19 @@ def owner_wanted(owner: StatefulSet, *, is_condemned: bool) -> Owner:
     return "set" if policy.when_deleted == "Delete" else None
 
 
-def keeps_all(owner: StatefulSet) -> bool:
+def retains_all(owner: StatefulSet) -> bool:
     policy = owner.spec.persistent_volume_claim_retention_policy
     return policy is None or (policy.when_deleted != "Delete" and policy.when_scaled != "Delete")
 
 
-def is_former(references: Sequence[OwnerReference], owner: Object) -> bool:
+def has_stale_reference(references: Sequence[OwnerReference], owner: Object) -> bool:
     """Whether one of them is to an earlier object of the same kind and name."""
     return any(_names(each, owner) and each.uid != owner.metadata.uid for each in references)
 
 
-def is_taken(references: Sequence[OwnerReference], owner: StatefulSet, pod: Object) -> bool:
+def has_conflicting_controller(references: Sequence[OwnerReference], owner: StatefulSet, pod: Object) -> bool:
     """Whether somebody else manages the claim, where the policy would have the set or the Pod do so."""
-    if keeps_all(owner):
+    if retains_all(owner):
         return False
     for each in references:
         if _names(each, owner):
@@ -59,12 +59,14 @@ def is_taken(references: Sequence[OwnerReference], owner: StatefulSet, pod: Obje
     return False
 
 
-def is_right(references: Sequence[OwnerReference], owner: StatefulSet, pod: Object, *, is_condemned: bool) -> bool:
+def matches_policy(
+    references: Sequence[OwnerReference], owner: StatefulSet, pod: Object, *, is_condemned: bool
+) -> bool:
     """Whether they are as the policy says, or not to be touched."""
-    if is_former(references, owner) or is_former(references, pod):
+    if has_stale_reference(references, owner) or has_stale_reference(references, pod):
         return True
     ours = {each.uid: each for each in references if each.uid in (owner.metadata.uid, pod.metadata.uid)}
-    if is_taken(references, owner, pod):
+    if has_conflicting_controller(references, owner, pod):
         return not ours
     if any(not each.controller for each in ours.values()):
         return False
@@ -72,19 +74,19 @@ def is_right(references: Sequence[OwnerReference], owner: StatefulSet, pod: Obje
     return set(ours) == (set() if wanted is None else {wanted.metadata.uid})
 
 
-def made_right(
+def with_policy(
     references: Sequence[OwnerReference], owner: StatefulSet, pod: Object, *, is_condemned: bool
 ) -> list[OwnerReference]:
     """The references as the policy says."""
     others = [each for each in references if not _names(each, owner) and not _names(each, pod)]
     wanted = _wanted(owner, pod, is_condemned=is_condemned)
-    if wanted is None or is_taken(references, owner, pod):
+    if wanted is None or has_conflicting_controller(references, owner, pod):
         return others
     return [*others, controller_reference_to(wanted)]
 
 
 def _wanted(owner: StatefulSet, pod: Object, *, is_condemned: bool) -> Object | None:
-    wanted = owner_wanted(owner, is_condemned=is_condemned)
+    wanted = desired_owner(owner, is_condemned=is_condemned)
     return None if wanted is None else pod if wanted == "pod" else owner
 
 

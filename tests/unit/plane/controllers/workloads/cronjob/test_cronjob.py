@@ -15,7 +15,7 @@ from ostinato.kinds.batch_v1 import CronJob, Job
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
 from ostinato.plane.controllers.workloads.cronjob import reconciler as cronjob
-from ostinato.plane.controllers.workloads.cronjob.schedule import due, until_next
+from ostinato.plane.controllers.workloads.cronjob.schedule import missed_schedules, seconds_until_next
 
 CRON = "cronjob-controller"
 GARBAGE = "garbage-collector-controller"
@@ -325,22 +325,22 @@ def test_what_is_due_and_when_to_look_again(
     schedule: str, ago: timedelta, newest: datetime | None, missed: int, wait: float
 ) -> None:
     job, times = made(schedule, ago), parse_schedule(schedule, "UTC")
-    found = due(job, times, NOW)
+    found = missed_schedules(job, times, NOW)
     assert (found.newest, found.missed) == (newest, missed)
-    assert until_next(job, times, NOW) == pytest.approx(wait + 0.1)
+    assert seconds_until_next(job, times, NOW) == pytest.approx(wait + 0.1)
 
 
 def test_runs_of_an_uneven_schedule_are_estimated_by_the_first_two() -> None:
     schedule = "30 6-16/4 * * 1-5"  # it is Sunday
     times = parse_schedule(schedule, "UTC")
     since_friday = made(schedule, timedelta(days=1, hours=23))
-    assert due(since_friday, times, NOW).newest == datetime(2026, 2, 27, 14, 30, tzinfo=UTC)
+    assert missed_schedules(since_friday, times, NOW).newest == datetime(2026, 2, 27, 14, 30, tzinfo=UTC)
     since_wednesday = made(schedule, timedelta(days=4))
-    assert due(since_wednesday, times, NOW).newest is None  # so nothing is made up for
-    assert until_next(since_wednesday, times, NOW) == pytest.approx(18.5 * 3600 - 30 + 0.1)
+    assert missed_schedules(since_wednesday, times, NOW).newest is None  # so nothing is made up for
+    assert seconds_until_next(since_wednesday, times, NOW) == pytest.approx(18.5 * 3600 - 30 + 0.1)
 
 
 def test_a_schedule_without_times_is_an_error() -> None:
     with pytest.raises(ScheduleError, match="time difference between two schedules is less than 1 second"):
-        due(made("0 0 30 2 *", timedelta(days=1)), parse_schedule("0 0 30 2 *", "UTC"), NOW)
-    assert until_next(made("0 0 30 2 *", timedelta(days=1)), parse_schedule("0 0 30 2 *", "UTC"), NOW) is None
+        missed_schedules(made("0 0 30 2 *", timedelta(days=1)), parse_schedule("0 0 30 2 *", "UTC"), NOW)
+    assert seconds_until_next(made("0 0 30 2 *", timedelta(days=1)), parse_schedule("0 0 30 2 *", "UTC"), NOW) is None

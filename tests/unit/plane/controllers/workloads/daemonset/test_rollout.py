@@ -8,71 +8,71 @@ from ostinato.api.codec import from_dict
 from ostinato.api.gvk import NamespacedName
 from ostinato.kinds.apps_v1 import DaemonSet
 from ostinato.plane.controllers.workloads.daemonset.backoff import FailureBackoff
-from ostinato.plane.controllers.workloads.daemonset.placement import Fit, Placement
-from ostinato.plane.controllers.workloads.daemonset.pods import Daemon
+from ostinato.plane.controllers.workloads.daemonset.placement import NodeFit, Placement
+from ostinato.plane.controllers.workloads.daemonset.pods import DaemonPod
 from ostinato.plane.controllers.workloads.daemonset.rollout import (
-    Judge,
-    Work,
-    additions,
-    on_node,
-    replacements,
-    surge,
-    unavailable,
+    Changes,
+    PodChecks,
+    max_surge,
+    max_unavailable,
+    needed_on_node,
+    replacement_changes,
+    surge_changes,
 )
 from ostinato.plane.placement.taints import Taint
 from ostinato.world import Simulation
 
 
-def pod(text: str) -> Daemon:
+def pod(text: str) -> DaemonPod:
     """Of words: its name, and `new`, `ready`, `going`; what is not said is not so."""
     name, *words = text.split()
-    return Daemon(
+    return DaemonPod(
         key=NamespacedName("default", name),
         uid=name,
         labels={"new": str("new" in words)},
         created="",
         node="n",
         is_bound=True,
-        is_going="going" in words,
+        is_terminating="going" in words,
         phase="Running",
         ready_since=None,
         is_ready="ready" in words,
     )
 
 
-JUDGE = Judge(is_updated=lambda each: each.labels["new"] == "True", is_available=lambda each: each.is_ready)
+JUDGE = PodChecks(is_updated=lambda each: each.labels["new"] == "True", is_available=lambda each: each.is_ready)
 
 
-def told(work: Work) -> tuple[list[str], list[str]]:
+def told(work: Changes) -> tuple[list[str], list[str]]:
     return work.nodes, [each.key.name for each in work.pods]
 
 
 @pytest.mark.parametrize(
     ("fit", "pods", "surging", "expected"),
     [
-        (Fit.RUN, None, False, (["n"], [])),
-        (Fit.STAY, None, False, ([], [])),
-        (Fit.LEAVE, None, False, ([], [])),
-        (Fit.RUN, ["a"], False, ([], [])),
-        (Fit.RUN, ["a going"], False, ([], [])),  # it is waited for
-        (Fit.RUN, ["a going"], True, (["n"], [])),
-        (Fit.STAY, ["a going"], True, ([], [])),
-        (Fit.RUN, ["b", "a", "c"], False, ([], ["b", "c"])),
-        (Fit.LEAVE, ["a", "b going"], False, ([], ["a"])),
-        (Fit.RUN, ["a ready", "b new"], True, ([], [])),  # the old one until the new one is there
-        (Fit.RUN, ["a ready", "b new ready"], True, ([], ["a"])),
-        (Fit.RUN, ["a", "b new"], True, ([], ["a"])),
-        (Fit.RUN, ["a ready", "b ready", "c new"], True, ([], ["b"])),
+        (NodeFit.SHOULD_RUN, None, False, (["n"], [])),
+        (NodeFit.MAY_CONTINUE, None, False, ([], [])),
+        (NodeFit.MUST_LEAVE, None, False, ([], [])),
+        (NodeFit.SHOULD_RUN, ["a"], False, ([], [])),
+        (NodeFit.SHOULD_RUN, ["a going"], False, ([], [])),  # it is waited for
+        (NodeFit.SHOULD_RUN, ["a going"], True, (["n"], [])),
+        (NodeFit.MAY_CONTINUE, ["a going"], True, ([], [])),
+        (NodeFit.SHOULD_RUN, ["b", "a", "c"], False, ([], ["b", "c"])),
+        (NodeFit.MUST_LEAVE, ["a", "b going"], False, ([], ["a"])),
+        (NodeFit.SHOULD_RUN, ["a ready", "b new"], True, ([], [])),  # the old one until the new one is there
+        (NodeFit.SHOULD_RUN, ["a ready", "b new ready"], True, ([], ["a"])),
+        (NodeFit.SHOULD_RUN, ["a", "b new"], True, ([], ["a"])),
+        (NodeFit.SHOULD_RUN, ["a ready", "b ready", "c new"], True, ([], ["b"])),
     ],
 )
 def test_what_is_to_be_done_on_a_node(
-    fit: Fit, pods: list[str] | None, expected: tuple[list[str], list[str]], *, surging: bool
+    fit: NodeFit, pods: list[str] | None, expected: tuple[list[str], list[str]], *, surging: bool
 ) -> None:
     found = None if pods is None else [pod(each) for each in pods]
-    assert told(on_node("n", fit, found, JUDGE, surging=surging)) == expected
+    assert told(needed_on_node("n", fit, found, JUDGE, surging=surging)) == expected
 
 
-def placed(**nodes: list[str]) -> dict[str, list[Daemon]]:
+def placed(**nodes: list[str]) -> dict[str, list[DaemonPod]]:
     return {name: [pod(each) for each in pods] for name, pods in nodes.items()}
 
 
@@ -90,8 +90,10 @@ def placed(**nodes: list[str]) -> dict[str, list[Daemon]]:
         (placed(x=["a new ready"], y=["b new ready"]), 1, []),
     ],
 )
-def test_as_many_old_pods_go_as_may_be_missing(on: dict[str, list[Daemon]], allowed: int, expected: list[str]) -> None:
-    assert told(replacements(on, JUDGE, allowed)) == ([], expected)
+def test_as_many_old_pods_go_as_may_be_missing(
+    on: dict[str, list[DaemonPod]], allowed: int, expected: list[str]
+) -> None:
+    assert told(replacement_changes(on, JUDGE, allowed)) == ([], expected)
 
 
 @pytest.mark.parametrize(
@@ -108,11 +110,11 @@ def test_as_many_old_pods_go_as_may_be_missing(on: dict[str, list[Daemon]], allo
     ],
 )
 def test_as_many_new_pods_come_beside_old_ones_as_may_be_too_many(
-    on: dict[str, list[Daemon]], allowed: int, expected: tuple[list[str], list[str]]
+    on: dict[str, list[DaemonPod]], allowed: int, expected: tuple[list[str], list[str]]
 ) -> None:
-    fits = {"x": Fit.RUN, "y": Fit.RUN, "away": Fit.STAY}
-    desired = sum(fits[node] is Fit.RUN for node in on)
-    assert told(additions(on, fits, JUDGE, allowed, desired)) == expected
+    fits = {"x": NodeFit.SHOULD_RUN, "y": NodeFit.SHOULD_RUN, "away": NodeFit.MAY_CONTINUE}
+    desired = sum(fits[node] is NodeFit.SHOULD_RUN for node in on)
+    assert told(surge_changes(on, fits, JUDGE, allowed, desired)) == expected
 
 
 def daemonset(*, strategy: dict[str, Any] | None = None, **pod_spec: Any) -> DaemonSet:
@@ -132,8 +134,8 @@ def daemonset(*, strategy: dict[str, Any] | None = None, **pod_spec: Any) -> Dae
 )
 def test_percentages_are_of_the_nodes_and_rounded_up(rolling: dict[str, Any], expected: tuple[int, int]) -> None:
     owner = daemonset(strategy={"type": "RollingUpdate", "rollingUpdate": rolling})
-    assert (surge(owner, 10), unavailable(owner, 10)) == expected
-    assert surge(daemonset(strategy={"type": "OnDelete"}), 10) == 0
+    assert (max_surge(owner, 10), max_unavailable(owner, 10)) == expected
+    assert max_surge(daemonset(strategy={"type": "OnDelete"}), 10) == 0
 
 
 def _required(*expressions: dict[str, Any]) -> dict[str, Any]:
@@ -144,25 +146,25 @@ def _required(*expressions: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("spec", "taints", "expected"),
     [
-        ({}, [], Fit.RUN),
-        ({"nodeName": "n"}, [], Fit.RUN),
-        ({"nodeName": "m"}, [], Fit.LEAVE),
-        ({"nodeSelector": {"zone": "1"}}, [], Fit.RUN),
-        ({"nodeSelector": {"zone": "2"}}, [], Fit.LEAVE),
-        ({"affinity": _required({"key": "zone", "operator": "In", "values": ["1", "2"]})}, [], Fit.RUN),
-        ({"affinity": _required({"key": "zone", "operator": "Gt", "values": ["1"]})}, [], Fit.LEAVE),
-        ({}, [("x", "y", "NoSchedule")], Fit.STAY),
-        ({}, [("x", "y", "PreferNoSchedule")], Fit.RUN),
-        ({}, [("x", "y", "NoExecute")], Fit.LEAVE),
-        ({}, [("node.kubernetes.io/unreachable", "", "NoExecute")], Fit.RUN),
-        ({}, [("node.kubernetes.io/unreachable", "", "NoSchedule")], Fit.STAY),
-        ({}, [("node.kubernetes.io/network-unavailable", "", "NoSchedule")], Fit.STAY),
-        ({"hostNetwork": True}, [("node.kubernetes.io/network-unavailable", "", "NoSchedule")], Fit.RUN),
-        ({"tolerations": [{"operator": "Exists"}]}, [("x", "y", "NoExecute")], Fit.RUN),
-        ({"tolerations": [{"key": "x", "value": "z"}]}, [("x", "y", "NoSchedule")], Fit.STAY),
+        ({}, [], NodeFit.SHOULD_RUN),
+        ({"nodeName": "n"}, [], NodeFit.SHOULD_RUN),
+        ({"nodeName": "m"}, [], NodeFit.MUST_LEAVE),
+        ({"nodeSelector": {"zone": "1"}}, [], NodeFit.SHOULD_RUN),
+        ({"nodeSelector": {"zone": "2"}}, [], NodeFit.MUST_LEAVE),
+        ({"affinity": _required({"key": "zone", "operator": "In", "values": ["1", "2"]})}, [], NodeFit.SHOULD_RUN),
+        ({"affinity": _required({"key": "zone", "operator": "Gt", "values": ["1"]})}, [], NodeFit.MUST_LEAVE),
+        ({}, [("x", "y", "NoSchedule")], NodeFit.MAY_CONTINUE),
+        ({}, [("x", "y", "PreferNoSchedule")], NodeFit.SHOULD_RUN),
+        ({}, [("x", "y", "NoExecute")], NodeFit.MUST_LEAVE),
+        ({}, [("node.kubernetes.io/unreachable", "", "NoExecute")], NodeFit.SHOULD_RUN),
+        ({}, [("node.kubernetes.io/unreachable", "", "NoSchedule")], NodeFit.MAY_CONTINUE),
+        ({}, [("node.kubernetes.io/network-unavailable", "", "NoSchedule")], NodeFit.MAY_CONTINUE),
+        ({"hostNetwork": True}, [("node.kubernetes.io/network-unavailable", "", "NoSchedule")], NodeFit.SHOULD_RUN),
+        ({"tolerations": [{"operator": "Exists"}]}, [("x", "y", "NoExecute")], NodeFit.SHOULD_RUN),
+        ({"tolerations": [{"key": "x", "value": "z"}]}, [("x", "y", "NoSchedule")], NodeFit.MAY_CONTINUE),
     ],
 )
-def test_where_pods_belong(spec: dict[str, Any], taints: list[tuple[str, str, str]], expected: Fit) -> None:
+def test_where_pods_belong(spec: dict[str, Any], taints: list[tuple[str, str, str]], expected: NodeFit) -> None:
     found = [Taint(key=key, value=value, effect=effect) for key, value, effect in taints]
     assert Placement(daemonset(**spec)).fit("n", {"zone": "1"}, found) is expected
 

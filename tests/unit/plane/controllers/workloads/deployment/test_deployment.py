@@ -534,7 +534,7 @@ def test_each_turn_of_a_rollout_is_said() -> None:
         reasons: list[str] = []
         async with stage.client.watch(Deployment, since=since) as events:
             async for event in events:
-                found = progress.find(event.object.status, progress.PROGRESSING)
+                found = progress.get_condition(event.object.status, progress.PROGRESSING)
                 assert found is not None
                 if found.reason not in reasons[-1:]:
                     reasons.append(found.reason or "")
@@ -545,7 +545,7 @@ def test_each_turn_of_a_rollout_is_said() -> None:
             progress.PAUSED,
             progress.RESUMED,
             progress.CREATED,
-            progress.MOVED,
+            progress.UPDATED,
             progress.COMPLETE,
         ]
 

@@ -45,24 +45,24 @@ def replica_set(name: str, replicas: int, available: int | None = None, failure:
 def before(reason: str = "", value: str = "True", **counts: int) -> DeploymentStatus:
     status = DeploymentStatus(**counts)  # type: ignore[arg-type]  # counts are numbers
     if reason:
-        progress.put(status, progress.condition(progress.PROGRESSING, value, reason, "so it was", THEN))
+        progress.set_condition(status, progress.condition(progress.PROGRESSING, value, reason, "so it was", THEN))
     return status
 
 
 def told(status: DeploymentStatus, kind: str = progress.PROGRESSING) -> tuple[str, str]:
-    found = progress.find(status, kind)
+    found = progress.get_condition(status, kind)
     return ("", "") if found is None else (found.status, found.reason or "")
 
 
 def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
     status = before(progress.CREATED)
-    progress.put(status, progress.condition(progress.PROGRESSING, "True", progress.CREATED, "again", NOW))
+    progress.set_condition(status, progress.condition(progress.PROGRESSING, "True", progress.CREATED, "again", NOW))
     [same] = status.conditions
     assert (same.message, same.last_update_time) == ("so it was", THEN)
-    progress.put(status, progress.condition(progress.PROGRESSING, "True", progress.COMPLETE, "done", NOW))
+    progress.set_condition(status, progress.condition(progress.PROGRESSING, "True", progress.COMPLETE, "done", NOW))
     [changed] = status.conditions
     assert (changed.reason, changed.last_update_time, changed.last_transition_time) == (progress.COMPLETE, NOW, THEN)
-    progress.put(status, progress.condition(progress.PROGRESSING, "False", progress.TIMED_OUT, "late", NOW))
+    progress.set_condition(status, progress.condition(progress.PROGRESSING, "False", progress.TIMED_OUT, "late", NOW))
     [turned] = status.conditions
     assert turned.last_transition_time == NOW
 
@@ -70,8 +70,8 @@ def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
 @pytest.mark.parametrize(
     ("known", "new", "old", "answer"),
     [
-        pytest.param(before(progress.MOVED), (3, 3), (0, 0), ("True", progress.COMPLETE), id="complete"),
-        pytest.param(before(progress.MOVED), (3, 2), (0, 0), ("True", progress.MOVED), id="it moves"),
+        pytest.param(before(progress.UPDATED), (3, 3), (0, 0), ("True", progress.COMPLETE), id="complete"),
+        pytest.param(before(progress.UPDATED), (3, 2), (0, 0), ("True", progress.UPDATED), id="it moves"),
         pytest.param(
             before(progress.CREATED, replicas=3, updated_replicas=1, ready_replicas=3, available_replicas=3),
             (1, 1),
@@ -90,7 +90,7 @@ def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
             before(progress.TIMED_OUT, "False", replicas=3, updated_replicas=1, available_replicas=2, ready_replicas=3),
             (1, 1),
             (2, 2),
-            ("True", progress.MOVED),
+            ("True", progress.UPDATED),
             id="late, and yet it moves",
         ),
     ],
@@ -98,49 +98,49 @@ def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
 def test_how_a_rollout_goes(
     known: DeploymentStatus, new: tuple[int, int], old: tuple[int, int], answer: tuple[str, str]
 ) -> None:
-    found = progress.progressed(deployment(), known, replica_set("new", *new), [replica_set("old", *old)], NOW)
+    found = progress.with_progress(deployment(), known, replica_set("new", *new), [replica_set("old", *old)], NOW)
     assert told(found) == answer
 
 
 @pytest.mark.parametrize(("seconds", "late"), [(59, False), (60, False), (60.5, True), (1000, True)])
 def test_a_rollout_that_does_not_move_misses_its_deadline(seconds: float, late: bool) -> None:
-    known = before(progress.MOVED, replicas=3, updated_replicas=3, ready_replicas=2, available_replicas=2)
+    known = before(progress.UPDATED, replicas=3, updated_replicas=3, ready_replicas=2, available_replicas=2)
     stuck = replica_set("new", 3, 2, readyReplicas=2)
-    found = progress.progressed(deployment(), known, stuck, [], THEN + timedelta(seconds=seconds))
-    assert told(found) == (("False", progress.TIMED_OUT) if late else ("True", progress.MOVED))
+    found = progress.with_progress(deployment(), known, stuck, [], THEN + timedelta(seconds=seconds))
+    assert told(found) == (("False", progress.TIMED_OUT) if late else ("True", progress.UPDATED))
 
 
 def test_time_is_left_until_the_deadline_and_none_once_it_is_over() -> None:
-    assert progress.time_left(deployment(), before(progress.MOVED), NOW) == 31.0
-    assert progress.time_left(deployment(deadline=5), before(progress.MOVED), NOW) == 1.0
+    assert progress.time_left(deployment(), before(progress.UPDATED), NOW) == 31.0
+    assert progress.time_left(deployment(deadline=5), before(progress.UPDATED), NOW) == 1.0
     assert progress.time_left(deployment(), before(progress.TIMED_OUT, "False"), NOW) is None
     assert progress.time_left(deployment(), before(), NOW) is None
-    assert progress.time_left(deployment(deadline=2**31 - 1), before(progress.MOVED), NOW) is None
+    assert progress.time_left(deployment(deadline=2**31 - 1), before(progress.UPDATED), NOW) is None
     done = before(progress.COMPLETE, replicas=3, updated_replicas=3, available_replicas=3, observed_generation=2)
     assert progress.time_left(deployment(), done, NOW) is None
 
 
 @pytest.mark.parametrize(("count", "answer"), [(3, "True"), (2, "True"), (1, "False")])
 def test_available_is_to_miss_no_more_than_may_be_missing(count: int, answer: str) -> None:
-    found = progress.counted(deployment(), before(), replica_set("new", 3, count), [], NOW)
+    found = progress.calculate_status(deployment(), before(), replica_set("new", 3, count), [], NOW)
     assert told(found, progress.AVAILABLE)[0] == answer
     assert found.unavailable_replicas == ((3 - count) or None)
 
 
 def test_the_failure_of_the_new_set_counts_first_and_goes_with_it() -> None:
     sets = [replica_set("old", 1, failure="old trouble")]
-    found = progress.progressed(deployment(), before(), replica_set("new", 1, failure="new trouble"), sets, NOW)
-    failure = progress.find(found, progress.FAILURE)
+    found = progress.with_progress(deployment(), before(), replica_set("new", 1, failure="new trouble"), sets, NOW)
+    failure = progress.get_condition(found, progress.FAILURE)
     assert failure is not None
     assert failure.message == "new trouble"
-    found = progress.progressed(deployment(), found, replica_set("new", 1), [replica_set("old", 1)], NOW)
-    assert progress.find(found, progress.FAILURE) is None
+    found = progress.with_progress(deployment(), found, replica_set("new", 1), [replica_set("old", 1)], NOW)
+    assert progress.get_condition(found, progress.FAILURE) is None
 
 
 def test_pods_about_to_go_are_added_up_if_all_sets_tell() -> None:
     new, old = replica_set("new", 1, terminatingReplicas=1), replica_set("old", 1, terminatingReplicas=2)
-    assert progress.counted(deployment(), before(), new, [old], NOW).terminating_replicas == 3
+    assert progress.calculate_status(deployment(), before(), new, [old], NOW).terminating_replicas == 3
     silent = replica_set("silent", 1, terminatingReplicas=None)
-    assert progress.counted(deployment(), before(), new, [silent], NOW).terminating_replicas is None
+    assert progress.calculate_status(deployment(), before(), new, [silent], NOW).terminating_replicas is None
     fresh = replica_set("fresh", 1, terminatingReplicas=None, observedGeneration=None)
-    assert progress.counted(deployment(), before(), new, [fresh], NOW).terminating_replicas == 1
+    assert progress.calculate_status(deployment(), before(), new, [fresh], NOW).terminating_replicas == 1

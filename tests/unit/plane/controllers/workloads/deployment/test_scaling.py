@@ -10,13 +10,13 @@ from ostinato.api.codec import from_dict
 from ostinato.kinds.apps_v1 import Deployment, ReplicaSet
 from ostinato.plane.controllers.workloads.deployment.revisions import DESIRED, MAXIMUM
 from ostinato.plane.controllers.workloads.deployment.scaling import (
-    fence_posts,
     is_saturated,
     max_surge,
     max_unavailable,
-    next_size_of_new,
-    next_sizes_of_old,
-    shares,
+    new_set_size,
+    old_set_sizes,
+    proportional_sizes,
+    resolve_fenceposts,
 )
 
 
@@ -65,7 +65,7 @@ def replica_set(name: str, replicas: int, available: int = 0, age: int = 0, **an
 def test_surge_is_rounded_up_and_unavailability_down(
     surge: int | str | None, unavailable: int | str | None, replicas: int, answer: tuple[int, int]
 ) -> None:
-    assert fence_posts(surge, unavailable, replicas) == answer
+    assert resolve_fenceposts(surge, unavailable, replicas) == answer
 
 
 def test_no_more_may_be_missing_than_there_are_and_none_with_recreate() -> None:
@@ -88,16 +88,16 @@ def test_no_more_may_be_missing_than_there_are_and_none_with_recreate() -> None:
 def test_the_new_set_grows_as_far_as_the_surge_allows(
     wanted: int, surge: int | str, current: int, total: int, answer: int
 ) -> None:
-    assert next_size_of_new(deployment(wanted, surge), current, total) == answer
+    assert new_set_size(deployment(wanted, surge), current, total) == answer
 
 
 def test_with_recreate_the_new_set_has_all_at_once() -> None:
-    assert next_size_of_new(deployment(7, kind="Recreate"), 0, 7) == 7
+    assert new_set_size(deployment(7, kind="Recreate"), 0, 7) == 7
 
 
 def sizes_after(wanted: Deployment, new: ReplicaSet, *old: ReplicaSet) -> dict[str, int]:
     result = {each.metadata.name: each.spec.replicas or 0 for each in old}
-    result |= {each.metadata.name: size for each, size in next_sizes_of_old(wanted, new, old)}
+    result |= {each.metadata.name: size for each, size in old_set_sizes(wanted, new, old)}
     return result
 
 
@@ -126,7 +126,7 @@ def test_old_sets_shrink_as_far_as_availability_allows(
 
 
 def shares_of(wanted: Deployment, *sets: ReplicaSet) -> dict[str, int]:
-    return {each.metadata.name: size for each, size in shares(wanted, sets)}
+    return {each.metadata.name: size for each, size in proportional_sizes(wanted, sets)}
 
 
 def test_a_scale_is_shared_by_size_and_the_largest_gets_what_is_left_over() -> None:
@@ -161,7 +161,7 @@ def test_without_a_note_of_the_size_before_the_status_counts() -> None:
 @example(replicas=1, surge=2, held=[2, 2, 2, 2, 2])
 def test_shares_add_up_and_none_is_negative(replicas: int, surge: int, held: list[int]) -> None:
     sets = [replica_set(f"s-{n}", size, age=n, maximum=sum(held)) for n, size in enumerate(held)]
-    found = shares(deployment(replicas, surge), sets)
+    found = proportional_sizes(deployment(replicas, surge), sets)
     assert all(size >= 0 for _, size in found)
     total, allowed = sum(size for _, size in found), replicas + max_surge(deployment(replicas, surge))
     assert total == allowed or (total > allowed and found[0][1] == 0), (
@@ -181,7 +181,7 @@ def test_no_step_takes_more_than_may_be_missing(replicas: int, surge: int, unava
     new, *old = (replica_set(f"s-{n}", size, data.draw(st.integers(0, size)), age=n) for n, size in enumerate(parts))
     least = replicas - max_unavailable(wanted)
     kept = {each.metadata.name: each.spec.replicas or 0 for each in old}
-    for each, size in next_sizes_of_old(wanted, new, old):
+    for each, size in old_set_sizes(wanted, new, old):
         assert 0 <= size < kept[each.metadata.name]
         kept[each.metadata.name] = size
     before = [new.status.available_replicas or 0, *(each.status.available_replicas or 0 for each in old)]

@@ -13,10 +13,10 @@ from ostinato.api.codec import from_dict
 from ostinato.kinds.batch_v1 import Job, JobStatus, UncountedTerminatedPods
 from ostinato.plane.controllers.workloads.job.backoff import Failures, of_index
 from ostinato.plane.controllers.workloads.job.indexes import Indexes
-from ostinato.plane.controllers.workloads.job.new_pod import pod_of
-from ostinato.plane.controllers.workloads.job.pods import JobPod, expendable_first, finished_at, index_of
-from ostinato.plane.controllers.workloads.job.policies import judge, success_by_policy
-from ostinato.plane.controllers.workloads.job.tracking import settle
+from ostinato.plane.controllers.workloads.job.new_pod import new_pod
+from ostinato.plane.controllers.workloads.job.pods import JobPod, deletion_order, finished_at, index_of
+from ostinato.plane.controllers.workloads.job.policies import match_failure_policy, match_success_policy
+from ostinato.plane.controllers.workloads.job.tracking import count_untracked
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -136,7 +136,7 @@ def test_an_index_is_a_number(text: str, expected: int | None) -> None:
 
 def test_pods_that_have_done_least_go_first() -> None:
     ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-    found = expendable_first(
+    found = deletion_order(
         [
             pod("ready", spec={"nodeName": "n"}, status=ready),
             pod("running", spec={"nodeName": "n"}, status={"phase": "Running"}),
@@ -155,11 +155,13 @@ def test_the_first_rule_that_fits_counts() -> None:
         {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [1]}},
     ]
     work = job(podFailurePolicy={"rules": rules})
-    assert judge(work, ended("a", 0, 1)).action == "Ignore"
-    assert not judge(work, ended("a", 0, 1)).counts
-    assert judge(work, ended("a", 0, 2)).message.endswith("failed with exit code 2 matching FailJob rule at index 2")
-    assert judge(work, pod(status={"phase": "Failed"})).action == "Count"
-    assert judge(job(), ended("a", 0, 1)).counts
+    assert match_failure_policy(work, ended("a", 0, 1)).action == "Ignore"
+    assert not match_failure_policy(work, ended("a", 0, 1)).counts
+    assert match_failure_policy(work, ended("a", 0, 2)).message.endswith(
+        "failed with exit code 2 matching FailJob rule at index 2"
+    )
+    assert match_failure_policy(work, pod(status={"phase": "Failed"})).action == "Count"
+    assert match_failure_policy(job(), ended("a", 0, 1)).counts
 
 
 @pytest.mark.parametrize(
@@ -175,13 +177,13 @@ def test_the_first_rule_that_fits_counts() -> None:
 )
 def test_a_success_policy_says_what_is_enough(rule: dict[str, Any], succeeded: str, enough: bool) -> None:
     work = job(completions=6, completionMode="Indexed", successPolicy={"rules": [{"succeededCount": 6}, rule]})
-    said = success_by_policy(work, Indexes.parse(succeeded, 6))
+    said = match_success_policy(work, Indexes.parse(succeeded, 6))
     assert said == ("Matched rules at index 1" if enough else "")
 
 
 def test_uids_become_numbers_when_the_finalizer_is_gone() -> None:
     status = JobStatus(failed=1, uncounted_terminated_pods=UncountedTerminatedPods(succeeded=["a", "b"], failed=["c"]))
-    settle(status, {"b"})
+    count_untracked(status, {"b"})
     assert (status.succeeded, status.failed) == (1, 2)
     assert status.uncounted_terminated_pods == UncountedTerminatedPods(succeeded=["b"])
 
@@ -189,6 +191,6 @@ def test_uids_become_numbers_when_the_finalizer_is_gone() -> None:
 def test_a_long_name_leaves_room_for_the_index_and_five_characters() -> None:
     work = job()
     work.metadata.name = "n" * 63
-    made = pod_of(work, 1234)
+    made = new_pod(work, 1234)
     assert len(made.metadata.generate_name) == 58
     assert made.metadata.generate_name.endswith("n-1234-")

@@ -11,7 +11,7 @@ from ostinato.cache import Entry
 from ostinato.client import MergePatch
 from ostinato.kinds.core_v1 import Pod
 from ostinato.manager import Manager
-from ostinato.plane.controllers.workloads.replicaset.pods import Glance, Glances, glance
+from ostinato.plane.controllers.workloads.replicaset.pods import PodSummaries, PodSummary, summarize
 from ostinato.plane.objects.pod_state import PodState
 
 SINCE = "2026-01-01T12:00:00Z"
@@ -26,23 +26,23 @@ class _Data(msgspec.Struct):
 @pytest.mark.parametrize(
     ("status", "answer"),
     [
-        ({}, Glance(finished=False, ready=False)),
-        ({"phase": "Pending", "conditions": None}, Glance(finished=False, ready=False)),
-        ({"phase": "Failed"}, Glance(finished=True, ready=False)),
-        ({"phase": "Succeeded"}, Glance(finished=True, ready=False)),
+        ({}, PodSummary(finished=False, ready=False)),
+        ({"phase": "Pending", "conditions": None}, PodSummary(finished=False, ready=False)),
+        ({"phase": "Failed"}, PodSummary(finished=True, ready=False)),
+        ({"phase": "Succeeded"}, PodSummary(finished=True, ready=False)),
         (
             {"phase": "Running", "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": SINCE}]},
-            Glance(finished=False, ready=True, ready_since=SINCE),
+            PodSummary(finished=False, ready=True, ready_since=SINCE),
         ),
         (
             {"phase": "Running", "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": SINCE}]},
-            Glance(finished=False, ready=False),
+            PodSummary(finished=False, ready=False),
         ),
     ],
 )
-def test_a_glance_sees_what_counts(status: dict[str, Any], answer: Glance) -> None:
+def test_a_glance_sees_what_counts(status: dict[str, Any], answer: PodSummary) -> None:
     document = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"x": []}, "status": status}
-    assert glance(_Data(msgspec.json.encode(document))) == answer  # type: ignore[arg-type]
+    assert summarize(_Data(msgspec.json.encode(document))) == answer  # type: ignore[arg-type]
 
 
 def test_each_state_of_a_pod_is_looked_at_once_and_a_pod_that_is_gone_is_forgotten(
@@ -51,12 +51,12 @@ def test_each_state_of_a_pod_is_looked_at_once_and_a_pod_that_is_gone_is_forgott
     async def play(stage: Stage) -> None:
         looks = 0
 
-        def counting(entry: Entry) -> Glance:
+        def counting(entry: Entry) -> PodSummary:
             nonlocal looks
             looks += 1
-            return glance(entry)
+            return summarize(entry)
 
-        monkeypatch.setattr("ostinato.plane.controllers.workloads.replicaset.pods.glance", counting)
+        monkeypatch.setattr("ostinato.plane.controllers.workloads.replicaset.pods.summarize", counting)
 
         def watching(manager: Manager) -> None:
             manager.build("watching").watch_for(PodState).complete(lambda request: None)
@@ -64,16 +64,16 @@ def test_each_state_of_a_pod_is_looked_at_once_and_a_pod_that_is_gone_is_forgott
         pods = stage.run(watching).informers.of(PodState).store
         await stage.client.create(a_pod("a"))
         await stage.settle()
-        glances = Glances()
+        summaries = PodSummaries()
         [entry] = pods.entries()
-        assert glances.at(entry) == glances.at(entry)
+        assert summaries.at(entry) == summaries.at(entry)
         assert looks == 1
         await stage.client.patch(Pod, "a", MergePatch({"status": {"phase": "Failed"}}), subresource="status")
         await stage.settle()
         [entry] = pods.entries()
-        assert glances.at(entry).finished
-        assert (looks, len(glances)) == (2, 1)
-        glances.forget(entry)
-        assert len(glances) == 0
+        assert summaries.at(entry).finished
+        assert (looks, len(summaries)) == (2, 1)
+        summaries.forget(entry)
+        assert len(summaries) == 0
 
     on_stage(play)

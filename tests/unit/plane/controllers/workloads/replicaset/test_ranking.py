@@ -52,9 +52,11 @@ def pod(
     return from_dict(Candidate, document)
 
 
-def order(*pods: Candidate, neighbours: dict[str, int] | None = None) -> list[str]:
+def order(*pods: Candidate, related_pods: dict[str, int] | None = None) -> list[str]:
     """The names, ranked, whatever the order in which they come."""
-    found = {tuple(each.metadata.name for each in ranked(given, neighbours or {}, NOW)) for given in (pods, pods[::-1])}
+    found = {
+        tuple(each.metadata.name for each in ranked(given, related_pods or {}, NOW)) for given in (pods, pods[::-1])
+    }
     [names] = found
     return list(names)
 
@@ -80,8 +82,8 @@ def order(*pods: Candidate, neighbours: dict[str, int] | None = None) -> list[st
     ],
 )
 def test_of_two_pods_the_first_goes(first: dict[str, Any], second: dict[str, Any]) -> None:
-    neighbours = {"full": 5, "empty": 1}
-    assert order(pod("z", **first), pod("a", **second), neighbours=neighbours) == ["z", "a"]
+    related_pods = {"full": 5, "empty": 1}
+    assert order(pod("z", **first), pod("a", **second), related_pods=related_pods) == ["z", "a"]
 
 
 def test_about_the_same_time_is_decided_by_chance_and_not_by_restarts() -> None:

@@ -9,7 +9,12 @@ from ostinato.api.meta import OwnerReference
 from ostinato.api.owners import controller_reference_to
 from ostinato.kinds.apps_v1 import StatefulSet
 from ostinato.plane.controllers.workloads.statefulset.pods import split
-from ostinato.plane.controllers.workloads.statefulset.retention import is_right, is_taken, made_right, owner_wanted
+from ostinato.plane.controllers.workloads.statefulset.retention import (
+    desired_owner,
+    has_conflicting_controller,
+    matches_policy,
+    with_policy,
+)
 from ostinato.plane.objects.pod_state import PodState
 
 KEPT, GONE = "Retain", "Delete"
@@ -41,35 +46,35 @@ def references(*owners: Any) -> list[OwnerReference]:
 def test_whose_a_claim_is(when_deleted: str, when_scaled: str, stays: str | None, condemned: str | None) -> None:
     given = owner(when_deleted, when_scaled)
     for wanted, is_condemned in ((stays, False), (condemned, True)):
-        assert owner_wanted(given, is_condemned=is_condemned) == wanted
-        made = made_right([], given, POD, is_condemned=is_condemned)
+        assert desired_owner(given, is_condemned=is_condemned) == wanted
+        made = with_policy([], given, POD, is_condemned=is_condemned)
         assert [each.uid for each in made] == ([] if wanted is None else [wanted])
-        assert is_right(made, given, POD, is_condemned=is_condemned)
+        assert matches_policy(made, given, POD, is_condemned=is_condemned)
         wrong = references(POD if wanted == "set" else given)
-        assert not is_right(wrong, given, POD, is_condemned=is_condemned)
-        assert made_right(wrong, given, POD, is_condemned=is_condemned) == made
+        assert not matches_policy(wrong, given, POD, is_condemned=is_condemned)
+        assert with_policy(wrong, given, POD, is_condemned=is_condemned) == made
 
 
 def test_a_claim_of_a_former_pod_is_not_touched() -> None:
-    assert is_right(references(FORMER), owner(GONE, GONE), POD, is_condemned=False)
+    assert matches_policy(references(FORMER), owner(GONE, GONE), POD, is_condemned=False)
 
 
 def test_a_claim_that_another_manages_is_only_let_go() -> None:
     given = owner(GONE, KEPT)
-    assert is_taken(references(OTHER), given, POD)
-    assert is_right(references(OTHER), given, POD, is_condemned=False)
+    assert has_conflicting_controller(references(OTHER), given, POD)
+    assert matches_policy(references(OTHER), given, POD, is_condemned=False)
     both = [*references(OTHER), *references(given)]
-    assert not is_right(both, given, POD, is_condemned=False)
-    assert [each.uid for each in made_right(both, given, POD, is_condemned=False)] == ["other"]
-    assert not is_taken(references(OTHER), owner(KEPT, KEPT), POD)
+    assert not matches_policy(both, given, POD, is_condemned=False)
+    assert [each.uid for each in with_policy(both, given, POD, is_condemned=False)] == ["other"]
+    assert not has_conflicting_controller(references(OTHER), owner(KEPT, KEPT), POD)
 
 
 def test_an_owner_that_does_not_manage_is_made_to() -> None:
     given = owner(GONE, KEPT)
     (plain,) = references(given)
     plain.controller = None
-    assert not is_right([plain], given, POD, is_condemned=False)
-    (made,) = made_right([plain], given, POD, is_condemned=False)
+    assert not matches_policy([plain], given, POD, is_condemned=False)
+    (made,) = with_policy([plain], given, POD, is_condemned=False)
     assert made.controller
 
 
