@@ -37,7 +37,7 @@ async def main(state: Path, namespace: str, workers: int, way: str) -> None:
 async def operate(core: Server, world: World, namespace: str, workers: int, way: str) -> None:
     from bench.operators.ostinato_operator import gadgets_controller
     from ostinato import Manager
-    from ostinato.cache.informers import Settings as CacheSettings
+    from ostinato.cache.informers import InformerSettings
     from ostinato.manager import CacheOptions
     from ostinato.manager.connecting import Purpose
     from ostinato.manager.running import serve_together
@@ -46,7 +46,7 @@ async def operate(core: Server, world: World, namespace: str, workers: int, way:
     def connect(purpose: Purpose) -> InProcessTransport:
         return InProcessTransport(core, user_agent=purpose.name, deadline=purpose.deadline)
 
-    caches = CacheOptions(defaults=CacheSettings(namespaces=(namespace,)))
+    caches = CacheOptions(defaults=InformerSettings(namespaces=(namespace,)))
     await serve_together(Manager(connect=connect, caches=caches, world=world).add(gadgets_controller(way, workers)))
 
 

@@ -1,1 +1,1 @@
-"""What an object is: names, schemas, metadata, selectors, quantities, patches, apply, errors. Pure, without I/O."""
+"""The API machinery: objects, metadata, schemas, selectors, quantities, patches, server-side apply, errors. No I/O."""

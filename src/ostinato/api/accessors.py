@@ -1,7 +1,7 @@
-"""Accessors: metadata of any object, be it typed or a dict in JSON shape.
+"""Accessors: metadata of any object, typed or a JSON-compatible dict.
 
-Reading never fails: what is missing, or of a wrong type in a dict, is empty. Writing changes the object it is given,
-and says whether anything changed.
+- Getters never fail: a field that is missing, or has the wrong type in a dict, is empty.
+- Setters modify the object, and return whether it changed.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ AnyObject = Object | dict[str, Any]
 
 
 def gvk(instance: AnyObject) -> GroupVersionKind:
-    """The kind; of a dict as far as it says, a ValueError if its `apiVersion` cannot be read."""
+    """Return the kind; missing parts of a dict are empty. Raises ValueError if `apiVersion` is malformed."""
     if isinstance(instance, Object):
         return kind_of(instance).gvk
     api_version, kind = instance.get("apiVersion"), instance.get("kind")
@@ -32,7 +32,7 @@ def key(instance: AnyObject) -> NamespacedName:
 
 
 def describe(instance: AnyObject) -> str:
-    """The object in an error or a log: "Pod default/a"."""
+    """Return kind and key for errors and logs: "Pod default/a"."""
     kind = kind_of(instance).gvk.kind if isinstance(instance, Object) else _typed(instance.get("kind"), str)
     return f"{kind or 'object'} {key(instance)}"
 
@@ -61,12 +61,12 @@ def generation(instance: AnyObject) -> int:
 
 
 def labels(instance: AnyObject) -> dict[str, str]:
-    """The labels, to be read; `set_label` changes them."""
+    """Return the labels, read-only; `set_label` changes them."""
     return instance.metadata.labels if isinstance(instance, Object) else _mapping(instance, "labels")
 
 
 def annotations(instance: AnyObject) -> dict[str, str]:
-    """The annotations, to be read; `set_annotation` changes them."""
+    """Return the annotations, read-only; `set_annotation` changes them."""
     return instance.metadata.annotations if isinstance(instance, Object) else _mapping(instance, "annotations")
 
 
@@ -87,14 +87,14 @@ def creation_timestamp(instance: AnyObject) -> Time | None:
 
 
 def deletion_timestamp(instance: AnyObject) -> Time | None:
-    """When the object is to be gone; None as long as nobody deleted it."""
+    """Return the deletionTimestamp; None if the object is not being deleted."""
     if isinstance(instance, Object):
         return instance.metadata.deletion_timestamp
     return _time(instance, "deletionTimestamp")
 
 
 def is_being_deleted(instance: AnyObject) -> bool:
-    """Whether somebody deleted the object, which stays until its finalizers are gone."""
+    """Whether the object has a deletionTimestamp; it exists until its finalizers are removed."""
     if isinstance(instance, Object):
         return instance.metadata.deletion_timestamp is not None
     return bool(_text(instance, "deletionTimestamp"))
@@ -112,7 +112,7 @@ def has_finalizer(instance: AnyObject, finalizer: str) -> bool:
 
 
 def add_finalizer(instance: AnyObject, finalizer: str) -> bool:
-    """Add a finalizer at the end, once."""
+    """Append a finalizer, unless the object has it."""
     if has_finalizer(instance, finalizer):
         return False
     _set_finalizers(instance, [*finalizers(instance), finalizer])
@@ -120,7 +120,7 @@ def add_finalizer(instance: AnyObject, finalizer: str) -> bool:
 
 
 def remove_finalizer(instance: AnyObject, finalizer: str) -> bool:
-    """Remove a finalizer, however often it is there."""
+    """Remove all occurrences of a finalizer."""
     if not has_finalizer(instance, finalizer):
         return False
     _set_finalizers(instance, [each for each in finalizers(instance) if each != finalizer])
@@ -128,7 +128,7 @@ def remove_finalizer(instance: AnyObject, finalizer: str) -> bool:
 
 
 def writable_metadata(instance: dict[str, Any]) -> dict[str, Any]:
-    """The metadata of a dict, made where there is none."""
+    """Return the metadata of a dict; it is created if absent."""
     metadata = instance.get("metadata")
     if metadata is None:
         metadata = instance["metadata"] = {}

@@ -1,9 +1,9 @@
-"""The codec: typed objects to and from JSON, as bytes and as dicts.
+"""Codec: encodes and decodes typed objects, as JSON bytes or dicts.
 
-- Reading is tolerant of what servers do (`serializer.lenient_decoding`) and strict about the rest: an object of another
-  kind, or a value of another type, is an `ObjectError` that names object, field, and what was expected.
-- Writing puts `apiVersion` and `kind` first and leaves out what is at its default.
-- Objects read from bytes remember them, so that `overlay` can later keep what the class does not know.
+- Decoding accepts missing required fields and nulls, which servers send (`serializer.lenient_decoding`). Another kind,
+  or a value of another type, raises `ObjectError` with object, field and expected type.
+- Encoding writes `apiVersion` and `kind` first, and omits fields with their default value.
+- Objects decoded from bytes keep them (`origin`), so that `overlay` can preserve fields unknown to the class.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ import msgspec
 
 from ostinato.api.meta import ListMeta
 from ostinato.api.object import KindInfo, Object, ObjectList, kind_of
-from ostinato.api.serializer.lenient_decoding import Mismatch, fit
-from ostinato.api.serializer.omit_zero import sparse
-from ostinato.api.serializer.scalars import decode_leaf, encode_leaf
-from ostinato.api.serializer.type_info import Shape
+from ostinato.api.serializer.lenient_decoding import Mismatch, coerce
+from ostinato.api.serializer.omit_zero import omit_zero_structs
+from ostinato.api.serializer.scalars import decode_scalar, encode_scalar
+from ostinato.api.serializer.type_info import TypeInfo
 
 S = TypeVar("S", bound=msgspec.Struct)
 T = TypeVar("T", bound=Object)
 R = TypeVar("R")
 
 _untyped = msgspec.json.Decoder()
-_encoder = msgspec.json.Encoder(enc_hook=encode_leaf)
+_encoder = msgspec.json.Encoder(enc_hook=encode_scalar)
 
 
 class ObjectError(ValueError):
-    """JSON that is no object of the class it is read as."""
+    """The JSON cannot be decoded as an object of the class."""
 
 
-class WrongKind(ObjectError):  # noqa: N818 - reads as what happened
-    """The JSON says that it is an object of another kind."""
+class WrongKind(ObjectError):  # noqa: N818 - named as the condition
+    """The JSON is an object of another kind."""
 
 
 def to_json(instance: msgspec.Struct) -> bytes:
-    data = _encoder.encode(sparse(instance))
+    data = _encoder.encode(omit_zero_structs(instance))
     if not isinstance(instance, Object):
         return data
     head = _head(type(instance))
@@ -45,7 +45,7 @@ def to_json(instance: msgspec.Struct) -> bytes:
 
 
 def to_dict(instance: msgspec.Struct) -> dict[str, Any]:
-    fields: dict[str, Any] = msgspec.to_builtins(sparse(instance), enc_hook=encode_leaf)
+    fields: dict[str, Any] = msgspec.to_builtins(omit_zero_structs(instance), enc_hook=encode_scalar)
     if not isinstance(instance, Object):
         return fields
     gvk = kind_of(instance).gvk
@@ -53,27 +53,27 @@ def to_dict(instance: msgspec.Struct) -> dict[str, Any]:
 
 
 def from_json(cls: type[S], data: bytes) -> S:
-    """Read an object, or any struct, from bytes; an object remembers them."""
-    if not data.startswith(_usual_heads(cls)):
-        _check_said_kind(cls, data)
+    """Decode an object, or any struct, from bytes. An object keeps them as its origin."""
+    if not data.startswith(_expected_heads(cls)):
+        _check_type_meta(cls, data)
     return _read(cls, data)
 
 
 def from_dict(cls: type[S], value: dict[str, Any]) -> S:
-    """Read an object, or any struct, from a dict in JSON shape, which stays the caller's."""
+    """Decode an object, or any struct, from a JSON-compatible dict, which is not modified."""
     if not isinstance(value, dict):
         raise ObjectError(f"{cls.__name__}: expected dict, got {type(value).__name__}")
     if issubclass(cls, Object) and cls.__kind__ is not None:
         _check_kind(cls.__kind__, value.get("apiVersion"), value.get("kind"))
     try:
-        instance: S = msgspec.convert(value, cls, dec_hook=decode_leaf)
+        instance: S = msgspec.convert(value, cls, dec_hook=decode_scalar)
     except msgspec.ValidationError:
-        return _fitted(cls, value)
+        return _decode_leniently(cls, value)
     return instance
 
 
 class RawList(msgspec.Struct, frozen=True):
-    """A LIST answer whose items are still bytes. They share the answer's memory: `bytes(item)` takes one out."""
+    """A list response with undecoded items, which share the memory of the response: `bytes(item)` copies one."""
 
     api_version: str
     kind: str
@@ -82,7 +82,7 @@ class RawList(msgspec.Struct, frozen=True):
 
 
 def list_from_json(cls: type[T], data: bytes) -> ObjectList[T]:
-    """Read a LIST answer of a kind; its items carry no `apiVersion` and `kind` of their own."""
+    """Decode a list response; its items have no `apiVersion` and `kind`."""
     raw = raw_list_from_json(data)
     return ObjectList(metadata=raw.metadata, items=[_read(cls, bytes(item)) for item in raw.items])
 
@@ -109,34 +109,34 @@ class _ListAnswer(msgspec.Struct, rename="camel"):
 
 @cache
 def _head(cls: type[Object]) -> bytes:
-    """The first bytes of an object, as we write them."""
-    version, kind = _said_kind(kind_of(cls))
+    """Return the first bytes of an encoded object."""
+    version, kind = _type_meta(kind_of(cls))
     return b"{" + version + b"," + kind + b","
 
 
 @cache
-def _usual_heads(cls: type[Any]) -> tuple[bytes, ...]:
-    """As they usually come: one of them shows the kind without a look at the rest. What has none shows nothing."""
+def _expected_heads(cls: type[Any]) -> tuple[bytes, ...]:
+    """Return the usual first bytes of encoded objects: a match confirms the kind without parsing the rest."""
     if not issubclass(cls, Object) or cls.__kind__ is None:
         return (b"",)
-    version, kind = _said_kind(cls.__kind__)
+    version, kind = _type_meta(cls.__kind__)
     return b"{" + kind + b"," + version + b",", b"{" + version + b"," + kind + b","
 
 
-def _said_kind(info: KindInfo) -> tuple[bytes, bytes]:
+def _type_meta(info: KindInfo) -> tuple[bytes, bytes]:
     return b'"apiVersion":' + _encoder.encode(info.gvk.api_version), b'"kind":' + _encoder.encode(info.gvk.kind)
 
 
-def _check_said_kind(cls: type[Any], data: bytes) -> None:
+def _check_type_meta(cls: type[Any], data: bytes) -> None:
     try:
         found = _parsed(_decoder(_TypeMeta), cls, data)
     except msgspec.ValidationError:
-        return  # no JSON object at all: reading it as one says so
+        return  # not a JSON object; decoding reports it
     _check_kind(kind_of(cls), found.api_version, found.kind)
 
 
 def _check_kind(info: KindInfo, api_version: Any, kind: Any) -> None:
-    """What is said must be right; what is not said is taken for granted."""
+    """Raise WrongKind if apiVersion or kind is given and differs."""
     gvk = info.gvk
     if (kind or gvk.kind) != gvk.kind or (api_version or gvk.api_version) != gvk.api_version:
         found = f"{api_version or gvk.api_version}, Kind={kind or gvk.kind}"
@@ -145,28 +145,28 @@ def _check_kind(info: KindInfo, api_version: Any, kind: Any) -> None:
 
 @cache
 def _decoder(cls: type[S]) -> msgspec.json.Decoder[S]:
-    return msgspec.json.Decoder(cls, dec_hook=decode_leaf)
+    return msgspec.json.Decoder(cls, dec_hook=decode_scalar)
 
 
 def _read(cls: type[S], data: bytes) -> S:
     try:
         instance: S = _decoder(cls).decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        instance = _fitted(cls, _parsed(_untyped, cls, data))
+        instance = _decode_leniently(cls, _parsed(_untyped, cls, data))
     if isinstance(instance, Object):
         instance.__origin__ = data
     return instance
 
 
-def _fitted(cls: type[S], value: Any) -> S:
-    """The slow way, after the fast one has failed: for tolerance, and for the words of the error."""
+def _decode_leniently(cls: type[S], value: Any) -> S:
+    """Decode leniently, after the fast path failed; errors name the field."""
     if not isinstance(value, dict):
         raise ObjectError(f"{cls.__name__}: expected an object, got {type(value).__name__}")
     try:
-        instance: S = msgspec.convert(fit(value, Shape(cls)), cls, dec_hook=decode_leaf)
+        instance: S = msgspec.convert(coerce(value, TypeInfo(cls)), cls, dec_hook=decode_scalar)
     except Mismatch as mismatch:
         problem = f"{mismatch.path}: {mismatch.problem}" if mismatch.path else mismatch.problem
-    except msgspec.ValidationError as error:  # types that only msgspec knows, in its words
+    except msgspec.ValidationError as error:  # types that lenient decoding leaves to msgspec
         problem = str(error)
     else:
         return instance
@@ -174,7 +174,7 @@ def _fitted(cls: type[S], value: Any) -> S:
 
 
 def _described(cls: type[Any], value: dict[str, Any]) -> str:
-    """The object by kind and key, as far as it says: "Pod default/a"."""
+    """Return kind and key of the object, as far as known: "Pod default/a"."""
     info = cls.__kind__ if issubclass(cls, Object) else None
     title: str = info.gvk.kind if info is not None else cls.__name__
     metadata = value.get("metadata")
@@ -186,12 +186,12 @@ def _described(cls: type[Any], value: dict[str, Any]) -> str:
 
 
 def _parsed(decoder: msgspec.json.Decoder[R], cls: type[Any], data: bytes) -> R:
-    """Decode, and put what is wrong with the JSON itself into words; wrong types are left to the caller."""
+    """Decode; malformed JSON raises ObjectError. Type errors are left to the caller."""
     try:
         return decoder.decode(data)
     except RecursionError:
         raise ObjectError(f"{cls.__name__}: nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        if isinstance(error, msgspec.ValidationError) and decoder is not _untyped:  # to which no type is wrong
+        if isinstance(error, msgspec.ValidationError) and decoder is not _untyped:
             raise
         raise ObjectError(f"{cls.__name__}: {error}") from None

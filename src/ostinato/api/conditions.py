@@ -2,8 +2,8 @@
 
     set_condition(widget, Condition(type="Ready", status="True", reason="AllUp"), now)
 
-Functions take an object, typed or a dict, and mean its `status.conditions`; or a list of conditions, wherever it is.
-`lastTransitionTime` moves only when the status changes: a new message is not a transition.
+- Functions take an object, typed or a dict, for its `status.conditions`; or any list of conditions.
+- `lastTransitionTime` changes only with the status: a new message is not a transition.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Holder = Object | dict[str, Any] | list[Any]
 
 
 def conditions_of(holder: Holder) -> list[Any]:
-    """The conditions as they stand there, typed or dicts, to be read; empty if there are none."""
+    """Return the conditions, typed or dicts, read-only."""
     if isinstance(holder, list):
         return holder
     if isinstance(holder, Object):
@@ -35,7 +35,7 @@ def conditions_of(holder: Holder) -> list[Any]:
 
 
 def find_condition(holder: Holder, kind: str) -> Condition | None:
-    """The condition of this type, as one of one's own: changing it changes nothing else."""
+    """Return a copy of the condition of this type."""
     found = _find(conditions_of(holder), kind)
     if found is None:
         return None
@@ -47,7 +47,7 @@ def is_condition_true(holder: Holder, kind: str) -> bool:
 
 
 def is_condition_false(holder: Holder, kind: str) -> bool:
-    """Whether it is there and False; one that is not there is neither true nor false."""
+    """Whether the condition exists and is False."""
     return has_condition(holder, kind, "False")
 
 
@@ -57,9 +57,9 @@ def has_condition(holder: Holder, kind: str, status: str) -> bool:
 
 
 def set_condition(holder: Holder, condition: Condition, now: Time) -> bool:
-    """Add or update the condition of this type. Says whether anything changed.
+    """Add or update the condition of this type. Returns whether anything changed.
 
-    `now` is the time of the transition, if there is one and the condition itself names no other.
+    `now` is the transition time if the status changes and the condition has no `last_transition_time`.
     """
     conditions = _writable(holder)
     current = _find(conditions, condition.type)
@@ -85,7 +85,7 @@ def set_condition(holder: Holder, condition: Condition, now: Time) -> bool:
 
 
 def remove_condition(holder: Holder, kind: str) -> bool:
-    """Remove the condition of this type. Says whether there was one."""
+    """Remove the condition of this type. Returns whether it existed."""
     conditions = conditions_of(holder)
     kept = [each for each in conditions if _type(each) != kind]
     if len(kept) == len(conditions):
@@ -107,7 +107,7 @@ def _get(condition: Any, attribute: str, wire: str) -> Any:
 
 
 def _set(condition: Any, attribute: str, value: Any) -> bool:
-    """Set a field; the conditions of some built-in kinds lack one, such as `observed_generation`."""
+    """Set a field, unless the condition lacks it, as some built-in ones lack `observed_generation`."""
     if isinstance(condition, dict):
         wire = {field.attribute: field.wire for field in fields_of(Condition)}[attribute]
         if value is None:
@@ -122,13 +122,13 @@ def _set(condition: Any, attribute: str, value: Any) -> bool:
 
 
 def _writable(holder: Holder) -> list[Any]:
-    """The list to change; made in a dict, an error in a typed object that has no place for it."""
+    """Return the list to modify; created in a dict. Raises ObjectError for a typed object without one."""
     if isinstance(holder, list):
         return holder
     if isinstance(holder, Object):
         conditions = getattr(getattr(holder, "status", None), "conditions", None)
         if not isinstance(conditions, list):
-            raise ObjectError(f"{describe(holder)}: status.conditions: there is no list of conditions")
+            raise ObjectError(f"{describe(holder)}: status.conditions: not a list; set a status with conditions first")
         return conditions
     status = _made(holder, "status", {}, "status")
     conditions = _made(status, "conditions", [], "status.conditions")
@@ -146,7 +146,7 @@ def _made(parent: dict[str, Any], field: str, empty: Any, path: str) -> Any:
 
 
 def _as_item(holder: Holder, conditions: list[Any], condition: Condition) -> Any:
-    """The condition in the form of those beside it."""
+    """Return the condition in the form of the other items."""
     if isinstance(holder, Object):
         return from_dict(_item_class(holder), to_dict(condition))
     beside = next((each for each in conditions if isinstance(each, dict | msgspec.Struct)), None)
@@ -156,7 +156,7 @@ def _as_item(holder: Holder, conditions: list[Any], condition: Condition) -> Any
 
 
 def _item_class(holder: Object) -> type[msgspec.Struct]:
-    """The class of an object's conditions: the built-in kinds have one each."""
-    status: type[msgspec.Struct] = type(holder.status)  # type: ignore[attr-defined]  # _writable has looked at it
-    shape = next(field.shape for field in fields_of(status) if field.attribute == "conditions")
-    return shape.inner.type if shape.inner is not None and shape.inner.form == "struct" else Condition
+    """Return the class of an object's conditions; built-in kinds have their own."""
+    status: type[msgspec.Struct] = type(holder.status)  # type: ignore[attr-defined]  # checked by _writable
+    info = next(field.type_info for field in fields_of(status) if field.attribute == "conditions")
+    return info.inner.type if info.inner is not None and info.inner.form == "struct" else Condition

@@ -1,13 +1,13 @@
-"""API errors: every way in which an API server says no, as an exception with the server's own words.
+"""API errors: a class per reason of a failed request, with the server's message.
 
-A server raises them (`raise NotFound.of(pods, "a")`) and answers `to_dict()`; a client gets the same class back from
-`from_response`, so `except NotFound:` means the same on both sides. `str()` is the server's message.
-
-The class follows from the reason; the HTTP code decides only where the reason is unknown. Two codes always decide,
-because clients act on them whatever the reason: 413 and 429.
+- A server raises them (`raise NotFound.of(pods, "a")`) and responds with `to_dict()`; a client decodes the response
+  to the same class (`from_response`), so that `except NotFound:` is the same on both sides.
+- `str()` is the server's message.
+- The class depends on the reason; on the HTTP code only if the reason is unknown. The codes 413 and 429 take precedence
+  over the reason, as clients act on them.
 """
 
-# The classes bear the names of the reasons, which all of Kubernetes says without "Error" behind them.
+# The classes have the names of the reasons, which do not end in "Error".
 # ruff: noqa: N818
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from ostinato.api.text.go_format import quote
 from ostinato.api.validation.field_errors import FieldError, joined
 
 NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
-"""The cause of a `Forbidden` that is to be expected: nothing can be made in a namespace that is being deleted."""
+"""Cause of a `Forbidden`: no objects can be created in a namespace that is being deleted."""
 
 _NO_RESOURCE: Final = GroupResource("", "")
-_LONGEST_PLAIN_BODY: Final = 2048  # bytes of a body that is no Status which a message repeats
+_LONGEST_PLAIN_BODY: Final = 2048  # bytes of a body that is not a Status, quoted in the message
 
 
 class APIError(Exception):
-    """An API server refused or failed. Catch this for all of them, a subclass for one reason."""
+    """A request failed at the API server. Catch this for all reasons, a subclass for one."""
 
     _reason: ClassVar[str] = ""
     _code: ClassVar[int] = 500
@@ -57,7 +57,7 @@ class APIError(Exception):
 
     @property
     def reason(self) -> str:
-        """The machine-readable reason as the server gave it, "" if it gave none."""
+        """The machine-readable reason; "" if the server sent none."""
         return self.status.reason
 
     @property
@@ -66,7 +66,7 @@ class APIError(Exception):
 
     @property
     def details(self) -> StatusDetails:
-        """What the request was about; empty if the server did not say."""
+        """The object of the request and the causes; empty if the server sent none."""
         return self.status.details or StatusDetails()
 
     @property
@@ -78,21 +78,21 @@ class APIError(Exception):
 
     @property
     def retry_after(self) -> int | None:
-        """Seconds after which the server asks to be tried again, None if it does not ask for that."""
+        """Seconds after which to retry; None if the server does not suggest it."""
         if self.status.details is None:
             return None
         seconds = self.status.details.retry_after_seconds
         return seconds if seconds > 0 or self.reason == ServerTimeout._reason else None
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer's body: a Status as kube-apiserver writes it."""
+        """Return the response body: a Status as kube-apiserver writes it."""
         return self.status.to_dict()
 
     def __str__(self) -> str:
         return self.message
 
     def __repr__(self) -> str:
-        """Names the object but not the message, which may quote values of a Secret."""
+        """Object without the message, which may quote values of a Secret."""
         about = f" {self.details.kind}" if self.details.kind else ""
         name = f" {quote(self.details.name)}" if self.details.name else ""
         return f"<{type(self).__name__} {self.code}{about}{name}>"
@@ -144,7 +144,7 @@ class MethodNotAllowed(APIError):
 
 
 class NotAcceptable(APIError):
-    """The server has none of the media types that the client accepts."""
+    """The server supports none of the media types that the client accepts."""
 
     _reason, _code = "NotAcceptable", 406
 
@@ -163,7 +163,7 @@ class AlreadyExists(APIError):
 
     @classmethod
     def name_not_generated(cls, resource: GroupResource, name: str, retry_after: int) -> Self:
-        """No free name was found for an object with `generateName`."""
+        """The server could not generate a unique name for `generateName`."""
         message = (
             f"{resource} {quote(name)} already exists, the server was not able to generate a unique name for the object"
         )
@@ -180,7 +180,7 @@ class Conflict(APIError):
 
     @classmethod
     def of_apply(cls, causes: Sequence[StatusCause], message: str) -> Self:
-        """Fields that an apply wants to change belong to other managers; one cause a field."""
+        """An apply would change fields of other managers; one cause per field."""
         return cls._make(message, StatusDetails(causes=tuple(causes)))
 
 
@@ -193,7 +193,7 @@ class Gone(APIError):
 
 
 class Expired(APIError):
-    """The resource version or the continue token is too old: list again."""
+    """The resourceVersion or the continue token is too old: relist."""
 
     _reason, _code = "Expired", 410
 
@@ -211,7 +211,7 @@ class RequestEntityTooLarge(APIError):
 
 
 class UnsupportedMediaType(APIError):
-    """The server does not read bodies of the given content type."""
+    """The server does not support the content type of the request."""
 
     _reason, _code = "UnsupportedMediaType", 415
 
@@ -223,7 +223,7 @@ class UnsupportedMediaType(APIError):
 
 
 class Invalid(APIError):
-    """The object breaks rules of its kind; the causes name the fields."""
+    """The object failed validation; the causes name the fields."""
 
     _reason, _code = "Invalid", 422
 
@@ -245,7 +245,7 @@ class TooManyRequests(APIError):
 
     @classmethod
     def overloaded(cls, message: str) -> Self:
-        """The server has too much to do; the wait is in the Retry-After header alone."""
+        """The server is overloaded; the delay is in the Retry-After header only."""
         return cls._make(f"Too many requests: {message}")
 
 
@@ -258,7 +258,7 @@ class InternalError(APIError):
 
 
 class ServerTimeout(APIError):
-    """The server could not do it in time and did not do it: try again."""
+    """The server could not process the request in time and made no change: retry."""
 
     _reason, _code = "ServerTimeout", 500
 
@@ -269,7 +269,7 @@ class ServerTimeout(APIError):
 
 
 class StorageReadError(APIError):
-    """What is stored cannot be read back."""
+    """The stored object cannot be decoded."""
 
     _reason, _code = "StorageReadError", 500
 
@@ -287,7 +287,7 @@ class ServiceUnavailable(APIError):
 
 
 class Timeout(APIError):
-    """The server did not finish in time; it may still do so."""
+    """The server did not finish in time; it may still process the request."""
 
     _reason, _code = "Timeout", 504
 
@@ -297,7 +297,7 @@ class Timeout(APIError):
 
     @classmethod
     def resource_version_too_large(cls, wanted: int, current: int, retry_after: int = 1) -> Self:
-        """A read asks for a state that this server has not seen yet."""
+        """A read requests a resourceVersion that this server has not reached."""
         details = StatusDetails(
             causes=(StatusCause(RESOURCE_VERSION_TOO_LARGE, "Too large resource version"),),
             retry_after_seconds=retry_after,
@@ -306,7 +306,7 @@ class Timeout(APIError):
 
 
 class Unknown(APIError):
-    """The server gave no reason, or one that nobody knows."""
+    """The server sent no reason, or an unknown one."""
 
     @classmethod
     def of(cls, message: str, code: int = 500) -> Self:
@@ -335,7 +335,7 @@ _CLASSES: Final[tuple[type[APIError], ...]] = (
     Timeout,
 )
 _BY_REASON: Final = {cls._reason: cls for cls in _CLASSES}
-_BY_CODE: Final = {cls._code: cls for cls in reversed(_CLASSES)}  # where two share a code, the first above
+_BY_CODE: Final = {cls._code: cls for cls in reversed(_CLASSES)}  # of several with the same code, the first
 _CODE_DECIDES: Final = frozenset({RequestEntityTooLarge._code, TooManyRequests._code})
 
 _GENERIC_MESSAGES: Final = {
@@ -352,7 +352,7 @@ _GENERIC_MESSAGES: Final = {
 
 
 def from_status(raw: Mapping[str, Any] | Status, http_code: int = 0) -> APIError:
-    """The error for a Status object; the HTTP code stands in where the object has none."""
+    """Return the error for a Status object; the HTTP code is used if the object has none."""
     status = raw if isinstance(raw, Status) else Status.from_dict(raw)
     if not status.code and http_code:
         status = msgspec.structs.replace(status, code=http_code)
@@ -372,10 +372,11 @@ def from_response(
     content_type: str = "",
     retry_after: int = 0,
 ) -> APIError:
-    """The error for a failed answer: its Status if it bears one, else what the HTTP code says of it.
+    """Return the error for a failed response, from its Status, or from the HTTP code if the body is not a Status.
 
-    `verb` is the HTTP method; `retry_after` is what the Retry-After header says. A body that is no Status is quoted
-    if its type is text or not given.
+    - `verb`: the HTTP method.
+    - `content_type`: a body that is not a Status is quoted if its type is text or unknown.
+    - `retry_after`: seconds of the Retry-After header.
     """
     try:
         raw = msgspec.json.decode(body)
@@ -390,7 +391,7 @@ def from_response(
 
 
 def from_stream(data: bytes) -> APIError:
-    """The error for the Status with which streams end. Nodes write it without its kind."""
+    """Return the error for the Status at the end of a stream. Nodes send it without `kind`."""
     try:
         raw = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -410,7 +411,7 @@ def generic(
     retry_after: int = 0,
     unexpected: bool = True,
 ) -> APIError:
-    """The error that a bare HTTP code means; `unexpected`: it may be that no API server said so, but a proxy."""
+    """Return the error for an HTTP code without a Status; `unexpected`: the response may be from a proxy."""
     reason, message = _generic_reason(code, verb), _generic_message(code, server_message)
     if resource != _NO_RESOURCE:
         about = f"{verb.lower()} {resource} {name}" if name else f"{verb.lower()} {resource}"
@@ -429,7 +430,7 @@ def _generic_reason(code: int, verb: str) -> str:
 
 
 def _generic_message(code: int, server_message: str) -> str:
-    if code in (403, 415):  # the server's own words say who may not do what, and which types there are
+    if code in (403, 415):  # the server's message names the user, or the supported types
         return server_message
     if code == 406:
         unable = "the server was unable to respond with a content type that the client supports"

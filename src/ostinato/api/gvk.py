@@ -1,6 +1,6 @@
-"""What an object is called: its group, version and kind; its resource on the server; its namespace and name.
+"""Identifiers: group, version, kind and resource; namespace and name.
 
-The core group is the empty string. `apiVersion` is "v1" for it and "group/version" for every other.
+The core group is the empty string. `apiVersion` is "v1" for the core group and "group/version" for all others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class GroupVersion(msgspec.Struct, frozen=True, order=True, gc=False):
 
     @classmethod
     def parse(cls, text: str) -> GroupVersion:
-        """Read an `apiVersion`: "" and "/" are empty, "v1" is core, "apps/v1" has a group; more slashes are wrong."""
+        """Parse an `apiVersion`: "" and "/" are empty, "v1" is core, "apps/v1" has a group. Raises ValueError."""
         match text.split("/"):
             case [""] | ["", ""]:
                 return cls("", "")
@@ -40,7 +40,7 @@ class GroupKind(msgspec.Struct, frozen=True, order=True, gc=False):
 
     @classmethod
     def parse(cls, text: str) -> GroupKind:
-        """Read "Kind" or "Kind.group"."""
+        """Parse "Kind" or "Kind.group"."""
         kind, _, group = text.partition(".")
         return cls(group, kind)
 
@@ -54,7 +54,7 @@ class GroupResource(msgspec.Struct, frozen=True, order=True, gc=False):
 
     @classmethod
     def parse(cls, text: str) -> GroupResource:
-        """Read "resource" or "resource.group"."""
+        """Parse "resource" or "resource.group"."""
         resource, _, group = text.partition(".")
         return cls(group, resource)
 
@@ -74,7 +74,7 @@ class GroupVersionKind(msgspec.Struct, frozen=True, order=True, gc=False, cache_
 
     @classmethod
     def parse(cls, text: str) -> tuple[GroupVersionKind | None, GroupKind]:
-        """Read an argument: "Kind.version.group" has both readings, "Kind.group" only the second."""
+        """Parse a command line argument: "Kind.version.group" can be read both ways, "Kind.group" only the second."""
         both = text.split(".", 2)
         full = cls(both[2], both[1], both[0]) if len(both) == 3 else None
         return full, GroupKind.parse(text)
@@ -106,7 +106,7 @@ class GroupVersionResource(msgspec.Struct, frozen=True, order=True, gc=False):
 
     @classmethod
     def parse(cls, text: str) -> tuple[GroupVersionResource | None, GroupResource]:
-        """Read an argument: "resource.version.group" has both readings, "resource.group" only the second."""
+        """Parse a command line argument: "resource.version.group" is read both ways, "resource.group" the second."""
         both = text.split(".", 2)
         full = cls(both[2], both[1], both[0]) if len(both) == 3 else None
         return full, GroupResource.parse(text)
@@ -124,14 +124,14 @@ class GroupVersionResource(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 class NamespacedName(msgspec.Struct, frozen=True, order=True, gc=False):
-    """The key of an object within its kind; the namespace is "" for cluster-scoped ones."""
+    """The key of an object within its kind; the namespace is "" for cluster-scoped objects."""
 
     namespace: str
     name: str
 
     @classmethod
     def parse(cls, text: str) -> NamespacedName:
-        """Read "namespace/name" or, for cluster-scoped objects, "name"."""
+        """Parse "namespace/name" or, for cluster-scoped objects, "name". Raises ValueError."""
         match text.split("/"):
             case [name]:
                 return cls("", name)

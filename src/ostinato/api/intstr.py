@@ -1,6 +1,6 @@
-"""Fields that hold a number or a text: a port or its name, a count or a percentage.
+"""IntOrString: a port or its name, a count or a percentage.
 
-In JSON they are a number or a string, and so they are here. `scaled_value` makes a count of either.
+The value is an `int` or a `str`, as in JSON. `scaled_value` resolves percentages.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ _INT32 = 2**31
 
 
 class IntOrStringError(ValueError):
-    """A value from which no count can be had; the message is the one that Kubernetes gives."""
+    """The value is neither a number nor a percentage; Kubernetes' message."""
 
 
 def parse(text: str) -> IntOrString:
-    """A number if the text is one (of 32 bits), else the text."""
+    """Return the number if the string is one of 32 bits, else the string."""
     value = _read_integer(text)
     return value if value is not None and -_INT32 <= value < _INT32 else text
 
 
 def to_int(value: IntOrString) -> int:
-    """The number, or the one that the text spells; zero if it spells none."""
+    """Return the number, also of a numeric string; zero for other strings."""
     if isinstance(value, int):
         return value
     number = _read_integer(value)
@@ -37,7 +37,7 @@ def to_int(value: IntOrString) -> int:
 
 
 def percent(text: str) -> int:
-    """The number of a percentage: 30 of "30%"."""
+    """Parse a percentage: "30%" is 30. Raises IntOrStringError."""
     if not isinstance(text, str):
         raise IntOrStringError("invalid type: neither int nor percentage")
     if not text.endswith("%"):
@@ -54,7 +54,7 @@ def percent(text: str) -> int:
 
 
 def scaled_value(value: IntOrString | None, total: int, *, round_up: bool) -> int:
-    """A number as it is; a percentage of the total, rounded up or down."""
+    """Return a number unchanged, or a percentage of the total, rounded up or down. Raises IntOrStringError."""
     if value is None:
         raise IntOrStringError("nil value for IntOrString")
     if isinstance(value, int):
@@ -70,7 +70,7 @@ def _read_integer(text: str) -> int | None:
     if not _INTEGER.fullmatch(text):
         return None
     digits = text.lstrip("+-0")
-    if len(digits) > 19:  # far out of range; Python would refuse to read very long ones
+    if len(digits) > 19:  # out of range; Python limits the length of integers
         return -_INT64 * 2 if text[0] == "-" else _INT64 * 2
     number = int(digits or "0")
     return -number if text[0] == "-" else number

@@ -1,7 +1,7 @@
-"""Object metadata, and the other types of meta/v1 that objects and requests hold.
+"""Types of meta/v1: ObjectMeta, ListMeta, LabelSelector, Condition, DeleteOptions and others.
 
-In `ObjectMeta` and `ListMeta` an empty value and no value are the same, as in the API itself, so that
-`pod.metadata.name` is always a `str`. Elsewhere an optional field that is not there is None.
+In `ObjectMeta` and `ListMeta` an empty value is the same as an absent one, as in the API, so that `pod.metadata.name`
+is always a `str`. In the other types an absent optional field is None.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ostinato.api.time import Time
 
 
 class OwnerReference(Struct, atomic=True):
-    """An object that must exist for this one to stay; see `ostinato.api.owners`."""
+    """A reference to an owner; dependents are deleted with it. See `ostinato.api.owners`."""
 
     api_version: str
     kind: str
@@ -27,7 +27,7 @@ class OwnerReference(Struct, atomic=True):
 
 
 class ManagedFieldsEntry(Struct):
-    """The fields that one manager set by one way of writing."""
+    """The fields of one manager and operation."""
 
     api_version: str = ""
     fields_type: str = ""
@@ -75,7 +75,7 @@ class LabelSelectorRequirement(Struct):
 
 
 class LabelSelector(Struct, atomic=True):
-    """An empty selector matches everything, no selector (None) matches nothing."""
+    """An empty selector matches all objects, None matches none."""
 
     match_expressions: Annotated[list[LabelSelectorRequirement], ListAtomic()] = []
     match_labels: dict[str, str] = {}
@@ -93,13 +93,13 @@ class Condition(Struct):
     type: str
     status: str
     reason: str
-    message: str = msgspec.field(default_factory=str)  # a factory's value is written even where it is empty
+    message: str = msgspec.field(default_factory=str)  # values of a factory are encoded even if empty
     last_transition_time: Time | None = None  # filled in by set_condition
     observed_generation: int | None = None
 
 
 class Preconditions(Struct):
-    """What must hold for a deletion to happen."""
+    """Conditions for a deletion; it fails if they do not hold."""
 
     resource_version: str | None = None
     uid: str | None = None

@@ -4,10 +4,10 @@
         spec: WidgetSpec
         status: WidgetStatus | None = None
 
-- What a class says of its kind (group, version, resource, scope, other names) is class data, `kind_of(Widget)`, and
-  never empty: `apiVersion` and `kind` are no fields, and an object cannot have lost them.
-- An object that was read remembers the JSON it came from (`origin`), so that a later update keeps what its class does
-  not know. Copies remember it too. It takes no part in comparisons and is never written by itself.
+- Group, version, resource, scope and other names of the kind are class data, `kind_of(Widget)`. `apiVersion` and
+  `kind` are not fields, so that an object never lacks them.
+- A decoded object keeps its JSON (`origin`), so that an update preserves the fields that its class does not know.
+  Copies keep it too. It is neither compared nor encoded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _M = TypeVar("_M", bound="ObjectMetaclass")
 
 
 class KindInfo(msgspec.Struct, frozen=True, cache_hash=True):
-    """What the server is told about a kind. `plural` is "" for kinds that are sent but have no resource (Eviction)."""
+    """Names and scope of a kind. `plural` is "" for kinds without a resource, such as Eviction."""
 
     gvk: GroupVersionKind
     plural: str
@@ -41,7 +41,7 @@ class KindInfo(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 def plural_of(kind: str) -> str:
-    """The resource name that a kind has if nobody says otherwise, as the tools that make definitions have it.
+    """Return the default resource name of a kind, by the rules of controller-gen.
 
     "Proxy" is "proxies", "Gateway" is "gateways", "Ingress" is "ingresses" and "Mesh" is "meshes".
     """
@@ -56,7 +56,7 @@ def plural_of(kind: str) -> str:
 
 
 class ObjectMetaclass(StructMeta):
-    """Takes what a class says of its kind from the class keywords."""
+    """Sets `__kind__` from the class keywords."""
 
     __kind__: KindInfo | None
 
@@ -79,7 +79,7 @@ class ObjectMetaclass(StructMeta):
     ) -> _M:
         created = super().__new__(mcls, name, bases, namespace, **config)
         if taken := {"apiVersion", "kind"}.intersection(created.__struct_encode_fields__):
-            raise TypeError(f"class {name}: {taken.pop()} is said by the class, it cannot be a field")
+            raise TypeError(f"class {name}: {taken.pop()} cannot be a field; it follows from the class keywords")
         if version is not None:
             kind = kind or name
             created.__kind__ = KindInfo(
@@ -92,27 +92,27 @@ class ObjectMetaclass(StructMeta):
                 list_kind=list_kind or kind + "List",
             )
         elif group or kind or plural or short_names or categories:
-            raise TypeError(f"class {name}: a kind needs a version, e.g. version='v1'")
+            raise TypeError(f"class {name}: a kind needs a version; add e.g. version='v1'")
         return created
 
 
 def _texts(keyword: str, given: Iterable[str]) -> tuple[str, ...]:
     if isinstance(given, str):
-        raise TypeError(f"{keyword} is a list of names, got the text {given!r}")
+        raise TypeError(f"{keyword}: expected a list of names, got the string {given!r}")
     return tuple(given)
 
 
-class _Remembering:
-    """Room for the JSON an object came from, beside its fields."""
+class _WithOrigin:
+    """A slot for the JSON of a decoded object."""
 
     __slots__ = ("__origin__",)
     __origin__: bytes
 
 
-class Object(Struct, _Remembering, metaclass=ObjectMetaclass):
-    """The base of all kinds."""
+class Object(Struct, _WithOrigin, metaclass=ObjectMetaclass):
+    """Base class of all kinds."""
 
-    __kind__: ClassVar[KindInfo | None] = None  # set in every class that names a version
+    __kind__: ClassVar[KindInfo | None] = None  # set in every class with a version
 
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
 
@@ -138,13 +138,13 @@ class Object(Struct, _Remembering, metaclass=ObjectMetaclass):
         return self.__replace__()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self._remembering(super().__deepcopy__(memo))
+        return self._with_same_origin(super().__deepcopy__(memo))
 
     def __replace__(self, **changes: Any) -> Self:
-        """`copy.replace`. `msgspec.structs.replace` works as well, but forgets the origin."""
-        return self._remembering(msgspec.structs.replace(self, **changes))
+        """For `copy.replace`. `msgspec.structs.replace` drops the origin."""
+        return self._with_same_origin(msgspec.structs.replace(self, **changes))
 
-    def _remembering(self, duplicate: Self) -> Self:
+    def _with_same_origin(self, duplicate: Self) -> Self:
         data = origin(self)
         if data is not None:
             duplicate.__origin__ = data
@@ -152,9 +152,10 @@ class Object(Struct, _Remembering, metaclass=ObjectMetaclass):
 
 
 class CustomResource(Object):
-    """The base of users' kinds: `class Widget(CustomResource, group="example.dev", version="v1")`.
+    """Base class of custom kinds: `class Widget(CustomResource, group="example.dev", version="v1")`.
 
-    Unless said otherwise, the plural is the lower-case kind with an "s" (or as `plural_of` has it) in a namespace.
+    - `plural`: defaults to `plural_of(kind)`: "widgets".
+    - `namespaced`: defaults to True.
     """
 
 
@@ -162,27 +163,27 @@ T = TypeVar("T", bound=Object)
 
 
 class ObjectList(Struct, Generic[T]):
-    """Objects of one kind as a LIST answers them; `metadata.resource_version` is where a watch goes on."""
+    """A list response; a watch continues from `metadata.resource_version`."""
 
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
     items: list[T] = msgspec.field(default_factory=list)
 
 
 def kind_of(kind: type[Object] | Object) -> KindInfo:
-    """What a class says of its kind; a TypeError for a class that names no version."""
+    """Return names and scope of a kind. Raises TypeError for a class without a version."""
     info = kind.__kind__
     if info is None:
         cls = kind if isinstance(kind, type) else type(kind)
-        raise TypeError(f"class {cls.__name__} is no kind: it names no version, e.g. version='v1'")
+        raise TypeError(f"class {cls.__name__} is not a kind: it has no version; add e.g. version='v1'")
     return info
 
 
 def origin(instance: Object) -> bytes | None:
-    """The JSON that the object was read from; None if it was made here."""
+    """Return the JSON that the object was decoded from; None if it was not decoded."""
     return getattr(instance, "__origin__", None)
 
 
-def remember(instance: T, data: bytes) -> T:
-    """Keep the JSON that the object was read from, or written to and answered."""
+def set_origin(instance: T, data: bytes) -> T:
+    """Set the JSON of the object as the server sent it."""
     instance.__origin__ = data
     return instance

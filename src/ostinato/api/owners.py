@@ -1,10 +1,8 @@
-"""Owner references: which objects keep an object alive, and which one of them manages it.
+"""Owner references, and the controller reference among them.
 
-An owner is the same if group, kind and name are: a reference to it in another version is replaced, not repeated.
-Whether an object *is controlled by* another goes by uid alone, so that an owner made anew under the same name inherits
-nothing.
-
-An owner is in the namespace of what it owns, or in none; everything else the garbage collector takes for gone.
+- References are equal by group, kind and name: one in another API version is replaced, not added.
+- `is_controlled_by` compares uids, so that an owner recreated with the same name controls nothing.
+- An owner is cluster-scoped or in the namespace of the dependent; the garbage collector treats others as absent.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ostinato.api import accessors as access
+from ostinato.api import accessors
 from ostinato.api.accessors import AnyObject
 from ostinato.api.codec import from_dict, to_dict
 from ostinato.api.gvk import GroupVersion, GroupVersionKind
@@ -21,26 +19,26 @@ from ostinato.api.object import Object
 from ostinato.api.text.go_format import json_text
 from ostinato.api.validation.field_errors import FieldError, Path
 
-_BANNED_OWNERS = frozenset({GroupVersionKind("", "v1", "Event")})  # they come and go too often to own anything
+_BANNED_OWNERS = frozenset({GroupVersionKind("", "v1", "Event")})
 
 
 class OwnerError(ValueError):
-    """An owner that an object cannot have."""
+    """The object cannot have this owner."""
 
 
 class AlreadyOwned(OwnerError):  # noqa: N818 - the name of the condition in controller-runtime
-    """Another controller manages the object already."""
+    """The object already has another controller."""
 
     def __init__(self, instance: AnyObject, owner: OwnerReference) -> None:
         super().__init__(
-            f"{access.describe(instance)} is already owned by another {owner.kind} controller {owner.name} "
-            f"(uid {owner.uid}); take another name, or delete it"
+            f"{accessors.describe(instance)} is already owned by another {owner.kind} controller {owner.name} "
+            f"(uid {owner.uid}); use another name, or delete it"
         )
         self.owner = owner
 
 
 def owner_references(instance: AnyObject) -> list[OwnerReference]:
-    """The references, to be read. In a dict, what is no reference is passed over."""
+    """Return the references, read-only. Items of a dict that are not references are skipped."""
     if isinstance(instance, Object):
         return instance.metadata.owner_references
     metadata = instance.get("metadata")
@@ -51,7 +49,7 @@ def owner_references(instance: AnyObject) -> list[OwnerReference]:
 
 
 def controller_of(instance: AnyObject) -> OwnerReference | None:
-    """The reference to the owner that manages the object."""
+    """Return the controller reference."""
     for reference in owner_references(instance):
         if reference.controller:
             return reference
@@ -59,21 +57,21 @@ def controller_of(instance: AnyObject) -> OwnerReference | None:
 
 
 def is_controlled_by(instance: AnyObject, owner: AnyObject) -> bool:
-    """Whether this very owner, by uid, manages the object."""
+    """Whether the owner, by uid, is the controller of the object."""
     reference = controller_of(instance)
-    return reference is not None and reference.uid == access.uid(owner)
+    return reference is not None and reference.uid == accessors.uid(owner)
 
 
 def reference_to(owner: AnyObject) -> OwnerReference:
-    """A plain reference, which neither manages nor holds up the owner's deletion."""
-    kind, name, uid = access.gvk(owner), access.name(owner), access.uid(owner)
+    """Return a reference without `controller` and `blockOwnerDeletion`."""
+    kind, name, uid = accessors.gvk(owner), accessors.name(owner), accessors.uid(owner)
     if not uid:
-        raise OwnerError(f"{access.describe(owner)} has no uid: only what the server has stored can own something")
+        raise OwnerError(f"{accessors.describe(owner)} has no uid; an owner must be read from the server")
     return OwnerReference(api_version=kind.api_version, kind=kind.kind, name=name, uid=uid)
 
 
 def controller_reference_to(owner: AnyObject) -> OwnerReference:
-    """A reference for what the owner manages."""
+    """Return a controller reference."""
     reference = reference_to(owner)
     reference.controller = True
     reference.block_owner_deletion = True
@@ -81,7 +79,7 @@ def controller_reference_to(owner: AnyObject) -> OwnerReference:
 
 
 def set_controller_reference(owner: AnyObject, instance: AnyObject, *, block_owner_deletion: bool = True) -> bool:
-    """Make the owner the one that manages the object; `AlreadyOwned` if another one does. Says whether it changed."""
+    """Set the controller reference. Returns whether it changed. Raises AlreadyOwned if there is another controller."""
     _check_fit(owner, instance)
     reference = controller_reference_to(owner)
     reference.block_owner_deletion = block_owner_deletion
@@ -92,7 +90,7 @@ def set_controller_reference(owner: AnyObject, instance: AnyObject, *, block_own
 
 
 def set_owner_reference(owner: AnyObject, instance: AnyObject, *, block_owner_deletion: bool | None = None) -> bool:
-    """Make the owner one of those that keep the object alive. Says whether it changed."""
+    """Add an owner reference. Returns whether the object changed."""
     _check_fit(owner, instance)
     reference = reference_to(owner)
     reference.block_owner_deletion = block_owner_deletion
@@ -104,7 +102,7 @@ def has_owner_reference(owner: AnyObject, instance: AnyObject) -> bool:
 
 
 def remove_owner_reference(owner: AnyObject, instance: AnyObject) -> bool:
-    """Take the owner away, if it is one. Says whether it changed."""
+    """Remove an owner reference. Returns whether the object changed."""
     references = owner_references(instance)
     kept = [reference for reference in references if not _same_owner(reference, _loose_reference(owner))]
     if len(kept) == len(references):
@@ -114,7 +112,7 @@ def remove_owner_reference(owner: AnyObject, instance: AnyObject) -> bool:
 
 
 def validate_owner_references(references: Sequence[OwnerReference], path: Path) -> list[FieldError]:
-    """What the API server has against these references."""
+    """Validate references as the API server does."""
     errors: list[FieldError] = []
     first = ""
     for reference in references:
@@ -147,7 +145,7 @@ def _validate(reference: OwnerReference, path: Path) -> list[FieldError]:
 
 
 class _Shown:
-    """A reference in an error: its fields in the order of the API, not of the alphabet."""
+    """A reference in an error: fields in the order of the API, not sorted."""
 
     def __init__(self, reference: OwnerReference) -> None:
         self._fields = to_dict(reference)
@@ -170,21 +168,21 @@ def _same_owner(one: OwnerReference, other: OwnerReference) -> bool:
 
 
 def _loose_reference(owner: AnyObject) -> OwnerReference:
-    """A reference to compare with; it needs no uid."""
-    kind = access.gvk(owner)
-    return OwnerReference(api_version=kind.api_version, kind=kind.kind, name=access.name(owner), uid="")
+    """Return a reference for comparison; the owner needs no uid."""
+    kind = accessors.gvk(owner)
+    return OwnerReference(api_version=kind.api_version, kind=kind.kind, name=accessors.name(owner), uid="")
 
 
 def _check_fit(owner: AnyObject, instance: AnyObject) -> None:
-    theirs, own = access.namespace(owner), access.namespace(instance)
+    theirs, own = accessors.namespace(owner), accessors.namespace(instance)
     if not theirs or theirs == own:
         if (
-            access.name(owner) == access.name(instance)
-            and access.gvk(owner).group_kind == access.gvk(instance).group_kind
+            accessors.name(owner) == accessors.name(instance)
+            and accessors.gvk(owner).group_kind == accessors.gvk(instance).group_kind
         ):
-            raise OwnerError(f"{access.describe(instance)} cannot be its own owner; apply it without owner=")
+            raise OwnerError(f"{accessors.describe(instance)} cannot own itself; apply it without owner=")
         return
-    what, whose = access.describe(instance), access.describe(owner)
+    what, whose = accessors.describe(instance), accessors.describe(owner)
     if not own:
         raise OwnerError(f"{what}: cluster-scoped resource must not have a namespace-scoped owner, {whose}")
     raise OwnerError(f"{what}: cross-namespace owner references are disallowed, its owner is {whose}")
@@ -209,7 +207,7 @@ def _write(instance: AnyObject, references: list[OwnerReference]) -> None:
     if isinstance(instance, Object):
         instance.metadata.owner_references = references
         return
-    metadata: dict[str, Any] = access.writable_metadata(instance)
+    metadata: dict[str, Any] = accessors.writable_metadata(instance)
     if references:
         metadata["ownerReferences"] = [to_dict(reference) for reference in references]
     else:

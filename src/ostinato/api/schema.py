@@ -1,8 +1,8 @@
-"""Schemas: what a value may look like, and how lists and maps in it merge.
+"""Schemas: types of values, and merge strategies of lists and maps.
 
-A `Schema` is read from OpenAPI (the built-in kinds) or from a structural schema (a CRD's `openAPIV3Schema`) and is what
-strategic merge patch and server-side apply go by. References are resolved when they are first followed, so that loading
-all built-in kinds costs one JSON parse.
+- A `Schema` is a node of an OpenAPI schema (built-in kinds) or of a structural schema (`openAPIV3Schema` of a CRD).
+- Strategic merge patch, server-side apply and strict decoding use it; validation is in the server.
+- References are resolved lazily: to load all built-in kinds is one JSON parse.
 """
 
 from __future__ import annotations
@@ -22,30 +22,27 @@ _REF = "#/definitions/"
 
 
 class Schema:
-    """One node: the rules for the value at one place of an object.
-
-    A node is shared by all places that refer to it, and never changes.
-    """
+    """A node of a schema. Immutable; shared by all references to it."""
 
     def __init__(self, raw: Mapping[str, Any], definitions: Mapping[str, Any]) -> None:
-        self._raw = raw  # this node as written, its reference followed; what stood beside the reference wins
-        self._definitions = definitions  # what references point to
+        self._raw = raw  # with the reference resolved; keywords beside `$ref` take precedence
+        self._definitions = definitions  # targets of references
         self._fields: dict[str, Schema | None] = {}
-        self.derived: dict[str, Any] = {}  # what readers work out from this node and keep, by reader
+        self.derived: dict[str, Any] = {}  # data that users of schemas cache in this node, by user
 
     @classmethod
     def of(cls, raw: Mapping[str, Any], definitions: Mapping[str, Any] | None = None) -> Schema:
-        """Read an OpenAPI schema; `definitions` holds what its `$ref`s name, without "#/definitions/"."""
+        """Return the node of an OpenAPI schema; `definitions` are the targets of `$ref`, without "#/definitions/"."""
         return _node(raw, definitions if definitions is not None else {})
 
     @property
     def raw(self) -> Mapping[str, Any]:
-        """The schema as written: for validation, which has its own reading of it."""
+        """The schema as written, for validation."""
         return self._raw
 
     @cached_property
     def type(self) -> str | None:
-        """The JSON type, None where any value may stand. Lists are "array" and maps and structs are "object"."""
+        """The JSON type; None if any value is allowed. Lists are "array", maps and structs "object"."""
         if self.int_or_string:
             return None
         kind: str | None = self._raw.get("type")
@@ -69,7 +66,7 @@ class Schema:
 
     @cached_property
     def default(self) -> Any:
-        """The default, UNSET where there is none (None is a default of its own)."""
+        """The default; UNSET if there is none (null is a default)."""
         return self._raw.get("default", msgspec.UNSET)
 
     @cached_property
@@ -81,29 +78,29 @@ class Schema:
         return tuple(self._raw.get("properties", ()))
 
     def field(self, name: str) -> Schema | None:
-        """The schema of a field of a struct or of a value of a map; None if the schema knows nothing of it."""
+        """Return the schema of a field of a struct, or of a value of a map; None if it is not specified."""
         try:
             return self._fields[name]
         except KeyError:
             raw = self._raw.get("properties", {}).get(name)
             found = self.values if raw is None else _node(raw, self._definitions)
-            if raw is not None:  # names of map entries are the user's and without bound: not kept
+            if raw is not None:  # keys of maps are unbounded, so they are not cached
                 self._fields[name] = found
             return found
 
     @cached_property
     def values(self) -> Schema | None:
-        """The schema of every value of a map (`additionalProperties`)."""
+        """The schema of the values of a map (`additionalProperties`)."""
         raw = self._raw.get("additionalProperties")
         return _node(raw, self._definitions) if isinstance(raw, Mapping) else None
 
     @cached_property
     def items(self) -> Schema | None:
-        """The schema of every item of a list."""
+        """The schema of the items of a list."""
         raw = self._raw.get("items")
         return _node(raw, self._definitions) if isinstance(raw, Mapping) else None
 
-    # How server-side apply merges: https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy
+    # Server-side apply: https://kubernetes.io/docs/reference/using-api/server-side-apply/#merge-strategy
 
     @cached_property
     def list_type(self) -> ListType:
@@ -119,11 +116,11 @@ class Schema:
         kind: MapType = self._raw.get("x-kubernetes-map-type", "granular")
         return kind
 
-    # How strategic merge patch merges: from the struct tags of the Go types.
+    # Strategic merge patch: from the struct tags of the Go types
 
     @cached_property
     def patch_strategies(self) -> frozenset[str]:
-        """Some of "merge", "replace" and "retainKeys"."""
+        """A subset of "merge", "replace" and "retainKeys"."""
         text: str = self._raw.get("x-kubernetes-patch-strategy", "")
         return frozenset(text.split(",")) if text else frozenset()
 
@@ -147,7 +144,7 @@ def _node(raw: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema:
 
 
 class _Definitions(dict[str, Any]):
-    """Definitions whose plain references share one node each."""
+    """Definitions with one shared node each."""
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
         super().__init__(raw)
@@ -179,7 +176,7 @@ class Schemas:
         return None if name is None else self._definitions.node(name)
 
     def name(self, gvk: GroupVersionKind) -> str | None:
-        """The name of a kind's definition."""
+        """Return the name of the definition of a kind."""
         return self._names.get(gvk)
 
     @property
@@ -188,14 +185,14 @@ class Schemas:
 
     @property
     def definitions(self) -> Mapping[str, Any]:
-        """What references name: for schemas that refer to these kinds."""
+        """The targets of references, for schemas that refer to these kinds."""
         return self._definitions
 
 
 @cache
 def builtin_schemas() -> Schemas:
-    """The schemas of the built-in kinds of Kubernetes v1.36."""
-    from importlib import resources  # noqa: PLC0415 - it takes long to load, and few ask for the schemas
+    """Return the schemas of the built-in kinds of Kubernetes v1.36."""
+    from importlib import resources  # noqa: PLC0415 - slow to import, and rarely needed
 
     data = resources.files("ostinato.api").joinpath("data/definitions.json").read_bytes()
     return Schemas(msgspec.json.decode(data))

@@ -1,14 +1,12 @@
-"""Scheme: which Python class stands for which group, version and kind, and back.
+"""Scheme: maps kinds to Python classes and back, and converts between versions.
 
-- A kind has one class; registering another is an error, registering the same one again is not. A class may stand for
-  several kinds.
-- Unversioned kinds (Status, and the answers of discovery) are found by their name alone, whatever version is asked for.
-- Versions of a group are preferred in the order given by `prefer`, else in the order of registration.
-- Conversions are functions from class to class. Two versions without one between them are converted through a third:
-  with one hub version that all others convert to and from, every pair is covered.
-- Objects are selected by `metadata.name` and `metadata.namespace`, and by other fields only where a kind says so.
-
-There is no global scheme; each belongs to whoever made it.
+- A kind has one class: registering another class is an error, registering the same class again is not. A class can be
+  registered for several kinds.
+- Unversioned kinds (Status, discovery documents) are found by name, in any version.
+- Versions of a group are in the order of `prefer`, else of registration.
+- Conversions are functions from class to class, and are chained: with a hub version, every pair is covered.
+- Field selectors support `metadata.name` and `metadata.namespace`, and the fields that are registered for a kind.
+- There is no global scheme.
 """
 
 from __future__ import annotations
@@ -24,42 +22,45 @@ from ostinato.api.gvk import GroupKind, GroupVersion, GroupVersionKind
 from ostinato.api.object import KindInfo, Object, kind_of
 
 Kind = type[msgspec.Struct]
-FieldLabels = Callable[[str, str], tuple[str, str]]  # field and value of a selector to those to go by, or a ValueError
+FieldLabels = Callable[[str, str], tuple[str, str]]  # converts field and value of a selector, or raises ValueError
 A = TypeVar("A", bound=msgspec.Struct)
 B = TypeVar("B", bound=msgspec.Struct)
 
 
 class SchemeError(ValueError):
-    """A class or kind that a scheme cannot do anything with."""
+    """A class or kind cannot be registered, found or converted."""
 
 
 class NotRegistered(SchemeError):  # noqa: N818 - the name of the condition in Kubernetes
-    """The scheme does not know the class or kind."""
+    """The class or kind is not registered."""
 
 
 class MissingKind(SchemeError):  # noqa: N818
-    """An untyped object does not say its kind."""
+    """An untyped object has no kind."""
 
 
 class MissingVersion(SchemeError):  # noqa: N818
-    """An untyped object does not say its apiVersion."""
+    """An untyped object has no apiVersion."""
 
 
 class NoConversion(SchemeError):  # noqa: N818
-    """No chain of conversions leads from the one class to the other."""
+    """There is no chain of conversions between the classes."""
 
 
 class Scheme:
     def __init__(
         self, name: str = "scheme", lazy: Mapping[GroupVersionKind, Callable[[], type[Object]]] | None = None
     ) -> None:
-        """A scheme with this name in its errors; `lazy` has kinds whose class is loaded when it is first asked for."""
+        """
+        - `name`: the name in errors.
+        - `lazy`: functions that load the class of a kind on first use.
+        """
         self.name = name
-        self._lazy = dict(lazy or {})  # kinds that are known but not loaded; a kind leaves it for _types
+        self._lazy = dict(lazy or {})  # known kinds that are not loaded; moved to _types when loaded
         self._types: dict[GroupVersionKind, Kind] = {}
         self._gvks: dict[Kind, list[GroupVersionKind]] = {}  # in the order of registration
         self._unversioned: dict[str, Kind] = {}
-        self._versions: dict[str, list[str]] = {}  # of each group, in the order of registration
+        self._versions: dict[str, list[str]] = {}  # by group, in the order of registration
         self._preferred: dict[str, tuple[str, ...]] = {}
         self._conversions: dict[Kind, dict[Kind, Callable[[Any], Any]]] = {}
         self._field_labels: dict[GroupVersionKind, FieldLabels] = {}
@@ -67,7 +68,7 @@ class Scheme:
             self._observe(gvk)
 
     def register(self, cls: Kind, gvk: GroupVersionKind | None = None) -> None:
-        """Make a class known: for the kind that it names itself, or for another one."""
+        """Register a class. `gvk`: the kind. Defaults to that of the class."""
         gvk = gvk or kind_of(cast("type[Object]", cls)).gvk
         if not gvk.version:
             raise SchemeError(f"version is required on all types: {gvk} {_path(cls)}")
@@ -81,7 +82,7 @@ class Scheme:
         self._observe(gvk)
 
     def register_unversioned(self, cls: Kind, gvk: GroupVersionKind | None = None) -> None:
-        """Make a class known that has the same form in all versions; its kind must be the only one of that name."""
+        """Register a class that is the same in all versions; its kind name must be unique."""
         gvk = gvk or kind_of(cast("type[Object]", cls)).gvk
         known = self._unversioned.get(gvk.kind)
         if known is not None and known is not cls:
@@ -103,7 +104,7 @@ class Scheme:
         return gvk in self._types or gvk in self._lazy
 
     def kinds(self, instance: msgspec.Struct | Kind | Mapping[str, Any]) -> tuple[GroupVersionKind, ...]:
-        """The kinds of an object or class; an untyped object answers for itself, known or not."""
+        """Return the kinds of an object or class; of an untyped object, its own kind, registered or not."""
         if isinstance(instance, Mapping):
             return (_untyped_kind(instance),)
         cls = instance if isinstance(instance, type) else type(instance)
@@ -118,11 +119,11 @@ class Scheme:
         return cls in self._unversioned.values()
 
     def info(self, gvk: GroupVersionKind) -> KindInfo:
-        """Resource, scope and other names of a kind; an error for a class that is no kind of its own."""
+        """Return resource, scope and other names of a kind. Raises TypeError for a class without a kind."""
         return kind_of(cast("type[Object]", self.type_of(gvk)))
 
     def type_of_list(self, gvk: GroupVersionKind) -> type[Object] | None:
-        """The class of the items of a list kind such as PodList; None if no kind of that version has such lists."""
+        """Return the item class of a list kind such as PodList; None if there is none in that version."""
         item = gvk.group_version.kind(gvk.kind.removesuffix("List"))
         known = [item, *(each for each in (*self._types, *self._lazy) if each.group_version == gvk.group_version)]
         for each in known:
@@ -132,14 +133,14 @@ class Scheme:
         return None
 
     def known_types(self, version: GroupVersion) -> dict[str, Kind]:
-        """The classes of a version by kind."""
+        """Return the classes of a version by kind."""
         gvks = [gvk for gvk in (*self._types, *self._lazy) if gvk.group_version == version]
         return {gvk.kind: self.type_of(gvk) for gvk in gvks}
 
     # Versions
 
     def prefer(self, *versions: GroupVersion) -> None:
-        """Set the order of preference of the versions of one group; those not named come after."""
+        """Set the order of the versions of one group; others follow."""
         groups = {version.group for version in versions}
         if len(groups) != 1:
             raise SchemeError(f"must register versions for exactly one group: {', '.join(sorted(groups))}")
@@ -147,25 +148,25 @@ class Scheme:
         self._preferred[group] = tuple(version.version for version in versions)
 
     def versions(self, group: str) -> tuple[GroupVersion, ...]:
-        """The versions of a group, the preferred one first."""
+        """Return the versions of a group, the preferred one first."""
         preferred = self._preferred.get(group, ())
         rest = [version for version in self._versions.get(group, ()) if version not in preferred]
         return tuple(GroupVersion(group, version) for version in (*preferred, *rest))
 
     def versions_of(self, kind: GroupKind) -> tuple[GroupVersion, ...]:
-        """The versions in which a kind exists, the preferred one first."""
+        """Return the versions of a kind, the preferred one first."""
         return tuple(version for version in self.versions(kind.group) if self.recognizes(version.kind(kind.kind)))
 
     # Conversion
 
     def register_conversion(self, source: type[A], target: type[B], function: Callable[[A], B]) -> None:
-        """Convert objects of one class to another by this function; it must not change or share what it is given."""
+        """Register a conversion function; it must neither modify nor share parts of its argument."""
         self._conversions.setdefault(source, {})[target] = function
 
     def convert(self, instance: msgspec.Struct | dict[str, Any], version: GroupVersion) -> Any:
-        """The object in another version of its group: typed if it is typed, a dict if it is a dict.
+        """Convert an object, typed or a dict, to another version of its group.
 
-        An object that is of this version already, or unversioned, is given back as it is.
+        An object of this version, or an unversioned one, is returned unchanged.
         """
         if isinstance(instance, dict):
             gvk = _untyped_kind(instance)
@@ -185,7 +186,7 @@ class Scheme:
         )
 
     def convertible(self, source: Kind, target: Kind) -> bool:
-        """Whether a chain of conversions leads from the one class to the other."""
+        """Whether there is a chain of conversions between the classes."""
         try:
             self._chain(source, target)
         except NoConversion:
@@ -193,7 +194,7 @@ class Scheme:
         return True
 
     def _chain(self, source: Kind, target: Kind) -> list[Callable[[Any], Any]]:
-        """The shortest chain of conversions, by breadth-first search."""
+        """Return the shortest chain of conversions, by breadth-first search."""
         chains: dict[Kind, list[Callable[[Any], Any]]] = {source: []}
         waiting = deque([source])
         while waiting:
@@ -209,11 +210,11 @@ class Scheme:
     # Field selectors
 
     def register_field_labels(self, gvk: GroupVersionKind, function: FieldLabels) -> None:
-        """Let a function say by which fields objects of this kind are selected."""
+        """Register the conversion of field selectors of a kind."""
         self._field_labels[gvk] = function
 
     def field_label(self, gvk: GroupVersionKind, label: str, value: str) -> tuple[str, str]:
-        """The field and value of a field selector as this kind understands them, or an error."""
+        """Convert field and value of a field selector of a kind. Raises ValueError."""
         return self._field_labels.get(gvk, _metadata_labels)(label, value)
 
     def _load(self, gvk: GroupVersionKind) -> Kind | None:
@@ -223,7 +224,7 @@ class Scheme:
         return self._types.get(gvk)
 
     def _load_itself(self, cls: Kind) -> None:
-        """A lazy kind whose class came in by another way than through the scheme."""
+        """Register a lazy kind whose class was imported directly."""
         if cls not in self._gvks and issubclass(cls, Object) and cls.__kind__ is not None:
             self._load(cls.__kind__.gvk)
 

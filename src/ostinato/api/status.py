@@ -1,6 +1,6 @@
-"""Status: the answer of an API server that is not the object asked for.
+"""Status: the response to a request that does not return an object.
 
-It says whether a request went well, and if not, why: in words, as a reason for programs, and field by field.
+It has the result and, for failures, a message, a machine-readable reason, and causes per field.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RESOURCE_VERSION_TOO_LARGE: Final = "ResourceVersionTooLarge"
 
 
 class StatusCause(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One of several things that went wrong: why, in words, and at which field."""
+    """One cause of a failure: reason, message and field."""
 
     reason: str = ""
     message: str = ""
@@ -26,7 +26,7 @@ class StatusCause(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class StatusDetails(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the failed request was about. `kind` holds the resource ("pods"), for Invalid the kind ("Pod")."""
+    """The object of a failed request. `kind` is the resource ("pods"); for Invalid the kind ("Pod")."""
 
     name: str = ""
     group: str = ""
@@ -43,7 +43,7 @@ class StatusDetails(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """A Status object: the answer of an API server that is not the object asked for."""
+    """A Status object of meta/v1."""
 
     status: str = "Failure"
     message: str = ""
@@ -53,7 +53,7 @@ class Status(msgspec.Struct, frozen=True):
     metadata: Mapping[str, Any] = {}
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON shape, keys in the order in which kube-apiserver writes them, empty ones left out."""
+        """Return the JSON form: keys in the order of kube-apiserver, empty ones omitted."""
         answer: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": dict(self.metadata)}
         for key in ("status", "message", "reason"):
             if value := getattr(self, key):
@@ -66,7 +66,7 @@ class Status(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any]) -> Status:
-        """Read the JSON shape; what has a wrong type counts as absent, for an error should not fail to be told."""
+        """Decode the JSON form; fields of the wrong type are ignored, so that an error is always reported."""
         details = raw.get("details")
         return cls(
             status=_text(raw, "status"),
@@ -79,7 +79,7 @@ class Status(msgspec.Struct, frozen=True):
 
 
 def causes(errors: Iterable[FieldError]) -> tuple[StatusCause, ...]:
-    """A cause for each field error, in order, repeated ones too."""
+    """Return a cause for each field error, duplicates included."""
     return tuple(StatusCause(str(error.type), error.body, error.field) for error in errors)
 
 

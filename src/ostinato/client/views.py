@@ -22,8 +22,8 @@ import msgspec
 from ostinato.api.codec import ObjectError, from_json, list_from_json, raw_list_from_json
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.meta import ListMeta
-from ostinato.api.object import KindInfo, Object, ObjectMetaclass, kind_of, remember
-from ostinato.api.serializer.scalars import decode_leaf
+from ostinato.api.object import KindInfo, Object, ObjectMetaclass, kind_of, set_origin
+from ostinato.api.serializer.scalars import decode_scalar
 from ostinato.api.wire import DecodeError, decode_json
 from ostinato.client.arguments import not_a_kind
 
@@ -112,7 +112,7 @@ class MetadataOf(View[PartialObjectMetadata]):
 
     def read(self, data: bytes, info: KindInfo) -> PartialObjectMetadata:
         try:
-            return remember(_metadata_decoder(info).decode(data), data)
+            return set_origin(_metadata_decoder(info).decode(data), data)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise ObjectError(f"metadata of {info.gvk.kind}: {error}") from None
 
@@ -142,4 +142,4 @@ def _metadata_decoder(info: KindInfo) -> msgspec.json.Decoder[PartialObjectMetad
     # apiVersion and kind cannot be checked: in the response they are those of PartialObjectMetadata.
     name = f"{info.gvk.kind}Metadata"
     cls = ObjectMetaclass(name, (PartialObjectMetadata,), {"__module__": __name__, "__kind__": info})
-    return msgspec.json.Decoder(cast("type[PartialObjectMetadata]", cls), dec_hook=decode_leaf)
+    return msgspec.json.Decoder(cast("type[PartialObjectMetadata]", cls), dec_hook=decode_scalar)

@@ -186,7 +186,7 @@ def test_the_conditions_can_be_listed() -> None:
 @pytest.mark.parametrize("instance", [Blank(metadata=ObjectMeta(name="a")), Old(metadata=ObjectMeta(name="a"))])
 def test_an_object_without_room_for_conditions_is_an_error(instance: CustomResource) -> None:
     assert not is_condition_true(instance, "Ready")
-    with pytest.raises(ObjectError, match=r" a: status\.conditions: there is no list of conditions"):
+    with pytest.raises(ObjectError, match=r" a: status\.conditions: not a list; set a status with conditions first"):
         set_condition(instance, ready(), NOW)
 
 

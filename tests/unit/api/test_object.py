@@ -10,7 +10,7 @@ import pytest
 from ostinato.api.codec import from_json
 from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
 from ostinato.api.meta import ObjectMeta
-from ostinato.api.object import CustomResource, KindInfo, Object, kind_of, origin, plural_of, remember
+from ostinato.api.object import CustomResource, KindInfo, Object, kind_of, origin, plural_of, set_origin
 from ostinato.api.struct import Struct
 from ostinato.kinds.core_v1 import ConfigMap
 
@@ -70,13 +70,13 @@ def test_an_object_answers_as_its_class_does() -> None:
     assert kind_of(Widget(spec=WidgetSpec())) is kind_of(Widget)
 
 
-def test_a_class_without_a_version_is_no_kind() -> None:
+def test_a_class_without_a_version_is_not_a_kind() -> None:
     class Abstract(CustomResource):
         pass
 
-    with pytest.raises(TypeError, match="class Abstract is no kind: it names no version"):
+    with pytest.raises(TypeError, match="class Abstract is not a kind: it has no version"):
         kind_of(Abstract)
-    with pytest.raises(TypeError, match="class Object is no kind"):
+    with pytest.raises(TypeError, match="class Object is not a kind"):
         kind_of(Object())
 
 
@@ -87,15 +87,15 @@ def test_a_group_without_a_version_is_refused() -> None:
             pass
 
 
-def test_what_the_class_says_cannot_be_a_field() -> None:
-    with pytest.raises(TypeError, match="class Confused: kind is said by the class, it cannot be a field"):
+def test_api_version_and_kind_cannot_be_fields() -> None:
+    with pytest.raises(TypeError, match="class Confused: kind cannot be a field; it follows from the class keywords"):
 
         class Confused(CustomResource, group="example.dev", version="v1"):
             kind: str = ""
 
 
 def test_short_names_are_a_list() -> None:
-    with pytest.raises(TypeError, match="short_names is a list of names, got the text 'wd'"):
+    with pytest.raises(TypeError, match="short_names: expected a list of names, got the string 'wd'"):
 
         class Wrong(CustomResource, group="example.dev", version="v1", short_names="wd"):
             pass
@@ -157,7 +157,7 @@ def test_a_copy_of_an_object_made_here_has_nothing_to_remember() -> None:
 def test_what_is_remembered_takes_no_part_in_comparisons() -> None:
     made = Widget(spec=WidgetSpec(), metadata=ObjectMeta(name="a"))
     assert from_json(Widget, DATA) == made
-    assert repr(remember(made, b"{}")) == repr(from_json(Widget, DATA))
+    assert repr(set_origin(made, b"{}")) == repr(from_json(Widget, DATA))
 
 
 def test_what_is_remembered_is_not_written() -> None:

@@ -102,7 +102,7 @@ def test_another_controller_is_refused_by_name(form: str, owner: AnyObject, owne
         owners.set_controller_reference(made(form, Widget, "thief"), owned)
     assert re.fullmatch(
         r"\w+ default/owned is already owned by another Widget controller owner \(uid uid-owner\); "
-        r"take another name, or delete it",
+        r"use another name, or delete it",
         str(caught.value),
     )
     assert caught.value.owner.uid == "uid-owner"

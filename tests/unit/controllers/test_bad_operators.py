@@ -105,7 +105,7 @@ BAD: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
     (gives_conditions_that_no_status_has, {}, "status has no field 'conditions'; fields are ready"),
     (gives_one_object_for_a_set, {}, "apply_set() the object ConfigMap"),
     (applies_a_class, {}, "apply() got the class ConfigMap, which is not an object; pass an instance, e.g. ConfigMap("),
-    (owns_itself, {}, "Widget default/bad cannot be its own owner; apply it without owner="),
+    (owns_itself, {}, "Widget default/bad cannot own itself; apply it without owner="),
     (
         controls_nothing_that_it_names,
         {"sources": [StartupSource([("default", "bad")])]},

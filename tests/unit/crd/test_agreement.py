@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from ostinato.api.codec import from_dict, to_dict
 from ostinato.api.markers import Ge, Le, Len, MultipleOf, Pattern
 from ostinato.api.quantity import Quantity
-from ostinato.api.serializer.scalars import decode_leaf, encode_leaf
+from ostinato.api.serializer.scalars import decode_scalar, encode_scalar
 from ostinato.api.struct import Struct
 from ostinato.api.time import Duration, Time
 from ostinato.crd import schema_of
@@ -128,7 +128,7 @@ OBJECTS = st.dictionaries(st.sampled_from(["alpha", "betaGamma", "from"]), JSON,
 def reads(cls: type[Struct], value: Any) -> bool:
     """Whether the class takes a value as it stands, constraints and all."""
     try:
-        msgspec.convert(value, cls, dec_hook=decode_leaf)
+        msgspec.convert(value, cls, dec_hook=decode_scalar)
     except msgspec.ValidationError:
         return False
     return True
@@ -246,4 +246,4 @@ def test_what_a_class_writes_a_server_keeps_and_the_class_reads_again(written: W
     stored = kept(schema_of(Written), value)
     assert stored is not None
     assert from_dict(Written, stored) == written
-    assert msgspec.to_builtins(written.size, enc_hook=encode_leaf) == stored["size"]
+    assert msgspec.to_builtins(written.size, enc_hook=encode_scalar) == stored["size"]

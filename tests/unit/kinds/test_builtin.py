@@ -11,7 +11,7 @@ from ostinato.api.codec import from_dict, from_json, to_dict, to_json
 from ostinato.api.gvk import GroupVersion, GroupVersionKind
 from ostinato.api.object import Object, kind_of
 from ostinato.api.serializer.overlay import overlay
-from ostinato.api.serializer.type_info import Shape, fields_of
+from ostinato.api.serializer.type_info import TypeInfo, fields_of
 from ostinato.api.status import Status
 from ostinato.kinds import core_v1
 from ostinato.kinds.builtin import builtin_scheme
@@ -58,7 +58,7 @@ def test_an_object_is_written_as_go_writes_it(case: dict[str, Any]) -> None:
 @every_kind
 def test_fields_of_a_newer_server_survive_an_update(case: dict[str, Any]) -> None:
     cls = class_of(case)
-    newer = with_unknown_fields(case["filled"], Shape(cls))
+    newer = with_unknown_fields(case["filled"], TypeInfo(cls))
     typed = from_dict(cls, newer)
     typed.metadata.labels = {"changed": "yes"}
     written = overlay(newer, typed)
@@ -68,11 +68,11 @@ def test_fields_of_a_newer_server_survive_an_update(case: dict[str, Any]) -> Non
     assert without_zeros(written) == without_zeros(newer)
 
 
-def with_unknown_fields(value: Any, shape: Shape) -> Any:
+def with_unknown_fields(value: Any, shape: TypeInfo) -> Any:
     """The value with a field that no class knows in each of its structs."""
     match shape.form:
         case "struct" if isinstance(value, dict):
-            fields = {field.wire: field.shape for field in fields_of(shape.type)}
+            fields = {field.wire: field.type_info for field in fields_of(shape.type)}
             known = {
                 name: with_unknown_fields(item, fields[name]) if name in fields else item
                 for name, item in value.items()

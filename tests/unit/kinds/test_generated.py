@@ -16,7 +16,7 @@ from ostinato import kinds
 from ostinato.api import meta
 from ostinato.api.object import Object, kind_of
 from ostinato.api.schema import builtin_schemas
-from ostinato.api.serializer.type_info import Shape, fields_of, merge_rules_of
+from ostinato.api.serializer.type_info import TypeInfo, fields_of, merge_rules_of
 from ostinato.api.struct import Struct, wire_name
 from ostinato.kinds.index import MODULES
 
@@ -130,7 +130,7 @@ def test_a_class_has_the_fields_and_rules_of_its_definition(cls: type[Struct]) -
     assert merge_rules_of(cls) == {name: rule for name, value in properties.items() if (rule := rules_in(value))}
     assert cls.__atomic__ == (definition.get("x-kubernetes-map-type") == "atomic")
     for name, schema in properties.items():
-        assert form_of(fields[name].shape) == form_in(schema), name
+        assert form_of(fields[name].type_info) == form_in(schema), name
         if name not in definition.get("required", ()):
             assert not fields[name].required or name in generator.NEVER_NONE, name
         elif cls.__module__ != meta.__name__ and not cls.__name__.endswith("Status"):
@@ -145,7 +145,7 @@ def rules_in(schema: dict[str, Any]) -> dict[str, Any]:
     return rules
 
 
-def form_of(shape: Shape) -> Any:
+def form_of(shape: TypeInfo) -> Any:
     """A type, for comparison: the class of a struct by name, the JSON type of everything else."""
     match shape.form:
         case "struct":

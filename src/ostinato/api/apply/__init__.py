@@ -1,14 +1,13 @@
-"""Server-side apply: who owns which field of an object, and what becomes of it when somebody applies.
+"""Server-side apply: field managers, their field sets, conflicts and merging.
 
-`FieldManager` is what an API server needs; the pieces it is made of are pure functions on JSON values:
+`FieldManager` is the entry point for an API server. The packages follow structured-merge-diff and apimachinery; all of
+them are pure functions on JSON values:
 
-| module | is |
-|---|---|
-| `elements`, `fieldset` | paths and sets of fields, which are their own JSON (`fieldsV1`) |
-| `rules`, `check` | schemas as server-side apply reads them, and what they refuse |
-| `typed`, `merge` | the fields of a value, the changes between two, merging, removing and extracting |
-| `adapt`, `ownership` | the algebra of owners |
-| `entries`, `conflict`, `lastapplied`, `scale`, `zero`, `unchanged`, `extract` | managedFields and what goes with it |
+| package | here | in Go |
+|---|---|---|
+| `fieldpath` | path elements and field sets, in the JSON form of `fieldsV1` | structured-merge-diff `fieldpath` |
+| `typed` | values with the merge rules of their schema: validate, compare, merge | structured-merge-diff `typed` |
+| `managedfields` | the entries of managedFields, and their updates on writes | apimachinery `util/managedfields` |
 """
 
 from ostinato.api.apply.field_manager import ApplyError, FieldManager

@@ -1,12 +1,11 @@
-"""The field manager: what an API server asks of server-side apply, for one kind at one endpoint.
+"""Field manager: server-side apply and managedFields of one kind at one endpoint.
 
-`apply` makes the new object of a live one and a configuration; `update` takes the new object as another kind of write
-made it, creation included. Both give it back with its managedFields. Objects are dicts in JSON shape and are not
-changed; what comes back shares structure with what went in.
-
+- `apply` merges a configuration into the live object; `update` is for all other writes, creations included. Both return
+  the new object with its managedFields.
+- Objects are JSON-compatible dicts and are not modified; results share structure with them.
 - The live object of a creation is None.
-- An apply that changes nothing gives back the live object itself: there is nothing to store.
-- An object whose managedFields were emptied is no longer tracked, until it is applied to: what is there then belongs to
+- An apply without changes returns the live object itself, so nothing is stored.
+- An object whose managedFields were reset is not tracked until it is applied to; its fields then belong to the manager
   "before-first-apply".
 """
 
@@ -17,32 +16,40 @@ from typing import Any
 
 from ostinato.api.apply.fieldpath.field_set import Filter, difference, field_path, from_paths, has, union
 from ostinato.api.apply.managedfields.conflicts import conflict_error
-from ostinato.api.apply.managedfields.entries import Managed, ManagedFieldsError, cap, decode, encode, is_reset, written
-from ostinato.api.apply.managedfields.last_applied import KUBECTL, refreshed, vouched_fields
-from ostinato.api.apply.managedfields.remembered_updates import SeenUpdates, question
+from ostinato.api.apply.managedfields.entries import (
+    Managed,
+    ManagedFieldsError,
+    cap,
+    decode,
+    encode,
+    encode_entry,
+    is_reset,
+)
+from ostinato.api.apply.managedfields.last_applied import KUBECTL, unchanged_since_last_applied, with_last_applied
+from ostinato.api.apply.managedfields.update_cache import UpdateCache, update_key
 from ostinato.api.apply.managedfields.updater import (
     ConflictsError,
     Converter,
     Identity,
     Object,
     Owned,
-    Ownership,
     UnknownVersionError,
+    Updater,
     Versions,
 )
 from ostinato.api.apply.typed.compare import Comparison
-from ostinato.api.apply.typed.creation import Unusual, created
-from ostinato.api.apply.typed.merge_unowned import lay
-from ostinato.api.apply.typed.validate import TypedError, check
+from ostinato.api.apply.typed.creation import FastPathUnsupported, created_fields
+from ostinato.api.apply.typed.merge_unowned import merge_unowned
+from ostinato.api.apply.typed.validate import TypedError, validate
 from ostinato.api.apply.typed.zero_object import zero_object
 from ostinato.api.errors import BadRequest
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.schema import Schema
 
-_CURRENT = Identity("current-operation", "Update", "")  # the writer, until it is known whether it changed anything
+_CURRENT = Identity("current-operation", "Update", "")  # the writer, until its field set is known
 _BEFORE_FIRST_APPLY = "before-first-apply"
 
-# What nobody owns: set by the server, or the name of the object.
+# Fields without owners: set by the server, or identifying the object.
 _UNOWNED = from_paths(
     field_path("apiVersion"),
     field_path("kind"),
@@ -65,11 +72,11 @@ _UNOWNED = from_paths(
 
 
 class ApplyError(ValueError):
-    """A configuration or a live object that cannot be applied to; the server answers 500 with this message."""
+    """The configuration or the live object is invalid; the server answers 500 with this message."""
 
 
 class FieldManager:
-    """Server-side apply and field ownership for one version of a kind, or for one of its subresources."""
+    """Server-side apply and managedFields for one version of a kind, or one of its subresources."""
 
     def __init__(
         self,
@@ -80,78 +87,81 @@ class FieldManager:
         allowed: Mapping[str, Filter] | None = None,
         convert: Converter | None = None,
     ) -> None:
-        """`schemas` has every version of the kind by apiVersion, None for one without a schema; `convert` goes between.
-
-        `allowed` says, by apiVersion, what may be owned through this endpoint: see `without` and `only`.
+        """
+        - `schemas`: the schema of each version of the kind by apiVersion; None for a version without one.
+        - `subresource`: the subresource of this endpoint. Defaults to the main resource.
+        - `allowed`: by apiVersion, a filter for the fields that may be owned through this endpoint (`without`, `only`).
+          Defaults to all fields.
+        - `convert`: converts objects between the versions. Needed if there are several.
         """
         self._gvk = gvk
         self._api_version = gvk.api_version
         self._subresource = subresource
         self._versions = Versions(schemas, convert)
         self._rules = self._versions.rules(self._api_version)
-        self._ownership = Ownership(self._versions, self._api_version, allowed or {})
+        self._updater = Updater(self._versions, self._api_version, allowed or {})
         self._zero = zero_object(gvk)
-        self._seen = SeenUpdates()
+        self._update_cache = UpdateCache()
 
-    def lay(self, live: Object, config: Object) -> Object:
-        """An object with a configuration over it, whoever owns the fields; TypedError if that may not be."""
-        laid: Object = lay(live, config, self._rules)
-        return laid
+    def merge_unowned(self, live: Object, config: Object) -> Object:
+        """Return the object with a configuration merged into it, regardless of field managers. Raises TypedError."""
+        merged: Object = merge_unowned(live, config, self._rules)
+        return merged
 
     # Updates
 
     def update(self, live: Object | None, new: Object, manager: str, now: str) -> Object:
-        """The new object with its managedFields after a write that is not an apply. Never fails.
+        """Return the new object with its managedFields after a write that is not an apply.
 
-        If ownership cannot be worked out, the object comes back without managedFields.
+        Never fails: if the field sets cannot be computed, the object is returned without managedFields.
         """
         if live is None and "managedFields" not in _metadata(new):
             try:
                 return self._created(new, manager, now)
-            except Unusual:
-                pass  # the long way knows what to make of it
+            except FastPathUnsupported:
+                pass  # the general path below handles it
         before = live if live is not None else self._zero
         bare = _without_managed_fields(new)
         try:
             old = self._versions.convert(_without_managed_fields(before), self._api_version)
             changes = self._changes(old, bare)
             given = self._given_entries(before, new)
-            asked = question(given, self._api_version, changes, manager)
-            entries = self._seen.answer(asked, now) if asked is not None else None
+            key = update_key(given, self._api_version, changes, manager)
+            entries = self._update_cache.get(key, now) if key is not None else None
             if entries is None:
                 managed = self._managed_before_update(before, new)
                 if not managed.owners and _metadata(before).get("uid"):
                     return bare
                 writer = self._settle(old, bare, changes, managed, manager, now)
-                if asked is not None and managed.read_from is given:
-                    self._seen.keep(asked, managed, writer)
+                if key is not None and managed.read_from is given:
+                    self._update_cache.put(key, managed, writer)
                 entries = encode(managed)
         except (TypedError, UnknownVersionError):
             return bare
         return _with_entries(bare, entries)
 
     def _created(self, new: Object, manager: str, now: str) -> Object:
-        """A new object with its managedFields, the short way; Unusual if that does not lead there."""
-        taken = self._ownership.filtered(created(new, self._zero, self._rules, _UNOWNED))
+        """Return a created object with its managedFields, on the fast path. Raises FastPathUnsupported."""
+        taken = self._updater.filtered(created_fields(new, self._zero, self._rules, _UNOWNED))
         if not taken:
             return new
         identity = Identity(manager or "unknown", "Update", self._api_version, self._subresource)
-        entry = written(identity, Owned(taken, self._api_version, applied=False), taken, now)
+        entry = encode_entry(identity, Owned(taken, self._api_version, applied=False), taken, now)
         return _with_entries(new, [entry])
 
     def _given_entries(self, live: Object, new: Object) -> Any:
-        """The managedFields that the request brings, else those of the live object."""
-        brought = None if self._subresource else _metadata(new).get("managedFields")
-        return _metadata(live).get("managedFields") if brought is None else brought
+        """Return the managedFields of the request, else those of the live object."""
+        sent = None if self._subresource else _metadata(new).get("managedFields")
+        return _metadata(live).get("managedFields") if sent is None else sent
 
     def _managed_before_update(self, live: Object, new: Object) -> Managed:
-        """The owners that the request brings if it brings any that can be read, else those of the live object."""
+        """Return the managers in the request if they are valid and not empty, else those of the live object."""
         if not self._subresource:
-            brought = _metadata(new).get("managedFields")
-            if is_reset(brought):
+            sent = _metadata(new).get("managedFields")
+            if is_reset(sent):
                 return Managed()
             try:
-                managed = decode(brought)
+                managed = decode(sent)
             except ManagedFieldsError:
                 managed = Managed()
             if managed.owners:
@@ -162,15 +172,15 @@ class FieldManager:
             return Managed()
 
     def _changes(self, live: Object, new: Object) -> Comparison:
-        """What a write changes, managedFields apart; TypedError if that may not be."""
-        check(new, self._rules, duplicates=True)
-        return self._ownership.changes(live, new)
+        """Return the changes of a write, without managedFields. Raises TypedError."""
+        validate(new, self._rules, duplicates=True)
+        return self._updater.changes(live, new)
 
     def _settle(
         self, live: Object, new: Object, changes: Comparison, managed: Managed, manager: str, now: str
     ) -> Identity | None:
-        """Put into `managed` who owns what after these changes; who the writer is there, if they own any of it."""
-        owners = self._ownership.update(live, new, changes, managed.owners, _CURRENT)
+        """Update `managed` with these changes. Returns the identity of the writer, None if it owns nothing of them."""
+        owners = self._updater.update(live, new, changes, managed.owners, _CURRENT)
         managed.owners = owners
         taken = difference(owners.pop(_CURRENT).fields, _UNOWNED) if _CURRENT in owners else {}
         identity = None
@@ -186,7 +196,7 @@ class FieldManager:
     # Apply
 
     def apply(self, live: Object | None, config: Object, manager: str, now: str, *, force: bool = False) -> Object:
-        """The object after an apply, with its managedFields.
+        """Return the object after an apply, with its managedFields.
 
         Raises Conflict (409), BadRequest (400) or ApplyError.
         """
@@ -200,14 +210,15 @@ class FieldManager:
             applied = self._apply(before, config, managed, manager, now, force=force)
         except ConflictsError as conflicts:
             found = conflicts.found
-            if manager == KUBECTL and (vouched := vouched_fields(before, self._api_version, self._rules)) is not None:
-                found = [(owner, path) for owner, path in found if not has(vouched, path)]
+            if manager == KUBECTL:
+                unchanged = unchanged_since_last_applied(before, self._api_version, self._rules)
+                found = [(owner, path) for owner, path in found if unchanged is None or not has(unchanged, path)]
             if found:
                 raise conflict_error(found) from None
             managed = decode(_metadata(before).get("managedFields"))
             applied = self._apply(before, config, managed, manager, now, force=True)
         if manager == KUBECTL:
-            applied = refreshed(applied, config)
+            applied = with_last_applied(applied, config)
         entries = encode(managed)
         if applied is before and entries == (_metadata(before).get("managedFields") or []):
             return before
@@ -222,7 +233,7 @@ class FieldManager:
             raise BadRequest.of("metadata.managedFields must be nil")
 
     def _apply(self, live: Object, config: Object, managed: Managed, manager: str, now: str, *, force: bool) -> Object:
-        """The applied object, managedFields apart: these are in `managed` then. The live object if nothing changed."""
+        """Return the applied object without managedFields, and update `managed`. The live object if unchanged."""
         current = self._in_this_version(_without_managed_fields(live))
         if not managed.owners and live is not self._zero:
             try:
@@ -233,12 +244,12 @@ class FieldManager:
                 raise ApplyError(f"failed to create manager for existing fields: {why}") from None
         for value, name, duplicates in ((config, "patch", False), (current, "live", True)):
             try:
-                check(value, self._rules, duplicates=duplicates)
+                validate(value, self._rules, duplicates=duplicates)
             except TypedError as error:
                 raise ApplyError(f"failed to create typed {name} object ({self._named(value)}): {error}") from None
         identity = Identity(manager or "unknown", "Apply", "", self._subresource)
         try:
-            applied, owners = self._ownership.apply(current, config, managed.owners, identity, force=force)
+            applied, owners = self._updater.apply(current, config, managed.owners, identity, force=force)
         except (TypedError, UnknownVersionError) as error:
             raise ApplyError(f"failed to merge config: {error}") from None
         managed.owners = owners

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ostinato.api.selectors import label_parser as label_syntax
+from ostinato.api.selectors import label_parser
 from ostinato.api.selectors.label_parser import Operator, SelectorError
 from ostinato.api.text.go_format import quote
 from ostinato.api.validation.field_errors import FieldError, Path, joined
@@ -207,7 +207,7 @@ def parse(text: str) -> Selector:
     if not text:
         return _EVERYTHING
     requirements: list[Requirement] = []
-    for key, operator, values in label_syntax.parse(text):
+    for key, operator, values in label_parser.parse(text):
         try:
             requirements.append(Requirement.checked(key, operator, values))
         except SelectorError as error:

@@ -1,4 +1,4 @@
-"""Lenient reading: JSON that a server sent, fitted to a class that is stricter.
+"""Lenient reading: JSON that a server sent, coerced to a class that is stricter.
 
 Servers leave out required fields and send null where a list or a text is expected; Go reads both as the zero value, and
 so does this. Only a value of another type is an error, and it says where: "spec.containers[0].name: expected str, got
@@ -12,8 +12,8 @@ import binascii
 from typing import Any, NoReturn
 
 from ostinato.api.quantity import Quantity
-from ostinato.api.serializer.scalars import decode_leaf
-from ostinato.api.serializer.type_info import Shape
+from ostinato.api.serializer.scalars import decode_scalar
+from ostinato.api.serializer.type_info import TypeInfo
 from ostinato.api.time import Duration, MicroTime, Time
 
 _ZEROS: dict[type, Any] = {
@@ -42,93 +42,93 @@ class Mismatch(Exception):  # noqa: N818 - a value on its way up to the reader, 
         return "".join(reversed(self.steps)).removeprefix(".")
 
 
-def fit(value: Any, shape: Shape) -> Any:
+def coerce(value: Any, info: TypeInfo) -> Any:
     """The value without nulls and unknown fields, and with the required fields that are missing."""
     if value is None:
-        return None if shape.nullable else zero(shape)
-    match shape.form:
+        return None if info.nullable else zero(info)
+    match info.form:
         case "struct":
-            return _fit_struct(value, shape)
+            return _coerce_struct(value, info)
         case "list":
-            return _fit_list(value, shape)
+            return _coerce_list(value, info)
         case "map":
-            return _fit_map(value, shape)
+            return _coerce_map(value, info)
         case "union":
-            return fit(value, _variant(value, shape))
+            return coerce(value, _variant(value, info))
         case "leaf":
-            _check_leaf(value, shape.type)
+            _check_scalar(value, info.type)
     return value
 
 
-def zero(shape: Shape) -> Any:
-    """What stands for a value that is missing though it is required, in JSON shape."""
-    if shape.nullable:
+def zero(info: TypeInfo) -> Any:
+    """What stands for a value that is missing though it is required, in JSON info."""
+    if info.nullable:
         return None
-    match shape.form:
+    match info.form:
         case "struct":
-            return _fit_struct({}, shape)
+            return _coerce_struct({}, info)
         case "list":
             return []
         case "map":
             return {}
         case "union":
-            return zero(shape.variants[0])
-    return _ZEROS.get(shape.type)
+            return zero(info.variants[0])
+    return _ZEROS.get(info.type)
 
 
-def _fit_struct(value: Any, shape: Shape) -> dict[str, Any]:
+def _coerce_struct(value: Any, info: TypeInfo) -> dict[str, Any]:
     if not isinstance(value, dict):
-        _refuse(shape.type.__name__, value)
-    fitted: dict[str, Any] = {}
-    if shape.tag is not None:
-        name, tag = shape.tag
-        fitted[name] = value.get(name, tag)
-    for field in shape.fields:
+        _reject(info.type.__name__, value)
+    coerced: dict[str, Any] = {}
+    if info.tag is not None:
+        name, tag = info.tag
+        coerced[name] = value.get(name, tag)
+    for field in info.fields:
         given = value.get(field.wire)
         if given is not None:
             try:
-                fitted[field.wire] = fit(given, field.shape)
+                coerced[field.wire] = coerce(given, field.type_info)
             except Mismatch as mismatch:
                 mismatch.steps.append(f".{field.wire}")
                 raise
         elif field.required:
-            fitted[field.wire] = zero(field.shape)
-    return fitted
+            coerced[field.wire] = zero(field.type_info)
+    return coerced
 
 
-def _fit_list(value: Any, shape: Shape) -> list[Any]:
+def _coerce_list(value: Any, info: TypeInfo) -> list[Any]:
     if not isinstance(value, list):
-        _refuse("list", value)
-    assert shape.inner is not None
-    fitted = []
+        _reject("list", value)
+    assert info.inner is not None
+    coerced = []
     for index, item in enumerate(value):
         try:
-            fitted.append(fit(item, shape.inner))
+            coerced.append(coerce(item, info.inner))
         except Mismatch as mismatch:
             mismatch.steps.append(f"[{index}]")
             raise
-    return fitted
+    return coerced
 
 
-def _fit_map(value: Any, shape: Shape) -> dict[str, Any]:
+def _coerce_map(value: Any, info: TypeInfo) -> dict[str, Any]:
     if not isinstance(value, dict):
-        _refuse("dict", value)
-    assert shape.inner is not None
-    fitted = {}
+        _reject("dict", value)
+    assert info.inner is not None
+    coerced = {}
     for key, item in value.items():
         try:
-            fitted[key] = fit(item, shape.inner)
+            coerced[key] = coerce(item, info.inner)
         except Mismatch as mismatch:
             mismatch.steps.append(f"[{key}]")
             raise
-    return fitted
+    return coerced
 
 
-def _variant(value: Any, shape: Shape) -> Shape:
+def _variant(value: Any, info: TypeInfo) -> TypeInfo:
     """The alternative of a union that has the JSON type of the value, and its tag."""
-    if isinstance(value, dict) and (struct := shape.struct_for(value)) is not None:
+    if isinstance(value, dict) and (struct := info.struct_for(value)) is not None:
         return struct
-    for variant in shape.variants:
+    for variant in info.variants:
         match variant.form:
             case "any":
                 return variant
@@ -140,18 +140,18 @@ def _variant(value: Any, shape: Shape) -> Shape:
                 fits = _is(value, variant.type)
         if fits:
             return variant
-    return _refuse(" | ".join(variant.type.__name__ for variant in shape.variants), value)
+    return _reject(" | ".join(variant.type.__name__ for variant in info.variants), value)
 
 
-def _check_leaf(value: Any, leaf: type[Any]) -> None:
+def _check_scalar(value: Any, leaf: type[Any]) -> None:
     if leaf in _PLAIN:
         if not _is(value, leaf):
-            _refuse(leaf.__name__, value)
+            _reject(leaf.__name__, value)
     elif leaf is bytes:
         _check_base64(value)
     elif leaf in _ZEROS:
         try:
-            decode_leaf(leaf, value)
+            decode_scalar(leaf, value)
         except TypeError as error:
             raise Mismatch(str(error)) from None
         except ValueError as error:
@@ -168,12 +168,12 @@ def _is(value: Any, plain: type[Any]) -> bool:
 
 def _check_base64(value: Any) -> None:
     if not isinstance(value, str):
-        _refuse("base64 text", value)
+        _reject("base64 text", value)
     try:
         base64.b64decode(value, validate=True)
     except (binascii.Error, ValueError):
         raise Mismatch("expected base64 text") from None
 
 
-def _refuse(expected: str, value: Any) -> NoReturn:
+def _reject(expected: str, value: Any) -> NoReturn:
     raise Mismatch(f"expected {expected}, got {'null' if value is None else type(value).__name__}")

@@ -11,45 +11,45 @@ from typing import Any
 
 import msgspec
 
-from ostinato.api.serializer.type_info import Field, Shape, fields_of
+from ostinato.api.serializer.type_info import Field, TypeInfo, fields_of
 
 
-def sparse(struct: msgspec.Struct) -> msgspec.Struct:
+def omit_zero_structs(struct: msgspec.Struct) -> msgspec.Struct:
     """The struct itself, or a copy in which empty structs are unset. Parts that need no change are shared with it."""
     changes: dict[str, Any] | None = None
-    for attribute, empty, shape in _steps(type(struct)):
+    for attribute, empty, info in _steps(type(struct)):
         value = getattr(struct, attribute)
         if value is None:
             continue
         if empty is not None and value == empty:
             kept: Any = msgspec.UNSET
         else:
-            kept = value if shape is None else _sparse_value(value, shape)
+            kept = value if info is None else _omit_in_value(value, info)
         if kept is not value:
             changes = changes or {}
             changes[attribute] = kept
     return struct if changes is None else msgspec.structs.replace(struct, **changes)
 
 
-def _sparse_value(value: Any, shape: Shape) -> Any:
+def _omit_in_value(value: Any, info: TypeInfo) -> Any:
     if isinstance(value, msgspec.Struct):
-        return sparse(value)
-    inner = shape.inner
+        return omit_zero_structs(value)
+    inner = info.inner
     if isinstance(value, list) and inner is not None:
-        kept = [_sparse_value(item, inner) for item in value]
+        kept = [_omit_in_value(item, inner) for item in value]
         return value if all(new is old for new, old in zip(kept, value, strict=True)) else kept
     if isinstance(value, dict) and inner is not None:
-        entries = {key: _sparse_value(item, inner) for key, item in value.items()}
+        entries = {key: _omit_in_value(item, inner) for key, item in value.items()}
         return value if all(entries[key] is value[key] for key in value) else entries
     return value
 
 
 @cache
-def _steps(cls: type[msgspec.Struct]) -> tuple[tuple[str, msgspec.Struct | None, Shape | None], ...]:
-    """The fields to look at: those that may be an empty struct, and, with their shape, those that may contain one."""
+def _steps(cls: type[msgspec.Struct]) -> tuple[tuple[str, msgspec.Struct | None, TypeInfo | None], ...]:
+    """The fields to look at: those that may be an empty struct, and, with their info, those that may contain one."""
     steps = []
     for field in fields_of(cls):
-        below = field.shape if any(map(_holds_empties, _structs_in(field.shape))) else None
+        below = field.type_info if any(map(_holds_empties, _structs_in(field.type_info))) else None
         if field.empty_struct is not None or below is not None:
             steps.append((field.attribute, field.empty_struct, below))
     return tuple(steps)
@@ -68,12 +68,12 @@ def _holds_empties(cls: type[msgspec.Struct]) -> bool:
             if any(field.empty_struct is not None for field in fields):
                 return True
             for field in fields:
-                waiting.extend(_structs_in(field.shape))
+                waiting.extend(_structs_in(field.type_info))
     return False
 
 
-def _structs_in(shape: Shape) -> list[type[msgspec.Struct]]:
-    if shape.form == "struct":
-        return [shape.type]
-    inner = [] if shape.inner is None else [shape.inner]
-    return [cls for part in (*inner, *shape.variants) for cls in _structs_in(part)]
+def _structs_in(info: TypeInfo) -> list[type[msgspec.Struct]]:
+    if info.form == "struct":
+        return [info.type]
+    inner = [] if info.inner is None else [info.inner]
+    return [cls for part in (*inner, *info.variants) for cls in _structs_in(part)]

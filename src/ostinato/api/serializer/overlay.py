@@ -16,44 +16,44 @@ import msgspec
 from ostinato.api.codec import to_dict
 from ostinato.api.markers import ListMap, PatchMerge
 from ostinato.api.object import Object
-from ostinato.api.serializer.scalars import decode_leaf, encode_leaf
-from ostinato.api.serializer.type_info import Field, Shape, fields_by_wire
+from ostinato.api.serializer.scalars import decode_scalar, encode_scalar
+from ostinato.api.serializer.type_info import Field, TypeInfo, fields_by_wire
 
 
 def overlay(raw: dict[str, Any], typed: Object) -> dict[str, Any]:
     """A new document; `raw` is not changed, but parts of it are shared."""
     encoded = to_dict(typed)
-    result = _struct(raw, encoded, Shape(type(typed)))
+    result = _struct(raw, encoded, TypeInfo(type(typed)))
     return {"apiVersion": encoded["apiVersion"], "kind": encoded["kind"], **result}
 
 
-def _value(raw: Any, encoded: Any, shape: Shape) -> Any:
-    match shape.form:
+def _value(raw: Any, encoded: Any, info: TypeInfo) -> Any:
+    match info.form:
         case "struct" if isinstance(raw, dict):
-            return _struct(raw, encoded, shape)
-        case "list" if isinstance(raw, list) and shape.inner is not None and _has_structs(shape.inner):
-            return _list(raw, encoded, shape, shape.inner)
-        case "map" if isinstance(raw, dict) and shape.inner is not None:
-            inner = shape.inner
+            return _struct(raw, encoded, info)
+        case "list" if isinstance(raw, list) and info.inner is not None and _has_structs(info.inner):
+            return _list(raw, encoded, info, info.inner)
+        case "map" if isinstance(raw, dict) and info.inner is not None:
+            inner = info.inner
             return {key: _value(raw[key], item, inner) if key in raw else item for key, item in encoded.items()}
-        case "list" if shape.inner is not None and raw == encoded and _innermost(shape.inner) is float:
+        case "list" if info.inner is not None and raw == encoded and _innermost(info.inner) is float:
             return raw
-        case "leaf" if raw == encoded or _means_the_same(raw, encoded, shape.type):
+        case "leaf" if raw == encoded or _is_same_scalar(raw, encoded, info.type):
             return raw  # 1 as well: 1.0 in its place would be news to a server
         case "union" if isinstance(raw, dict) and isinstance(encoded, dict):
-            struct = shape.struct_for(encoded)
-            if struct is not None and shape.struct_for(raw) is struct:  # of another one, nothing is meant any more
+            struct = info.struct_for(encoded)
+            if struct is not None and info.struct_for(raw) is struct:  # of another one, nothing is meant any more
                 return _struct(raw, encoded, struct)
     return encoded
 
 
-def _struct(raw: dict[str, Any], encoded: dict[str, Any], shape: Shape) -> dict[str, Any]:
-    fields = fields_by_wire(shape.type)
+def _struct(raw: dict[str, Any], encoded: dict[str, Any], info: TypeInfo) -> dict[str, Any]:
+    fields = fields_by_wire(info.type)
     result: dict[str, Any] = {}
     for name, value in raw.items():
         field = fields.get(name)
         if name in encoded:
-            result[name] = encoded[name] if field is None else _value(value, encoded[name], field.shape)
+            result[name] = encoded[name] if field is None else _value(value, encoded[name], field.type_info)
         elif field is None:
             result[name] = value
         else:
@@ -64,15 +64,15 @@ def _struct(raw: dict[str, Any], encoded: dict[str, Any], shape: Shape) -> dict[
 def _keep_default(result: dict[str, Any], field: Field, raw: Any) -> None:
     """A known field that is at its default, and so not encoded: it stays if it said the same before."""
     if field.empty_struct is not None and isinstance(raw, dict):
-        kept = _struct(raw, to_dict(field.empty_struct), field.shape)
+        kept = _struct(raw, to_dict(field.empty_struct), field.type_info)
         if kept or not raw:
             result[field.wire] = kept
-    elif raw == msgspec.to_builtins(field.default, enc_hook=encode_leaf):
+    elif raw == msgspec.to_builtins(field.default, enc_hook=encode_scalar):
         result[field.wire] = raw
 
 
-def _list(raw: list[Any], encoded: list[Any], shape: Shape, inner: Shape) -> list[Any]:
-    keys = _keys(shape)
+def _list(raw: list[Any], encoded: list[Any], info: TypeInfo, inner: TypeInfo) -> list[Any]:
+    keys = _keys(info)
     if keys:
         before = {_key(item, keys, inner): item for item in reversed(raw)}
         matches = [before.get(_key(item, keys, inner)) for item in encoded]
@@ -81,23 +81,23 @@ def _list(raw: list[Any], encoded: list[Any], shape: Shape, inner: Shape) -> lis
     else:
         same: dict[bytes, list[Any]] = {}
         for item in reversed(raw):
-            same.setdefault(_said(item, inner), []).append(item)
-        matches = [(same.get(_said(item, inner)) or [None]).pop() for item in encoded]
+            same.setdefault(_known_fields(item, inner), []).append(item)
+        matches = [(same.get(_known_fields(item, inner)) or [None]).pop() for item in encoded]
     return [item if match is None else _value(match, item, inner) for match, item in zip(matches, encoded, strict=True)]
 
 
-def _keys(shape: Shape) -> tuple[str, ...]:
+def _keys(info: TypeInfo) -> tuple[str, ...]:
     """The fields that tell the items of a list apart."""
-    for marker in shape.markers:
+    for marker in info.markers:
         if isinstance(marker, ListMap):
             return marker.keys
-    for marker in shape.markers:
+    for marker in info.markers:
         if isinstance(marker, PatchMerge) and marker.key is not None:
             return (marker.key,)
     return ()
 
 
-def _key(item: Any, keys: tuple[str, ...], inner: Shape) -> tuple[str, ...]:
+def _key(item: Any, keys: tuple[str, ...], inner: TypeInfo) -> tuple[str, ...]:
     """What tells an item apart; a key that is not written has its default."""
     if not isinstance(item, dict):
         return (repr(item),)
@@ -106,51 +106,51 @@ def _key(item: Any, keys: tuple[str, ...], inner: Shape) -> tuple[str, ...]:
     return tuple(repr(item[key] if key in item else fields[key].default if key in fields else None) for key in keys)
 
 
-def _said(item: Any, shape: Shape) -> bytes:
+def _known_fields(item: Any, info: TypeInfo) -> bytes:
     """What an item says, however it says it."""
-    return msgspec.json.encode(_known(item, shape), order="deterministic")
+    return msgspec.json.encode(_known(item, info), order="deterministic")
 
 
-def _known(value: Any, shape: Shape) -> Any:
+def _known(value: Any, info: TypeInfo) -> Any:
     """The value without what the class does not know and what is at its default, which not everybody writes."""
-    match shape.form:
+    match info.form:
         case "struct" if isinstance(value, dict):
-            known = {name: value[name] for name in (() if shape.tag is None else shape.tag[:1]) if name in value}
-            for field in shape.fields:
-                inner = _known(value.get(field.wire), field.shape)
-                default = msgspec.to_builtins(field.default, enc_hook=encode_leaf)
-                if inner is not None and inner != _known(default, field.shape):
+            known = {name: value[name] for name in (() if info.tag is None else info.tag[:1]) if name in value}
+            for field in info.fields:
+                inner = _known(value.get(field.wire), field.type_info)
+                default = msgspec.to_builtins(field.default, enc_hook=encode_scalar)
+                if inner is not None and inner != _known(default, field.type_info):
                     known[field.wire] = inner
             return known
-        case "union" if isinstance(value, dict) and (struct := shape.struct_for(value)) is not None:
+        case "union" if isinstance(value, dict) and (struct := info.struct_for(value)) is not None:
             return _known(value, struct)
-        case "list" if isinstance(value, list) and shape.inner is not None:
-            return [_known(item, shape.inner) for item in value]
-        case "map" if isinstance(value, dict) and shape.inner is not None:
-            return {key: _known(item, shape.inner) for key, item in value.items()}
-        case "leaf" if shape.type is float and isinstance(value, int):
+        case "list" if isinstance(value, list) and info.inner is not None:
+            return [_known(item, info.inner) for item in value]
+        case "map" if isinstance(value, dict) and info.inner is not None:
+            return {key: _known(item, info.inner) for key, item in value.items()}
+        case "leaf" if info.type is float and isinstance(value, int):
             return float(value)
         case "leaf":
             try:
-                return encode_leaf(decode_leaf(shape.type, value))
+                return encode_scalar(decode_scalar(info.type, value))
             except (NotImplementedError, TypeError, ValueError):
                 return value
     return value
 
 
-def _innermost(shape: Shape) -> Any:
+def _innermost(info: TypeInfo) -> Any:
     """The type of what lists in lists hold at last."""
-    return shape.type if shape.inner is None else _innermost(shape.inner)
+    return info.type if info.inner is None else _innermost(info.inner)
 
 
-def _has_structs(shape: Shape) -> bool:
-    inner = (shape.inner,) if shape.inner is not None else shape.variants
-    return shape.form == "struct" or any(map(_has_structs, inner))
+def _has_structs(info: TypeInfo) -> bool:
+    inner = (info.inner,) if info.inner is not None else info.variants
+    return info.form == "struct" or any(map(_has_structs, inner))
 
 
-def _means_the_same(raw: Any, encoded: Any, leaf: type[Any]) -> bool:
+def _is_same_scalar(raw: Any, encoded: Any, leaf: type[Any]) -> bool:
     """Whether two texts are the same quantity or time."""
     try:
-        return bool(decode_leaf(leaf, raw) == decode_leaf(leaf, encoded))
+        return bool(decode_scalar(leaf, raw) == decode_scalar(leaf, encoded))
     except (NotImplementedError, TypeError, ValueError):
         return False

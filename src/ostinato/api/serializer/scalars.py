@@ -20,7 +20,7 @@ _PARSE: Final[dict[type[Any], Callable[[str], Any]]] = {
 }
 
 
-def decode_leaf(leaf: type[Any], value: Any) -> Any:
+def decode_scalar(leaf: type[Any], value: Any) -> Any:
     """For msgspec: the value of one of the types above. A ValueError or TypeError if it cannot be one."""
     parse = _PARSE.get(leaf)
     if parse is not None:
@@ -32,7 +32,7 @@ def decode_leaf(leaf: type[Any], value: Any) -> Any:
     raise NotImplementedError(f"{leaf} has no JSON form")
 
 
-def encode_leaf(value: Any) -> Any:
+def encode_scalar(value: Any) -> Any:
     """For msgspec: what stands on the wire for a value of one of the types above."""
     if isinstance(value, Time | MicroTime):
         return None if value.is_zero else str(value)

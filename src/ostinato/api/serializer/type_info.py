@@ -21,7 +21,7 @@ from ostinato.api.struct import Struct
 Form = Literal["struct", "list", "map", "leaf", "any", "union"]
 
 
-class Shape:
+class TypeInfo:
     """One type, as annotated."""
 
     __slots__ = ("form", "inner", "markers", "nullable", "type", "variants")
@@ -31,8 +31,8 @@ class Shape:
         self.nullable = False
         self.form: Form = "leaf"
         self.type: Any = object  # the class of a struct or leaf
-        self.inner: Shape | None = None  # of the items of a list, of the values of a map
-        self.variants: tuple[Shape, ...] = ()  # of a union, such as `int | str`
+        self.inner: TypeInfo | None = None  # of the items of a list, of the values of a map
+        self.variants: tuple[TypeInfo, ...] = ()  # of a union, such as `int | str`
         self._read(annotation)
 
     def _read(self, annotation: Any) -> None:
@@ -44,9 +44,9 @@ class Shape:
         elif source in (Union, types.UnionType):
             self._read_union(get_args(annotation))
         elif annotation is list or source is list:
-            self.form, self.type, self.inner = "list", list, Shape(*(get_args(annotation) or (Any,)))
+            self.form, self.type, self.inner = "list", list, TypeInfo(*(get_args(annotation) or (Any,)))
         elif annotation is dict or source is dict:
-            self.form, self.type, self.inner = "map", dict, Shape((get_args(annotation) or (Any, Any))[1])
+            self.form, self.type, self.inner = "map", dict, TypeInfo((get_args(annotation) or (Any, Any))[1])
         elif isinstance(source, type) and _has_fields(source):  # a generic one with its types
             self.form, self.type = "struct", annotation
         elif annotation is Any or source is not None or not isinstance(annotation, type):
@@ -60,7 +60,7 @@ class Shape:
         if len(others) == 1:
             self._read(others[0])
         else:
-            self.form, self.variants = "union", tuple(map(Shape, others))
+            self.form, self.variants = "union", tuple(map(TypeInfo, others))
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -73,7 +73,7 @@ class Shape:
         config: Any = getattr(class_of(self.type), "__struct_config__", None)
         return None if config is None or config.tag is None else (config.tag_field, config.tag)
 
-    def struct_for(self, value: dict[str, Any]) -> Shape | None:
+    def struct_for(self, value: dict[str, Any]) -> TypeInfo | None:
         """Of a union: the struct that the value is of, by its tag where there are several."""
         structs = [variant for variant in self.variants if variant.form == "struct"]
         tagged = [each for each in structs if each.tag is not None and value.get(each.tag[0]) == each.tag[1]]
@@ -97,8 +97,8 @@ class Field:
         self._annotation = annotation
 
     @cached_property
-    def shape(self) -> Shape:
-        return Shape(self._annotation)
+    def type_info(self) -> TypeInfo:
+        return TypeInfo(self._annotation)
 
     @cached_property
     def default(self) -> Any:
@@ -149,12 +149,12 @@ def merge_rules_of(cls: type[Struct]) -> dict[str, dict[str, Any]]:
 
     Where the items of a list or the values of a map have rules, these stand under `items` or `additionalProperties`.
     """
-    rules = {field.wire: _rules(field.shape) for field in fields_of(cls)}
+    rules = {field.wire: _rules(field.type_info) for field in fields_of(cls)}
     return {name: rule for name, rule in rules.items() if rule}
 
 
-def _rules(shape: Shape) -> dict[str, Any]:
-    rules = shape.schema
-    if shape.inner is not None and (inner := _rules(shape.inner)):
-        rules["items" if shape.form == "list" else "additionalProperties"] = inner
+def _rules(info: TypeInfo) -> dict[str, Any]:
+    rules = info.schema
+    if info.inner is not None and (inner := _rules(info.inner)):
+        rules["items" if info.form == "list" else "additionalProperties"] = inner
     return rules

@@ -15,7 +15,7 @@ from ostinato.api.accessors import AnyObject
 from ostinato.api.codec import to_dict
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.api.object import Object, origin
-from ostinato.api.serializer.scalars import encode_leaf
+from ostinato.api.serializer.scalars import encode_scalar
 from ostinato.cache.store.resource_versions import reached
 
 _Identity = tuple[GroupVersionKind, NamespacedName, str]  # the last is the uid; "" for an object that was not read
@@ -76,4 +76,4 @@ def _document(instance: AnyObject) -> bytes:
     if data is not None:
         return data
     document = to_dict(instance) if isinstance(instance, Object) else instance
-    return msgspec.json.encode({"status": document.get("status")}, enc_hook=encode_leaf)
+    return msgspec.json.encode({"status": document.get("status")}, enc_hook=encode_scalar)

@@ -19,7 +19,7 @@ from contextlib import asynccontextmanager
 from ostinato.api import accessors as access
 from ostinato.api.accessors import AnyObject
 from ostinato.api.errors import NotFound
-from ostinato.api.object import Object, origin, remember
+from ostinato.api.object import Object, origin, set_origin
 from ostinato.api.validation import names
 from ostinato.cache.client import CachedClient
 from ostinato.cache.own_writes.latest_writes import LatestWrites
@@ -68,7 +68,7 @@ async def _write(
         if is_as_read:
             instance.metadata.resource_version = access.resource_version(answer)
             if origin(instance) is not None and (data := origin(answer)) is not None:
-                remember(instance, data)
+                set_origin(instance, data)
         return
     own = access.writable_metadata(instance)
     own["finalizers"] = finalizers

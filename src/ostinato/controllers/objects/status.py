@@ -21,8 +21,8 @@ from ostinato.api.conditions import set_condition
 from ostinato.api.meta import Condition
 from ostinato.api.object import Object
 from ostinato.api.patch import create_merge_patch
-from ostinato.api.serializer.omit_zero import sparse
-from ostinato.api.serializer.scalars import encode_leaf
+from ostinato.api.serializer.omit_zero import omit_zero_structs
+from ostinato.api.serializer.scalars import encode_scalar
 from ostinato.api.serializer.type_info import fields_of
 from ostinato.api.struct import wire_name
 from ostinato.api.time import Time
@@ -115,7 +115,7 @@ def _known_fields(instance: AnyObject) -> dict[str, str] | None:
 
 @cache
 def _wire_names(cls: type[Object]) -> dict[str, str] | None:
-    shape = next(field.shape for field in fields_of(cls) if field.attribute == "status")
+    shape = next(field.type_info for field in fields_of(cls) if field.attribute == "status")
     return {each.attribute: each.wire for each in shape.fields} if shape.form == "struct" else None
 
 
@@ -137,5 +137,5 @@ def _set(status: Json, wire: str, value: Any) -> None:
     if isinstance(value, str):
         status[wire] = value
         return
-    plain = sparse(value) if isinstance(value, msgspec.Struct) else value
-    status[wire] = msgspec.to_builtins(plain, enc_hook=encode_leaf)
+    plain = omit_zero_structs(value) if isinstance(value, msgspec.Struct) else value
+    status[wire] = msgspec.to_builtins(plain, enc_hook=encode_scalar)

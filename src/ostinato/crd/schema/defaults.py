@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from ostinato.api.serializer.omit_zero import sparse
-from ostinato.api.serializer.scalars import encode_leaf
+from ostinato.api.serializer.omit_zero import omit_zero_structs
+from ostinato.api.serializer.scalars import encode_scalar
 from ostinato.crd.schema.models import MISSING, ModelField, is_pydantic
 from ostinato.crd.schema.patterns import matches
 from ostinato.crd.schema.place import Place
@@ -67,8 +67,8 @@ def json_of(value: Any) -> Any:
     if is_pydantic(type(value)):
         return value.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     if isinstance(value, msgspec.Struct):
-        value = sparse(value)
-    document = msgspec.json.decode(msgspec.json.encode(value, enc_hook=encode_leaf, order="deterministic"))
+        value = omit_zero_structs(value)
+    document = msgspec.json.decode(msgspec.json.encode(value, enc_hook=encode_scalar, order="deterministic"))
     return _drop_nulls(document) if isinstance(document, dict) else document
 
 

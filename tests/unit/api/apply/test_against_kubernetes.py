@@ -34,7 +34,7 @@ from ostinato.api.apply.fieldpath.field_set import (
 from ostinato.api.apply.typed.compare import fields_of
 from ostinato.api.apply.typed.merge import extract, remove
 from ostinato.api.apply.typed.merge_rules import rules_of
-from ostinato.api.apply.typed.validate import TypedError, check
+from ostinato.api.apply.typed.validate import TypedError, validate
 from ostinato.api.errors import APIError
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.schema import Schema, builtin_schemas
@@ -87,10 +87,10 @@ def test_checks_and_fields(case: dict[str, Any]) -> None:
     rules = rules_of(schema_of(case))
     if "error" in case:
         with pytest.raises(TypedError) as caught:
-            check(case["object"], rules, duplicates=case.get("duplicates", False))
+            validate(case["object"], rules, duplicates=case.get("duplicates", False))
         assert sorted(str(caught.value).split("\n")) == sorted(case["error"].split("\n"))
     else:
-        check(case["object"], rules, duplicates=case.get("duplicates", False))
+        validate(case["object"], rules, duplicates=case.get("duplicates", False))
         assert written(fields_of(case["object"], rules)) == rewritten(case["fields"])
 
 

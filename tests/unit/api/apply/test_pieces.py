@@ -14,8 +14,8 @@ from ostinato.api.apply.managedfields.updater import Identity
 from ostinato.api.apply.typed.compare import compare, everything, fields_of
 from ostinato.api.apply.typed.merge import extract, merge, remove
 from ostinato.api.apply.typed.merge_rules import DEDUCED, ItemError, rules_of
-from ostinato.api.apply.typed.reconcile_schema import adapted, with_structs
-from ostinato.api.apply.typed.validate import TypedError, check
+from ostinato.api.apply.typed.reconcile_schema import ensure_named_fields, reconcile_field_set
+from ostinato.api.apply.typed.validate import TypedError, validate
 from ostinato.api.apply.typed.values import same, shallow
 from ostinato.api.schema import Schema
 
@@ -182,9 +182,9 @@ def test_a_list_without_list_type_goes_by_its_patch_strategy() -> None:
 def test_maps_may_forbid_or_allow_fields_they_do_not_name() -> None:
     closed = rules({"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False})
     with pytest.raises(TypedError, match=r"\.b: field not declared in schema"):
-        check({"b": 1}, closed, duplicates=False)
+        validate({"b": 1}, closed, duplicates=False)
     for allowed in (True, {"x-kubernetes-preserve-unknown-fields": True}):
-        check({"b": {"c": 1}}, rules({"type": "object", "additionalProperties": allowed}), duplicates=False)
+        validate({"b": {"c": 1}}, rules({"type": "object", "additionalProperties": allowed}), duplicates=False)
     assert everything({"b": {"c": 1}}, closed) == {".": {}, "f:b": {}}
     assert fields_of({"b": {"c": 1}}, closed) == {"f:b": {}}
     assert merge({"b": 1}, {"b": {"c": 1}}, closed) == {"b": {"c": 1}}
@@ -239,15 +239,15 @@ def test_sets_follow_what_became_atomic() -> None:
         "f:unknown": {"f:x": {}},
         'k:{"k":"a"}': {"f:x": {}},
     }
-    assert adapted(before, rules(schema)) == {
+    assert reconcile_field_set(before, rules(schema)) == {
         **before,
         "f:atom": {},
         "f:plain": {},
         "f:rows": {'k:{"k":"a"}': {".": {}, "f:in": {}}},
     }
-    assert adapted(before, rules({**schema, "x-kubernetes-map-type": "atomic"})) is before
-    assert adapted(before, DEDUCED) is before
-    assert with_structs({"f:rows": {'v:"x"': {"f:y": {}}}}, rules(schema)) == {
+    assert reconcile_field_set(before, rules({**schema, "x-kubernetes-map-type": "atomic"})) is before
+    assert reconcile_field_set(before, DEDUCED) is before
+    assert ensure_named_fields({"f:rows": {'v:"x"': {"f:y": {}}}}, rules(schema)) == {
         "f:rows": {".": {}, 'v:"x"': {"f:y": {}}}
     }
 

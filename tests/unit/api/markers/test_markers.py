@@ -17,7 +17,7 @@ from ostinato.api.markers import (
     PatchRetainKeys,
     combined_schema,
 )
-from ostinato.api.serializer.type_info import Shape, fields_of, merge_rules_of
+from ostinato.api.serializer.type_info import TypeInfo, fields_of, merge_rules_of
 from ostinato.api.struct import Struct
 
 
@@ -91,7 +91,7 @@ def test_the_rules_of_a_class_are_read_from_its_annotations() -> None:
 
 
 def test_a_shape_follows_the_type() -> None:
-    shapes = {field.attribute: field.shape for field in fields_of(Spec)}
+    shapes = {field.attribute: field.type_info for field in fields_of(Spec)}
     assert {name: shape.form for name, shape in shapes.items()} == {
         "ports": "list",
         "modes": "list",
@@ -105,5 +105,5 @@ def test_a_shape_follows_the_type() -> None:
     }
     assert shapes["value"].nullable
     assert shapes["again"].type is Spec
-    assert Shape(Spec).fields == fields_of(Spec)
+    assert TypeInfo(Spec).fields == fields_of(Spec)
     assert [variant.type for variant in shapes["value"].variants] == [int, str]

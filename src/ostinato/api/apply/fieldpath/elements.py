@@ -1,11 +1,11 @@
-"""Path elements: one step of the path to a field, as the text that `fieldsV1` has for it.
+"""Path elements: one step of the path to a field, in the spelling of `fieldsV1`.
 
 - `f:<name>` is a field of a struct or an entry of a map.
-- `k:<json>` is an item of a keyed list, by its keys: `k:{"containerPort":80,"protocol":"TCP"}`, names sorted.
-- `v:<json>` is an item of a set, by its value: `v:"finalizer"`.
-- `i:<n>` is an item of a list, by its place.
+- `k:<json>` is an item of a list of type map, by its keys: `k:{"containerPort":80,"protocol":"TCP"}`, names sorted.
+- `v:<json>` is an item of a list of type set, by its value: `v:"finalizer"`.
+- `i:<n>` is an item of a list, by its index.
 
-Each has one spelling, so that equal elements are equal strings and field sets can be nested dicts of them.
+Each has one canonical spelling, so that equal elements are equal strings and field sets can be nested dicts of them.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import msgspec
 from ostinato.api.apply.typed.values import shallow
 from ostinato.api.text.go_format import json_text, plain, quote
 
-SELF = "."  # stands beside the children of a path that is itself in the set
+SELF = "."  # key beside the children of a path that is itself a member of the set
 
-_CACHED_LENGTH = 256  # longer elements are read anew each time, so that the cache stays small
-_CARE = r'\x00-\x1f"\\<>&\u2028\u2029\ud800-\udfff'  # what JSON text in an element escapes
+_CACHED_LENGTH = 256  # longer elements are parsed each time, to bound the memory of the cache
+_CARE = r'\x00-\x1f"\\<>&\u2028\u2029\ud800-\udfff'  # characters that are escaped in JSON
 _NEEDS_CARE = re.compile(f"[{_CARE}]")
-_usual_key = re.compile(rf'k:\{{"([A-Za-z0-9]+)":"([^{_CARE}]*)"\}}').fullmatch  # as nearly all keyed items have it
-# Elements whose texts are in the order of what they mean: nothing in them comes before the quote that ends a value.
+_usual_key = re.compile(rf'k:\{{"([A-Za-z0-9]+)":"([^{_CARE}]*)"\}}').fullmatch  # one key, a string: nearly all items
+# Elements for which text order equals `order`: no character in them sorts before the quote that ends a value.
 sorts_as_text = re.compile(r'\.|f:.*|k:\{"[A-Za-z0-9]+":"[-A-Za-z0-9._/:]*"\}', re.DOTALL).fullmatch
 _ESCAPES = {
     **{code: f"\\u{code:04x}" for code in (*range(0x20), *map(ord, "<>&\u2028\u2029"))},
@@ -41,21 +41,21 @@ _INDEX = re.compile(r"[+-]?[0-9]+\Z")
 
 
 class ElementError(ValueError):
-    """A text that is no path element."""
+    """The string is not a path element."""
 
 
 def key_element(keys: Iterable[tuple[str, Any]]) -> str:
-    """The element of a keyed list's item; `keys` are names and values, sorted by name."""
+    """Return the element of an item of a map list; `keys` are names and values, sorted by name."""
     return "k:{" + ",".join([f'"{name}":{_value_text(value)}' for name, value in keys]) + "}"
 
 
 def name_element(key: str, name: str) -> str:
-    """The element of an item that has one key, a text: as nearly all lists have it."""
+    """Return the element of an item with one key that is a string."""
     return f'k:{{"{key}":{_value_text(name)}}}' if _NEEDS_CARE.search(name) else f'k:{{"{key}":"{name}"}}'
 
 
 def value_element(value: Any) -> str:
-    """The element of a set's item."""
+    """Return the element of an item of a set."""
     return "v:" + _value_text(value)
 
 
@@ -66,7 +66,7 @@ def _value_text(value: Any) -> str:
 
 
 def canonical(element: str) -> str | None:
-    """The one spelling of an element; None for kinds of elements that are not known, which readers skip."""
+    """Return the canonical spelling of an element; None for an unknown type of element, which is ignored."""
     if element.startswith("f:"):
         return element
     return _canonical_short(element) if len(element) <= _CACHED_LENGTH else _canonical(element)
@@ -85,11 +85,11 @@ def _canonical(element: str) -> str | None:
         case "k":
             keys = _decoded(element)
             if not isinstance(keys, dict):
-                raise ElementError(f"expect the keys of a list item: {element}")
+                raise ElementError(f"expected the keys of a list item: {element}")
             return key_element(sorted(keys.items()))
         case "i":
             if not _INDEX.match(element, 2):
-                raise ElementError(f"expect the place of a list item: {element}")
+                raise ElementError(f"expected the index of a list item: {element}")
             return f"i:{int(element[2:])}"
     return None
 
@@ -103,12 +103,12 @@ def _decoded(element: str) -> Any:
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         raise ElementError(f"{element}: {error}") from None
     if not shallow(value):
-        raise ElementError("expect the keys or the value of a list item, but found more")
+        raise ElementError("expected the keys or the value of a list item, got a deeply nested value")
     return value
 
 
 def order(element: str) -> tuple[Any, ...]:
-    """Where an element stands among its siblings: itself, fields, keyed items, set items, places."""
+    """Return the sort key of an element among its siblings: self, fields, keyed items, set items, indexes."""
     if element.startswith("f:"):
         return (1, element)
     return _order_short(element) if len(element) <= _CACHED_LENGTH else _order(element)
@@ -131,7 +131,7 @@ _order_short = lru_cache(maxsize=4096)(_order)
 
 
 def _value_order(value: Any) -> tuple[Any, ...]:
-    """Numbers, texts, booleans, lists, maps and null follow each other."""
+    """Return a sort key: numbers, then strings, booleans, lists, maps, null."""
     match value:
         case bool():
             return (2, value)
@@ -147,7 +147,7 @@ def _value_order(value: Any) -> tuple[Any, ...]:
 
 
 def text(element: str) -> str:
-    """An element as messages show it: `.spec`, `[name="app"]`, `[="finalizer"]`, `[0]`."""
+    """Format an element for messages: `.spec`, `[name="app"]`, `[="finalizer"]`, `[0]`."""
     match element[0]:
         case "f":
             return "." + element[2:]

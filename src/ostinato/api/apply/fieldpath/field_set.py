@@ -1,11 +1,11 @@
-"""Field sets: which fields of an object belong to somebody, as `fieldsV1` writes it.
+"""Field sets: sets of field paths, in the form of `fieldsV1`.
 
-A set is a nested dict of path elements: `{"f:spec": {"f:replicas": {}}}`. A child that is empty is in the set; a child
-that has children is in the set if it also holds ".": `{"f:labels": {".": {}, "f:app": {}}}` has both the map and one
-entry of it. The set itself is the root, which is never a member: `{}` is the empty set. Because a set *is* its JSON,
-reading and writing it costs a check and no conversion.
-
-Sets are never changed once made; results share structure with what they were made from.
+- A set is a nested dict of path elements: `{"f:spec": {"f:replicas": {}}}`.
+- A child without children is a member; a child with children is a member if it also has ".":
+  `{"f:labels": {".": {}, "f:app": {}}}` contains the map and one entry of it.
+- The root is never a member: `{}` is the empty set.
+- A set is its own JSON: decoding and encoding are a check without conversion.
+- Sets are immutable; results share structure with the arguments.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from typing import Any
 
 from ostinato.api.apply.fieldpath.elements import SELF, ElementError, canonical, order, sorts_as_text, text
 
-FieldSet = dict[str, Any]  # path element -> its children, a FieldSet again (not expressible as a strict alias of dict)
+FieldSet = dict[str, Any]  # path element -> its children, a FieldSet (mypy has no recursive alias of dict)
 Path = tuple[str, ...]  # path elements from the root
-Filter = Callable[[FieldSet], FieldSet]  # what of a set may be owned through some endpoint
+Filter = Callable[[FieldSet], FieldSet]  # the subset that may be owned through an endpoint
 
-LEAF: FieldSet = {}  # shared by all leaves: never to be changed
+LEAF: FieldSet = {}  # shared by all leaves; never modified
 
-_MAX_DEPTH = 500  # what the decoder lets through; field sets that come by another way are held to it too
+_MAX_DEPTH = 500  # as the JSON decoder
 
 
 class FieldSetError(ValueError):
-    """A `fieldsV1` that is no field set."""
+    """A `fieldsV1` that is not a field set."""
 
 
-# Reading and writing
+# Encoding
 
 
 def parse(fields: Any) -> FieldSet:
-    """Check a `fieldsV1` and put it into the one spelling and order; the very same dict comes back if it has these."""
+    """Validate a `fieldsV1` and return it in canonical spelling and order; the same dict if it is canonical."""
     if fields is None:
         return {}
     if _is_usual(fields, _MAX_DEPTH):
@@ -42,7 +42,7 @@ def parse(fields: Any) -> FieldSet:
 
 
 def _is_usual(fields: Any, depth: int) -> bool:
-    """Whether a set of usual elements has the one spelling and order. False need not mean that it has not."""
+    """Fast check whether a set is canonical. False negatives are possible."""
     if type(fields) is not dict or depth == 0:
         return False
     for element, below in fields.items():
@@ -58,15 +58,15 @@ def _is_usual(fields: Any, depth: int) -> bool:
 
 
 def _parse(fields: Any, depth: int) -> FieldSet:
-    """What stands below a node, "." included: the same dict if nothing in it had to change."""
+    """Return the canonical children of a node, "." included; the same dict if they are canonical."""
     if fields is None:
         return LEAF
     if not isinstance(fields, dict):
-        raise FieldSetError(f"expect an object of field paths, but found {type(fields).__name__}")
+        raise FieldSetError(f"expected an object of field paths, got {type(fields).__name__}")
     if depth == 0:
         raise FieldSetError("exceeded max depth")
     same = True
-    named = True  # whether there are named fields only, whose order is that of their text
+    named = True  # whether all elements are field names, which sort as text
     found: FieldSet = {}
     for element, below in fields.items():
         spelling = element
@@ -98,9 +98,9 @@ def _parse(fields: Any, depth: int) -> FieldSet:
 
 
 def ordered(fields: FieldSet) -> FieldSet:
-    """The set with its elements in the order in which kube-apiserver writes them."""
+    """Return the set with its elements in the order in which kube-apiserver writes them."""
     names = list(fields)
-    in_order = sorted(names)  # which is the order of named fields; those come before all others
+    in_order = sorted(names)  # correct for field names, which sort before all others
     if in_order[-1:] > ["f;"] and not all(map(sorts_as_text, names)):
         in_order = sorted(names, key=order)
     same = names == in_order
@@ -112,11 +112,11 @@ def ordered(fields: FieldSet) -> FieldSet:
     return fields if same else made
 
 
-# Asking
+# Membership
 
 
 def is_member(below: FieldSet) -> bool:
-    """Whether a child is itself in the set, given what stands below it."""
+    """Whether a node with these children is itself a member of the set."""
     return not below or SELF in below
 
 
@@ -131,7 +131,7 @@ def has(fields: FieldSet, path: Path) -> bool:
 
 
 def paths(fields: FieldSet, prefix: Path = ()) -> Iterator[Path]:
-    """All paths of the set: those that end here before those that end further down."""
+    """Iterate over the paths of the set: at each node, the members before their descendants."""
     elements = [element for element in sorted(fields, key=order) if element != SELF]
     for element in elements:
         if is_member(fields[element]):
@@ -142,12 +142,12 @@ def paths(fields: FieldSet, prefix: Path = ()) -> Iterator[Path]:
 
 
 def path_text(path: Path) -> str:
-    """A path as messages show it: `.spec.containers[name="app"].image`."""
+    """Format a path for messages: `.spec.containers[name="app"].image`."""
     return "".join(map(text, path))
 
 
 def from_paths(*every: Path) -> FieldSet:
-    """The set of just these paths."""
+    """Return the set of these paths."""
     made: FieldSet = {}
     for path in every:
         single: FieldSet = LEAF
@@ -158,15 +158,15 @@ def from_paths(*every: Path) -> FieldSet:
 
 
 def field_path(*names: str) -> Path:
-    """The path along named fields: `field_path("spec", "replicas")`."""
+    """Return a path of field names: `field_path("spec", "replicas")`."""
     return tuple("f:" + name for name in names)
 
 
-# Algebra
+# Set operations
 
 
 def union(one: FieldSet, other: FieldSet) -> FieldSet:
-    """What is in either."""
+    """Return the paths that are in either set."""
     if not one or one is other:
         return other
     return _union(one, other) if other else one
@@ -186,7 +186,7 @@ def _union(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def intersection(one: FieldSet, other: FieldSet) -> FieldSet:
-    """What is in both."""
+    """Return the paths that are in both sets."""
     if len(other) < len(one):
         one, other = other, one
     made: FieldSet = {}
@@ -201,7 +201,7 @@ def intersection(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def difference(one: FieldSet, other: FieldSet) -> FieldSet:
-    """What is in one and not in the other; a path in the other leaves the paths below it alone."""
+    """Return the paths of one that are not in the other; paths below those of the other are kept."""
     if not other or not one:
         return one
     made: FieldSet | None = None
@@ -225,7 +225,7 @@ def difference(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def difference_recursive(one: FieldSet, other: FieldSet) -> FieldSet:
-    """What is in one, without the paths of the other and all that is below them."""
+    """Return the paths of one that are neither in the other nor below one of its paths."""
     made: FieldSet = {}
     for element, below in one.items():
         if element not in other or element == SELF:
@@ -238,7 +238,7 @@ def difference_recursive(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def leaves(fields: FieldSet) -> FieldSet:
-    """The paths of the set that have no path of the set below them."""
+    """Return the paths of the set without descendants in the set."""
     made: FieldSet = {}
     for element, below in fields.items():
         if element != SELF:
@@ -247,7 +247,7 @@ def leaves(fields: FieldSet) -> FieldSet:
 
 
 def _node(children: FieldSet, *, member: bool) -> FieldSet | None:
-    """A child of a set, its "." set right; None if neither it nor anything below it is a member."""
+    """Return a node with or without "."; None if neither it nor a descendant is a member."""
     held = SELF in children
     if len(children) == held:
         return LEAF if member else None
@@ -258,13 +258,13 @@ def _node(children: FieldSet, *, member: bool) -> FieldSet | None:
     return {element: below for element, below in children.items() if element != SELF}
 
 
-# What may be owned through an endpoint
+# Filters: the fields that may be owned through an endpoint (`ResetFields` of a strategy)
 
-ANY = "*"  # in a pattern of `only`: every element
+ANY = "*"  # in a pattern of `only`: matches every element
 
 
 class Without:
-    """Leaves out some paths and all that is below them: what a strategy resets."""
+    """Removes paths and their descendants: the fields that a strategy resets."""
 
     def __init__(self, excluded: FieldSet) -> None:
         self._excluded = excluded
@@ -280,7 +280,7 @@ def without(excluded: FieldSet) -> Filter:
 
 
 def only(*patterns: Path) -> Filter:
-    """Keeps what lies at or below one of the patterns, which may hold ANY for a step."""
+    """Keep the paths that match a pattern, and their descendants. A pattern may contain ANY."""
     return lambda fields: _matching(fields, patterns)
 
 

@@ -1,4 +1,4 @@
-"""ConflictsError of an apply, in the words that clients print and look for."""
+"""Conflicts of an apply: the 409 response, with kube-apiserver's messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ostinato.api.text.go_format import quote
 
 
 def conflict_error(found: Sequence[tuple[Identity, Path]]) -> Conflict:
-    """The 409 that names each field and who owns it."""
+    """Return the 409 that names each field and its manager."""
     causes = [
         StatusCause(FIELD_MANAGER_CONFLICT, f"conflict with {_shown(owner)}", path_text(path)) for owner, path in found
     ]

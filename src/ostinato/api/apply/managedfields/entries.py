@@ -1,7 +1,8 @@
-"""managedFields: the entries in which an object carries its owners and when they last wrote.
+"""metadata.managedFields: decode, encode and cap the entries.
 
-Entries are sorted by operation, time, manager, apiVersion and subresource. Reading refuses a list as a whole if one
-entry is not an entry.
+- Entries are sorted by operation, time, manager, apiVersion and subresource.
+- A list with an invalid entry is rejected as a whole.
+- At most `MAX_UPDATERS` entries of updates are kept; older ones are merged (`cap`).
 """
 
 from __future__ import annotations
@@ -18,28 +19,28 @@ from ostinato.api.time import Time, TimeError
 
 Entry = dict[str, Any]
 
-_EPOCH = "1970-01-01T00:00:00Z"  # where entries without a time stand
+_EPOCH = "1970-01-01T00:00:00Z"  # sort key of entries without a time
 _TEXTS = ("manager", "operation", "apiVersion", "fieldsType", "subresource", "time")
 
 
 class ManagedFieldsError(ValueError):
-    """A list of managedFields that cannot be read."""
+    """managedFields cannot be decoded."""
 
 
 class Managed:
-    """The owners of an object, and when each last changed something."""
+    """Decoded managedFields: the field set of each manager, and the time of its last change."""
 
     __slots__ = ("as_read", "owners", "read_from", "times")
 
     def __init__(self, owners: Owners | None = None, times: dict[Identity, str] | None = None) -> None:
         self.owners = owners if owners is not None else {}
         self.times = times if times is not None else {}
-        self.read_from: Any = None  # the list that was read
-        self.as_read: dict[Identity, FieldSet] = {}  # the sets that were read, which need no ordering to be written
+        self.read_from: Any = None  # the decoded list
+        self.as_read: dict[Identity, FieldSet] = {}  # the decoded sets; unchanged ones are already ordered
 
 
 class _Read(msgspec.Struct, rename="camel", gc=False):
-    """An entry as it was read, if it is one."""
+    """A valid entry."""
 
     operation: Literal["Apply", "Update"]
     api_version: Annotated[str, msgspec.Meta(min_length=1)]
@@ -51,7 +52,7 @@ class _Read(msgspec.Struct, rename="camel", gc=False):
 
 
 def decode(entries: Any) -> Managed:
-    """Read managedFields; None is an empty list. Raises ManagedFieldsError."""
+    """Decode managedFields; None is an empty list. Raises ManagedFieldsError."""
     managed = Managed()
     if entries is None:
         return managed
@@ -73,12 +74,12 @@ def decode(entries: Any) -> Managed:
         managed.as_read[identity] = fields
         managed.times.pop(identity, None)
         if read.time:
-            managed.times[identity] = read_time(read.time)
+            managed.times[identity] = canonical_time(read.time)
     return managed
 
 
 def _read(entry: Any, index: int) -> _Read:
-    """The slow way, after the fast one has failed: null is the same as absent, and all else has its words."""
+    """Decode an entry that msgspec rejects: null is the same as absent; errors have kube-apiserver's messages."""
     if not isinstance(entry, dict):
         raise ManagedFieldsError(f"managed fields entry {index} must be an object")
     for name in _TEXTS:
@@ -99,8 +100,8 @@ def _read(entry: Any, index: int) -> _Read:
     return _Read(operation, api_version, fields_type, entry.get("fieldsV1"), manager, subresource, time)
 
 
-def read_time(text: str) -> str:
-    """A time in its one spelling. Raises ManagedFieldsError."""
+def canonical_time(text: str) -> str:
+    """Return a time in its canonical form. Raises ManagedFieldsError."""
     return _usual_time(text) if len(text) <= _USUAL_TIME else _time(text)
 
 
@@ -112,21 +113,21 @@ def _time(text: str) -> str:
 
 
 _USUAL_TIME = 40  # characters
-_usual_time = lru_cache(maxsize=1024)(_time)  # many objects are written in one second
+_usual_time = lru_cache(maxsize=1024)(_time)  # many objects have the same times
 
 
 def encode(managed: Managed) -> list[Entry]:
-    """Write managedFields."""
+    """Encode managedFields."""
     as_read, times = managed.as_read, managed.times
     entries: list[Entry] = []
     for identity, owned in managed.owners.items():
         fields = owned.fields if owned.fields is as_read.get(identity) else ordered(owned.fields)
-        entries.append(written(identity, owned, fields, times.get(identity, "")))
-    return in_order(entries)
+        entries.append(encode_entry(identity, owned, fields, times.get(identity, "")))
+    return sort_entries(entries)
 
 
-def written(identity: Identity, owned: Owned, fields: FieldSet, time: str) -> Entry:
-    """One entry; the fields are in order."""
+def encode_entry(identity: Identity, owned: Owned, fields: FieldSet, time: str) -> Entry:
+    """Encode one entry; `fields` must be ordered."""
     entry: Entry = {}
     if identity.manager:
         entry["manager"] = identity.manager
@@ -141,14 +142,14 @@ def written(identity: Identity, owned: Owned, fields: FieldSet, time: str) -> En
     return entry
 
 
-def in_order(entries: list[Entry]) -> list[Entry]:
-    """The entries as they are written; sorts the list."""
+def sort_entries(entries: list[Entry]) -> list[Entry]:
+    """Sort the list in place and return it."""
     if len(entries) > 1:
-        entries.sort(key=_place)
+        entries.sort(key=_sort_key)
     return entries
 
 
-def _place(entry: Entry) -> tuple[str, str, str, str, str]:
+def _sort_key(entry: Entry) -> tuple[str, str, str, str, str]:
     return (
         entry["operation"],
         entry.get("time", _EPOCH),
@@ -159,7 +160,7 @@ def _place(entry: Entry) -> tuple[str, str, str, str, str]:
 
 
 def identity_text(identity: Identity) -> str:
-    """An identity as Kubernetes spells it, which is what ties are broken by."""
+    """Return the manager identifier as Kubernetes writes it, for sorting."""
     keys = ("manager", "operation", "apiVersion", "subresource")
     return (
         "{" + ",".join(f'"{key}":{json_text(value)}' for key, value in zip(keys, identity, strict=True) if value) + "}"
@@ -167,7 +168,7 @@ def identity_text(identity: Identity) -> str:
 
 
 def is_reset(entries: Any) -> bool:
-    """Whether a client asks to forget all owners: an empty list, or one empty entry."""
+    """Whether a request resets managedFields: an empty list, or one empty entry."""
     return isinstance(entries, list) and (
         not entries
         or (
@@ -179,14 +180,14 @@ def is_reset(entries: Any) -> bool:
     )
 
 
-# Keeping the list short
+# Capping
 
-MAX_UPDATERS = 10  # entries of updates that an object keeps
+MAX_UPDATERS = 10  # entries of updates per object
 _ANCIENT = "ancient-changes"
 
 
 def cap(managed: Managed) -> None:
-    """Merge the oldest updates of each version into one entry, until few enough are left. Changes `managed`."""
+    """Merge the oldest updates of each version into one entry, down to `MAX_UPDATERS`. Modifies `managed`."""
     owners, times = managed.owners, managed.times
     if len(owners) <= MAX_UPDATERS:
         return
@@ -195,7 +196,7 @@ def cap(managed: Managed) -> None:
     if excess <= 0:
         return
     updaters.sort(key=lambda identity: (times.get(identity, _EPOCH), identity_text(identity)))
-    first: dict[str, Identity] = {}  # the oldest of each version, which waits for a second to merge with
+    first: dict[str, Identity] = {}  # the oldest of each version; merged when a second one is found
     for identity in updaters:
         if excess == 0:
             return

@@ -1,4 +1,4 @@
-"""Extracting: the configuration that a manager last applied, read back from a live object."""
+"""Extract the configuration that a field manager last applied from a live object."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ostinato.api.schema import Schema
 def extract_applied(
     value: dict[str, Any], manager: str, schema: Schema | None, *, subresource: str = ""
 ) -> dict[str, Any] | None:
-    """What `manager` applied of an object, to change and apply again; None if it owns nothing by apply.
+    """Return the fields of an object that `manager` applied, to modify and apply again; None if there are none.
 
-    Name and namespace are not owned and therefore not in it. Raises FieldSetError.
+    Name and namespace are not owned, so the result lacks them. Raises FieldSetError.
     """
     for entry in value.get("metadata", {}).get("managedFields") or ():
         found = (entry.get("manager", ""), entry.get("operation"), entry.get("subresource", ""))

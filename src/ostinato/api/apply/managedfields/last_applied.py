@@ -1,7 +1,7 @@
-"""The annotation in which client-side `kubectl apply` keeps what it last applied.
+"""The last-applied-configuration annotation of client-side `kubectl apply`.
 
-It is looked at for the field manager "kubectl" alone, so that objects may move to server-side apply and back: fields
-that it vouches for do not conflict, and it is kept up to date as long as it is there.
+It is used for the field manager "kubectl" only, so that objects can migrate to server-side apply and back: fields that
+still have the value in the annotation do not conflict, and an existing annotation is updated.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 from ostinato.api.apply.fieldpath.field_set import FieldSet, difference
 from ostinato.api.apply.typed.compare import compare, fields_of
 from ostinato.api.apply.typed.merge_rules import Rules
-from ostinato.api.apply.typed.validate import TypedError, check
+from ostinato.api.apply.typed.validate import TypedError, validate
 from ostinato.api.text.go_format import json_text
 from ostinato.api.validation.names import ANNOTATIONS_SIZE
 
@@ -21,8 +21,8 @@ LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 KUBECTL: Final = "kubectl"
 
 
-def vouched_fields(live: dict[str, Any], api_version: str, rules: Rules) -> FieldSet | None:
-    """The fields that are still as the annotation says; None if there is no annotation to go by."""
+def unchanged_since_last_applied(live: dict[str, Any], api_version: str, rules: Rules) -> FieldSet | None:
+    """Return the fields that still have the value in the annotation; None without a usable annotation."""
     text = _annotations(live).get(LAST_APPLIED)
     if not text or not isinstance(text, str):
         return None
@@ -30,8 +30,8 @@ def vouched_fields(live: dict[str, Any], api_version: str, rules: Rules) -> Fiel
         last = msgspec.json.decode(text)
         if not isinstance(last, dict) or not last.get("kind") or last.get("apiVersion") != api_version:
             return None
-        check(live, rules, duplicates=False)
-        check(last, rules, duplicates=False)
+        validate(live, rules, duplicates=False)
+        validate(last, rules, duplicates=False)
         fields = fields_of(last, rules)
         for changed in compare(last, live, rules):
             fields = difference(fields, changed)
@@ -40,8 +40,8 @@ def vouched_fields(live: dict[str, Any], api_version: str, rules: Rules) -> Fiel
     return fields
 
 
-def refreshed(applied: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
-    """The applied object, its annotation saying what was applied; as it was if it has none."""
+def with_last_applied(applied: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]:
+    """Return the applied object with its annotation updated; unchanged if it has none."""
     annotations = _annotations(applied)
     if not annotations.get(LAST_APPLIED):
         return applied
@@ -54,7 +54,7 @@ def refreshed(applied: dict[str, Any], config: dict[str, Any]) -> dict[str, Any]
 
 
 def _configuration(config: dict[str, Any]) -> str | None:
-    """What the annotation says of a configuration; None if it is nested too deeply to be written."""
+    """Return the value of the annotation for a configuration; None if it is nested too deeply."""
     annotations = _annotations(config)
     if LAST_APPLIED in annotations:
         rest = {name: value for name, value in annotations.items() if name != LAST_APPLIED}

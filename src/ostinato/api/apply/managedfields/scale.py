@@ -1,7 +1,7 @@
-"""Ownership through the scale subresource: who owns a Scale's `.spec.replicas` owns the replicas of its parent.
+"""Ownership through the scale subresource: the owner of a Scale's `.spec.replicas` owns the replicas of its parent.
 
-A Scale has no managedFields of its own. Before a write to it, those of the parent are told in its terms; after, they
-are told in the parent's again.
+A Scale has no managedFields of its own. Before a write those of the parent are converted to the Scale's; afterwards
+they are converted back. Corresponds to `ScaleHandler` in apimachinery.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ _REPLICAS = field_path("spec", "replicas")
 
 
 class ScaleOwnership:
-    """The owners of a parent, seen from its Scale."""
+    """Converts between the managedFields of a parent and those of its Scale."""
 
     def __init__(self, parent: Any, api_version: str, replicas: Mapping[str, Path | None]) -> None:
-        """`parent` is the parent's managedFields; `replicas` has the path of the replicas in each of its versions.
-
-        None stands for a version without a scale subresource. Raises ManagedFieldsError.
+        """
+        - `parent`: the parent's managedFields. Raises ManagedFieldsError if they are invalid.
+        - `replicas`: the path of the replicas by apiVersion of the parent; None for a version without the subresource.
         """
         self._parent = decode(parent)
         self._api_version = api_version
         self._replicas = replicas
 
     def to_scale(self) -> list[Entry]:
-        """The owners of the parent's replicas, as owners of the Scale's."""
+        """Return the managedFields of the Scale: the managers of the parent's replicas."""
         managed = Managed()
         for identity, owned in self._parent.owners.items():
             path = self._replicas.get(owned.api_version)
@@ -42,7 +42,7 @@ class ScaleOwnership:
         return encode(managed)
 
     def to_parent(self, scale: Any) -> list[Entry]:
-        """The parent's owners after the Scale was written with these managedFields."""
+        """Return the parent's managedFields after the Scale was written with these."""
         owners = decode(scale).owners
         managed = Managed(times=self._parent.times)
         for identity, owned in self._parent.owners.items():

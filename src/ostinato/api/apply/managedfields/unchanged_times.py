@@ -1,4 +1,7 @@
-"""Writes that change nothing but a time: they are undone, so that nothing is stored and nobody is woken."""
+"""Writes that change only times in managedFields: the times are restored, so that the write is a no-op.
+
+Nothing is stored and no watch event is sent. Corresponds to `ignoreManagedFieldsTimestamps` in apiserver.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from ostinato.api.apply.typed.values import same
 
 
 def restore_times(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """The new object; with the old times in managedFields if these times are all that differs."""
+    """Return the new object, with the old times in managedFields if nothing else differs."""
     old_entries, new_entries = (_entries(value) for value in (old, new))
     if not new_entries or len(old_entries) != len(new_entries):
         return new

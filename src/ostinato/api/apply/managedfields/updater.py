@@ -1,11 +1,12 @@
-"""Ownership: who owns which fields after an update or an apply, and what an apply makes of an object.
+"""Updater: the field sets of all managers after an update or an apply, and the object after an apply.
 
-- An update owns what it changes; what it removes is nobody's any more. Updates never conflict.
-- An apply owns just what it states. A field that another owns and that it would change is a conflict, unless forced:
-  then the other loses it. Fields that it stated before and no longer states go, unless others own them.
-- Two may own a field together as long as they agree on its value.
+- An update owns the fields that it changes. Removed fields have no owner. Updates never conflict.
+- An apply owns the fields of its configuration. To change a field of another manager is a conflict; a forced apply
+  takes the field over. Fields that it no longer contains are removed, unless another manager owns them.
+- Several managers can own a field as long as they agree on its value.
+- Managers may have written in different API versions; changes are compared in the version of each.
 
-Owners may have written in different versions of the API; each is compared in its own.
+Corresponds to `merge.Updater` in structured-merge-diff.
 """
 
 from __future__ import annotations
@@ -26,30 +27,30 @@ from ostinato.api.apply.fieldpath.field_set import (
 from ostinato.api.apply.typed.compare import Comparison, compare, fields_of
 from ostinato.api.apply.typed.merge import merge, remove
 from ostinato.api.apply.typed.merge_rules import Rules, rules_of
-from ostinato.api.apply.typed.reconcile_schema import adapted, with_structs
-from ostinato.api.apply.typed.validate import check
+from ostinato.api.apply.typed.reconcile_schema import ensure_named_fields, reconcile_field_set
+from ostinato.api.apply.typed.validate import validate
 from ostinato.api.apply.typed.values import same
 from ostinato.api.schema import Schema
 
 Object = dict[str, Any]
-Converter = Callable[[Object, str], Object]  # an object and the apiVersion that is wanted; raises UnknownVersionError
+Converter = Callable[[Object, str], Object]  # from an object and the target apiVersion; raises UnknownVersionError
 
 
 class UnknownVersionError(LookupError):
-    """An apiVersion that the kind does not have, or has no longer: its owners are dropped."""
+    """The kind does not have this apiVersion (any more); entries of this version are dropped."""
 
 
 class Identity(NamedTuple):
-    """What makes an entry of managedFields one and the same from write to write."""
+    """Manager identifier: identifies an entry of managedFields across writes."""
 
     manager: str
     operation: str  # "Apply" or "Update"
-    api_version: str  # empty for appliers, who stay themselves in every version
+    api_version: str  # empty for Apply: an applier has one entry for all versions
     subresource: str = ""
 
 
 class Owned(NamedTuple):
-    """What a manager owns, in the words of one version."""
+    """The field set of a manager, in one API version: `VersionedSet` in structured-merge-diff."""
 
     fields: FieldSet
     api_version: str
@@ -60,7 +61,7 @@ Owners = dict[Identity, Owned]
 
 
 class ConflictsError(Exception):
-    """An apply would change fields that others own."""
+    """An apply would change fields of other managers."""
 
     def __init__(self, found: list[tuple[Identity, Path]]) -> None:
         super().__init__(f"{len(found)} conflicts")
@@ -68,7 +69,7 @@ class ConflictsError(Exception):
 
 
 class Versions:
-    """The versions of one kind: their merge rules, and how an object gets from one to another."""
+    """The API versions of one kind: merge rules, and conversion between them."""
 
     def __init__(self, schemas: Mapping[str, Schema | None], convert: Converter | None = None) -> None:
         self._schemas = schemas  # by apiVersion; None for a version without a schema
@@ -86,26 +87,26 @@ class Versions:
         if self._convert is None:
             raise UnknownVersionError(to)
         converted = self._convert(value, to)
-        check(converted, rules, duplicates=False)
+        validate(converted, rules, duplicates=False)
         return converted
 
 
-class Ownership:
-    """The rules of ownership at an endpoint: one version of a kind, and what may be owned through it."""
+class Updater:
+    """The updater of an endpoint: one version of a kind, or a subresource, and the fields that may be owned there."""
 
     def __init__(self, versions: Versions, api_version: str, allowed: Mapping[str, Filter]) -> None:
         self._versions = versions
         self._api_version = api_version
-        self._allowed = allowed  # by apiVersion; versions without one allow everything
+        self._allowed = allowed  # by apiVersion; without a filter all fields are allowed
         self._rules = versions.rules(api_version)
 
     def changes(self, live: Object, new: Object) -> Comparison:
-        """What changes from live to new and may be owned here."""
+        """Return the changes from live to new that may be owned here."""
         return self._compared(live, new, self._api_version)
 
     def update(self, live: Object, new: Object, changes: Comparison, owners: Owners, manager: Identity) -> Owners:
-        """Who owns what after `manager` wrote `new` with these changes. Empty owners disappear."""
-        owners = self._without_changes(live, new, changes, self._adapted(live, owners), manager, force=True)
+        """Return the managers after `manager` wrote `new` with these changes. Managers without fields are dropped."""
+        owners = self._without_changes(live, new, changes, self._reconcile(live, owners), manager, force=True)
         before = owners[manager].fields if manager in owners else {}
         fields = union(changes.modified, changes.added)
         if before:
@@ -119,8 +120,8 @@ class Ownership:
     def apply(
         self, live: Object, config: Object, owners: Owners, manager: Identity, *, force: bool
     ) -> tuple[Object | None, Owners]:
-        """The object after an apply, None if it is as before; and its owners. Raises ConflictsError unless forced."""
-        owners = self._adapted(live, owners)
+        """Return the object after an apply, None if unchanged, and its managers. Raises ConflictsError."""
+        owners = self._reconcile(live, owners)
         new: Object = merge(live, config, self._rules)
         last = owners.get(manager)
         fields = self.filtered(fields_of(config, self._rules))
@@ -133,17 +134,17 @@ class Ownership:
         return (None if same(live, new) else new), owners
 
     def filtered(self, fields: FieldSet) -> FieldSet:
-        """What of a set may be owned here."""
+        """Return the subset that may be owned here."""
         allowed = self._allowed.get(self._api_version)
         return fields if allowed is None else allowed(fields)
 
-    def _adapted(self, live: Object, owners: Owners) -> Owners:
-        """The owners under today's schemas; those in versions that are gone are dropped."""
+    def _reconcile(self, live: Object, owners: Owners) -> Owners:
+        """Return the managers reconciled with the current schemas; those of unknown versions are dropped."""
         made: Owners = {}
         for manager, owned in owners.items():
             try:
                 self._versions.convert(live, owned.api_version)
-                fields = adapted(owned.fields, self._versions.rules(owned.api_version))
+                fields = reconcile_field_set(owned.fields, self._versions.rules(owned.api_version))
             except UnknownVersionError:
                 continue
             made[manager] = owned if fields is owned.fields else owned._replace(fields=fields)
@@ -152,7 +153,7 @@ class Ownership:
     def _without_changes(
         self, live: Object, new: Object, changes: Comparison, owners: Owners, manager: Identity, *, force: bool
     ) -> Owners:
-        """The owners, all but `manager` without what changes from live to new."""
+        """Return the managers; all but `manager` lose the changed fields."""
         by_version = {self._api_version: changes}
         conflicts: list[tuple[Identity, FieldSet]] = []
         kept: Owners = {}
@@ -179,10 +180,10 @@ class Ownership:
         return self._compared(old, after, api_version)
 
     def _compared(self, old: Object, new: Object, api_version: str) -> Comparison:
-        """The changes that may be owned here, from one object to another of the same version."""
+        """Return the changes that may be owned here; both objects have this version."""
         rules = self._rules if api_version == self._api_version else self._versions.rules(api_version)
         allowed = self._allowed.get(api_version)
-        if isinstance(allowed, Without):  # what is left out anyway need not be looked at
+        if isinstance(allowed, Without):  # excluded fields need no comparison
             names = allowed.names
             old = {name: value for name, value in old.items() if name not in names}
             new = {name: value for name, value in new.items() if name not in names}
@@ -190,21 +191,21 @@ class Ownership:
                 return compare(old, new, rules)
         return compare(old, new, rules).filtered(allowed)
 
-    # What an applier leaves out
+    # Pruning
 
     def _pruned(self, merged: Object, owners: Owners, manager: Identity, last: Owned | None) -> Object:
-        """The object without what `manager` applied before, no longer applies, and nobody else owns."""
+        """Return the object without the fields that only `manager` owned and that it no longer applies."""
         if last is None or not last.fields:
             return merged
         version = last.api_version
         if version == self._api_version and not difference(last.fields, owners[manager].fields):
-            return merged  # nothing was left out
+            return merged  # no field was dropped
         try:
             merged_then = self._versions.convert(merged, version)
         except UnknownVersionError:
             return merged
         rules = self._versions.rules(version)
-        before = with_structs(last.fields, rules)
+        before = ensure_named_fields(last.fields, rules)
         pruned = self._kept_for_owners(merged_then, remove(merged_then, before, rules) or {}, version, owners)
         try:
             pruned = self._versions.convert(pruned, version)
@@ -215,7 +216,7 @@ class Ownership:
         return self._versions.convert(pruned, self._api_version)
 
     def _kept_for_owners(self, merged: Object, pruned: Object, version: str, owners: Owners) -> Object:
-        """The pruned object, with what of it somebody owns put back; first in the version in which it was pruned."""
+        """Return the pruned object with the fields of all managers restored, version by version, `version` first."""
         by_version: dict[str, FieldSet] = {version: {}}
         for owned in owners.values():
             by_version[owned.api_version] = union(by_version.get(owned.api_version, {}), owned.fields)
@@ -226,10 +227,10 @@ class Ownership:
             except UnknownVersionError:
                 continue
             rules = self._versions.rules(api_version)
-            stays = union(_all_fields(pruned, rules), with_structs(owned_fields, rules))
+            stays = union(_all_fields(pruned, rules), ensure_named_fields(owned_fields, rules))
             pruned = remove(merged, difference(_all_fields(merged, rules), stays), rules) or {}
         return pruned
 
 
 def _all_fields(value: Object, rules: Rules) -> FieldSet:
-    return with_structs(fields_of(value, rules), rules)
+    return ensure_named_fields(fields_of(value, rules), rules)

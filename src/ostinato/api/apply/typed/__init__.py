@@ -1,1 +1,1 @@
-"""Typed values: a value beside the merge rules of its schema. Validate, compare, merge, reconcile."""
+"""Typed values: JSON values with the merge rules of their schema. Validate, compare, merge, remove, extract."""

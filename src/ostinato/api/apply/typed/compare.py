@@ -1,7 +1,7 @@
-"""Values by their merge rules: which fields they state, and what changes from one to another.
+"""Field sets of typed values, and the changes from one value to another: `ToFieldSet` and `Compare`.
 
-Both take what `check` lets through; where a value is not of the form that its rules want, it is taken as a leaf rather
-than refused again. Recursion is one frame a level, so that deeply nested values are safe.
+Values must be valid (`validate`); one of a type that the rules do not allow is treated as a leaf. Recursion takes one
+frame per level, so that deeply nested values are safe.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ostinato.api.apply.typed.values import ABSENT, NESTED, same
 
 
 def fields_of(value: Any, rules: Rules) -> FieldSet:
-    """The fields that a configuration states: its leaves, the items of its lists and the entries of its maps."""
+    """Return the field set of a configuration: its leaves, the items of its lists and the entries of its maps."""
     found = _fields(value, rules)
     return found if found is not None else {}
 
 
 def _fields(value: Any, rules: Rules) -> FieldSet | None:
-    """What is stated at and below a place; None if nothing is. The "." of the place itself is the caller's."""
+    """Return the fields at and below a node; None if there are none. The caller adds the "." of the node itself."""
     form = rules.form(value)
     if form == "map":
         assert rules.map is not None
@@ -58,7 +58,7 @@ def _fields(value: Any, rules: Rules) -> FieldSet | None:
 
 
 def element_of(item: Any, rules: ListRules) -> str:
-    """The path element of an item; raises TypedError for what such a list cannot hold."""
+    """Return the path element of an item. Raises TypedError if the list cannot contain it."""
     try:
         return rules.element(item)
     except ItemError as error:
@@ -66,7 +66,10 @@ def element_of(item: Any, rules: ListRules) -> str:
 
 
 def everything(value: Any, rules: Rules | None) -> FieldSet:
-    """A place and all that is below it: what appears or goes with a value. It is the child of a set, never a set."""
+    """Return a node and all its descendants: the fields that are added or removed with a value.
+
+    The result is a child of a field set, not a field set.
+    """
     if rules is None:
         return LEAF
     if isinstance(value, dict):
@@ -87,7 +90,7 @@ def everything(value: Any, rules: Rules | None) -> FieldSet:
 
 
 class Comparison(NamedTuple):
-    """Which fields went, changed and came. No field is in two of the sets."""
+    """The changed fields, in three disjoint sets."""
 
     removed: FieldSet
     modified: FieldSet
@@ -98,7 +101,7 @@ class Comparison(NamedTuple):
 
 
 def compare(old: Any, new: Any, rules: Rules) -> Comparison:
-    """What changes from an old value to a new one."""
+    """Return the changes from an old value to a new one."""
     found = Comparison({}, {}, {})
     if not same(old, new):
         _compare(old, new, rules, found)
@@ -106,9 +109,9 @@ def compare(old: Any, new: Any, rules: Rules) -> Comparison:
 
 
 def _compare(old: Any, new: Any, rules: Rules, found: Comparison) -> bool:
-    """Put what differs below a place into `found`; true if the place itself differs. The two are known to differ."""
+    """Add the differences below a node to `found`; return whether the node itself changed. The values differ."""
     leaf = False
-    for form in {rules.form(old), rules.form(new)}:  # two where a value changed from one form to another
+    for form in {rules.form(old), rules.form(new)}:  # two if the type of the value changed
         if form == "map":
             assert rules.map is not None
             one, other = (value if isinstance(value, dict) else {} for value in (old, new))
@@ -121,7 +124,7 @@ def _compare(old: Any, new: Any, rules: Rules, found: Comparison) -> bool:
             pairs = _pairs_of_lists(items, others, rules.list)
         else:
             leaf_here, pairs = True, iter(())
-        if leaf_here:  # also if both are empty or null: these two differ, too
+        if leaf_here:  # also if one is empty and the other null
             leaf = True
             continue
         for element, before, after, inner in pairs:
@@ -145,7 +148,7 @@ def _compare(old: Any, new: Any, rules: Rules, found: Comparison) -> bool:
     return leaf
 
 
-_Pair = tuple[str, Any, Any, Rules | None]  # path element, before, after, rules; items of one key as a tuple
+_Pair = tuple[str, Any, Any, Rules | None]  # path element, before, after, rules; items with the same key as a tuple
 
 
 def _pairs_of_maps(old: dict[str, Any], new: dict[str, Any], rules: MapRules) -> Iterator[_Pair]:
@@ -168,7 +171,7 @@ def _pairs_of_lists(old: list[Any], new: list[Any], rules: ListRules) -> Iterato
 
 
 def _by_element(items: list[Any], rules: ListRules) -> dict[str, Any]:
-    """The items by element; a tuple of them where several share one."""
+    """Return the items by path element; items with the same element as a tuple."""
     found: dict[str, Any] = {}
     for item in items:
         element = element_of(item, rules)
@@ -182,7 +185,7 @@ def _by_element(items: list[Any], rules: ListRules) -> dict[str, Any]:
 
 
 def _compare_duplicates(element: str, before: Any, after: Any, rules: Rules | None, found: Comparison) -> None:
-    """Items that share their key are owned together, as one leaf."""
+    """Compare items with the same key, which are owned together as one leaf."""
     if isinstance(before, tuple) and isinstance(after, tuple):
         if not same(list(before), list(after)):
             found.modified[element] = LEAF

@@ -1,8 +1,8 @@
-"""Creations: what the creator of an object owns, in one walk over it.
+"""Fast path for creations: the field set that the creator of an object owns, in one traversal.
 
-The same as comparing the new object with the empty one of its kind, putting the changes together, in order, and leaving
-out what nobody can own; but nearly every write of an object is its first, so this one checks, collects and orders as it
-goes. It knows what well formed objects look like; of any other it says `Unusual`, and the long way finds out why.
+The result equals `compare` with the zero object of the kind, plus union, ordering and removal of the unowned fields.
+Creations are the most frequent writes, so validation, collection and ordering happen in the same traversal. For objects
+that are not well-formed it raises `FastPathUnsupported`, and the caller takes the general path, which reports errors.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 from ostinato.api.apply.fieldpath.elements import SELF, name_element, order
 from ostinato.api.apply.fieldpath.field_set import LEAF, FieldSet
 from ostinato.api.apply.typed.merge_rules import ItemError, ListRules, MapRules, Rules
-from ostinato.api.apply.typed.validate import TypedError, check
+from ostinato.api.apply.typed.validate import TypedError, validate
 
-Walk = Callable[[Any], FieldSet]  # a value to what is owned with it: itself, and what is below
+Walk = Callable[[Any], FieldSet]  # from a value to the fields owned with it: itself and its descendants
 
 _SCALARS: dict[str | None, tuple[type, ...]] = {
     None: (),
@@ -26,64 +26,65 @@ _SCALARS: dict[str | None, tuple[type, ...]] = {
 }
 
 
-class Unusual(Exception):  # noqa: N818 - not an error
-    """The value is not what its rules expect, or its items share a key."""
+class FastPathUnsupported(Exception):  # noqa: N818 - not an error
+    """The value violates its rules, or a list has items with the same key."""
 
 
-def created(new: dict[str, Any], zero: dict[str, Any], rules: Rules, unowned: FieldSet) -> FieldSet:
-    """The fields of a new object that its creator owns, in order.
+def created_fields(new: dict[str, Any], zero: dict[str, Any], rules: Rules, unowned: FieldSet) -> FieldSet:
+    """Return the ordered field set that the creator of an object owns.
 
-    `zero` is the empty object of the kind; `unowned` are the paths that nobody owns, but for what may be below them.
+    - `zero`: the zero object of the kind.
+    - `unowned`: paths that are never owned; their descendants may be.
     """
     if rules.map is None or rules.map.atomic:
-        raise Unusual
+        raise FastPathUnsupported
     try:
         return _beyond(new, zero, rules.map, unowned)
-    except RecursionError:  # the long way needs less of the stack
-        raise Unusual from None
+    except RecursionError:  # the general path needs fewer frames
+        raise FastPathUnsupported from None
 
 
 def _beyond(new: dict[str, Any], zero: dict[str, Any], rules: MapRules, unowned: FieldSet) -> FieldSet:
-    """What a struct has beyond the empty one, which is there already."""
+    """Return the fields of a struct that differ from the zero struct."""
     found: FieldSet = {}
     for name in sorted(new):
         value = new[name]
         element = "f:" + name
         field = rules.field(name)
         if field is None:
-            raise Unusual
+            raise FastPathUnsupported
         if name in zero:
             below = _changed(value, zero[name], field, unowned.get(element, LEAF))
             if below is None:
                 continue
         else:
-            below = LEAF if type(value) in _SCALARS[field.scalar] else walk_of(field)(value)
+            below = LEAF if type(value) in _SCALARS[field.scalar] else walker_of(field)(value)
         if element in unowned:
             if below is LEAF:
                 continue
             if SELF in below:
-                raise Unusual
+                raise FastPathUnsupported
         found[element] = below
     return found
 
 
 def _changed(value: Any, zero: Any, rules: Rules, unowned: FieldSet) -> FieldSet | None:
-    """What is owned below a place that is never absent; None if it is as it was."""
+    """Return the fields below a field of the zero object; None if unchanged."""
     if type(value) is dict:
         if rules.map is None or rules.map.atomic or type(zero) is not dict:
-            raise Unusual
+            raise FastPathUnsupported
         return _beyond(value, zero, rules.map, unowned) or None
     if type(value) is list:
         if rules.form(None) != "list" or rules.list is None or rules.list.atomic or zero is not None or not value:
-            raise Unusual
-        return {element: below for element, below in walk_of(rules)(value).items() if element != SELF}
+            raise FastPathUnsupported
+        return {element: below for element, below in walker_of(rules)(value).items() if element != SELF}
     if type(value) not in _SCALARS[rules.scalar] or type(zero) is not type(value):
-        raise Unusual
+        raise FastPathUnsupported
     return None if value == zero else LEAF
 
 
-def walk_of(rules: Rules) -> Walk:
-    """How to walk over what stands at a place; kept with its rules."""
+def walker_of(rules: Rules) -> Walk:
+    """Return the traversal function for values with these rules; cached in the rules."""
     if rules.walk is None:
         rules.walk = _walk(rules)
     return rules.walk
@@ -106,7 +107,7 @@ def _walk(rules: Rules) -> Walk:
             return walk_list(value)
         if value is None or kind in scalars:
             return LEAF
-        raise Unusual
+        raise FastPathUnsupported
 
     return walk
 
@@ -114,51 +115,51 @@ def _walk(rules: Rules) -> Walk:
 def _unknown(value: Any) -> FieldSet:
     if value is None:
         return LEAF
-    raise Unusual
+    raise FastPathUnsupported
 
 
 def _empty(value: Any, kind: type) -> FieldSet:
-    """What is no value of a kind, or an empty one."""
+    """Return the fields of null or an empty value of a type."""
     if value is None or type(value) is kind:
         return LEAF
-    raise Unusual
+    raise FastPathUnsupported
 
 
 def _atomic(rules: Rules) -> Walk:
     def walk_atomic(value: Any) -> FieldSet:
         try:
-            check(value, rules, duplicates=True)
+            validate(value, rules, duplicates=True)
         except TypedError:
-            raise Unusual from None
+            raise FastPathUnsupported from None
         return LEAF
 
     return walk_atomic
 
 
 class _Shape:
-    """A struct with just these fields: what to do with each."""
+    """The traversal of structs with exactly these fields."""
 
     __slots__ = ("all_leaves", "leaves", "steps")
 
     def __init__(self, rules: MapRules, names: tuple[str, ...]) -> None:
-        self.leaves: list[tuple[type, ...]] = []  # the types of values that are leaves, in the order of the names
-        self.steps: list[tuple[str, str, tuple[type, ...], Walk]] = []  # name, path element, these types, other values
+        self.leaves: list[tuple[type, ...]] = []  # types of leaf values, in the order of the names
+        self.steps: list[tuple[str, str, tuple[type, ...], Walk]] = []  # name, path element, leaf types, other values
         for name in names:
             field = rules.field(name)
             if field is None:
-                raise Unusual
+                raise FastPathUnsupported
             self.leaves.append(_SCALARS[field.scalar])
-            self.steps.append((name, "f:" + name, _SCALARS[field.scalar], walk_of(field)))
+            self.steps.append((name, "f:" + name, _SCALARS[field.scalar], walker_of(field)))
         self.steps.sort()
-        # What is owned if all values are leaves, as those of most structs are: the same for all of them.
+        # The result if all values are leaves, as in most structs; shared.
         self.all_leaves: FieldSet = {SELF: LEAF, **{element: LEAF for _, element, _, _ in self.steps}}
 
 
-_MOST_SHAPES = 64  # that are kept of a struct
+_MOST_SHAPES = 64  # cached per struct
 
 
 def _struct_walk(rules: MapRules) -> Walk:
-    shapes: dict[tuple[str, ...], _Shape] = {}  # by the fields of a struct, as they came
+    shapes: dict[tuple[str, ...], _Shape] = {}  # by field names, in the order of the object
 
     def walk_struct(value: Any) -> FieldSet:
         if type(value) is not dict or not value:
@@ -192,8 +193,8 @@ def _map_walk(rules: MapRules) -> Walk:
             return _empty(value, dict)
         entries = rules.values
         if entries is None:
-            raise Unusual
-        leaves, walk = _SCALARS[entries.scalar], walk_of(entries)
+            raise FastPathUnsupported
+        leaves, walk = _SCALARS[entries.scalar], walker_of(entries)
         found: FieldSet = {SELF: LEAF}
         for name in sorted(value):
             inner = value[name]
@@ -204,19 +205,19 @@ def _map_walk(rules: MapRules) -> Walk:
 
 
 def _list_walk(rules: ListRules) -> Walk:
-    of_items: list[Walk] = []  # once an item was met: rules of lists may contain themselves
+    of_items: list[Walk] = []  # set at the first item, as rules may be recursive
     key = rules.keys[0] if len(rules.keys) == 1 else None
 
     def walk_list(value: Any) -> FieldSet:
         if type(value) is not list or not value:
             return _empty(value, list)
         if not of_items:
-            of_items.append(walk_of(rules.items))
+            of_items.append(walker_of(rules.items))
         walk = of_items[0]
         found: FieldSet = {SELF: LEAF}
         for element, item in _in_order(value, rules, key):
-            if element in found:  # items that share a key are owned together
-                raise Unusual
+            if element in found:  # items with the same key are owned together
+                raise FastPathUnsupported
             found[element] = walk(item)
         return found
 
@@ -224,8 +225,8 @@ def _list_walk(rules: ListRules) -> Walk:
 
 
 def _in_order(items: list[Any], rules: ListRules, key: str | None) -> list[tuple[str, Any]]:
-    """The items with their path elements, in the order of these."""
-    if key is not None:  # as nearly all lists have it: by their names, if all have one
+    """Return the items with their path elements, sorted by these."""
+    if key is not None:  # the usual case: one key, a string in all items
         named = [(item[key], item) for item in items if type(item) is dict and type(item.get(key)) is str]
         if len(named) == len(items):
             if len(named) > 1:
@@ -234,7 +235,7 @@ def _in_order(items: list[Any], rules: ListRules, key: str | None) -> list[tuple
     try:
         found = [(rules.element(item), item) for item in items]
     except ItemError:
-        raise Unusual from None
+        raise FastPathUnsupported from None
     found.sort(key=lambda pair: order(pair[0]))
     return found
 

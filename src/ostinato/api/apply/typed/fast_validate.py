@@ -1,7 +1,8 @@
-"""Fitting: whether a value is what its merge rules expect, yes or no, as fast as can be.
+"""Fast path of `validate`: whether a value is valid, without reporting why not.
 
-Rules become functions, which are kept with them. True is sure: `check` has nothing against the value, not even that
-items of a list share a key. What is wrong with any other is for `check` to say, which nearly no write needs.
+- Rules are compiled to functions, which are cached in the rules.
+- True: the value is valid, and no list has items with the same key.
+- False: `validate` decides, and reports the errors. This is rare.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from typing import Any, Final
 
 from ostinato.api.apply.typed.merge_rules import ItemError, ListRules, MapRules, Rules
 
-Fits = Callable[[Any], bool]
+Validator = Callable[[Any], bool]
 
-# The types of values that need no second look, by the scalar that rules allow: those, and null.
+# Types of valid scalars by the scalar type of the rules; null is always valid.
 SCALARS: Final[dict[str | None, frozenset[type]]] = {
     None: frozenset({type(None)}),
     "numeric": frozenset({type(None), int, float}),
@@ -23,24 +24,24 @@ SCALARS: Final[dict[str | None, frozenset[type]]] = {
 }
 
 
-def fits_of(rules: Rules) -> Fits:
-    """What says whether a value fits; kept with its rules."""
-    if rules.fits is None:
-        rules.fits = _fits(rules)
-    return rules.fits
+def fast_validator(rules: Rules) -> Validator:
+    """Return the function that tells whether a value is valid; cached in the rules."""
+    if rules.fast_validator is None:
+        rules.fast_validator = _make_validator(rules)
+    return rules.fast_validator
 
 
-def _fits(rules: Rules) -> Fits:
+def _make_validator(rules: Rules) -> Validator:
     scalars = SCALARS[rules.scalar]
-    fits_map = _never if rules.map is None else _map_fits(rules.map)
-    fits_list = _never if rules.list is None else _list_fits(rules.list)
+    is_valid_map = _never if rules.map is None else _map_validator(rules.map)
+    is_valid_list = _never if rules.list is None else _list_validator(rules.list)
 
     def fits(value: Any) -> bool:
         kind = type(value)
         if kind is dict:
-            return fits_map(value)
+            return is_valid_map(value)
         if kind is list:
-            return fits_list(value)
+            return is_valid_list(value)
         return kind in scalars
 
     return fits
@@ -50,8 +51,8 @@ def _never(_value: Any) -> bool:
     return False
 
 
-def _map_fits(rules: MapRules) -> Fits:
-    known: dict[str, tuple[frozenset[type], Rules]] = {}  # of the fields that the schema names, as they were met
+def _map_validator(rules: MapRules) -> Validator:
+    known: dict[str, tuple[frozenset[type], Rules]] = {}  # declared fields, filled on first use
 
     def step(name: str) -> tuple[frozenset[type], Rules] | None:
         field = rules.field(name)
@@ -62,36 +63,36 @@ def _map_fits(rules: MapRules) -> Fits:
             known[name] = found
         return found
 
-    def fits_map(value: Any) -> bool:
+    def is_valid_map(value: Any) -> bool:
         for name, inner in value.items():
             found = known.get(name) or step(name)
             if found is None:
                 return False
-            if type(inner) not in found[0] and not fits_of(found[1])(inner):
+            if type(inner) not in found[0] and not fast_validator(found[1])(inner):
                 return False
         return True
 
-    return fits_map
+    return is_valid_map
 
 
-def _list_fits(rules: ListRules) -> Fits:
+def _list_validator(rules: ListRules) -> Validator:
     key = rules.keys[0] if len(rules.keys) == 1 else None
 
-    def fits_list(value: Any) -> bool:
+    def is_valid_list(value: Any) -> bool:
         if not rules.atomic and not _are_apart(value, rules, key):
             return False
-        fits = fits_of(rules.items)
+        fits = fast_validator(rules.items)
         for item in value:  # noqa: SIM110 - a loop is faster than a generator
             if not fits(item):
                 return False
         return True
 
-    return fits_list
+    return is_valid_list
 
 
 def _are_apart(items: list[Any], rules: ListRules, key: str | None) -> bool:
-    """Whether the items of a list can be told from each other."""
-    if key is not None:  # as nearly all lists have it: by their names, if all have one
+    """Whether the items of a list have distinct path elements."""
+    if key is not None:  # the usual case: one key, a string in all items
         names = {item[key] for item in items if type(item) is dict and type(item.get(key)) is str}
         if len(names) == len(items):
             return True

@@ -1,7 +1,7 @@
-"""Merging, removing and extracting by merge rules.
+"""Merge, remove and extract fields of typed values.
 
-Results share what did not change with the values they were made from, which stay as they are. An explicit null in a
-configuration replaces a leaf, and is kept: what reads the result next drops it, as decoding into Go structs would.
+- Arguments are not modified; results share structure with them.
+- An explicit null in a configuration replaces a leaf and is kept; decoding drops it later, as Go does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ostinato.api.apply.typed.values import ABSENT, NESTED
 
 
 def merge(live: Any, config: Any, rules: Rules | None) -> Any:
-    """Lay a configuration over a live value: nothing goes, and where both have a leaf the configuration's stays."""
+    """Merge a configuration into a live value: nothing is removed; the leaves of the configuration win."""
     if config is live or rules is None:
         return config
     form = rules.form(config)
@@ -47,14 +47,14 @@ def merge(live: Any, config: Any, rules: Rules | None) -> Any:
 
 
 def _matched(items: list[Any], changes: list[Any], rules: ListRules) -> list[tuple[Any, Any]]:
-    """The items of both lists in the order of the result: each with its counterpart, ABSENT where there is none.
+    """Return the items of both lists in the order of the result, each with its counterpart or ABSENT.
 
-    Items that only the live list has stay where they are between those that both have; these follow the configuration.
+    Items in both lists have the order of the configuration; items of the live list only keep their position among them.
     """
     left = [element_of(item, rules) for item in items]
     by_left: dict[str, Any] = {}
     for element, item in zip(left, items, strict=True):
-        by_left[element] = None if element in by_left else item  # duplicates do not merge: the change replaces them
+        by_left[element] = None if element in by_left else item  # duplicates are replaced, not merged
     by_right: dict[str, Any] = {}
     for index, item in enumerate(changes):
         try:
@@ -80,7 +80,7 @@ def _matched(items: list[Any], changes: list[Any], rules: ListRules) -> list[tup
                 next_shared = next(shared, None)
                 continue
             if j < len(right) and element in by_right and next_shared is not None and next_shared != element:
-                i += 1  # its turn comes where the configuration has it
+                i += 1  # added at its position in the configuration
                 continue
             if element not in by_right:
                 made.append((items[i], ABSENT))
@@ -99,7 +99,7 @@ def _matched(items: list[Any], changes: list[Any], rules: ListRules) -> list[tup
 
 
 def remove(value: Any, fields: FieldSet, rules: Rules | None) -> Any:
-    """The value without these fields; lists and maps that become empty become null."""
+    """Return the value without these fields; lists and maps that become empty become null."""
     if rules is None or not fields:
         return value
     form = rules.form(value)
@@ -131,7 +131,7 @@ def remove(value: Any, fields: FieldSet, rules: Rules | None) -> Any:
 
 
 def extract(value: Any, fields: FieldSet, rules: Rules | None) -> Any:
-    """The value with these fields alone. `fields` are leaves: a field with others below it stands for just these."""
+    """Return the value with these fields only. `fields` are leaves: a field with descendants means only these."""
     if rules is None:
         return value
     form = rules.form(value)
@@ -143,7 +143,7 @@ def extract(value: Any, fields: FieldSet, rules: Rules | None) -> Any:
         for name, inner in value.items():
             below = fields.get("f:" + name)
             if below is not None:
-                # A leaf that has become a granular map since: its fields are others', and `fields` knows none of them.
+                # A leaf whose map became granular since then: its fields belong to other managers.
                 made[name] = extract(inner, below or fields, rules.map.field(name))
         return made or None
     if form == "list" and isinstance(value, list):

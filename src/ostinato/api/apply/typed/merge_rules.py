@@ -1,8 +1,9 @@
-"""Merge rules: a schema as server-side apply reads it.
+"""Merge rules: the schema of a value for server-side apply. Corresponds to `schema.Atom` in structured-merge-diff.
 
-A place of an object may hold a scalar, a list, a map, or one of several of these. Lists and maps are *atomic* (owned
-and replaced as a whole) or not: maps then go field by field, lists item by item, found by their keys or their values.
-Where a schema says nothing, the rules are deduced from the value: maps are granular and lists atomic.
+- A value is a scalar, a list, a map, or one of several of these.
+- Atomic lists and maps are owned and replaced as a whole. Granular maps are merged by field; associative lists are
+  merged by item, identified by keys (list type `map`) or value (list type `set`).
+- Without a schema the rules are deduced from the value: maps are granular, lists atomic.
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ _EMPTY: dict[str | None, Any] = {"string": "", "integer": 0, "boolean": False}
 
 
 class ItemError(ValueError):
-    """An item that a list of its kind cannot hold."""
+    """An associative list cannot contain this item."""
 
 
 class Rules:
-    """What may stand at one place, and how it merges."""
+    """The types that a value may have, and how it is merged."""
 
-    __slots__ = ("fits", "list", "map", "scalar", "walk")
+    __slots__ = ("fast_validator", "list", "map", "scalar", "walk")
 
     def __init__(self, scalar: Scalar | None, list_rules: ListRules | None, map_rules: MapRules | None) -> None:
         self.scalar = scalar
         self.list = list_rules
         self.map = map_rules
-        self.fits: Callable[[Any], bool] | None = None  # see `fits`
-        self.walk: Callable[[Any], dict[str, Any]] | None = None  # over new values: see `creation`
+        self.fast_validator: Callable[[Any], bool] | None = None  # cache of `fast_validate`
+        self.walk: Callable[[Any], dict[str, Any]] | None = None  # cache of `creation`
 
     def form(self, value: Any) -> Literal["map", "scalar", "list"]:
-        """How to read a value: as what it is if the rules know that, else as what they would rather have."""
+        """Return as what to treat a value: its own type if the rules allow it, else the type that they prefer."""
         if isinstance(value, dict):
             if self.map is not None:
                 return "map"
@@ -55,26 +56,26 @@ class Rules:
 
 
 class MapRules:
-    """How a map or a struct merges."""
+    """Merge rules of a map or struct."""
 
     def __init__(self, schema: Schema | None, *, atomic: bool, preserve: bool) -> None:
         self.atomic = atomic
         self._schema = schema  # None for deduced maps
-        self._preserve = preserve  # whether fields that the schema does not name are kept, here and below
+        self._preserve = preserve  # x-kubernetes-preserve-unknown-fields, here and below
         self._declared: dict[str, Any] = dict(schema.raw.get("properties", {})) if schema is not None else {}
-        self._fields: dict[str, Rules] = {}  # of the named fields, as they were asked for
+        self._fields: dict[str, Rules] = {}  # declared fields, filled on first use
 
     @property
     def struct(self) -> bool:
-        """Whether the schema names any field."""
+        """Whether the schema declares any field."""
         return bool(self._declared)
 
     def declares(self, name: str) -> bool:
-        """Whether the schema names this field."""
+        """Whether the schema declares this field."""
         return name in self._declared
 
     def field(self, name: str) -> Rules | None:
-        """The rules of a field or entry; None if the schema knows nothing of it."""
+        """Return the rules of a field or entry; None if the schema does not allow it."""
         found = self._fields.get(name)
         if found is not None:
             return found
@@ -88,7 +89,7 @@ class MapRules:
 
     @cached_property
     def values(self) -> Rules | None:
-        """The rules of the entries that the schema does not name."""
+        """The rules of undeclared entries."""
         if self._schema is None:
             return UNTYPED_ATOMIC if self.atomic else DEDUCED
         additional = self._schema.raw.get("additionalProperties")
@@ -102,7 +103,7 @@ class MapRules:
 
     @property
     def deduced(self) -> bool:
-        """Whether the schema says nothing of what is in the map."""
+        """Whether the schema does not specify the contents of the map."""
         if self._declared or self.values is None:
             return False
         if self.values is DEDUCED:
@@ -112,7 +113,7 @@ class MapRules:
 
 
 class ListRules:
-    """How a list merges: as a whole, or item by item, found by `keys`, or by value where there are none."""
+    """Merge rules of a list: atomic, or by item, identified by `keys`, or by value if there are none."""
 
     def __init__(self, schema: Schema | None, *, atomic: bool, keys: tuple[str, ...], preserve: bool) -> None:
         self.atomic = atomic
@@ -129,10 +130,7 @@ class ListRules:
 
     @cached_property
     def _defaults(self) -> dict[str, Any]:
-        """What keys are where an item leaves them out.
-
-        Keys that a Go struct must have are never absent from it: they are empty.
-        """
+        """The values of keys that an item omits. Required keys of Go structs are never absent: they are zero."""
         items = self._schema.items if self._schema is not None else None
         if self._schema is None or items is None:
             return {}
@@ -148,7 +146,7 @@ class ListRules:
         return found
 
     def element(self, item: Any) -> str:
-        """The path element of an item; raises ItemError for what such a list cannot hold."""
+        """Return the path element of an item. Raises ItemError if the list cannot contain it."""
         if not self.keys:
             if isinstance(item, dict):
                 raise ItemError("associative list without keys has an element that's a map type")
@@ -197,7 +195,7 @@ _ANY_SCALAR = Rules("untyped", None, None)
 
 
 def rules_of(schema: Schema | None, *, preserve: bool = False) -> Rules:
-    """The rules of a schema; without one, everything is deduced. `preserve` keeps fields that it does not name."""
+    """Return the rules of a schema; without one they are deduced. `preserve` keeps undeclared fields."""
     if schema is None:
         return DEDUCED
     preserve = preserve or schema.preserve_unknown

@@ -1,6 +1,7 @@
-"""Laying a configuration over an object, as admission policies do: whoever owns the fields, they are set.
+"""Merge of a configuration without field ownership: `ApplyConfiguration` of MutatingAdmissionPolicies.
 
-What is replaced as a whole (atomic lists, maps and structs) may not be set so: what the object had there would be lost.
+Fields are set regardless of their managers. Atomic lists, maps and structs are rejected, as their contents would be
+replaced as a whole.
 """
 
 from __future__ import annotations
@@ -9,24 +10,24 @@ from typing import Any
 
 from ostinato.api.apply.typed.merge import merge
 from ostinato.api.apply.typed.merge_rules import Rules
-from ostinato.api.apply.typed.validate import TypedError, check
+from ostinato.api.apply.typed.validate import TypedError, validate
 
 
-def lay(live: Any, config: Any, rules: Rules) -> Any:
-    """The object with the configuration over it; TypedError if that may not be."""
+def merge_unowned(live: Any, config: Any, rules: Rules) -> Any:
+    """Return the object with the configuration merged into it. Raises TypedError."""
     try:
-        check(config, rules, duplicates=False)
+        validate(config, rules, duplicates=False)
     except TypedError as error:
         raise TypedError([f"failed to convert patch object to typed object: {error}"]) from None
-    whole = _atomics(config, rules, "")
-    if whole:
-        told = f"invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {', '.join(whole)}"
-        raise TypedError([told])
+    atomic = _atomic_paths(config, rules, "")
+    if atomic:
+        message = f"invalid ApplyConfiguration: may not mutate atomic arrays, maps or structs: {', '.join(atomic)}"
+        raise TypedError([message])
     return merge(live, config, rules)
 
 
-def _atomics(value: Any, rules: Rules | None, path: str) -> list[str]:
-    """The places of a value that are replaced as a whole."""
+def _atomic_paths(value: Any, rules: Rules | None, path: str) -> list[str]:
+    """Return the paths of the atomic lists and maps of a value."""
     if rules is None:
         return []
     found: list[str] = []
@@ -34,10 +35,10 @@ def _atomics(value: Any, rules: Rules | None, path: str) -> list[str]:
         if rules.map.atomic:
             found.append(path)
         for name, inner in value.items():
-            found += _atomics(inner, rules.map.field(name), f"{path}.{name}")
+            found += _atomic_paths(inner, rules.map.field(name), f"{path}.{name}")
     elif isinstance(value, list) and rules.list is not None:
         if rules.list.atomic:
             found.append(path)
         for i, inner in enumerate(value):
-            found += _atomics(inner, rules.list.items, f"{path}[{i}]")
+            found += _atomic_paths(inner, rules.list.items, f"{path}[{i}]")
     return found

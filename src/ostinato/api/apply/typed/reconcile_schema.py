@@ -1,4 +1,7 @@
-"""Field sets beside merge rules: sets written under another schema, and the structs that sets leave unsaid."""
+"""Adapt field sets to a schema.
+
+Corresponds to `ReconcileFieldSetWithSchema` and `EnsureNamedFieldsAreMembers` in structured-merge-diff.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,18 @@ from ostinato.api.apply.fieldpath.field_set import LEAF, FieldSet
 from ostinato.api.apply.typed.merge_rules import Rules
 
 
-def adapted(fields: FieldSet, rules: Rules) -> FieldSet:
-    """The set under rules that may have changed since it was written.
+def reconcile_field_set(fields: FieldSet, rules: Rules) -> FieldSet:
+    """Reconcile a field set with rules that may have changed since it was written.
 
-    Who owned fields inside of what is atomic now owns the whole. What was atomic and is granular now stays owned as a
-    whole until it is written again.
+    - Granular to atomic: an owner of fields inside owns the whole.
+    - Atomic to granular: the owner of the whole keeps it until its next write.
     """
     if rules.map is None or rules.map.atomic:
         return fields
-    return _adapted(fields, rules)
+    return _reconcile(fields, rules)
 
 
-def _adapted(below: FieldSet, rules: Rules) -> FieldSet:
+def _reconcile(below: FieldSet, rules: Rules) -> FieldSet:
     if rules.map is not None:
         if rules.map.deduced:
             return below
@@ -34,7 +37,7 @@ def _adapted(below: FieldSet, rules: Rules) -> FieldSet:
             continue
         inner = _inner(element, rules)
         if inner is not None:
-            after = _adapted(children, inner)
+            after = _reconcile(children, inner)
             if after is not children:
                 made = {**made, element: after}
     return made
@@ -46,8 +49,8 @@ def _inner(element: str, rules: Rules) -> Rules | None:
     return rules.map.field(element[2:]) if element.startswith("f:") else rules.map.values
 
 
-def with_structs(fields: FieldSet, rules: Rules | None) -> FieldSet:
-    """The set with every named field that has fields of the set below it: a struct goes when all of it goes."""
+def ensure_named_fields(fields: FieldSet, rules: Rules | None) -> FieldSet:
+    """Return the set with all declared fields that have descendants in it, so that empty structs are removed too."""
     made: FieldSet = {}
     for element, below in fields.items():
         if not below:
@@ -58,6 +61,6 @@ def with_structs(fields: FieldSet, rules: Rules | None) -> FieldSet:
             inner, named = rules.map.field(element[2:]), rules.map.declares(element[2:])
         elif rules is not None and rules.list is not None and element.startswith("k:"):
             inner = rules.list.items
-        children = with_structs(below, inner)
+        children = ensure_named_fields(below, inner)
         made[element] = {SELF: LEAF, **children} if named else children
     return made

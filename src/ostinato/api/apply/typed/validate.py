@@ -1,7 +1,7 @@
-"""Checking values by their merge rules: what server-side apply refuses, in the words of kube-apiserver.
+"""Validation of typed values against their merge rules, with kube-apiserver's messages.
 
-This is not validation: it asks for no more than that fields are known, that values have the right form, and that the
-items of keyed lists and sets can be told apart.
+This is not object validation: fields must be declared, values must have the right type, and the items of associative
+lists must have distinct keys.
 """
 
 from __future__ import annotations
@@ -10,32 +10,32 @@ from collections.abc import Sequence
 from typing import Any
 
 from ostinato.api.apply.fieldpath.elements import text
-from ostinato.api.apply.typed.fast_validate import fits_of
+from ostinato.api.apply.typed.fast_validate import fast_validator
 from ostinato.api.apply.typed.merge_rules import ItemError, Rules
 from ostinato.api.text.go_format import plain, quote
 
 
 class TypedError(ValueError):
-    """A value that its schema does not allow; the message names each place."""
+    """The value violates its schema; the message contains all field paths."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__(problems[0] if len(problems) == 1 else "\n".join(["errors:", *("  " + p for p in problems)]))
         self.problems = problems
 
 
-def check(value: Any, rules: Rules, *, duplicates: bool) -> None:
-    """Raise TypedError unless the value fits. `duplicates` allows several items of one key in a list."""
-    if fits_of(rules)(value):
+def validate(value: Any, rules: Rules, *, duplicates: bool) -> None:
+    """Raise TypedError unless the value is valid. `duplicates` allows items with the same key in a list."""
+    if fast_validator(rules)(value):
         return
-    problems = _check(value, rules, duplicates)
+    problems = _validate(value, rules, duplicates)
     if problems:
         raise TypedError([f"{path}: {problem}" if path else problem for path, problem in problems])
 
 
-_Problems = Sequence[tuple[str, str]]  # the path from here, and what is wrong there
+_Problems = Sequence[tuple[str, str]]  # relative path, message
 
 
-def _check(value: Any, rules: Rules, duplicates: bool) -> _Problems:
+def _validate(value: Any, rules: Rules, duplicates: bool) -> _Problems:
     if value is None:
         return ()
     form = rules.form(value)
@@ -51,7 +51,7 @@ def _check(value: Any, rules: Rules, duplicates: bool) -> _Problems:
             field = rules.map.field(name)
             if field is None:
                 return [*found, ("." + name, "field not declared in schema")]
-            for path, problem in _check(inner, field, duplicates):
+            for path, problem in _validate(inner, field, duplicates):
                 found.append((f".{name}{path}", problem))
         return found
     if not isinstance(value, list):
@@ -68,7 +68,7 @@ def _check(value: Any, rules: Rules, duplicates: bool) -> _Problems:
             if element in seen and not duplicates:
                 found.append(("", f"duplicate entries for key {text(element)}"))
             seen.add(element)
-        for path, problem in _check(item, rules.list.items, duplicates):
+        for path, problem in _validate(item, rules.list.items, duplicates):
             found.append((text(element) + path, problem))
     return found
 
@@ -86,11 +86,11 @@ def _wrong_scalar(value: Any, kind: str | None) -> str | None:
     return None
 
 
-# Values as Go prints them in these messages
+# Values as Go formats them
 
 
 def _go_type(value: Any) -> str:
-    """What Go calls a value that is not a number."""
+    """Return the Go type of a value that is not a number."""
     match value:
         case bool():
             return "bool"

@@ -1,7 +1,6 @@
-"""JSON values: what is absent, and when two of them are the same.
+"""JSON values: the absent value, and equality.
 
-Python takes `True` for `1`; a field that goes from one to the other has changed all the same. Numbers are the same
-whether written `1` or `1.0`.
+In Python `True == 1`; in JSON they differ. Numbers are equal by value: `1` and `1.0`.
 """
 
 from __future__ import annotations
@@ -12,29 +11,29 @@ import msgspec
 
 
 class Absent:
-    """No value at all, where null would be one."""
+    """The type of ABSENT: no value, as opposed to null."""
 
     __slots__ = ()
 
 
 ABSENT: Final = Absent()
-NESTED: Final = (dict, list)  # the types of values that hold others
+NESTED: Final = (dict, list)
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are equal, booleans and numbers kept apart."""
+    """Whether two values are equal; booleans never equal numbers."""
     if one is other:
         return True
     if one != other:
         return False
     if isinstance(one, str):
         return True
-    # Equal text is the usual case and quick to see. Equal values may still be spelled apart: 1.0, or another order.
+    # Fast path: equal JSON. Equal values may still have another number format, or another order of keys.
     return msgspec.json.encode(one) == msgspec.json.encode(other) or _same_kinds(one, other)
 
 
 def _same_kinds(one: Any, other: Any) -> bool:
-    """Whether equal values have booleans in the same places."""
+    """Whether equal values have booleans at the same paths."""
     pairs = [(one, other)]
     while pairs:
         one, other = pairs.pop()
@@ -48,7 +47,7 @@ def _same_kinds(one: Any, other: Any) -> bool:
 
 
 def shallow(value: Any, levels: int = 8) -> bool:
-    """Whether a value nests no deeper than this."""
+    """Whether a value is nested at most this deep."""
     if isinstance(value, dict):
         value = list(value.values())
     return not isinstance(value, list) or (levels > 0 and all(shallow(inner, levels - 1) for inner in value))

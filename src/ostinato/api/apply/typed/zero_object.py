@@ -1,8 +1,7 @@
-"""What a kind looks like before anything is set: the structs that an object always has.
+"""Zero objects: a kind before any field is set.
 
-The built-in kinds are Go structs on a real API server. A struct within them that is not a pointer is there from the
-start, so nobody adds it and nobody owns it as such: `f:spec` of a created Deployment holds no ".". Custom resources
-start empty.
+In Go, structs that are not pointers always exist, so that no manager adds or owns them: `f:spec` of a created
+Deployment has no ".". Custom resources are empty.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from ostinato.api.gvk import GroupVersionKind
 
 
 def zero_object(gvk: GroupVersionKind) -> dict[str, Any]:
-    """The empty object of a kind. Not to be changed."""
+    """Return the zero object of a kind. Must not be modified."""
     return {
         "apiVersion": gvk.api_version,
         "kind": gvk.kind,

@@ -211,6 +211,6 @@ def _apply_configuration(context: Context, obj: Json, config: Json) -> Json:
         )
     config = {**config, "kind": obj["kind"], "apiVersion": obj["apiVersion"]}
     try:
-        return manager.lay(obj, config)
+        return manager.merge_unowned(obj, config)
     except TypedError as error:
         raise _MutationError(f"error applying patch: {error}") from None

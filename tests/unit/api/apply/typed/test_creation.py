@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from ostinato.api.apply import FieldManager, field_path, from_paths, without
 from ostinato.api.apply import field_manager as long_way
 from ostinato.api.apply.fieldpath.field_set import union
-from ostinato.api.apply.managedfields.updater import Identity, Ownership, Versions
+from ostinato.api.apply.managedfields.updater import Identity, Updater, Versions
 from ostinato.api.apply.typed.compare import compare
-from ostinato.api.apply.typed.creation import Unusual, created, walk_of
-from ostinato.api.apply.typed.fast_validate import fits_of
+from ostinato.api.apply.typed.creation import FastPathUnsupported, created_fields, walker_of
+from ostinato.api.apply.typed.fast_validate import fast_validator
 from ostinato.api.apply.typed.merge_rules import DEDUCED, UNTYPED_ATOMIC, rules_of
-from ostinato.api.apply.typed.validate import _check as slow_check
+from ostinato.api.apply.typed.validate import _validate as slow_check
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.schema import Schema, builtin_schemas
 
@@ -74,12 +74,12 @@ def new_object(draw: st.DrawFn) -> tuple[GroupVersionKind, dict[str, Any]]:
 
 def both_ways(manager: FieldManager, new: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     def no_short_way(*_: Any) -> Any:
-        raise Unusual
+        raise FastPathUnsupported
 
     before = json.dumps(new)
     short = manager.update(None, new, "me", NOW)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(long_way, "created", no_short_way)
+        patched.setattr(long_way, "created_fields", no_short_way)
         long = manager.update(None, new, "me", NOW)
     assert json.dumps(new) == before
     return short, long
@@ -124,7 +124,7 @@ SAMPLE = {
 def owned(new: dict[str, Any], kind: GroupVersionKind = POD) -> Any:
     rules = rules_of(builtin_schemas().of(kind))
     zero = {"apiVersion": "v1", "kind": "Pod", "metadata": {}, "spec": {"containers": None}, "status": {}}
-    return created(new, zero, rules, from_paths(field_path("metadata"), field_path("metadata", "name")))
+    return created_fields(new, zero, rules, from_paths(field_path("metadata"), field_path("metadata", "name")))
 
 
 def test_a_well_formed_object_takes_the_short_way() -> None:
@@ -159,7 +159,7 @@ def test_a_well_formed_object_takes_the_short_way() -> None:
     ],
 )
 def test_an_odd_object_takes_the_long_way(change: dict[str, Any]) -> None:
-    with pytest.raises(Unusual):
+    with pytest.raises(FastPathUnsupported):
         owned({**SAMPLE, **change})
     manager = FieldManager(POD, {"v1": builtin_schemas().of(POD)})
     short, long = both_ways(manager, {**SAMPLE, **change})
@@ -167,12 +167,12 @@ def test_an_odd_object_takes_the_long_way(change: dict[str, Any]) -> None:
 
 
 def test_an_object_of_atomic_rules_takes_the_long_way() -> None:
-    with pytest.raises(Unusual):
-        created({}, {}, UNTYPED_ATOMIC, {})
+    with pytest.raises(FastPathUnsupported):
+        created_fields({}, {}, UNTYPED_ATOMIC, {})
 
 
 def test_how_to_walk_is_worked_out_once() -> None:
-    assert walk_of(DEDUCED) is walk_of(DEDUCED)
+    assert walker_of(DEDUCED) is walker_of(DEDUCED)
 
 
 @given(new_object(), st.booleans())
@@ -183,10 +183,10 @@ def test_what_fits_at_a_glance_is_what_the_slow_check_lets_through(
     kind, new = drawn
     rules = rules_of(builtin_schemas().of(kind))
     problems = slow_check(new, rules, duplicates)
-    if fits_of(rules)(new):
+    if fast_validator(rules)(new):
         assert not problems
     else:
-        assert problems or duplicates  # items that share a key are left to the slow check
+        assert problems or duplicates  # items that share a key are left to the slow validate
 
 
 @given(_ODD, _ODD)
@@ -197,7 +197,7 @@ def test_what_an_endpoint_leaves_out_is_not_compared(old: Any, new: Any) -> None
     live = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "a"}, "spec": old, "a": old}
     after = {**live, "spec": new, "a": new}
     rules = rules_of(None)
-    ownership = Ownership(Versions({kind.api_version: None}), kind.api_version, {kind.api_version: filtered})
+    ownership = Updater(Versions({kind.api_version: None}), kind.api_version, {kind.api_version: filtered})
     changes = ownership.changes(live, after)
     owners = ownership.update(live, after, changes, {}, Identity("me", "Update", ""))
     every = compare(live, after, rules)

@@ -97,4 +97,4 @@ def test_objects_of_other_owners_do_not_push_out_what_is_remembered() -> None:
         }
         live = {**head, "metadata": {"name": "a", "uid": "u", "managedFields": [entry]}}
         manager.update(live, {**live, "spec": number}, "me", "2024-05-06T02:00:00Z")
-    assert manager._seen._known == {}
+    assert manager._update_cache._known == {}
