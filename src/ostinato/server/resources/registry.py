@@ -37,9 +37,6 @@ class Registry:
     def get(self, group: str, version: str, resource: str) -> Resource | None:
         return self._resources.get((group, version, resource))
 
-    def has_version(self, group: str, version: str) -> bool:
-        return any(key[0] == group and key[1] == version for key in self._resources)
-
     def has_group(self, group: str) -> bool:
         return any(key[0] == group for key in self._resources)
 

@@ -21,3 +21,13 @@ def write_path(path: Path, parameter: Callable[[str, str], Json], operation: Cal
     if parameters:
         item["parameters"] = parameters
     return item
+
+
+def complete_operation(written: Json, operation: Operation, responses: Json) -> Json:
+    """Add the responses, and the action and kind that kubectl looks operations up by."""
+    written["responses"] = {**responses, "401": {"description": DESCRIPTIONS["401"]}}
+    if operation.kind is not None:
+        kind = operation.kind
+        written["x-kubernetes-action"] = operation.action
+        written["x-kubernetes-group-version-kind"] = {"group": kind.group, "kind": kind.kind, "version": kind.version}
+    return written

@@ -6,7 +6,7 @@ from typing import Any
 
 from ostinato.server.publish.openapi.custom import V2
 from ostinato.server.publish.openapi.operations import PARAMETER_TYPES, Operation, Path
-from ostinato.server.publish.openapi.path_item import DESCRIPTIONS, write_path
+from ostinato.server.publish.openapi.path_item import DESCRIPTIONS, complete_operation, write_path
 
 Json = dict[str, Any]
 
@@ -21,7 +21,7 @@ def _parameter(name: str, place: str) -> Json:
 
 
 def _operation(path: Path, operation: Operation) -> Json:
-    operation_object: Json = {
+    written: Json = {
         "consumes": operation.consumes,
         "produces": operation.produces,
         "schemes": ["https"],
@@ -36,18 +36,9 @@ def _operation(path: Path, operation: Operation) -> Json:
             body["required"] = True
         parameters.insert(0, body)
     if parameters:
-        operation_object["parameters"] = parameters
+        written["parameters"] = parameters
     responses: Json = {code: _response(code, definition) for code, definition in operation.answers}
-    operation_object["responses"] = {**responses, "401": {"description": DESCRIPTIONS["401"]}}
-    if operation.kind is not None:
-        kind = operation.kind
-        operation_object["x-kubernetes-action"] = operation.action
-        operation_object["x-kubernetes-group-version-kind"] = {
-            "group": kind.group,
-            "kind": kind.kind,
-            "version": kind.version,
-        }
-    return operation_object
+    return complete_operation(written, operation, responses)
 
 
 def _response(code: str, definition: str) -> Json:

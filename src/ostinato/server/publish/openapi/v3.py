@@ -6,7 +6,7 @@ from typing import Any
 
 from ostinato.server.publish.openapi.custom import V3
 from ostinato.server.publish.openapi.operations import PARAMETER_TYPES, Operation, Path
-from ostinato.server.publish.openapi.path_item import DESCRIPTIONS, write_path
+from ostinato.server.publish.openapi.path_item import DESCRIPTIONS, complete_operation, write_path
 
 Json = dict[str, Any]
 
@@ -21,25 +21,16 @@ def _parameter(name: str, place: str) -> Json:
 
 
 def _operation(path: Path, operation: Operation) -> Json:
-    operation_object: Json = {"tags": [path.tag], "operationId": operation.identifier}
+    written: Json = {"tags": [path.tag], "operationId": operation.identifier}
     if operation.parameters:
-        operation_object["parameters"] = [_parameter(name, "query") for name in operation.parameters]
+        written["parameters"] = [_parameter(name, "query") for name in operation.parameters]
     if operation.body:
         schema = {"schema": {"$ref": V3 + operation.body}}
-        operation_object["requestBody"] = {"content": dict.fromkeys(operation.consumes, schema)}
+        written["requestBody"] = {"content": dict.fromkeys(operation.consumes, schema)}
         if operation.body_required:
-            operation_object["requestBody"]["required"] = True
+            written["requestBody"]["required"] = True
     responses: Json = {code: _response(operation, code, definition) for code, definition in operation.answers}
-    operation_object["responses"] = {**responses, "401": {"description": DESCRIPTIONS["401"]}}
-    if operation.kind is not None:
-        kind = operation.kind
-        operation_object["x-kubernetes-action"] = operation.action
-        operation_object["x-kubernetes-group-version-kind"] = {
-            "group": kind.group,
-            "version": kind.version,
-            "kind": kind.kind,
-        }
-    return operation_object
+    return complete_operation(written, operation, responses)
 
 
 def _response(operation: Operation, code: str, definition: str) -> Json:
