@@ -1,4 +1,4 @@
-"""Whether a node takes a Pod that is bound to it: it has to have room, and to be one that the Pod may run on."""
+"""Admission of Pods by a node: resources, node affinity and host ports, as kubelet's predicates."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ from ostinato.kinds.core_v1 import Pod
 from ostinato.plane.placement.node_selectors import matcher
 from ostinato.plane.placement.resources import RequestsSpec, Resources, requests_of
 
-_ANY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104 - what is asked for, not what is listened on
+_ANY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared, not listened on
 
 
 class Rejection(msgspec.Struct, frozen=True):
-    """Why a Pod is not run."""
+    """Why a Pod is rejected."""
 
     reason: str
     message: str
 
 
-class Room(msgspec.Struct, frozen=True):
-    """A node as Pods see it."""
+class NodeInfo(msgspec.Struct, frozen=True):
+    """The properties of a node that admission checks."""
 
     name: str
     labels: Mapping[str, str]
     allocatable: Mapping[str, Quantity]
 
 
-def rejection_of(pod: Pod, room: Room, others: Iterable[Pod]) -> Rejection | None:
-    """None if the Pod may run beside the others. A resource that the node does not have at all is ignored."""
+def rejection_of(pod: Pod, node: NodeInfo, others: Iterable[Pod]) -> Rejection | None:
+    """Return why a Pod cannot run beside `others`; None if it can. Resources unknown to the node are ignored."""
     others = list(others)
-    asked, used = _requests(pod), Resources()
+    requested, used = _requests(pod), Resources()
     for other in others:
         used.add(_requests(other), 1)
     amounts = {
         "pods": (1, len(others)),
-        "cpu": (asked.cpu, used.cpu),
-        "memory": (asked.memory, used.memory),
-        "ephemeral-storage": (asked.storage, used.storage),
+        "cpu": (requested.cpu, used.cpu),
+        "memory": (requested.memory, used.memory),
+        "ephemeral-storage": (requested.storage, used.storage),
     }
     for name, (wanted, taken) in amounts.items():
-        capacity = room.allocatable.get(name, Quantity(0))
+        capacity = node.allocatable.get(name, Quantity(0))
         most = capacity.milli_value() if name == "cpu" else capacity.value()
         if wanted and wanted + taken > most:
             text = f"Node didn't have enough resource: {name}, requested: {wanted}, used: {taken}, capacity: {most}"
             return Rejection(f"OutOf{name}", text)
-    if not _fits(pod, room):
+    if not _fits(pod, node):
         return _failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
     taken_ports = {port for other in others for port in _ports(other)}
     if any(_clashes(port, each) for port in _ports(pod) for each in taken_ports):
@@ -65,8 +65,8 @@ def _requests(pod: Pod) -> Resources:
     return requests_of(msgspec.convert(to_dict(pod.spec), RequestsSpec))
 
 
-def _fits(pod: Pod, room: Room) -> bool:
-    if not pod.spec.node_selector.items() <= room.labels.items():
+def _fits(pod: Pod, node: NodeInfo) -> bool:
+    if not pod.spec.node_selector.items() <= node.labels.items():
         return False
     affinity = pod.spec.affinity
     if affinity is None or affinity.node_affinity is None:
@@ -74,7 +74,7 @@ def _fits(pod: Pod, room: Room) -> bool:
     required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
     if required is None:
         return True
-    return matcher(required.node_selector_terms)(room.labels, room.name)
+    return matcher(required.node_selector_terms)(node.labels, node.name)
 
 
 def _ports(pod: Pod) -> list[tuple[str, str, int]]:

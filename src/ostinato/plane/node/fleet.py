@@ -13,10 +13,11 @@ from ostinato.api.quantity import Quantity
 from ostinato.controllers import ChannelSource, ForEvent
 from ostinato.kinds.core_v1 import Pod
 from ostinato.manager import Manager
-from ostinato.plane.access.identities import user_of_node
-from ostinato.plane.node.admission import Room
-from ostinato.plane.node.agent import ClientOf, Host, PodAgent
-from ostinato.plane.node.environment.container_environment import Larder
+from ostinato.plane.node.admission import NodeInfo
+from ostinato.plane.node.agent import NodeAgent
+from ostinato.plane.node.local_node import LocalNode
+from ostinato.plane.node.node_clients import ClientOf, node_clients
+from ostinato.plane.node.node_config import NodeConfig
 from ostinato.plane.node.orphaned_pods import Leftovers, Sweep
 from ostinato.plane.node.private_files import make_directory
 from ostinato.plane.node.registration.heartbeat import Heartbeat
@@ -27,7 +28,7 @@ from ostinato.plane.node.runtimes.simulated import SimulatedRuntime
 from ostinato.plane.node.server.endpoint import NodeEndpoint
 from ostinato.plane.node.server.pod_streams import PodStreams
 from ostinato.plane.node.server.stats import NodeStats
-from ostinato.plane.node.static_pods import StaticPods, as_run
+from ostinato.plane.node.static_pods import StaticPodSource, resolve_mirror
 from ostinato.plane.objects.indexes import NODE_NAME, ensure_index
 from ostinato.plane.objects.pod_state import PodState
 from ostinato.server.node_agents.endpoint import Endpoint
@@ -113,7 +114,7 @@ def _add_local(
     for each in (state, state / "logs"):
         make_directory(each)
     machines, hosts = [], {}
-    client_of = client_of or _own_clients(manager)
+    client_of = client_of or node_clients(manager)
     sweep = Sweep(state / "logs", client_of)
     for name in names:
         machine, host = _local(name, make, state, sweep, at or At(address()))
@@ -123,7 +124,7 @@ def _add_local(
     return add_hosts(manager, machines, hosts, state / "logs", client_of)
 
 
-def _simulated(world: World, names: Sequence[str]) -> tuple[list[Machine], dict[str, Host]]:
+def _simulated(world: World, names: Sequence[str]) -> tuple[list[Machine], dict[str, LocalNode]]:
     shared = SimulatedRuntime(world)
     machines = [
         Machine(
@@ -135,7 +136,7 @@ def _simulated(world: World, names: Sequence[str]) -> tuple[list[Machine], dict[
         )
         for number, name in enumerate(names, 1)
     ]
-    return machines, {each.name: Host(each.name, each.address, shared) for each in machines}
+    return machines, {each.name: LocalNode(each.name, each.address, shared) for each in machines}
 
 
 def _processes(world: World, options: ProcessOptions) -> Make:
@@ -150,56 +151,51 @@ def _containers(world: World, containerd: Containerd) -> Make:
     return lambda directory, _: ContainerdRuntime(world, containerd, directory)
 
 
-def _local(name: str, make: Make, state: Path, sweep: Sweep, at: At) -> tuple[Machine, Host]:
+def _local(name: str, make: Make, state: Path, sweep: Sweep, at: At) -> tuple[Machine, LocalNode]:
     directory = make_directory(state / name)
     runtime = make(directory, at.host)
     machine = msgspec.structs.replace(this_machine(name, runtime.version, directory), address=at.host, port=at.port)
     allocatable = {each: Quantity(amount) for each, amount in machine.capacity.items()}
     sweep.add(name, directory, runtime)
-    larder = Larder(directory, state / "logs", machine.address, allocatable)
-    room = Room(name, node_of(machine).metadata.labels, allocatable)
-    return machine, Host(name, machine.address, runtime, larder, room)
-
-
-def _own_clients(manager: Manager) -> ClientOf:
-    """Clients with which each node of a manager asks in its own name."""
-    return lambda name: manager.client_as(user_of_node(name))
+    config = NodeConfig(directory, state / "logs", machine.address, allocatable)
+    info = NodeInfo(name, node_of(machine).metadata.labels, allocatable)
+    return machine, LocalNode(name, machine.address, runtime, config, info)
 
 
 def add_hosts(
     manager: Manager,
     machines: Sequence[Machine],
-    hosts: Mapping[str, Host],
+    hosts: Mapping[str, LocalNode],
     logs: Path | None,
     client_of: ClientOf | None = None,
 ) -> dict[str, Endpoint]:
     """Have these nodes. What all of them watch is read once, by the manager; what is written, and what is read for a
     single Pod, each asks for in its own name, unless `client_of` says otherwise.
     """
-    client_of = client_of or _own_clients(manager)
+    client_of = client_of or node_clients(manager)
     informer = manager.informers.of(PodState)
     ensure_index(informer, NODE_NAME)
 
     def bound_to(key: NamespacedName) -> str:
         return next(iter(informer.store.values_of(NODE_NAME.name, key)), "")
 
-    agent = PodAgent(hosts, bound_to, client_of)
+    agent = NodeAgent(hosts, bound_to, client_of)
     manager.add(Heartbeat(machines, client_of))
     (
         manager.build("kubelet")
         .watches(Pod, handler=ForEvent(agent.keys))
-        .watches_source(ChannelSource(agent.news))
+        .watches_source(ChannelSource(agent.changes))
         .with_options(max_concurrent=32, needs_leader_election=False, runs_for_own_writes=False)
         .complete(agent)
     )
 
     for host in hosts.values():
-        if host.larder is not None:
-            manager.add(StaticPods(host.name, host.larder.directory / "manifests", agent.tell_statics))
+        if host.config is not None:
+            manager.add(StaticPodSource(host.name, host.config.directory / "manifests", agent.set_static_pods))
 
     async def find(key: NamespacedName) -> Pod | None:
         found = await manager.client.get(Pod, key, missing=None)
-        return None if found is None else as_run(agent.latest(found))
+        return None if found is None else resolve_mirror(agent.latest(found))
 
     async def pods_of(node: str) -> Sequence[Pod]:
         keys = informer.store.index_keys(NODE_NAME.name, node)

@@ -10,8 +10,8 @@ from ostinato.api.errors import APIError
 from ostinato.client.transport.protocol import TransportError
 from ostinato.controllers import Dependencies
 from ostinato.kinds.core_v1 import Pod
-from ostinato.plane.node.agent import ClientOf
-from ostinato.plane.node.static_pods import uids_in
+from ostinato.plane.node.node_clients import ClientOf
+from ostinato.plane.node.static_pods import static_pod_uids
 from ostinato.plane.node.volumes.trees import remove_tree
 
 
@@ -44,7 +44,7 @@ class Sweep:
     async def run(self, dependencies: Dependencies) -> None:
         found = {name: await leftovers.pod_uids() for name, (_, leftovers) in self._nodes.items()}
         logged = [*self._logs.iterdir()] if self._logs.is_dir() else []
-        alive = uids_in({name: directory / "manifests" for name, (directory, _) in self._nodes.items()})
+        alive = static_pod_uids({name: directory / "manifests" for name, (directory, _) in self._nodes.items()})
         alive |= await self._alive(dependencies)  # after that: a Pod that comes meanwhile is not left over
         for name, (directory, leftovers) in self._nodes.items():
             for uid in found[name]:

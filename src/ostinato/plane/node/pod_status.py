@@ -1,4 +1,4 @@
-"""The status of a Pod, made of what its node knows of its containers. Pure functions; see `generated`."""
+"""The API status of a Pod, computed from the records of its containers. Pure functions; see `pod_status`."""
 
 from __future__ import annotations
 
@@ -22,90 +22,88 @@ from ostinato.kinds.core_v1 import (
     ResourceRequirements,
     VolumeMountStatus,
 )
-from ostinato.plane.node.containers.container_state import Record, Waiting, restarts, terminated
+from ostinato.plane.node.containers.container_record import ContainerRecord, Waiting, should_restart, terminated
+from ostinato.plane.node.pod_sandbox import PodSandbox
 
 _CREATING: Final = Waiting("ContainerCreating")
 _INITIALIZING: Final = Waiting("PodInitializing")
 
 
-class Knowledge(msgspec.Struct, kw_only=True, eq=False):
-    """What a node knows of a Pod, beside its containers.
+class PodWorkerState(msgspec.Struct, kw_only=True, eq=False):
+    """State of a Pod beside its containers; owned by its pod worker.
 
-    - `end`: phase, reason and message of a Pod that the node has given up; they win over what containers say.
-    - `has_sandbox`: whether the Pod has what its containers run in.
-    - `is_gone`: all of it has ended, and nothing of it will be started again.
-    - `restarting_all`: whether all its containers are being restarted together; None if they never were.
-    - `details`: whether resources and mounts of containers are told.
+    - `is_terminated`: all containers have ended and none will be restarted.
+    - `restarting_all`: whether all containers are being restarted in place; None if they never were.
+    - `details`: whether container statuses include resources and volume mounts.
+    - `failure`: phase, reason and message set by the node (eviction, deadline); overrides the containers' phase.
     """
 
-    host_ip: str
+    sandbox: PodSandbox
     started_at: Time
-    pod_ip: str = ""
-    has_sandbox: bool = False
-    is_gone: bool = False
+    is_terminated: bool = False
     restarting_all: bool | None = None
     details: bool = False
-    end: tuple[str, str, str] | None = None
+    failure: tuple[str, str, str] | None = None
 
 
-def generated(pod: Pod, records: Mapping[str, Record], known: Knowledge, now: Time) -> PodStatus:
-    """The status to be written. Conditions that are others' are left out; `merged` keeps them."""
-    init = [_status(each, pod, known) for each in records.values() if each.role in ("init", "sidecar")]
-    main = [_status(each, pod, known) for each in records.values() if each.role == "main"]
-    ephemeral = [_status(each, pod, known) for each in records.values() if each.role == "ephemeral"]
-    phase = lasting = phase_of(pod, records.values(), known.is_gone)
+def pod_status(pod: Pod, records: Mapping[str, ContainerRecord], state: PodWorkerState, now: Time) -> PodStatus:
+    """Return the status that the node reports, without the conditions of other writers; `merged` adds these."""
+    init = [_container_status(each, pod, state) for each in records.values() if each.role in ("init", "sidecar")]
+    main = [_container_status(each, pod, state) for each in records.values() if each.role == "main"]
+    ephemeral = [_container_status(each, pod, state) for each in records.values() if each.role == "ephemeral"]
+    phase = final_phase = phase_of(pod, records.values(), state.is_terminated)
     reason = message = None
-    if known.end is not None:
-        phase, reason, message = known.end[0], known.end[1] or None, known.end[2] or None
-        lasting = phase
-    elif known.is_gone and phase not in ("Succeeded", "Failed"):
+    if state.failure is not None:
+        phase, reason, message = state.failure[0], state.failure[1] or None, state.failure[2] or None
+        final_phase = phase
+    elif state.is_terminated and phase not in ("Succeeded", "Failed"):
         phase = "Failed"
-    if known.is_gone:
+    if state.is_terminated:
         _mark_unknown(pod, records.values(), init, main)
     status = PodStatus(
         phase=phase,
         reason=reason,
         message=message,
-        host_ip=known.host_ip or None,
-        host_ips=[HostIP(ip=known.host_ip)] if known.host_ip else [],
-        pod_ip=known.pod_ip or None,
-        pod_ips=[PodIP(ip=known.pod_ip)] if known.pod_ip else [],
-        start_time=known.started_at,
+        host_ip=state.sandbox.host_ip or None,
+        host_ips=[HostIP(ip=state.sandbox.host_ip)] if state.sandbox.host_ip else [],
+        pod_ip=state.sandbox.ip or None,
+        pod_ips=[PodIP(ip=state.sandbox.ip)] if state.sandbox.ip else [],
+        start_time=state.started_at,
         observed_generation=pod.metadata.generation or None,
         qos_class=pod.status.qos_class,
         init_container_statuses=init,
         container_statuses=main,
         ephemeral_container_statuses=ephemeral,
     )
-    status.conditions = _conditions(pod, records, lasting, known, now)
+    status.conditions = _conditions(pod, records, final_phase, state, now)
     return status
 
 
-def phase_of(pod: Pod, records: Iterable[Record], is_gone: bool = False) -> str:
-    """The phase, by what has become of the containers; of a Pod that is gone, none of them comes back."""
+def phase_of(pod: Pod, records: Iterable[ContainerRecord], is_terminated: bool = False) -> str:
+    """Return the phase of a Pod. `is_terminated`: no container will be restarted."""
     policy = pod.spec.restart_policy or "Always"
     records = list(records)
-    initialised = has_begun(records)
+    initialized = has_started(records)
     pending = waiting = running = ended = succeeded = 0
     for record in records:
-        if record.role == "init" and not initialised:
+        if record.role == "init" and not initialized:
             if record.exit is None or record.exit.code != 0:
-                if record.exit is not None and not restarts(record, policy):
+                if record.exit is not None and not should_restart(record, policy):
                     return "Failed"
                 pending += 1
         elif record.role == "sidecar":
             running += record.is_running
-            pending += not record.is_started and record.exit is None and not initialised
+            pending += not record.is_started and record.exit is None and not initialized
         elif record.role == "main":
-            if record.hooking:
-                waiting += record.before is None
-                ended += record.before is not None
+            if record.in_post_start:
+                waiting += record.last_termination is None
+                ended += record.last_termination is not None
             elif record.is_running:
                 running += 1
             elif record.exit is not None:
                 ended += 1
                 succeeded += record.exit.code == 0
-            elif record.before is not None:
+            elif record.last_termination is not None:
                 ended += 1
             else:
                 waiting += 1
@@ -113,40 +111,40 @@ def phase_of(pod: Pod, records: Iterable[Record], is_gone: bool = False) -> str:
         return "Pending"
     if running:
         return "Running"
-    if not is_gone and any(_comes_back(record, policy) for record in records):
+    if not is_terminated and any(_will_restart(record, policy) for record in records):
         return "Running"
     return "Succeeded" if ended == succeeded else "Failed"
 
 
-def has_begun(records: Iterable[Record]) -> bool:
-    """Whether one of the containers proper has been started."""
+def has_started(records: Iterable[ContainerRecord]) -> bool:
+    """Return whether a main container has been started."""
     return any(
-        each.role == "main" and (each.running is not None or (each.before is not None and not each.anew))
+        each.role == "main" and (each.instance is not None or (each.last_termination is not None and not each.is_reset))
         for each in records
     )
 
 
-def _comes_back(record: Record, policy: str) -> bool:
+def _will_restart(record: ContainerRecord, policy: str) -> bool:
     if record.role != "main":
         return False
     if record.exit is None:
-        return record.before is not None
-    return restarts(record, policy)
+        return record.last_termination is not None
+    return should_restart(record, policy)
 
 
 def _mark_unknown(
-    pod: Pod, records: Iterable[Record], init: list[ContainerStatus], main: list[ContainerStatus]
+    pod: Pod, records: Iterable[ContainerRecord], init: list[ContainerStatus], main: list[ContainerStatus]
 ) -> None:
-    """What never ended must have an end, once the Pod is gone."""
+    """Give containers of a terminated Pod without a known exit the state ContainerStatusUnknown."""
     records = list(records)
     last = next((each for each in reversed(records) if each.role in ("init", "sidecar")), None)
-    initialised = (
+    initialized = (
         not pod.spec.init_containers
-        or has_begun(records)
+        or has_started(records)
         or (last is not None and last.exit is not None and last.exit.code == 0)
     )
     tried = max((number for number, each in enumerate(init) if each.state and not each.state.waiting), default=0)
-    for status in [*(main if initialised else ()), *init[: tried + 1]]:
+    for status in [*(main if initialized else ()), *init[: tried + 1]]:
         if status.state is None or status.state.terminated is None:
             status.state = ContainerState(
                 terminated=ContainerStateTerminated(
@@ -157,23 +155,23 @@ def _mark_unknown(
             )
 
 
-def _status(record: Record, pod: Pod, known: Knowledge) -> ContainerStatus:
-    running = None if record.hooking else record.running
-    before = record.before
+def _container_status(record: ContainerRecord, pod: Pod, pod_state: PodWorkerState) -> ContainerStatus:
+    running = None if record.in_post_start else record.instance
+    before = record.last_termination
     state = ContainerState()
-    if running is not None and (running.exit is None or (record.replaced and not known.is_gone)):
-        # One that makes room for another has not ended for good: the server would let no other take its place.
+    if running is not None and (running.exit is None or (record.is_replaced and not pod_state.is_terminated)):
+        # A replaced container stays `running`: the server rejects the update of a terminated container.
         state.running = ContainerStateRunning(started_at=running.started_at)
-    elif record.hooking and before is not None:
+    elif record.in_post_start and before is not None:
         state.terminated = before
-    elif running is None or (record.waiting is not None and not known.is_gone):
+    elif running is None or (record.waiting is not None and not pod_state.is_terminated):
         waiting = record.waiting or _waiting(pod)
         state.waiting = ContainerStateWaiting(reason=waiting.reason, message=waiting.message or None)
     else:
         assert running.exit is not None
-        state.terminated = terminated(running, running.exit, record.words)
+        state.terminated = terminated(running, running.exit, record.termination_message)
     if state.waiting is not None and running is not None and running.exit is not None:
-        before = terminated(running, running.exit, record.words)
+        before = terminated(running, running.exit, record.termination_message)
     ready = record.is_ready
     if record.role == "init":
         ready = record.exit is not None and record.exit.code == 0
@@ -186,18 +184,18 @@ def _status(record: Record, pod: Pod, known: Knowledge) -> ContainerStatus:
         container_id=running.id if running is not None else None,
         ready=ready,
         started=None if record.role == "ephemeral" else record.is_started,
-        restart_count=record.restarts,
+        restart_count=record.restart_count,
         state=state,
         last_state=ContainerState(terminated=before),
         user=running.user if running is not None else None,
     )
-    if known.details and record.role != "ephemeral":
+    if pod_state.details and record.role != "ephemeral":
         _add_details(status, record)
     return status
 
 
-def _add_details(status: ContainerStatus, record: Record) -> None:
-    """What the container was given of the node's resources and volumes."""
+def _add_details(status: ContainerStatus, record: ContainerRecord) -> None:
+    """Add allocated resources and volume mounts."""
     resources = record.spec.resources
     status.resources = ResourceRequirements() if resources is None else resources
     status.allocated_resources = {} if resources is None else dict(resources.requests)
@@ -213,21 +211,23 @@ def _add_details(status: ContainerStatus, record: Record) -> None:
 
 
 def _waiting(pod: Pod) -> Waiting:
-    """What a container that nobody has started yet waits for."""
+    """Return the waiting reason of a container that was never started."""
     return _INITIALIZING if pod.spec.init_containers else _CREATING
 
 
-def _conditions(pod: Pod, records: Mapping[str, Record], phase: str, known: Knowledge, now: Time) -> list[PodCondition]:
+def _conditions(
+    pod: Pod, records: Mapping[str, ContainerRecord], phase: str, state: PodWorkerState, now: Time
+) -> list[PodCondition]:
     ready = _containers_ready(records.values(), phase)
     found = {
-        "PodReadyToStartContainers": _TRUE if known.has_sandbox else _Condition("False"),
+        "PodReadyToStartContainers": _TRUE if state.sandbox.is_ready else _Condition("False"),
         "Initialized": _initialized(records.values(), phase),
         "Ready": _with_gates(pod, ready),
         "ContainersReady": ready,
         "PodScheduled": _TRUE,
     }
-    if known.restarting_all is not None:
-        found["AllContainersRestarting"] = _Condition(str(known.restarting_all))
+    if state.restarting_all is not None:
+        found["AllContainersRestarting"] = _Condition(str(state.restarting_all))
     before = {each.type: each for each in pod.status.conditions}
     generation = pod.metadata.generation or None
     conditions = []
@@ -256,7 +256,7 @@ class _Condition(msgspec.Struct, frozen=True):
 _TRUE: Final = _Condition("True")
 
 
-def _containers_ready(records: Iterable[Record], phase: str) -> _Condition:
+def _containers_ready(records: Iterable[ContainerRecord], phase: str) -> _Condition:
     if phase == "Succeeded":
         return _Condition("False", "PodCompleted")
     if phase == "Failed":
@@ -267,11 +267,11 @@ def _containers_ready(records: Iterable[Record], phase: str) -> _Condition:
     return _TRUE
 
 
-def _initialized(records: Iterable[Record], phase: str) -> _Condition:
+def _initialized(records: Iterable[ContainerRecord], phase: str) -> _Condition:
     if phase == "Succeeded":
         return _Condition("True", "PodCompleted")
     records = list(records)
-    if has_begun(records):
+    if has_started(records):
         return _TRUE
     incomplete = [
         each.name
@@ -286,13 +286,13 @@ def _initialized(records: Iterable[Record], phase: str) -> _Condition:
 
 
 def _with_gates(pod: Pod, ready: _Condition) -> _Condition:
-    """Ready is more than ready containers where a Pod asks for further conditions."""
+    """Apply readiness gates to the Ready condition."""
     if ready.status != "True":
         return ready
-    said = {each.type: each.status for each in pod.status.conditions}
+    statuses = {each.type: each.status for each in pod.status.conditions}
     messages = []
     for gate in pod.spec.readiness_gates:
-        status = said.get(gate.condition_type)
+        status = statuses.get(gate.condition_type)
         if status is None:
             messages.append(f'corresponding condition of pod readiness gate "{gate.condition_type}" does not exist.')
         elif status != "True":
@@ -301,7 +301,7 @@ def _with_gates(pod: Pod, ready: _Condition) -> _Condition:
 
 
 def merged(old: PodStatus, new: PodStatus) -> PodStatus:
-    """The new status with what the old one says beside it: conditions and fields of others."""
+    """Return the new status with the conditions and fields of other writers from the old one."""
     own = {each.type for each in new.conditions}
     kept = [each for each in old.conditions if each.type not in own]
     return msgspec.structs.replace(

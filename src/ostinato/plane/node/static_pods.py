@@ -25,23 +25,23 @@ MIRROR: Final = "kubernetes.io/config.mirror"
 _HASH: Final = "kubernetes.io/config.hash"
 SEEN: Final = "kubernetes.io/config.seen"
 SOURCE: Final = "kubernetes.io/config.source"
-_LOOK_EVERY: Final = 20.0  # seconds
-_LARGEST: Final = 10 << 20  # bytes of a manifest
+_POLL_INTERVAL: Final = 20.0  # seconds
+_MAX_BYTES: Final = 10 << 20  # bytes of a manifest
 _GRACE: Final = 30
 
-Statics = dict[NamespacedName, Pod]
+StaticPodSet = dict[NamespacedName, Pod]
 
 
 class ManifestError(ValueError):
     """A file that is no manifest of a Pod; the message names it."""
 
 
-class StaticPods:
+class StaticPodSource:
     """A runnable of a manager: looks for manifests of one node, now and then."""
 
     needs_leader_election = False
 
-    def __init__(self, node: str, directory: Path, tell: Callable[[str, Statics], None]) -> None:
+    def __init__(self, node: str, directory: Path, tell: Callable[[str, StaticPodSet], None]) -> None:
         """`tell(node, pods)` is called with what was found, whenever that has changed."""
         self.name = f"static-pods-{node}"
         self._node = node
@@ -49,10 +49,10 @@ class StaticPods:
         self._tell = tell
 
     async def run(self, dependencies: Dependencies) -> None:
-        known: Statics = {}
+        known: StaticPodSet = {}
         complaints: set[str] = set()
         while True:
-            found, wrong = read(self._directory, self._node)
+            found, wrong = read_manifests(self._directory, self._node)
             for complaint in sorted(wrong - complaints):
                 dependencies.logger.warning("static Pod not run: %s", complaint)
             complaints = wrong
@@ -61,19 +61,19 @@ class StaticPods:
             }:
                 known = found
                 self._tell(self._node, found)
-            await dependencies.world.clock.sleep(_LOOK_EVERY)
+            await dependencies.world.clock.sleep(_POLL_INTERVAL)
 
 
-def read(directory: Path, node: str) -> tuple[Statics, set[str]]:
+def read_manifests(directory: Path, node: str) -> tuple[StaticPodSet, set[str]]:
     """The Pods of a directory, as a node runs them, and what is wrong with other files in it."""
-    pods: Statics = {}
+    pods: StaticPodSet = {}
     wrong: set[str] = set()
     if directory.is_dir():
         for path in sorted(directory.iterdir()):
             if path.name.startswith(".") or not path.is_file():
                 continue
             try:
-                pod = _parsed(path, node)
+                pod = _parse(path, node)
             except ManifestError as error:
                 wrong.add(str(error))
                 continue
@@ -81,10 +81,10 @@ def read(directory: Path, node: str) -> tuple[Statics, set[str]]:
     return pods, wrong
 
 
-def _parsed(path: Path, node: str) -> Pod:
+def _parse(path: Path, node: str) -> Pod:
     try:
-        if path.stat().st_size > _LARGEST:
-            raise ManifestError(f"{path}: larger than {_LARGEST} bytes")
+        if path.stat().st_size > _MAX_BYTES:
+            raise ManifestError(f"{path}: larger than {_MAX_BYTES} bytes")
         text = path.read_bytes()
         decoded = decode_yaml(text)
     except (OSError, ValueError) as error:
@@ -111,10 +111,10 @@ def _parsed(path: Path, node: str) -> Pod:
     return pod
 
 
-async def mirror_of(static: Pod, client: Client, seen: str) -> Pod:
+async def ensure_mirror(static: Pod, client: Client, seen: str) -> Pod:
     """The mirror of a Pod, made where there is none, or another's. A `NotFound` while its node is not known."""
     known = static.metadata
-    found = await _shown(static, client)
+    found = await _stored_mirror(static, client)
     if found is not None:
         if found.metadata.annotations.get(MIRROR) == known.uid and found.metadata.deletion_timestamp is None:
             return found
@@ -128,12 +128,12 @@ async def mirror_of(static: Pod, client: Client, seen: str) -> Pod:
 
 
 async def remove_mirror(static: Pod, client: Client) -> None:
-    found = await _shown(static, client)
+    found = await _stored_mirror(static, client)
     if found is not None and MIRROR in found.metadata.annotations:
         await client.delete(found, grace_period=0, missing_ok=True)
 
 
-async def _shown(static: Pod, client: Client) -> Pod | None:
+async def _stored_mirror(static: Pod, client: Client) -> Pod | None:
     """The Pod that the server has in its place. A node may ask for Pods of its own alone, which one that is missing is
     not: so it looks for it among them.
     """
@@ -141,7 +141,7 @@ async def _shown(static: Pod, client: Client) -> Pod | None:
     return next(iter([*await client.list(Pod, namespace=static.metadata.namespace, fields=selector)]), None)
 
 
-def as_run(pod: Pod) -> Pod:
+def resolve_mirror(pod: Pod) -> Pod:
     """A Pod as its node knows it: a mirror stands for what it shows."""
     uid = pod.metadata.annotations.get(MIRROR)
     if uid is None:
@@ -149,6 +149,10 @@ def as_run(pod: Pod) -> Pod:
     return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, uid=uid))
 
 
-def uids_in(directories: Mapping[str, Path]) -> set[str]:
+def static_pod_uids(directories: Mapping[str, Path]) -> set[str]:
     """Of all static Pods, by the directories of their nodes."""
-    return {pod.metadata.uid for node, directory in directories.items() for pod in read(directory, node)[0].values()}
+    return {
+        pod.metadata.uid
+        for node, directory in directories.items()
+        for pod in read_manifests(directory, node)[0].values()
+    }

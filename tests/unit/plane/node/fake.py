@@ -13,9 +13,9 @@ from ostinato.api.quantity import Quantity
 from ostinato.api.time import Time
 from ostinato.kinds.core_v1 import Container, ContainerStatus, ContainerUser, Pod, PodSpec
 from ostinato.plane.node import fleet
-from ostinato.plane.node.admission import Room
-from ostinato.plane.node.agent import Host
-from ostinato.plane.node.environment.container_environment import Larder
+from ostinato.plane.node.admission import NodeInfo
+from ostinato.plane.node.local_node import LocalNode
+from ostinato.plane.node.node_config import NodeConfig
 from ostinato.plane.node.registration.node_status import Machine
 from ostinato.plane.node.runtimes import EventRecorder, ExecError, Exit, Launch, OnPodChange, Session, Usage
 from ostinato.world import Clock
@@ -176,9 +176,9 @@ def on_node(play: Callable[[NodeStage], Awaitable[None]], directory: Path) -> No
         capacity = {"cpu": "4", "memory": "8Gi", "pods": "10", "ephemeral-storage": "100Gi"}
         machine = Machine(name="node-1", address="192.0.2.1", runtime=runtime.version, capacity=capacity)
         allocatable = {name: Quantity(amount) for name, amount in capacity.items()}
-        larder = Larder(directory / "node", directory / "logs", machine.address, allocatable)
-        room = Room("node-1", {"disk": "fast"}, allocatable)
-        host = Host("node-1", machine.address, runtime, larder, room)
+        config = NodeConfig(directory / "node", directory / "logs", machine.address, allocatable)
+        info = NodeInfo("node-1", {"disk": "fast"}, allocatable)
+        host = LocalNode("node-1", machine.address, runtime, config, info)
         stage.run(lambda manager: fleet.add_hosts(manager, [machine], {"node-1": host}, None), field_manager="kubelet")
         await stage.settle()
         await play(NodeStage(stage, runtime))

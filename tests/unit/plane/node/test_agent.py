@@ -33,9 +33,9 @@ from ostinato.kinds.core_v1 import (
     Volume,
     VolumeMount,
 )
-from ostinato.plane.node.agent import PodAgent
-from ostinato.plane.node.environment import container_environment as supplies
+from ostinato.plane.node.agent import NodeAgent
 from ostinato.plane.node.runtimes import ExecError, StartError
+from ostinato.plane.node.volumes import volume_manager
 
 
 def probe(*command: str, **more: Any) -> Probe:
@@ -414,7 +414,7 @@ def test_a_pod_that_fills_its_volume_is_evicted(tmp_path: Path) -> None:
 def test_who_has_written_much_goes_when_the_disk_is_nearly_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supplies, "_MUCH", 1_000_000)
+    monkeypatch.setattr(volume_manager, "_LARGE", 1_000_000)
 
     async def play(node: NodeStage) -> None:
         volume = Volume(name="v", empty_dir=EmptyDirVolumeSource())
@@ -426,7 +426,7 @@ def test_who_has_written_much_goes_when_the_disk_is_nearly_full(
         (mount.source / "much").write_bytes(b"x" * 2_000_000)
         await node.wait(40)
         assert (await node.get()).status.phase == "Running"
-        monkeypatch.setattr(supplies, "_LEAST_FREE", 1.0)
+        monkeypatch.setattr(volume_manager, "_MINIMUM_FREE", 1.0)
         await node.wait(20)
         found = await node.get()
         assert (found.status.reason, found.status.message) == (
@@ -566,17 +566,17 @@ def test_a_static_pod_runs_has_a_mirror_and_goes_with_its_manifest(tmp_path: Pat
     on_node(play, tmp_path)
 
 
-def test_who_asks_for_a_pod_is_told_what_the_agent_wrote_last_though_the_cache_has_not_seen_it() -> None:
+def test_latest_returns_the_agents_own_write_before_the_cache_has_seen_it() -> None:
     def seen(version: str, uid: str = "u") -> Pod:
         metadata = ObjectMeta(name="p", namespace="default", uid=uid, resource_version=version)
         return msgspec.structs.replace(pod(), metadata=metadata)
 
-    agent = PodAgent({}, lambda _: "", lambda _: pytest.fail("nothing is asked"))
-    life: Any = SimpleNamespace(pod=seen("10"), is_at_rest=False)
-    agent._lives[NamespacedName("default", "p")] = life
-    assert agent.latest(seen("9")) is life.pod
+    agent = NodeAgent({}, lambda _: "", lambda _: pytest.fail("no request is sent"))
+    worker: Any = SimpleNamespace(pod=seen("10"), is_compacted=False)
+    agent._workers[NamespacedName("default", "p")] = worker
+    assert agent.latest(seen("9")) is worker.pod
     for cached in (seen("10"), seen("11"), seen("9", uid="another")):
         assert agent.latest(cached) is cached
-    life.is_at_rest = True
+    worker.is_compacted = True
     cached = seen("9")
-    assert agent.latest(cached) is cached, "nothing more is held of it"
+    assert agent.latest(cached) is cached, "a compacted worker holds no spec"

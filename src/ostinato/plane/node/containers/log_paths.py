@@ -1,4 +1,4 @@
-"""Where the logs of containers are: a directory a Pod, one a container in it, and a file for each time it ran."""
+"""Paths of container logs: NAMESPACE_POD_UID/CONTAINER/ATTEMPT.log, as kubelet's /var/log/pods."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ostinato.kinds.core_v1 import Pod
 
 
 def directory_of(logs: Path, pod: Pod) -> Path:
-    """Of all logs of a Pod."""
+    """Return the log directory of a Pod."""
     known = pod.metadata
     return logs / f"{known.namespace}_{known.name}_{known.uid}"
 

@@ -1,4 +1,4 @@
-"""The last words of a container: what it wrote to its message file, or the end of its log where it asked for that."""
+"""Termination message of a container: its terminationMessagePath file, or the end of its log."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _LONGEST_LOG: Final = 2048
 _LINES: Final = 80
 
 
-def last_words(container: Container, ended: Exit, message: Path, log: Path) -> str:
-    """Empty if there are none."""
+def termination_message(container: Container, ended: Exit, message: Path, log: Path) -> str:
+    """Return the message; empty if there is none."""
     if ended.message:
         return ended.message
-    words = _head(message)
-    if not words and ended.code != 0 and container.termination_message_policy == "FallbackToLogsOnError":
-        words = _tail(log)
-    return words
+    text = _head(message)
+    if not text and ended.code != 0 and container.termination_message_policy == "FallbackToLogsOnError":
+        text = _tail(log)
+    return text
 
 
 def _head(path: Path) -> str:
@@ -33,7 +33,7 @@ def _head(path: Path) -> str:
 
 
 def _tail(path: Path) -> str:
-    """The last lines of a log, without times."""
+    """Return the last lines of a log without timestamps."""
     try:
         with open_regular(path) as file:
             file.seek(0, 2)
@@ -45,6 +45,6 @@ def _tail(path: Path) -> str:
     for line in lines:
         _, _, rest = line.partition(b" ")
         _, _, rest = rest.partition(b" ")
-        tag, _, words = rest.partition(b" ")
-        text += words if tag == b"F" else words.rstrip(b"\n")
+        tag, _, content = rest.partition(b" ")
+        text += content if tag == b"F" else content.rstrip(b"\n")
     return text[-_LONGEST_LOG:].decode(errors="replace")

@@ -28,7 +28,7 @@ class Sources(Protocol):
     async def secret(self, namespace: str, name: str) -> Secret | None: ...
 
 
-class Whereabouts(msgspec.Struct, frozen=True):
+class PodFacts(msgspec.Struct, frozen=True):
     """What a node knows of a Pod that it is to be told."""
 
     host_ip: str
@@ -38,7 +38,7 @@ class Whereabouts(msgspec.Struct, frozen=True):
     volumes: Mapping[str, Path] = {}  # that files of variables may be in
 
 
-async def environment_of(pod: Pod, container: Container, sources: Sources, known: Whereabouts) -> dict[str, str]:
+async def environment_of(pod: Pod, container: Container, sources: Sources, known: PodFacts) -> dict[str, str]:
     """A `StartError` if something that is not optional is not there.
 
     A value may refer to those before it and to services; of a repeated name the last value holds. Services come last,
@@ -75,7 +75,7 @@ async def _from_objects(pod: Pod, container: Container, sources: Sources) -> dic
     return found
 
 
-async def _value(pod: Pod, container: Container, variable: EnvVar, sources: Sources, known: Whereabouts) -> str | None:
+async def _value(pod: Pod, container: Container, variable: EnvVar, sources: Sources, known: PodFacts) -> str | None:
     """None leaves the variable out."""
     source, namespace = variable.value_from, pod.metadata.namespace
     assert source is not None
@@ -107,7 +107,7 @@ async def _value(pod: Pod, container: Container, variable: EnvVar, sources: Sour
     return None
 
 
-def _from_file(asked: FileKeySelector, known: Whereabouts) -> str | None:
+def _from_file(asked: FileKeySelector, known: PodFacts) -> str | None:
     volume = known.volumes.get(asked.volume_name)
     if volume is None:
         text = f'cannot find the volume "{asked.volume_name}" referenced by FileKeyRef'

@@ -1,7 +1,8 @@
-"""Probes: whether a container has started, is ready, and lives.
+"""Probe manager: runs the startup, readiness and liveness probes of a Pod's containers.
 
-Each probe is asked every so many seconds. What it says counts once it has said it often enough in a row; until the
-startup probe succeeds the others wait, and after it has spoken it is asked no more.
+- Each probe has a worker that runs it periodically. A result counts after successThreshold or failureThreshold
+  consecutive outcomes.
+- Readiness and liveness probes wait for the startup probe to succeed, which then stops.
 """
 
 from __future__ import annotations
@@ -12,34 +13,68 @@ from typing import Literal
 
 from ostinato.kinds.core_v1 import Container, Pod, Probe
 from ostinato.plane.node.environment.expansion import expand
-from ostinato.plane.node.probes.prober import Checker, Outcome
+from ostinato.plane.node.probes.prober import Outcome, Prober
 from ostinato.world import Clock
 
-Kind = Literal["startup", "readiness", "liveness"]
+ProbeKind = Literal["startup", "readiness", "liveness"]
 
-Told = Callable[[Kind, bool], None]
-"""`told(kind, result)` is called when the result of a probe has changed, or is the first."""
+OnResult = Callable[[ProbeKind, bool], None]
+"""`on_result(kind, success)` is called with the first result of a probe and with each change."""
 
-Complain = Callable[[str], None]
-"""Called with what an unhealthy container is to be blamed for."""
+OnUnhealthy = Callable[[str], None]
+"""`on_unhealthy(message)` is called for each outcome that is not a success."""
 
 
-class Probes:
-    """Of one container that runs. Nothing happens after `stop`."""
+class ProbeManager:
+    """The probes of the containers of one Pod."""
 
-    def __init__(self, pod: Pod, container: Container, address: str, checker: Checker, clock: Clock) -> None:
+    def __init__(self, prober: Prober, clock: Clock) -> None:
+        self._prober = prober
+        self._clock = clock
+        self._workers: dict[str, _ContainerProbes] = {}  # by container
+
+    def start(
+        self,
+        pod: Pod,
+        container: Container,
+        address: str,
+        age: float,
+        on_result: OnResult,
+        on_unhealthy: OnUnhealthy,
+    ) -> None:
+        """Start the probes of a running container. `age`: seconds since its start."""
+        if not (container.startup_probe or container.readiness_probe or container.liveness_probe):
+            return
+        workers = _ContainerProbes(pod, container, address, self._prober, self._clock)
+        self._workers[container.name] = workers
+        workers.start(age, on_result, on_unhealthy)
+
+    def stop(self, container: str) -> None:
+        """Stop the probes of a container; no callback runs afterwards."""
+        workers = self._workers.pop(container, None)
+        if workers is not None:
+            workers.stop()
+
+    def stop_all(self) -> None:
+        for workers in self._workers.values():
+            workers.stop()
+
+
+class _ContainerProbes:
+    """The probe workers of one running container."""
+
+    def __init__(self, pod: Pod, container: Container, address: str, prober: Prober, clock: Clock) -> None:
         self._pod = pod
         self._container = container
         self._address = address
-        self._checker = checker
+        self._prober = prober
         self._clock = clock
         self._started = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
-    def begin(self, age: float, told: Told, complain: Complain) -> None:
-        """`age`: for how many seconds the container has run."""
+    def start(self, age: float, on_result: OnResult, on_unhealthy: OnUnhealthy) -> None:
         container = self._container
-        probes: dict[Kind, Probe | None] = {
+        probes: dict[ProbeKind, Probe | None] = {
             "startup": container.startup_probe,
             "readiness": container.readiness_probe,
             "liveness": container.liveness_probe,
@@ -48,53 +83,55 @@ class Probes:
             self._started.set()
         for kind, probe in probes.items():
             if probe is not None:
-                task = asyncio.get_running_loop().create_task(self._ask(kind, probe, age, told, complain))
-                self._tasks.append(task)
+                worker = self._work(kind, probe, age, on_result, on_unhealthy)
+                self._tasks.append(asyncio.get_running_loop().create_task(worker))
 
     def stop(self) -> None:
         for task in self._tasks:
             task.cancel()
 
-    async def _ask(self, kind: Kind, probe: Probe, age: float, told: Told, complain: Complain) -> None:
+    async def _work(
+        self, kind: ProbeKind, probe: Probe, age: float, on_result: OnResult, on_unhealthy: OnUnhealthy
+    ) -> None:
         if kind != "startup":
             await self._started.wait()
         await self._clock.sleep((probe.initial_delay_seconds or 0) - age)
         period = float(probe.period_seconds or 10)
-        last, row = None, 0
-        said: bool | None = None
+        last, consecutive = None, 0
+        reported: bool | None = None
         while True:
             began = self._clock.monotonic()
-            outcome = await self._check(probe)
+            outcome = await self._probe(probe)
             if outcome.result != "success":
-                complain(_complaint(kind, outcome))
+                on_unhealthy(_message(kind, outcome))
             if outcome.result != "error":
-                good = outcome.result == "success"
-                row = row + 1 if good == last else 1
-                last = good
-                wanted = probe.success_threshold if good else probe.failure_threshold
-                if row >= (wanted or (1 if good else 3)) and said != good:
-                    said = good
-                    if kind == "startup" and good:
+                success = outcome.result == "success"
+                consecutive = consecutive + 1 if success == last else 1
+                last = success
+                threshold = probe.success_threshold if success else probe.failure_threshold
+                if consecutive >= (threshold or (1 if success else 3)) and reported != success:
+                    reported = success
+                    if kind == "startup" and success:
                         self._started.set()
-                    told(kind, good)
-                    if kind == "startup" or (kind == "liveness" and not good):
+                    on_result(kind, success)
+                    if kind == "startup" or (kind == "liveness" and not success):
                         return
             await self._clock.sleep(began + period - self._clock.monotonic())
 
-    async def _check(self, probe: Probe) -> Outcome:
+    async def _probe(self, probe: Probe) -> Outcome:
         seconds, container = float(probe.timeout_seconds or 1), self._container
         if probe.exec is not None:
-            given = {each.name: each.value or "" for each in container.env if each.value_from is None}
-            command = [expand(each, given) for each in probe.exec.command]
-            return await self._checker.command(self._pod, container.name, command, seconds)
+            variables = {each.name: each.value or "" for each in container.env if each.value_from is None}
+            command = [expand(each, variables) for each in probe.exec.command]
+            return await self._prober.command(self._pod, container.name, command, seconds)
         if probe.http_get is not None:
-            return await self._checker.http(probe.http_get, container, self._address, seconds)
+            return await self._prober.http(probe.http_get, container, self._address, seconds)
         if probe.tcp_socket is not None:
-            return await self._checker.tcp(probe.tcp_socket, container, self._address, seconds)
-        return Outcome("error", "this node has probes of commands, HTTP and TCP")
+            return await self._prober.tcp(probe.tcp_socket, container, self._address, seconds)
+        return Outcome("error", "unsupported probe handler; this node supports exec, httpGet and tcpSocket")
 
 
-def _complaint(kind: Kind, outcome: Outcome) -> str:
+def _message(kind: ProbeKind, outcome: Outcome) -> str:
     name = kind.capitalize()
     if outcome.result == "error":
         return f"{name} probe errored and resulted in unknown state: {outcome.output}"

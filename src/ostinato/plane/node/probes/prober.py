@@ -1,4 +1,4 @@
-"""Checks of containers: commands in them, HTTP and TCP to them. Probes and hooks are made of these."""
+"""Prober: runs exec, HTTP and TCP checks against containers, for probes and lifecycle hooks."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ _BROKEN: Final = "net/http: HTTP/1.x transport connection broken"
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """`error`: it could not be checked at all."""
+    """The outcome of a check. `error`: the check could not be run."""
 
     result: Literal["success", "failure", "error"]
     output: str = ""
 
 
 @runtime_checkable
-class RunsToTheEnd(Protocol):
-    """A runtime that runs a command to its end by itself, and kills it if that takes too long."""
+class SyncExec(Protocol):
+    """A runtime with a synchronous exec, such as the CRI's ExecSync, that enforces a timeout itself."""
 
     async def run(self, pod: Pod, container: str, command: Sequence[str], within: float | None) -> tuple[int, bytes]:
-        """Its code and its output. TimeoutError if it took longer, an `ExecError` if it cannot be run."""
+        """Return exit code and output; TimeoutError after `within` seconds, `ExecError` if it cannot be run."""
 
 
-class Checker:
-    """Checks the containers of one Pod."""
+class Prober:
+    """Runs checks against the containers of one node."""
 
     def __init__(self, runtime: Runtime, clock: Clock) -> None:
         self._runtime = runtime
         self._clock = clock
 
     async def command(self, pod: Pod, container: str, command: Sequence[str], timeout: float | None) -> Outcome:  # noqa: ASYNC109
-        run = self._runtime.run if isinstance(self._runtime, RunsToTheEnd) else self._run
+        run = self._runtime.run if isinstance(self._runtime, SyncExec) else self._run
         try:
             code, output = await run(pod, container, command, timeout)
         except ExecError as error:
@@ -76,7 +76,7 @@ class Checker:
         timeout: float | None,  # noqa: ASYNC109
         agent: str = "kube-probe/1.36",
     ) -> Outcome:
-        """Success is a status from 200 to 399."""
+        """Send a GET request; success is a status from 200 to 399."""
         port = port_of(asked.port, container)
         if port is None:
             return Outcome("error", f"couldn't find port: {asked.port!r} in container {container.name}")
@@ -117,7 +117,7 @@ class Checker:
 
 
 def port_of(asked: int | str, container: Container) -> int | None:
-    """A number, or that of the port with a name; None if there is none."""
+    """Resolve a port number or name; None if it is invalid or unknown."""
     if isinstance(asked, int):
         return asked if 0 < asked < 65536 else None
     for port in container.ports:

@@ -21,7 +21,7 @@ from ostinato.client.transport.protocol import TransportError
 from ostinato.controllers import Dependencies
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.kinds.core_v1 import Node
-from ostinato.plane.node.agent import ClientOf
+from ostinato.plane.node.node_clients import ClientOf
 from ostinato.plane.node.registration.node_status import LEASES, Machine, lease_of, node_of, status_of
 from ostinato.world import Clock
 

@@ -98,10 +98,10 @@ class StartError(Exception):
     `again`: the seconds after which to try again. Defaults to what the agent thinks right.
     """
 
-    def __init__(self, reason: str, message: str, again: float | None = None) -> None:
+    def __init__(self, reason: str, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.reason = reason
-        self.again = again
+        self.retry_after = retry_after
 
 
 class PullError(StartError):

@@ -35,7 +35,7 @@ from ostinato.plane.node.environment.downward_api import FieldError, field_of, r
 from ostinato.plane.node.environment.env_files import EnvFileError, value_in
 from ostinato.plane.node.environment.expansion import expand
 from ostinato.plane.node.environment.service_variables import service_variables
-from ostinato.plane.node.environment.variables import Whereabouts, environment_of
+from ostinato.plane.node.environment.variables import PodFacts, environment_of
 from ostinato.plane.node.runtimes import StartError
 
 
@@ -82,7 +82,7 @@ POD = Pod(
         ],
     ),
 )
-KNOWN = Whereabouts("192.0.2.1", "10.0.0.9", {"cpu": Quantity("4"), "memory": Quantity("8Gi")}, {"WEB_PORT": "tcp://x"})
+KNOWN = PodFacts("192.0.2.1", "10.0.0.9", {"cpu": Quantity("4"), "memory": Quantity("8Gi")}, {"WEB_PORT": "tcp://x"})
 
 
 @pytest.mark.parametrize(

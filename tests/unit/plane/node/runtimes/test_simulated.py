@@ -15,7 +15,7 @@ from ostinato.controllers import Context, Request, Result
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.kinds.core_v1 import Container, Node, Pod, PodReadinessGate, PodSpec
 from ostinato.plane.node import fleet
-from ostinato.plane.node.agent import PodAgent
+from ostinato.plane.node.agent import NodeAgent
 from ostinato.plane.node.runtimes.script import Script, ScriptError, parse
 from ostinato.world import Clock
 
@@ -90,13 +90,13 @@ def test_a_node_and_its_pods_that_were_given_up_say_that_they_are_well() -> None
 
 def test_what_an_agent_wrote_itself_is_no_reason_to_look_again(monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[str] = []
-    reconcile = PodAgent.reconcile
+    reconcile = NodeAgent.reconcile
 
-    async def counted(agent: PodAgent, request: Request, ctx: Context) -> Result | None:
+    async def counted(agent: NodeAgent, request: Request, ctx: Context) -> Result | None:
         runs.append(request.name)
         return await reconcile(agent, request, ctx)
 
-    monkeypatch.setattr(PodAgent, "reconcile", counted)
+    monkeypatch.setattr(NodeAgent, "reconcile", counted)
 
     async def play(stage: Stage) -> None:
         await begin(stage)

@@ -7,7 +7,7 @@ from pathlib import Path
 from ostinato.api.meta import ObjectMeta
 from ostinato.client import Client
 from ostinato.kinds.core_v1 import Container, Pod, PodSpec, ServiceAccount, ServiceAccountTokenProjection
-from ostinato.plane.node.environment.container_environment import Larder, Supplies
+from ostinato.plane.node.environment.object_reader import ObjectReader
 from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.request import Request
@@ -25,9 +25,9 @@ def test_pod_tokens_are_bound_to_their_pod(tmp_path: Path) -> None:
         await client.create(ServiceAccount(metadata=ObjectMeta(name="robot")))
         spec = PodSpec(service_account_name="robot", containers=[Container(name="c", image="i")])
         pod = await client.create(Pod(metadata=ObjectMeta(name="p", namespace="default"), spec=spec))
-        supplies = Supplies(Larder(tmp_path, tmp_path, "127.0.0.1", {}), client, simulation)
+        objects = ObjectReader(client, simulation)
         asked = ServiceAccountTokenProjection(path="token", expiration_seconds=3607)
-        token = await supplies.token(pod, asked)
+        token = await objects.token(pod, asked)
 
         async def code() -> int:
             headers = {"authorization": f"Bearer {token}"}

@@ -20,7 +20,7 @@ from ostinato.kinds.core_v1 import (
     PodSpec,
     SecurityContext,
 )
-from ostinato.plane.node.containers.termination_messages import last_words
+from ostinato.plane.node.containers.termination_messages import termination_message
 from ostinato.plane.node.runtimes import Exit
 from ostinato.plane.node.volumes import payload
 from ostinato.plane.node.volumes.contents import ContentError, _safe
@@ -233,4 +233,4 @@ def test_last_words_are_not_read_through_a_link_nor_from_a_pipe(tmp_path: Path, 
     ended = Exit(code=1, at=Time.parse("2026-01-01T00:00:00Z"))
     (tmp_path / "message").symlink_to(outside / "token")
     os.mkfifo(tmp_path / "log")
-    assert last_words(container, ended, tmp_path / "message", tmp_path / "log") == ""
+    assert termination_message(container, ended, tmp_path / "message", tmp_path / "log") == ""

@@ -1,0 +1,66 @@
+"""Read the objects that Pods refer to: ConfigMaps, Secrets, claims, Services and tokens.
+
+Objects are read from the API server, not from a cache: a Pod may be bound right after they were created.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from ostinato.api.object import Object
+from ostinato.client.client import Client
+from ostinato.kinds.core_v1 import (
+    ConfigMap,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    Secret,
+    Service,
+    ServiceAccountTokenProjection,
+)
+from ostinato.plane.node.volumes.tokens import PodTokens
+from ostinato.world import World
+
+Kind = TypeVar("Kind", bound=Object)
+
+
+class ObjectReader:
+    """Reads on behalf of one node. Missing objects are None."""
+
+    def __init__(self, client: Client, world: World) -> None:
+        self._client = client
+        self._tokens = PodTokens(client, world)
+
+    async def config_map(self, namespace: str, name: str) -> ConfigMap | None:
+        return await self._get(ConfigMap, name, namespace)
+
+    async def secret(self, namespace: str, name: str) -> Secret | None:
+        return await self._get(Secret, name, namespace)
+
+    async def claim(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
+        return await self._get(PersistentVolumeClaim, name, namespace)
+
+    async def persistent_volume(self, name: str) -> PersistentVolume | None:
+        return await self._get(PersistentVolume, name, "")
+
+    async def token(self, pod: Pod, asked: ServiceAccountTokenProjection) -> str:
+        return await self._tokens.of(pod, asked)
+
+    def forget_tokens(self, pod: Pod) -> None:
+        """Drop the cached tokens of a Pod."""
+        self._tokens.forget(pod)
+
+    async def services(self, pod: Pod) -> list[Service]:
+        """Return the Services whose variables the Pod gets: those of its namespace, and the API server's."""
+        found = []
+        if pod.spec.enable_service_links is not False:
+            found = [*await self._client.list(Service, namespace=pod.metadata.namespace)]
+        api = await self._get(Service, "kubernetes", "default")
+        if api is not None and all(each.metadata.name != "kubernetes" for each in found):
+            found.append(api)
+        return found
+
+    async def _get(self, kind: type[Kind], name: str, namespace: str) -> Kind | None:
+        if not name:
+            return None
+        return await self._client.get(kind, name, namespace=namespace, missing=None)

@@ -1,0 +1,24 @@
+"""Settings of a node that runs real containers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from ostinato.api.quantity import Quantity
+
+
+class NodeConfig(msgspec.Struct, frozen=True):
+    """
+    - `directory`: root of the node's state: Pods' volumes, termination messages, static Pod manifests.
+    - `logs`: directory of the containers' log files.
+    - `address`: IP address of the node.
+    - `allocatable`: resources that Pods can use.
+    """
+
+    directory: Path
+    logs: Path
+    address: str
+    allocatable: Mapping[str, Quantity]

@@ -1,0 +1,32 @@
+"""The sandbox of a Pod, as the agent sees it: its addresses, and whether its containers can start in it."""
+
+from __future__ import annotations
+
+from ostinato.kinds.core_v1 import Pod
+from ostinato.plane.node.runtimes import Runtime
+
+
+class PodSandbox:
+    """`ip` stays after the sandbox was removed: the status of a terminated Pod keeps it."""
+
+    __slots__ = ("_runtime", "host_ip", "ip", "is_ready")
+
+    def __init__(self, host_ip: str, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self.host_ip = host_ip
+        self.ip = ""
+        self.is_ready = False
+
+    @property
+    def address(self) -> str:
+        """The address of the Pod's ports: its own IP, or the node's before it has one."""
+        return self.ip or self.host_ip
+
+    async def ensure(self, pod: Pod) -> None:
+        """Create the sandbox if it is not ready; `SandboxError` if that fails."""
+        if not self.is_ready:
+            self.ip = self.host_ip if pod.spec.host_network else await self._runtime.address(pod)
+            self.is_ready = True
+
+    def mark_removed(self) -> None:
+        self.is_ready = False
