@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from ostinato.kinds.core_v1 import Container, HTTPGetAction, HTTPHeader
-from ostinato.plane.node.probes.prober import Checker, Outcome
+from ostinato.plane.node.probes.prober import Outcome, Prober
 from ostinato.server.access.authority import Authority
 from ostinato.world import World
 
@@ -34,11 +34,11 @@ def probe(
         world = World.real()
         server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
         port = server.sockets[0].getsockname()[1]
-        checker = Checker(NO_RUNTIME, world.clock)
+        prober = Prober(NO_RUNTIME, world.clock)
         asked = action or HTTPGetAction(port=0, path="/healthz")
         asked.port = port
         async with server:
-            outcome = await checker.http(asked, Container(name="c"), "127.0.0.1", 10)
+            outcome = await prober.http(asked, Container(name="c"), "127.0.0.1", 10)
         return Outcome(outcome.result, outcome.output.replace(str(port), "PORT"))
 
     return asyncio.run(main()), received
