@@ -37,14 +37,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--cluster",
         metavar="KUBECONFIG",
-        help="what tests/cluster and recorded situations are tried on, instead of ours",
+        help="run tests/cluster and recorded scenarios against this cluster",
     )
+    parser.addoption("--fuzz", type=int, metavar="N", help="number of inputs per fuzz test (default: a small number)")
+    parser.addoption("--over-http", action="store_true", help="run tests/unit/plane over HTTPS")
     parser.addoption(
-        "--fuzz", type=int, metavar="N", help="how much tests/fuzz tries of each sort, instead of a little"
-    )
-    parser.addoption("--over-http", action="store_true", help="the plays of tests/unit/plane go over HTTPS")
-    parser.addoption(
-        "--update-counts", action="store_true", help="raise the counts of tests/contract to what was reached"
+        "--update-counts", action="store_true", help="raise the counts in tests/contract/counts.json to the new results"
     )
 
 

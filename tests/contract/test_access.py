@@ -10,8 +10,8 @@ from ostinato.server.store.log_memory import MemoryLog
 from ostinato.world import Simulation
 from tests.contract.access.answers import Answer, answered, read, set_up
 from tests.contract.access.differences import reason
+from tests.contract.access.objects import IDENTITIES
 from tests.contract.access.questions import Question, questions
-from tests.contract.access.situation import IDENTITIES
 
 
 def ours(asked: list[Question]) -> list[Answer]:

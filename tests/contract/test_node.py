@@ -14,10 +14,10 @@ import pytest
 
 from tests.cluster.planes import PlaneProcess
 from tests.contract.counts import Result, best_of_two, hold
-from tests.contract.situations.kubectl import Kubectl
-from tests.contract.situations.play import play_together
-from tests.contract.situations.recordings import Answers, Scenario, files, scenarios
-from tests.contract.situations.stage import cluster
+from tests.contract.player.kubectl import Kubectl
+from tests.contract.player.play import play_together
+from tests.contract.player.recordings import Answers, Scenario, files, scenarios
+from tests.contract.player.stage import cluster
 
 AT_ONCE = 16  # they mostly wait
 

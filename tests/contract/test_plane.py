@@ -14,9 +14,9 @@ import pytest
 
 from tests.cluster.planes import PlaneProcess
 from tests.contract.counts import Result, best_of_two, hold
-from tests.contract.situations.play import play_in_turn, play_together
-from tests.contract.situations.recordings import Answers, Scenario, files, scenarios
-from tests.contract.situations.stage import plane
+from tests.contract.player.play import play_in_turn, play_together
+from tests.contract.player.recordings import Answers, Scenario, files, scenarios
+from tests.contract.player.stage import plane
 
 AT_ONCE = 32  # of the scenarios that share their nodes; they mostly wait
 

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from tests.contract.access.answers import answered, set_up, write
+from tests.contract.access.objects import IDENTITIES
 from tests.contract.access.questions import Question, questions
-from tests.contract.access.situation import IDENTITIES
 
 
 def tokens() -> str:

@@ -11,8 +11,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from tests.contract.access.objects import objects
 from tests.contract.access.questions import Question
-from tests.contract.access.situation import objects
 
 FILE: Final = Path(__file__).parents[2] / "data" / "access" / "answers.json.gz"
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from tests.contract.access.certificate_requests import CERTIFICATE_REQUESTS
-from tests.contract.access.situation import IDENTITIES, RBAC
+from tests.contract.access.objects import IDENTITIES, RBAC
 
 Json = dict[str, Any]
 _MERGE: Final = "application/merge-patch+json"

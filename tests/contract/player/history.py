@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from tests.contract.situations.observer import Observed
-from tests.contract.situations.paths import ABSENT, Json, Object, pick
+from tests.contract.player.observer import Observed
+from tests.contract.player.paths import ABSENT, Json, Object, pick
 
 _SUFFIX: Final = "[bcdfghjklmnpqrstvwxz2456789]{5}"
 Range = list[int]  # the least and the most

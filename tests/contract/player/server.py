@@ -16,7 +16,7 @@ from yarl import URL
 from ostinato.client import Config
 from ostinato.client.config.tls import TlsFiles, make_context
 from ostinato.world import World
-from tests.contract.situations.paths import Json, Object, pick
+from tests.contract.player.paths import Json, Object, pick
 
 PATCH_TYPES: Final = {
     "json": "application/json-patch+json",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from tests.contract.situations.paths import Object
+from tests.contract.player.paths import Object
 
 FINISHED: Final = ("Succeeded", "Failed")
 

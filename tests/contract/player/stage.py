@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.contract.situations.kubectl import Kubectl
-from tests.contract.situations.nodes import PlayedNodes
-from tests.contract.situations.observer import Observer
-from tests.contract.situations.server import Server
+from tests.contract.player.kubectl import Kubectl
+from tests.contract.player.nodes import PlayedNodes
+from tests.contract.player.observer import Observer
+from tests.contract.player.server import Server
 
 
 class Stage:

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from tests.contract.situations.history import generated
-from tests.contract.situations.observer import Observed
-from tests.contract.situations.paths import ABSENT, Json, Object, by_json, pick
+from tests.contract.player.history import generated
+from tests.contract.player.observer import Observed
+from tests.contract.player.paths import ABSENT, Json, Object, by_json, pick
 
 _TIME: Final = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\b")
 _UID: Final = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from contextlib import aclosing, suppress
 from typing import NamedTuple
 
-from tests.contract.situations.paths import Object
-from tests.contract.situations.server import FAILURES, WATCHED, Server
+from tests.contract.player.paths import Object
+from tests.contract.player.server import FAILURES, WATCHED, Server
 
 
 class Observed(NamedTuple):

@@ -11,11 +11,11 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from tests.contract.situations.nodes import BEHAVIOUR
-from tests.contract.situations.paths import ABSENT, Json, Object, by_json, pick
-from tests.contract.situations.scene import Scene
-from tests.contract.situations.server import PATCH_TYPES
-from tests.contract.situations.templates import manifest
+from tests.contract.player.nodes import BEHAVIOUR
+from tests.contract.player.paths import ABSENT, Json, Object, by_json, pick
+from tests.contract.player.scene import Scene
+from tests.contract.player.server import PATCH_TYPES
+from tests.contract.player.templates import manifest
 
 _AFTER_A_TIMEOUT: Final = 2.0  # seconds that a wait has once another was in vain
 

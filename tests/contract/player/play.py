@@ -7,12 +7,12 @@ import json
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
-from tests.contract.situations.recordings import Answers, Scenario
-from tests.contract.situations.scene import Scene
-from tests.contract.situations.server import FAILURES
-from tests.contract.situations.stage import Stage
-from tests.contract.situations.steps import Steps
-from tests.contract.situations.templates import substitute
+from tests.contract.player.recordings import Answers, Scenario
+from tests.contract.player.scene import Scene
+from tests.contract.player.server import FAILURES
+from tests.contract.player.stage import Stage
+from tests.contract.player.steps import Steps
+from tests.contract.player.templates import substitute
 
 
 async def play(stage: Stage, scenario: Scenario) -> Answers:

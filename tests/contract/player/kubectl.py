@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.contract.situations.paths import Json
+from tests.contract.player.paths import Json
 
 
 class Kubectl:

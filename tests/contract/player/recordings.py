@@ -11,7 +11,7 @@ from typing import Final
 
 import yaml
 
-from tests.contract.situations.paths import Json, Object
+from tests.contract.player.paths import Json, Object
 
 CONTRACT: Final = Path(__file__).resolve().parent.parent
 Answers = dict[str, Json]  # by number and verb of the step: "3 show"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from tests.contract.situations.paths import Json, Object
+from tests.contract.player.paths import Json, Object
 
 _VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
 

@@ -8,13 +8,13 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from tests.contract.situations.history import History
-from tests.contract.situations.normalise import Normaliser, in_order
-from tests.contract.situations.observer import Observed
-from tests.contract.situations.paths import Json, Object
-from tests.contract.situations.server import PATCH_TYPES, WATCHED
-from tests.contract.situations.stage import Stage
-from tests.contract.situations.templates import substitute
+from tests.contract.player.history import History
+from tests.contract.player.normalise import Normaliser, in_order
+from tests.contract.player.observer import Observed
+from tests.contract.player.paths import Json, Object
+from tests.contract.player.server import PATCH_TYPES, WATCHED
+from tests.contract.player.stage import Stage
+from tests.contract.player.templates import substitute
 
 _LEAST, _MOST = 0.05, 0.5  # seconds between two looks at something that a watch tells of
 _MOMENT = 0.1  # seconds by which a watch may lag behind

@@ -14,10 +14,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from tests.contract.situations.observer import Observed
-from tests.contract.situations.paths import Object
-from tests.contract.situations.server import FAILURES, PATCH_TYPES, Server
-from tests.contract.situations.statuses import FINISHED, Moment, course, microseconds, node_status, pod_status
+from tests.contract.player.observer import Observed
+from tests.contract.player.paths import Object
+from tests.contract.player.server import FAILURES, PATCH_TYPES, Server
+from tests.contract.player.statuses import FINISHED, Moment, course, microseconds, node_status, pod_status
 
 BEHAVIOUR: Final = "script.ostinato.dev/behaviour"
 START: Final = 0.25  # seconds from binding to Running
