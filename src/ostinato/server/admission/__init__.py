@@ -1,4 +1,4 @@
-"""Admission: what may change an object, or refuse it, between its decoding and its storing."""
+"""Admission control: plugins that mutate and validate a write between decoding and storing."""
 
 from ostinato.server.admission.chain import AdmissionChain, Plugin
 

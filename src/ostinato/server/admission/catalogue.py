@@ -1,6 +1,6 @@
-"""The names of kube-apiserver's admission plugins, in the order in which they are asked, and which are on by default.
+"""Names of kube-apiserver's admission plugins in their order, and the default-off ones.
 
-Loads nothing, so that options can be checked before the server is loaded.
+Imports no plugin, so that options can be checked before the server is imported.
 """
 
 from __future__ import annotations
@@ -72,11 +72,11 @@ OFF_BY_DEFAULT: Final = frozenset(
 
 
 class PluginNameError(ValueError):
-    """A list of plugins that cannot be; the message says what to write instead."""
+    """An invalid list of plugins; the message names the valid ones."""
 
 
 def enabled(enable: Sequence[str], disable: Sequence[str]) -> list[str]:
-    """The plugins that are asked, in order. PluginNameError for unknown names, and for those in both lists."""
+    """The enabled plugins, in order. PluginNameError for unknown names and names in both lists."""
     for option, names in (("enable-admission-plugins", enable), ("disable-admission-plugins", disable)):
         for name in names:
             if name not in NAMES:

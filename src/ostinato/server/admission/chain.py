@@ -17,28 +17,28 @@ if TYPE_CHECKING:
 
 
 class Plugin:
-    """One admission plugin. `operation` is CREATE, UPDATE, DELETE or CONNECT; `obj` is None on a delete."""
+    """An admission plugin. `operation`: CREATE, UPDATE, DELETE or CONNECT; `obj`: None for a delete."""
 
-    about: frozenset[GroupResource] | None = None  # the resources that it covers, subresources included; None: all
+    covers: frozenset[GroupResource] | None = None  # resources, with their subresources; None: all
     skip_while_empty: Sequence[Sized] | None = None  # skipped while all of these are empty; None: never skipped
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
-        """May change the object in place, or raise an APIError."""
+        """Mutate the object in place; APIError to reject the request."""
 
     async def reinvoke(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
-        """Reinvocation after a webhook has changed the object."""
+        """Mutate again after a webhook changed the object. Defaults to `mutate`."""
         await self.mutate(context, operation, obj, old, options)
 
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
-        """May raise an APIError."""
+        """Validate the object; APIError to reject the request."""
 
 
 def resources(*names: str) -> frozenset[GroupResource]:
-    """The resources that a plugin covers: `resources("pods", "ingresses.networking.k8s.io")`."""
+    """Parse resources for `Plugin.covers`: `resources("pods", "ingresses.networking.k8s.io")`."""
     return frozenset(map(GroupResource.parse, names))
 
 
@@ -46,7 +46,7 @@ class AdmissionChain:
     def __init__(self, plugins: Sequence[Plugin]) -> None:
         self._mutating = [p for p in plugins if type(p).mutate is not Plugin.mutate]
         self._validating = [p for p in plugins if type(p).validate is not Plugin.validate]
-        self._by_resource: dict[GroupResource, tuple[_Plugins, _Plugins]] = {}  # by resource: the plugins that cover it
+        self._by_resource: dict[GroupResource, tuple[_Plugins, _Plugins]] = {}  # mutating, validating
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
         for plugin, skip_while_empty in self._plugins_for(context.resource.group_resource)[0]:
@@ -67,7 +67,7 @@ class AdmissionChain:
                 [
                     (plugin, plugin.skip_while_empty)
                     for plugin in plugins
-                    if plugin.about is None or resource in plugin.about
+                    if plugin.covers is None or resource in plugin.covers
                 ]
                 for plugins in (self._mutating, self._validating)
             )
@@ -75,4 +75,4 @@ class AdmissionChain:
         return covering
 
 
-_Plugins = list[tuple[Plugin, Sequence[Sized] | None]]  # plugins, and what they go by
+_Plugins = list[tuple[Plugin, Sequence[Sized] | None]]  # with their `skip_while_empty`

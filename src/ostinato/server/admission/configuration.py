@@ -1,7 +1,7 @@
 """`--admission-control-config-file`: an AdmissionConfiguration, with each plugin's configuration inline or by path.
 
-`read` checks all of it and gives typed values by plugin. Every fault is a ConfigurationError that names the file, the
-plugin and the field. Fields and plugins that do not exist are refused: a typing error would leave a policy unenforced.
+`read` validates the file and returns typed values by plugin. A ConfigurationError names the file, the plugin and the
+field. Unknown fields and plugins are rejected: a typing error would leave a policy unenforced.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _NEEDED: Final = {
 
 
 class ConfigurationError(ValueError):
-    """The admission configuration cannot be used; the message names the file, the plugin and the field."""
+    """The admission configuration is invalid; the message names the file, the plugin and the field."""
 
 
 def read(path: FilePath | None, plugins: Sequence[str]) -> dict[str, Any]:
-    """The configurations of the enabled plugins that have one."""
+    """The configurations of the enabled plugins, by name."""
     found = {} if path is None else _plugins_in(path)
     configurations = {name: _PARSERS[name](value, where) for name, (value, where) in found.items() if name in plugins}
     for name, why in _NEEDED.items():
@@ -54,7 +54,7 @@ def read(path: FilePath | None, plugins: Sequence[str]) -> dict[str, Any]:
 
 
 def _plugins_in(path: FilePath) -> dict[str, tuple[Any, str]]:
-    """The configuration of each plugin as it stands in the file, and where that is."""
+    """The raw configuration of each plugin, with its location for messages."""
     content = _content(path)
     legacy = {name: plugin for name, plugin in _UNVERSIONED.items() if name in content}
     if legacy and "kind" not in content:
@@ -107,11 +107,11 @@ def _content(path: FilePath) -> Json:
 
 
 def _typed(value: Json, kind: type[T], where: str, *versions: str, of: str = "") -> T:
-    """A configuration in the shape that it must have. `versions` and `of`: the apiVersions and the kind it must say."""
+    """Convert a configuration to its type. `versions`, `of`: the accepted apiVersions and the kind."""
     if versions:
-        version, said = value.get("apiVersion"), value.get("kind")
-        if version not in versions or said != of:
-            raise ConfigurationError(f"{where}: want kind {of} of {versions[0]}, got {said} of {version}")
+        version, kind_name = value.get("apiVersion"), value.get("kind")
+        if version not in versions or kind_name != of:
+            raise ConfigurationError(f"{where}: want kind {of} of {versions[0]}, got {kind_name} of {version}")
     fields = {name: each for name, each in value.items() if name not in ("apiVersion", "kind")}
     try:
         return msgspec.convert(fields, kind)
@@ -178,7 +178,7 @@ def _image_policy(value: Json, where: str) -> ImagePolicy:
 
 
 def _seconds(where: str, value: int, unit: float, least: float, most: float, default: float) -> float:
-    """0 means the default, -1 none."""
+    """Seconds of a value: 0 is the default, -1 disables."""
     if value == -1:
         return 0.0
     if value == 0:

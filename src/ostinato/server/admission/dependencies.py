@@ -1,4 +1,4 @@
-"""What admission plugins are made of."""
+"""Dependencies of admission plugins."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PluginDependencies(NamedTuple):
     authorizer: Authorizer
     webhooks: Webhooks
     settings: AdmissionSettings
-    before: Sequence[Plugin] = ()  # the plugins that are asked before the one that is made
+    before: Sequence[Plugin] = ()  # the plugins before the one that is built
 
     def kind(self, resource: str, group: str = "") -> Lister:
         return Lister(self.registry, group, "v1", resource)

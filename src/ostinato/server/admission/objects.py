@@ -1,4 +1,4 @@
-"""Refusals of admission plugins, and the kind that a request is for."""
+"""Errors of admission plugins, and resource matching."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def forbidden(context: Context, obj: Json | None, why: object) -> Forbidden:
-    """A refusal, in the name of the object as far as it has one yet; where many are deleted, none is named."""
+    """A Forbidden error that names the object, if it has a name yet; deletecollection names none."""
     if context.route.verb == "deletecollection":
         return Forbidden.of(context.resource.group_resource, "Unknown", why)
     metadata: Json = (obj or {}).get("metadata", {})
@@ -21,7 +21,7 @@ def forbidden(context: Context, obj: Json | None, why: object) -> Forbidden:
 
 
 def is_of(context: Context, group: str, resource: str) -> bool:
-    """Whether a request is for objects of a kind themselves, not for a subresource."""
+    """Whether a request is for a resource, not for one of its subresources."""
     return (
         context.resource.gvr.resource == resource
         and context.resource.gvr.group == group

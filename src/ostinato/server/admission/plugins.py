@@ -1,7 +1,7 @@
-"""The admission plugins of a server: those that are enabled, in kube-apiserver's order.
+"""Build the enabled admission plugins, in kube-apiserver's order.
 
-Plugins that are off by default are loaded when one is enabled. Names without an entry here or there have no effect:
- AlwaysAdmit has none anywhere; PodGroupProtection, PodGroupWorkloadExists, JobValidation and
+Default-off plugins are imported when one is enabled. Names without an entry have no effect:
+AlwaysAdmit has none anywhere; PodGroupProtection, PodGroupWorkloadExists, JobValidation and
 ClusterTrustBundleAttest belong to APIs that Kubernetes does not serve by default, nor does this server.
 """
 
@@ -47,7 +47,7 @@ from ostinato.server.resources.lister import Lister
 
 
 def plugins(dependencies: PluginDependencies) -> list[Plugin]:
-    """All enabled plugins, behind the checks that belong to kinds themselves and cannot be turned off."""
+    """All enabled plugins, after the checks that kube-apiserver's registries do and that cannot be disabled."""
     settings = dependencies.settings
     made: list[Plugin] = [
         PolicyParameters(dependencies.registry, dependencies.authorizer),
@@ -82,7 +82,7 @@ def _pod_security(dependencies: PluginDependencies) -> Plugin:
 
 
 def _policies(dependencies: PluginDependencies, sort: str) -> tuple[Lister, Lister]:
-    """Policies of a sort, and their bindings."""
+    """Listers of the policies of a type ("mutating", "validating") and of their bindings."""
     return (
         dependencies.kind(f"{sort}admissionpolicies", _REGISTRATION),
         dependencies.kind(f"{sort}admissionpolicybindings", _REGISTRATION),
@@ -104,7 +104,7 @@ def _validating_policy(dependencies: PluginDependencies) -> Plugin:
 
 
 def _webhook_dependencies(dependencies: PluginDependencies, name: str) -> WebhookDependencies:
-    """What webhooks are asked with: as whom says the configuration of the plugin."""
+    """Dependencies of the webhook plugins; the client identity is in the plugin's configuration."""
     identities = dependencies.settings.configuration.get(name)
     post_review = dependencies.webhooks.post_review
     if identities is not None:

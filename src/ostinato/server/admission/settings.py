@@ -1,4 +1,4 @@
-"""What an operator decides about admission."""
+"""Settings of admission."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import msgspec
 
 
 class AdmissionSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """- `enabled`, `disabled`: plugins by kube-apiserver's names, besides those that are on by default.
-    - `configuration`: by plugin, what `configuration.read` made of its part of the configuration file.
+    """- `enabled`, `disabled`: --enable-admission-plugins and --disable-admission-plugins.
+    - `configuration`: by plugin, the result of `configuration.read`.
     """
 
     enabled: tuple[str, ...] = ()

@@ -1,13 +1,13 @@
-"""Audit: which requests are recorded, what of them, and where the events go.
+"""Audit: policy, events and backends.
 
-| module | is |
+| module | contains |
 |---|---|
-| `settings` | what an operator decides |
-| `policy` | the policy file: which rule a request falls under |
-| `record` | one request, while it is served |
-| `masking` | what is never written: Secrets' data and tokens |
-| `event` | a record as an audit.k8s.io/v1 Event |
-| `log_file` | the log: a file that is rotated, or standard output |
-| `backends` | where events go: the log and the webhook, at once or in batches |
-| `auditor` | what the server calls at each stage |
+| `settings` | the --audit-* options |
+| `policy` | the policy file and rule evaluation |
+| `record` | data collected of one request while it is served |
+| `masking` | removal of Secret data and tokens |
+| `event` | encoding as audit.k8s.io/v1 Event |
+| `log_file` | rotated log file, standard output |
+| `backends` | log and webhook backend, blocking or batched |
+| `auditor` | called by the server at each stage |
 """

@@ -1,7 +1,7 @@
-"""The auditor: what the server calls at each stage of a request.
+"""Auditor: called by the server at each stage of a request.
 
-The policy is asked once a request's user is known, before impersonation and authorization; a request that is not to be
-audited carries no record, and costs nothing more.
+The policy is evaluated when the user is known, before impersonation and authorization; a request at level None has no
+record and no further cost.
 """
 
 from __future__ import annotations
@@ -33,13 +33,15 @@ if TYPE_CHECKING:
 _LONG_RUNNING: Final = frozenset({"attach", "exec", "log", "portforward", "proxy"})
 _LONGEST_AGENT: Final = 1024
 _TRUNCATED_AGENT: Final = "...TRUNCATED"
-_STATUSES: Final = frozenset({"create", "delete", "deletecollection"})  # verbs whose success may be a Status
+_STATUSES: Final = frozenset(
+    {"create", "delete", "deletecollection"}
+)  # verbs whose successful response may be a Status
 _STATUS: Final = ("status", "message", "reason", "details", "code")
 _CLOSED_EARLY: Final = {"status": "Success", "message": "Connection closed early", "code": 200}
 
 
 class Auditor:
-    """PolicyError or StateError if the policy or the log cannot be used."""
+    """PolicyError for an invalid policy, StateError if the log cannot be opened."""
 
     def __init__(self, settings: AuditSettings, world: World, call: Call) -> None:
         assert settings.policy_file is not None
@@ -58,7 +60,7 @@ class Auditor:
             self._deliveries.append(Delivery(backend, hook.mode, hook.batching, world.clock, self.counters))
 
     async def received(self, request: Request, user: User, attributes: RequestAttributes, route: Route | None) -> None:
-        """Begin the record of a request; InternalError if it must be written and cannot be."""
+        """Stage RequestReceived: start the record; InternalError if a blocking-strict backend fails."""
         record = self._begin(request, user, attributes, route)
         if record is None:
             return
@@ -68,7 +70,7 @@ class Auditor:
         request.audit = record
 
     def unauthenticated(self, request: Request, attributes: RequestAttributes, route: Route | None) -> None:
-        """Begin the record of a request from nobody knows whom: its refusal is all that is written."""
+        """Start the record of a request that failed authentication: only its response is written."""
         record = self._begin(request, None, attributes, route)
         if record is not None:
             record.head["refused"] = True
@@ -79,7 +81,7 @@ class Auditor:
         request.annotate("authorization.k8s.io/reason", reason)
 
     async def answered(self, request: Request, answer: Answer) -> Answer:
-        """Write what became of a request; the answer, which says when it ends if it goes on."""
+        """Stages ResponseStarted, ResponseComplete and Panic; returns the response, wrapped if it is a stream."""
         record = request.audit
         assert isinstance(record, AuditRecord)
         response = answer if isinstance(answer, Response) else None
@@ -109,7 +111,7 @@ class Auditor:
         await self._write(record, "ResponseComplete", _CLOSED_EARLY, None)
 
     async def close(self) -> None:
-        """Write what waits to be written."""
+        """Flush and close the backends."""
         for delivery in self._deliveries:
             await delivery.close()
 
@@ -127,7 +129,7 @@ class Auditor:
     async def _write(
         self, record: AuditRecord, stage: str, status: dict[str, Any] | None, response: Response | None
     ) -> bool:
-        """Hand an event to every backend; False if one must have it and has not."""
+        """Send an event to every backend; False if a blocking-strict backend failed."""
         if stage in record.config.omitted_stages:
             return True
         at = record.received if stage == "RequestReceived" else self._now()
@@ -173,7 +175,7 @@ class Auditor:
 
 
 class _AuditedStream:
-    """Chunks of a stream, and what is done once when they end, however they do: even if nobody reads any."""
+    """A response stream that calls `end` once when it ends, fails or is closed unread."""
 
     def __init__(self, chunks: AsyncIterator[bytes], end: Callable[[], Awaitable[bool]]) -> None:
         self._chunks = chunks
@@ -202,12 +204,12 @@ class _AuditedStream:
 
 
 def micro_time(seconds: float) -> str:
-    """A moment as Kubernetes writes a MicroTime."""
+    """Format a time as MicroTime."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def source_addresses(request: Request) -> list[str]:
-    """Where a request comes from: what proxies say, then the address of the connection, which cannot be forged."""
+    """sourceIPs: X-Forwarded-For and X-Real-Ip, then the address of the connection, which cannot be forged."""
     found: list[str] = []
     for part in request.headers.get("x-forwarded-for", "").split(","):
         address = _address(part.strip())
@@ -232,7 +234,7 @@ def _address(text: str) -> str:
 
 
 def _status_of(record: AuditRecord, answer: Answer) -> dict[str, Any]:
-    """The Status in an answer, if it is one, with its code."""
+    """The responseStatus: the Status in the response, if it is one, with its code."""
     if record.panic:
         why = f"APIServer panic'd: {record.panic}"
         return {"status": "Failure", "message": why, "reason": "InternalError", "code": 500}
@@ -250,7 +252,7 @@ def _decoded(answer: Response) -> dict[str, Any]:
         if media == "application/json":
             value = msgspec.json.decode(answer.body)
         elif media == "application/vnd.kubernetes.protobuf":
-            from ostinato.api import protobuf  # noqa: PLC0415 - where it is needed
+            from ostinato.api import protobuf  # noqa: PLC0415 - seldom needed
 
             value = protobuf.decode(answer.body)
         elif media == "application/yaml":

@@ -1,11 +1,11 @@
-"""Where audit events go: to the log and to the webhook, at once or in batches.
+"""Audit backends: log and webhook, blocking or batched.
 
-- `blocking` and `blocking-strict`: a request waits until its event is written. What comes while a write is under way is
+- `blocking` and `blocking-strict`: a request waits until its event is written. Events that arrive during a write are
   written together by the next one.
-- `batch`: events wait in a bounded buffer and are written in the background; when the buffer is full, new events are
-  dropped and counted.
-- A backend that fails is logged with the number of events that are lost, and tried again with the next ones. The task
-  that writes catches everything; should it end nevertheless, that is logged and it is started anew.
+- `batch`: events are buffered and written in the background; when the buffer is full, new events are dropped and
+  counted.
+- A failed write is logged with the number of lost events; the next events are tried again. A writer task that ends
+  unexpectedly is logged and restarted.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ostinato.server.state import StateError
 from ostinato.server.webhooks.target import CallError, Target
 from ostinato.world import Clock, World
 
-_MOST_AT_ONCE = 1000  # events that one blocking write takes
-_WEBHOOK_SECONDS = 30  # that one call may take
+_MOST_AT_ONCE = 1000  # events per blocking write
+_WEBHOOK_SECONDS = 30  # timeout of one call
 _WEBHOOK_ATTEMPTS, _FACTOR, _JITTER = 5, 1.5, 0.2
 _RETRIED = frozenset({429, 500, 504})
-_RESTART = 1.0  # seconds after which a writer that ended is started anew
-_REMINDER = 60.0  # seconds between two log lines about events that are dropped
+_RESTART = 1.0  # seconds until an ended writer is restarted
+_REMINDER = 60.0  # seconds between two log lines about dropped events
 _logger = logging.getLogger(__name__)
 
 Call = Callable[[Target, bytes, int], Awaitable[bytes]]
@@ -39,20 +39,20 @@ class Backend(Protocol):
     name: str
 
     async def send(self, events: Sequence[Event]) -> None:
-        """Write events. OSError or CallError if they are lost."""
+        """Write events; OSError or CallError if they are lost."""
 
     async def close(self) -> None: ...
 
 
 def _texts(events: Sequence[Event], name: str, truncation: Truncation | None) -> list[bytes]:
-    """Events as JSON. Those that are too large lose their objects; those that still are, are dropped."""
+    """Encode events as JSON. Too large events are truncated; those that are still too large are dropped."""
     texts = []
     for event in events:
         text = encoded(event)
         if truncation is not None and len(text) > truncation.max_event_size:
             text = encoded(event, truncated=True)
             if len(text) > truncation.max_event_size:
-                _logger.error("audit event too large after truncating; dropped backend=%s bytes=%d", name, len(text))
+                _logger.error("audit event too large after truncation, dropped backend=%s bytes=%d", name, len(text))
                 continue
         texts.append(text)
     return texts
@@ -69,14 +69,14 @@ class LogBackend:
             self._file = StandardOutput() if settings.path == "-" else LogFile(settings, world.clock)
         except OSError as error:
             why = (error.strerror or str(error)).lower()
-            fields = f"cannot write the audit log {settings.path}: {why}"
-            raise StateError(f"{fields}: give another path, or create its directory") from None
+            fields = f"audit log {settings.path}: cannot write: {why}"
+            raise StateError(f"{fields}: give another path or create its directory") from None
 
     async def send(self, events: Sequence[Event]) -> None:
         await self._executor.run(self._write, events)
 
     def _write(self, events: Sequence[Event]) -> None:
-        """In a worker: encoding takes longer than writing."""
+        """Encode and write; runs in a worker thread."""
         if self._settings.format == "legacy":
             texts = [legacy_line(event).encode() for event in events]
         else:
@@ -116,11 +116,11 @@ class WebhookBackend:
             wait *= _FACTOR
 
     async def close(self) -> None:
-        """The connections belong to the server's webhooks."""
+        """Nothing to close: connections belong to the server's webhook client."""
 
 
 def _is_transient(error: CallError) -> bool:
-    """Whether the same call may succeed later: the backend is not there, or is overloaded."""
+    """Whether a retry may succeed: the backend is unreachable or overloaded."""
     return getattr(error, "status", 0) in _RETRIED or not hasattr(error, "status")
 
 
@@ -137,7 +137,7 @@ def _batches(texts: list[bytes], truncation: Truncation | None) -> list[list[byt
 
 
 class Delivery:
-    """A backend in a mode: `process` events, then `close` it."""
+    """Delivers events to a backend in a mode: `process` events, then `close`."""
 
     def __init__(self, backend: Backend, mode: Mode, batching: Batching, clock: Clock, counters: AuditCounters) -> None:
         self._backend = backend
@@ -146,19 +146,19 @@ class Delivery:
         self._clock = clock
         self._counters = counters
         self._waiting: deque[tuple[Event, asyncio.Future[bool] | None]] = deque()
-        self._more = asyncio.Event()  # something waits, or the end has come
+        self._more = asyncio.Event()  # events are waiting, or the delivery is closing
         self._task: asyncio.Task[None] | None = None
-        self._closing = False  # the last events are being written
+        self._closing = False  # flushing the last events
         self._closed = False
         self._dropped = 0  # events since the last reminder
         self._remind_at = 0.0
         self._tokens, self._since = float(batching.burst), clock.monotonic()
 
     async def process(self, event: Event) -> bool:
-        """Take an event; whether it may be relied on. Only `blocking-strict` says no."""
+        """Deliver an event; False if it is lost in mode `blocking-strict`."""
         if self._closed:
             self._counters.errors[self._backend.name] += 1
-            _logger.error("audit event after the end; lost backend=%s", self._backend.name)
+            _logger.error("audit event after close, lost backend=%s", self._backend.name)
             return self._mode != "blocking-strict"
         if self._task is None:
             self._start()
@@ -175,7 +175,7 @@ class Delivery:
         return await asyncio.shield(written) or self._mode != "blocking-strict"
 
     async def close(self) -> None:
-        """Write what waits, then end."""
+        """Flush the buffer and stop."""
         self._closing = True
         self._more.set()
         if self._task is not None:
@@ -189,9 +189,7 @@ class Delivery:
         now = self._clock.monotonic()
         if now >= self._remind_at:
             self._remind_at = now + _REMINDER
-            _logger.error(
-                "audit buffer is full; events dropped backend=%s events=%d", self._backend.name, self._dropped
-            )
+            _logger.error("audit buffer full, events dropped backend=%s events=%d", self._backend.name, self._dropped)
             self._dropped = 0
 
     def _start(self) -> None:
@@ -201,10 +199,10 @@ class Delivery:
         self._task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """Nobody awaits the task before the end: its failure is told here, and it is started anew."""
+        """Log an unexpected end of the writer task and restart it."""
         if task.cancelled() or self._closing:
             return
-        _logger.critical("audit writer ended; restarting backend=%s", self._backend.name, exc_info=task.exception())
+        _logger.critical("audit writer ended, restarting backend=%s", self._backend.name, exc_info=task.exception())
         self._clock.timer(_RESTART, self._start)
 
     async def _run(self) -> None:
@@ -217,7 +215,7 @@ class Delivery:
                 await self._fill()
             most = self._batching.max_size if self._mode == "batch" else _MOST_AT_ONCE
             if self._mode == "batch" and self._backend.name == "log":
-                most = _MOST_AT_ONCE  # a file takes what there is
+                most = _MOST_AT_ONCE  # no batch size limit
             taken = [self._waiting.popleft() for _ in range(min(most, len(self._waiting)))]
             done = await self._sent([event for event, _ in taken])
             for _, written in taken:
@@ -227,15 +225,15 @@ class Delivery:
     async def _sent(self, events: list[Event]) -> bool:
         try:
             await self._backend.send(events)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the next events are tried
+        except Exception as error:  # noqa: BLE001 - the next events are tried again
             name = self._backend.name
             self._counters.errors[name] += len(events)
-            _logger.error("audit backend failed; events lost backend=%s events=%d error=%s", name, len(events), error)
+            _logger.error("audit backend failed, events lost backend=%s events=%d error=%s", name, len(events), error)
             return False
         return True
 
     async def _fill(self) -> None:
-        """Wait until a batch is full or old enough, and until one may be sent."""
+        """Wait until a batch is full or max_wait has passed, and the rate limit allows sending."""
         batching = self._batching
         until = self._clock.monotonic() + batching.max_wait
         while len(self._waiting) < batching.max_size and not self._closing and self._clock.monotonic() < until:

@@ -1,4 +1,4 @@
-"""The metrics of auditing, by kube-apiserver's names."""
+"""Audit metrics with kube-apiserver's names."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ostinato.server.audit.policy import LEVELS
 class AuditCounters:
     def __init__(self) -> None:
         self.events = 0
-        self.rejected = 0  # requests that were refused because their events could not be written
+        self.rejected = 0  # requests rejected because their event could not be written
         self.levels = [0] * len(LEVELS)  # requests, by level
-        self.errors: Counter[str] = Counter()  # events that are lost, by backend
+        self.errors: Counter[str] = Counter()  # lost events by backend
 
     def families(self) -> Iterator[Family]:
         yield counter("apiserver_audit_event_total", "Audit events generated and sent to the backends.", self.events)

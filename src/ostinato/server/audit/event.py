@@ -1,6 +1,6 @@
-"""Events: a record at a stage, as an audit.k8s.io/v1 Event.
+"""Audit events: a record at a stage, encoded as audit.k8s.io/v1 Event.
 
-An `Event` is complete when it is made: nothing changes it any more, so that it can be encoded later, in another thread.
+An `Event` is immutable, so that it can be encoded later in another thread.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ostinato.server.audit.record import AuditRecord
 from ostinato.server.request import Response, User
 
 _NONE = "<none>"
-_KIND_WITHIN = 100  # bytes, of which an object says its kind
+_KIND_WITHIN = 100  # bytes in which an encoded object has its kind
 _TRUNCATED = {"audit.k8s.io/truncated": "true"}
 
 
 class Event(msgspec.Struct, frozen=True):
-    """`response` is the body of the answer, None if it is not to be written."""
+    """`response`: the response body, None if the level omits it."""
 
     head: dict[str, Any]
     stage: str
@@ -66,7 +66,7 @@ _REFERENCE = ("resource", "namespace", "name", "uid", "apiGroup", "apiVersion", 
 
 
 def encoded(event: Event, *, truncated: bool = False) -> bytes:
-    """The event as JSON, without a line end. `truncated`: without its objects."""
+    """Encode as one line of JSON. `truncated`: without request and response objects."""
     head = event.head
     body: dict[str, Any] = {
         "kind": "Event",
@@ -104,12 +104,12 @@ def encoded(event: Event, *, truncated: bool = False) -> bytes:
 
 
 def _object(event: Event, data: bytes) -> Any:
-    """An object as it is written: as it is, unless something of it is left out."""
+    """The object to write: unchanged unless masked or stripped of managedFields."""
     try:
         if not event.sensitive and not event.omit_managed_fields:
-            return msgspec.Raw(msgspec.json.format(data, indent=-1))  # on one line, as all of the event
+            return msgspec.Raw(msgspec.json.format(data, indent=-1))  # one line
         value = msgspec.json.decode(data)
-    except msgspec.DecodeError:  # nobody knows what it holds
+    except msgspec.DecodeError:  # not an object: may hold anything
         return MASK
     if event.omit_managed_fields:
         value = _without_managed_fields(value)
@@ -120,11 +120,11 @@ def _answered(event: Event, response: Response) -> Any:
     media = response.content_type.partition(";")[0]
     data = response.body
     if event.object_ref is None and b'"kind"' not in data[:_KIND_WITHIN]:
-        return None  # a page, which is not an object
+        return None  # not an object
     if media == "application/json":
         return _object(event, data)
     if media == "application/vnd.kubernetes.protobuf":
-        from ostinato.api import protobuf  # noqa: PLC0415 - where it is needed
+        from ostinato.api import protobuf  # noqa: PLC0415 - seldom needed
 
         return _object(event, msgspec.json.encode(protobuf.decode(data)))
     if media == "application/yaml":
@@ -135,7 +135,7 @@ def _answered(event: Event, response: Response) -> Any:
 
 
 def _without_managed_fields(value: Any) -> Any:
-    """An object, the items of a list, or the objects of a Table."""
+    """Remove managedFields from an object, list items or Table rows."""
     if not isinstance(value, dict):
         return value
     metadata = value.get("metadata")
@@ -165,7 +165,7 @@ def user_info(user: User | None) -> dict[str, Any]:
 
 
 def legacy_line(event: Event) -> str:
-    """The event as one line of text, without a line end."""
+    """Encode as one line of kube-apiserver's legacy format."""
     user, as_user = event.head["user"], event.impersonated
     shown = {
         "id": event.head["auditID"],

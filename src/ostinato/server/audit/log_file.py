@@ -1,9 +1,9 @@
-"""The audit log: a file that is rotated, or standard output.
+"""Audit log: a rotated file, or standard output.
 
-- Files are created with mode 0600 and appended to; half a line that a killed server left is ended first.
+- Files are created with mode 0600 and appended to; a partial line of a killed server is terminated first.
 - A file that would grow beyond `max_size` megabytes is renamed to NAME-TIME.EXT, as lumberjack names backups, and a new
-  one is begun. Backups beyond `max_backups`, or older than `max_age` days, are removed; `compress` gzips them.
-- `write` blocks: it is called in a worker, never on the event loop.
+  file is opened. Backups beyond `max_backups`, or older than `max_age` days, are removed; `compress` gzips them.
+- `write` blocks: call it in a worker thread, never on the event loop.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class LogFile:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         self._descriptor = os.open(self._path, flags, 0o600)
         self._size = os.fstat(self._descriptor).st_size
-        if self._size and not _ends_with_line(self._path):  # a server died while it wrote
+        if self._size and not _ends_with_line(self._path):  # partial line of a killed server
             self._size += os.write(self._descriptor, b"\n")
 
     def write(self, data: bytes) -> None:
@@ -60,13 +60,13 @@ class LogFile:
         if most and self._size and self._size + len(data) > most:
             self._rotate()
         if self._descriptor < 0:
-            self._open()  # the last rotation failed half-way
+            self._open()  # the last rotation failed
         view = memoryview(data)
         try:
             while view:
                 view = view[os.write(self._descriptor, view) :]
         except OSError:
-            if len(view) < len(data):  # no half of a line stays for the next one to follow
+            if len(view) < len(data):  # terminate the partial line
                 os.ftruncate(self._descriptor, self._size)
             raise
         self._size += len(data)
@@ -85,8 +85,8 @@ class LogFile:
             if self._settings.compress:
                 _compress(backup)
             self._remove_old()
-        except OSError as error:  # the log itself goes on
-            _logger.error("audit log backups are not tidied error=%s", error)
+        except OSError as error:  # the log itself is still written
+            _logger.error("cannot remove audit log backups error=%s", error)
 
     def _backup_name(self) -> Path:
         now = self._clock.now()
@@ -121,7 +121,7 @@ def _ends_with_line(path: Path) -> bool:
 
 
 def _compress(path: Path) -> None:
-    """Replace a file by its gzipped copy, which nobody else can read."""
+    """Replace a file by its gzipped copy, with mode 0600."""
     target = path.with_name(path.name + ".gz")
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with path.open("rb") as source, os.fdopen(descriptor, "wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb") as out:

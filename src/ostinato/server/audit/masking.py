@@ -1,8 +1,8 @@
-"""What no audit event holds, whatever the policy says: Secrets' data, and tokens.
+"""Masking: Secret data and tokens are never written, whatever the policy says.
 
 Values are replaced by `[masked]`; names of keys stay. That covers objects, lists, tables and patches of Secrets, the
 copy of a Secret that kubectl keeps in an annotation, the tokens of TokenReviews and TokenRequests, and error messages
-that could quote what was sent. kube-apiserver writes these where a policy asks for the bodies of Secrets.
+that could quote what was sent. kube-apiserver writes them at levels Request and RequestResponse.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _SENSITIVE: Final = frozenset(
 
 
 def is_sensitive(group: str, resource: str, subresource: str) -> bool:
-    """Whether requests for a resource carry what is masked; all subresources of Secrets do."""
+    """Whether the bodies of a resource are masked; includes all subresources of Secrets."""
     return (group, resource, subresource) in _SENSITIVE or (group, resource) == ("", "secrets")
 
 
 def masked(value: Any) -> Any:
-    """A decoded body without secrets: an object, a list of objects, a Table, or a patch of any type."""
+    """Mask a decoded body: an object, a list, a Table or a patch of any type."""
     if isinstance(value, list):
         return [_masked_operation(each) if _is_operation(each) else masked(each) for each in value]
     if not isinstance(value, dict):
@@ -46,7 +46,7 @@ def _masked_field(key: str, value: Any) -> Any:
 
 
 def _is_operation(value: Any) -> bool:
-    """Whether it is an operation of a JSON patch."""
+    """Whether a value is a JSON patch operation."""
     return isinstance(value, dict) and isinstance(value.get("op"), str) and "path" in value
 
 
@@ -55,7 +55,7 @@ def _masked_operation(operation: dict[str, Any]) -> dict[str, Any]:
 
 
 def masked_status(status: dict[str, Any]) -> dict[str, Any]:
-    """A Status without what it could quote of a request."""
+    """Mask the parts of a Status that could quote the request."""
     if status.get("status") != "Failure" or status.get("reason", "") not in _QUOTING:
         return status
     return {**{key: value for key, value in status.items() if key != "details"}, "message": MASK}

@@ -1,7 +1,7 @@
-"""The audit policy: an audit.k8s.io/v1 Policy, whose first rule that matches a request says what is written of it.
+"""Audit policy: an audit.k8s.io/v1 Policy; the first matching rule sets level and omitted stages.
 
-The file is checked as a whole; a PolicyError names the file, the field and the fault. Unlike kube-apiserver, a field
-that does not exist is refused rather than ignored: the rule would match more than it was meant to.
+A PolicyError names the file and the field. Unlike kube-apiserver, unknown fields are rejected: the rule would match
+more than intended.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _VERSION: Final = "audit.k8s.io/v1"
 
 
 class PolicyError(ValueError):
-    """The policy cannot be used; the message says which field is wrong."""
+    """The policy is invalid; the message names the field."""
 
 
 class RequestAuditConfig(msgspec.Struct, frozen=True):
-    """What is written of a request. `level` is an index into LEVELS."""
+    """What is written of a request. `level`: index into LEVELS."""
 
     level: int
     omitted_stages: frozenset[str]
@@ -119,7 +119,7 @@ class Policy:
         ]
 
     def evaluate(self, user: User | None, attributes: RequestAttributes) -> RequestAuditConfig:
-        """What is to be written of a request; `user` is None if nobody knows who asks."""
+        """Evaluate the policy for a request; `user`: None if authentication failed."""
         for rule, config in self._rules:
             if rule.matches(user, attributes):
                 return config
@@ -127,7 +127,7 @@ class Policy:
 
 
 def load(path: FilePath) -> Policy:
-    """The policy in a file; PolicyError says what is wrong with it."""
+    """Load a policy file; PolicyError if it is invalid."""
     try:
         content = decode_yaml(path.read_bytes(), strict=True)
     except OSError as error:
@@ -141,7 +141,7 @@ def load(path: FilePath) -> Policy:
 
 
 def parse(content: Any) -> Policy:
-    """The policy that a decoded file holds; PolicyError names the field."""
+    """Build the policy of a decoded file; PolicyError names the field."""
     if not isinstance(content, dict):
         raise PolicyError(f"want kind Policy of {_VERSION}")
     version, kind = content.get("apiVersion"), content.get("kind")

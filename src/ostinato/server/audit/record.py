@@ -1,4 +1,4 @@
-"""One request, as it is audited: what is collected of it while it is served."""
+"""Audit record: data collected of one request while it is served."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _logger = logging.getLogger(__name__)
 
 
 class AuditRecord:
-    """Bodies are kept encoded, or as values that nobody changes any more."""
+    """Bodies are kept encoded, or as values that are not mutated any more."""
 
     __slots__ = (
         "annotations",
@@ -40,21 +40,21 @@ class AuditRecord:
         self, config: RequestAuditConfig, head: dict[str, Any], object_ref: dict[str, str] | None, received: str
     ) -> None:
         self.config = config
-        self.head = head  # what is known from the beginning: id, URI, verb, user, addresses
+        self.head = head  # known from the start: id, URI, verb, user, addresses
         self.object_ref = object_ref
         self.received = received
-        self.sensitive = False  # what it carries is masked
+        self.sensitive = False  # bodies are masked
         self.long_running = False
         self.annotations: dict[str, str] = {}
         self.impersonated: User | None = None
-        self.constraint = ""  # the verb by which impersonation was allowed, if it is a constrained one
+        self.constraint = ""  # verb of constrained impersonation
         self.request_object: bytes | None = None
-        self.panic = ""  # why the server failed
+        self.panic = ""  # the exception, for stage Panic
 
     def annotate(self, key: str, value: str) -> None:
-        """Add an annotation. The first value of a key stays."""
+        """Add an annotation. The first value of a key is kept."""
         if self.annotations.setdefault(key, value) != value:
-            _logger.warning("audit annotation is already set; new value ignored key=%s", key)
+            _logger.warning("audit annotation already set, new value ignored key=%s", key)
 
     @property
     def wants_request(self) -> bool:
@@ -65,7 +65,7 @@ class AuditRecord:
         return self.config.level >= REQUEST_RESPONSE
 
     def note_object(self, resource: Resource, obj: dict[str, Any]) -> None:
-        """The object that the client sent, defaulted; it is encoded here, before anybody changes it."""
+        """Record the requestObject: decoded and defaulted, encoded here before admission mutates it."""
         reference, metadata = self.object_ref, obj.get("metadata") or {}
         if reference is not None:
             for field in ("namespace", "name", "uid", "resourceVersion"):
@@ -76,22 +76,22 @@ class AuditRecord:
             self.request_object = msgspec.json.encode({**named, **obj, **named})
 
     def note_patch(self, data: bytes) -> None:
-        """A patch, which may be YAML; one that is neither JSON nor YAML is left out."""
+        """Record a patch; one that is neither JSON nor YAML is omitted."""
         if not self.wants_request:
             return
         try:
             self.request_object = msgspec.json.encode(msgspec.json.decode(data))
         except msgspec.DecodeError:
-            from ostinato.api.wire import DecodeError  # noqa: PLC0415 - where it is needed
+            from ostinato.api.wire import DecodeError  # noqa: PLC0415 - seldom needed
             from ostinato.api.wire.yaml import decode_yaml  # noqa: PLC0415
 
             try:
                 self.request_object = msgspec.json.encode(decode_yaml(data))
             except DecodeError:
-                _logger.info("audit: patch is neither JSON nor YAML; left out id=%s", self.head["auditID"])
+                _logger.info("patch is neither JSON nor YAML, omitted from audit event id=%s", self.head["auditID"])
 
     def note_options(self, options: dict[str, Any]) -> None:
-        """The options of a delete, as kube-apiserver writes them."""
+        """Record DeleteOptions as the requestObject, as kube-apiserver does."""
         if self.wants_request:
             named = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/__internal"}
             self.request_object = msgspec.json.encode({**named, **options, **named})

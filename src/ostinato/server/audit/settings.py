@@ -1,4 +1,4 @@
-"""What an operator decides about auditing."""
+"""Settings of auditing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MODES: tuple[Mode, ...] = ("batch", "blocking", "blocking-strict")
 
 
 class Batching(msgspec.Struct, frozen=True, kw_only=True):
-    """How events are sent in mode `batch`. `qps`: batches a second, 0 for no limit."""
+    """Settings of mode `batch`. `qps`: batches per second, 0 for no limit."""
 
     buffer_size: int = 10_000
     max_size: int = 1
@@ -25,14 +25,14 @@ class Batching(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Truncation(msgspec.Struct, frozen=True, kw_only=True):
-    """Bytes; an event that is larger loses its objects, and is dropped if that does not help."""
+    """Sizes in bytes; larger events lose their objects, and are dropped if that does not suffice."""
 
     max_event_size: int = 102_400
     max_batch_size: int = 10_485_760
 
 
 class AuditLogSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """0 means without limit, for sizes (megabytes), ages (days) and backups alike."""
+    """0 disables a limit: size (megabytes), age (days), number of backups."""
 
     path: str  # "-" is standard output
     format: Literal["json", "legacy"] = "json"
@@ -54,7 +54,7 @@ class AuditWebhookSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AuditSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Nothing is audited without a policy, and nothing without a backend."""
+    """Auditing needs a policy and a backend."""
 
     policy_file: Path | None = None
     log: AuditLogSettings | None = None

@@ -1,8 +1,8 @@
 """Backends: Pods, Services, node agents and webhooks that the server connects to.
 
-| module | is |
+| module | contains |
 |---|---|
-| `addresses` | which addresses may be asked; names are resolved once, and what was checked is what is dialed |
+| `addresses` | address guard: allowed addresses, resolved once and dialed as checked |
 | `headers` | which headers go on, and which come back |
-| `forwarding` | a client's request goes on to a backend, upgrades included |
+| `forwarding` | forwarding of requests and upgrades to a backend |
 """

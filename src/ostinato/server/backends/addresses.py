@@ -1,13 +1,13 @@
 """Address guard: the addresses that the server may connect to on behalf of clients.
 
-Whoever writes a Node or a Pod chooses an address that this server then connects to, so:
+The writer of a Node or Pod chooses an address that this server connects to, so:
 
-- A name is resolved once, every address that it has is checked, and one of those is dialed. There is no second lookup
-  that could give another address (CVE-2020-8562).
-- Loopback, unspecified, link-local, multicast and broadcast addresses are refused, in whatever notation they come
-  (`127.1`, `0x7f.1`, `::ffff:127.0.0.1`), as kube-apiserver does.
-- API servers themselves are refused: this one at any address of this machine, and those that the Service `kubernetes`
-  in the namespace `default` leads to. A request to them would arrive with this server's identity (CVE-2022-3294).
+- A name is resolved once, all its addresses are checked, and a checked address is dialed: no second lookup can return
+  another one (CVE-2020-8562).
+- Loopback, unspecified, link-local, multicast and broadcast addresses are rejected in any notation (`127.1`, `0x7f.1`,
+  `::ffff:127.0.0.1`), as in kube-apiserver.
+- API servers are rejected: this one at any address of this machine, and the endpoints of the Service `kubernetes`. A
+  request to them would have this server's identity (CVE-2022-3294).
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ from typing import Final
 from ostinato.world import Clock
 
 Lookup = Callable[[str], Awaitable[Sequence[str]]]
-"""The addresses that a name has now; an OSError if it has none."""
+"""Resolve a name to addresses; OSError if it has none."""
 
 ApiServerAddresses = Callable[[], Iterable[tuple[str, int]]]
 """Addresses and ports."""
 
 _LOOKUP_PATIENCE: Final = 10.0  # seconds
-_MOST_LOOKUPS: Final = 4  # at once: a name server that does not answer must not take the threads of all others
+_MOST_LOOKUPS: Final = 4  # concurrent: a slow name server must not take all worker threads
 _BROADCAST: Final = IPv4Address("255.255.255.255")
 
 
 class AddressError(ValueError):
-    """An address that must not be asked; the message is for clients."""
+    """A rejected address; the message is shown to clients."""
 
 
 async def look_up(host: str) -> list[str]:
-    """Ask the system's resolver, which also reads the old notations of addresses."""
+    """Resolve with the system's resolver, which also accepts legacy address notations."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 class AddressGuard:
-    """Of one API server."""
+    """Checks the addresses that one API server connects to."""
 
     def __init__(self, servers: ApiServerAddresses, clock: Clock, lookup: Lookup = look_up) -> None:
-        """`servers`: where the cluster's API servers are reached, as its objects say."""
+        """`servers`: returns the addresses of the cluster's API servers."""
         self._servers = servers
         self._clock = clock
         self._lookup = lookup
@@ -54,13 +54,13 @@ class AddressGuard:
         self._ports: set[int] = set()
 
     def serve(self, port: int) -> None:
-        """This server listens on a port of this machine."""
+        """Register a port that this server listens on."""
         self._ports.add(port)
 
     async def resolve(self, host: str, port: int, *, local: bool = False) -> list[str]:
-        """The addresses to dial for a host; `AddressError` if it has none, or one of them must not be asked.
+        """The addresses to dial for a host; AddressError if it has none or one is rejected.
 
-        `local`: addresses of this machine alone (loopback) may be asked too, for what is known to be on it.
+        `local`: allow loopback addresses, for targets known to be on this machine.
         """
         found = [host] if _parsed(host) is not None else await self._found(host)
         return [self.check(each, port, local=local) for each in found]
@@ -78,7 +78,7 @@ class AddressGuard:
         return found
 
     def check(self, address: str, port: int, *, local: bool = False) -> str:
-        """An address in its usual notation, to dial; `AddressError` if it must not be asked, or is a name."""
+        """The canonical notation of an address; AddressError if it is rejected or not an address."""
         parsed = _parsed(address)
         if parsed is None or not (is_global_unicast(parsed) or (local and parsed.is_loopback)):
             raise AddressError("address not allowed")
@@ -90,9 +90,9 @@ class AddressGuard:
 
 
 def is_global_unicast(address: IPv4Address | IPv6Address) -> bool:
-    """Whether an address is of one machine that is not just this one; private ranges are."""
-    nobody = address.is_unspecified or address.is_multicast or address == _BROADCAST
-    return not (nobody or address.is_loopback or address.is_link_local)
+    """Whether an address is global unicast in Go's sense: private ranges included."""
+    unassigned = address.is_unspecified or address.is_multicast or address == _BROADCAST
+    return not (unassigned or address.is_loopback or address.is_link_local)
 
 
 def _parsed(address: str) -> IPv4Address | IPv6Address | None:
@@ -105,7 +105,7 @@ def _parsed(address: str) -> IPv4Address | IPv6Address | None:
 
 
 def _is_of_this_machine(address: IPv4Address | IPv6Address) -> bool:
-    """Only an address of this machine can be bound to."""
+    """Whether the address can be bound to, as only addresses of this machine can."""
     if address.is_loopback:
         return True
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6

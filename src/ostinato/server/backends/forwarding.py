@@ -1,11 +1,11 @@
 """Forwarding: send a client's request to a backend over HTTP and stream the response.
 
-- Nothing is kept and nothing is read but the heads; `headers` says which of them go on.
-- The address is dialed as it was checked (`addresses`); redirections are passed to the client and never followed.
-- An upgrade becomes a tunnel only if the backend switches to the protocol that was asked for. An answer that refuses is
-  passed on, and then both connections are closed: nothing that follows it is read or sent (CVE-2018-1002105).
-- The certificate of a Pod is not verified: who reads through the server trusts whoever may write Pods and Endpoints.
-  That of a node is, where the TLS settings say so, and has to name the node.
+- Bodies are streamed; only headers are parsed, and `headers` selects those that are forwarded.
+- The checked address is dialed (`addresses`); redirects are passed to the client and never followed.
+- An upgrade becomes a tunnel only if the backend switches to the requested protocol. A refusal is passed on and both
+  connections are closed: nothing after it is read or sent (CVE-2018-1002105).
+- Certificates of Pods are not verified: clients trust the writers of Pods and Endpoints. A node's certificate is
+  verified if the TLS context requires it, and must name the node.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from ostinato.streams.upgrade import Socket, Upgrade
 from ostinato.world import Clock
 
 _PATIENCE: Final = 30.0  # seconds to connect
-_REFUSAL_PATIENCE: Final = 10.0  # seconds for the body of an answer that refuses an upgrade
+_REFUSAL_PATIENCE: Final = 10.0  # seconds for the body of a refused upgrade
 _PIECE: Final = 1 << 16
 _BODILESS: Final = frozenset({204, 304})
-_FORWARDED: Final = ("x-forwarded-for", "x-forwarded-uri")  # which this server adds to or sets
+_FORWARDED: Final = ("x-forwarded-for", "x-forwarded-uri")  # extended or set by this server
 _BROKEN: Final = "net/http: HTTP/1.x transport connection broken"
 
 
 class Backend(msgspec.Struct, frozen=True):
-    """Where a request goes.
+    """The target of a forwarded request.
 
-    - `addresses`: checked, of which any may answer; `host`: what was asked for, to be shown.
+    - `addresses`: checked addresses, tried in order; `host`: the requested host, for messages.
     - `tls`: None for a plain connection.
-    - `node`: whose certificate is wanted; empty where it may be anybody's.
+    - `node`: the node that the certificate must name. Defaults to no check.
     """
 
     addresses: Sequence[str]
@@ -57,14 +57,14 @@ class Backend(msgspec.Struct, frozen=True):
 
 
 def unverified() -> ssl.SSLContext:
-    """TLS with whoever answers."""
+    """A TLS context without verification."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
 
 
 async def connect(backend: Backend, clock: Clock, within: float = _PATIENCE) -> ByteStream:
-    """A connection to the first address that answers; the OSError of the last if none does."""
+    """Connect to the first reachable address; OSError of the last if none is."""
     failure = OSError("no addresses")
     for address in backend.addresses:
         try:
@@ -88,10 +88,10 @@ async def connect(backend: Backend, clock: Clock, within: float = _PATIENCE) -> 
 
 
 def check_node(stream: TlsStream, backend: Backend) -> None:
-    """An OSError unless the certificate is that of the node, where certificates are verified at all.
+    """OSError unless the certificate names the node, if certificates are verified.
 
-    The cluster's authority signs many certificates; only that with the node's own name proves that the node answers,
-    and not an API server or another node at the address that somebody gave it.
+    The cluster's CA signs many certificates; only the node's name proves that the peer is not an API server or another
+    node at a forged address.
     """
     if not backend.node or backend.tls is None or backend.tls.verify_mode == ssl.CERT_NONE:
         return
@@ -104,9 +104,9 @@ def check_node(stream: TlsStream, backend: Backend) -> None:
 async def forward(
     request: Request, backend: Backend, path: str, clock: Clock, identity: IdentityHeaders | None = None
 ) -> Answer:
-    """Ask a backend for a path, the end of the request's own; ServiceUnavailable if nobody answers there.
+    """Forward a request to a backend's path; ServiceUnavailable if it cannot be reached.
 
-    `identity`: headers that do not go on. Defaults to those of a server without a front proxy.
+    `identity`: headers that are not forwarded. Defaults to those of a server without a front proxy.
     """
     body = await request.read()
     upgrade = request.headers["upgrade"] if is_upgrade(request) else ""
@@ -151,15 +151,15 @@ def _answer(request: Request, head: ResponseParser, stream: ByteStream, backend:
 
 
 def _through(location: str, backend: Backend, request: Request, path: str) -> str:
-    """Where a redirection leads, for the client: on the same host, through this server again."""
+    """Rewrite a Location on the backend's host to a path through this server."""
     try:
         scheme, host, target, query, fragment = urlsplit(location)
     except ValueError as error:
         raise InternalError.of(f"error trying to parse Location header: parse {quote(location)}: {error}") from None
-    asked, before = request.headers.get("host", ""), request.path.removesuffix(path)
-    if host not in ("", asked, _joined(backend.host, backend.port)) or not target.startswith("/"):
+    requested, before = request.headers.get("host", ""), request.path.removesuffix(path)
+    if host not in ("", requested, _joined(backend.host, backend.port)) or not target.startswith("/"):
         return location
-    if host != asked or not host:
+    if host != requested or not host:
         scheme, host = "", ""
     return urlunsplit((scheme, host, target if target.startswith(before) else before + target, query, fragment))
 
@@ -232,7 +232,7 @@ async def _refuse(socket: Socket, stream: ByteStream, head: ResponseParser, cloc
 
 
 async def relay(socket: Socket, stream: ByteStream) -> None:
-    """Bytes both ways, until one side goes; then the other is closed."""
+    """Copy bytes in both directions until one side closes, then close the other."""
 
     async def to_backend() -> None:
         while (data := await socket.receive()) is not None:

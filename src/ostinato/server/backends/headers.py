@@ -1,7 +1,7 @@
 """Headers of forwarded requests and responses.
 
-Who the client is stays here: what proves it, and what names whom it acts as, is of this server and not for a backend,
-which could use it against the server. What is about one connection is not passed on in either direction.
+Credentials and impersonation headers are not forwarded: a backend could use them against this server. Hop-by-hop
+headers are not forwarded in either direction.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from ostinato.http.response import ResponseParser
 from ostinato.server.access.authentication.settings import RequestHeaderSettings
 from ostinato.server.request import Request
 
-TOKEN_PROTOCOL: Final = "base64url.bearer.authorization.k8s.io."  # noqa: S105 - how browsers pass a bearer token
-_OF_A_CONNECTION: Final = frozenset(
+TOKEN_PROTOCOL: Final = "base64url.bearer.authorization.k8s.io."  # noqa: S105 - a prefix, not a password
+_HOP_BY_HOP: Final = frozenset(
     {
         "connection",
         "content-length",
@@ -32,8 +32,8 @@ _OF_A_CONNECTION: Final = frozenset(
         "upgrade",
     }
 )
-# This server says who may read its answers in a browser; a backend does not.
-_OF_THIS_SERVER: Final = frozenset(
+# CORS headers are set by this server, not by a backend.
+_CORS: Final = frozenset(
     {
         "access-control-allow-credentials",
         "access-control-allow-headers",
@@ -45,14 +45,14 @@ _PROTOCOLS: Final = "sec-websocket-protocol"
 
 
 class IdentityHeaders(msgspec.Struct, frozen=True):
-    """The headers that prove or say who the client is; names are lower case."""
+    """Headers with credentials or identities; names in lower case."""
 
     names: frozenset[str] = frozenset({"authorization", "proxy-authorization"})
     prefixes: tuple[str, ...] = ("impersonate-", "x-remote-")
 
     @classmethod
     def of(cls, proxy: RequestHeaderSettings | None) -> IdentityHeaders:
-        """With those in which a front proxy names its users."""
+        """The default headers and those of the request header authenticator."""
         if proxy is None:
             return cls()
         names = (*proxy.username_headers, *proxy.uid_headers, *proxy.group_headers)
@@ -62,13 +62,13 @@ class IdentityHeaders(msgspec.Struct, frozen=True):
 
 
 def is_upgrade(request: Request) -> bool:
-    """Whether a client asks to speak another protocol on its connection."""
+    """Whether a request asks for a protocol upgrade."""
     return bool(request.headers.get("upgrade")) and "upgrade" in _words(request, "connection")
 
 
 def request_headers(request: Request, identity: IdentityHeaders) -> Iterator[tuple[str, str]]:
-    """The headers of a request that go on, but for those that say how its body is sent."""
-    dropped = _OF_A_CONNECTION | _words(request, "connection") | identity.names | {"host"}
+    """The request headers to forward, without content length and transfer encoding."""
+    dropped = _HOP_BY_HOP | _words(request, "connection") | identity.names | {"host"}
     for name, first in request.headers.items():
         if name in dropped or name.startswith(identity.prefixes):
             continue

@@ -1,11 +1,11 @@
 """Bootstrap: create the objects that every cluster has.
 
-The first namespaces, the priority classes, the roles and flow schemas of the system come from a table; the Service
-`kubernetes` and its endpoints say where this server is reached, and a ServiceCIDR which addresses Services have; a
-ConfigMap says since when the use of Secrets' tokens is noted, for the controller that clears unused ones away. What the
-store holds already is left as it is, but for the Service and its endpoints, which follow the server, for the
-IPAddresses of Services, which follow these, and for roles and bindings that lack something. All else is written as one
-batch.
+- System namespaces, priority classes, roles and flow schemas come from a table.
+- The Service `kubernetes` and its endpoints have the server's address, a ServiceCIDR the service range.
+- A ConfigMap records since when the use of legacy tokens is tracked, for the controller that removes unused ones.
+
+Existing objects are not changed, except: the Service and its endpoints, which follow the server's address; IPAddresses,
+which follow their Services; roles and bindings, whose missing rules are restored. New objects are written as one batch.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ostinato.server.store.index import Entry, Index
 from ostinato.server.verbs import write
 from ostinato.world import World
 
-KUBELET_CLIENT = "kube-apiserver-kubelet-client"  # the server's user at node agents
+KUBELET_CLIENT = "kube-apiserver-kubelet-client"  # the server's user at kubelets
 SERVICE_ADDRESS = "10.0.0.1"  # of the Service `kubernetes`: the first of the service range
 
 _MANAGER = "kube-apiserver"
@@ -79,11 +79,11 @@ def _write(world: World, index: Index, resource: Resource, obj: Json) -> Any:
         return write.put_object(index, resource, _new(world, resource, obj), None)
     if obj["kind"] in _FOLLOWING and meta["name"] == "kubernetes":
         return _follow(index, resource, current, obj)
-    return _kept_whole(world, index, resource, current, obj) if resource.gvk.group == roles.GROUP else None
+    return _restored(world, index, resource, current, obj) if resource.gvk.group == roles.GROUP else None
 
 
-def _kept_whole(world: World, index: Index, resource: Resource, current: Entry, wanted: Json) -> Any:
-    """The write that a role or a binding needs which lacks something."""
+def _restored(world: World, index: Index, resource: Resource, current: Entry, wanted: Json) -> Any:
+    """The write that restores missing parts of a role or binding; None if nothing is missing."""
     old = resource.object(current.data)
     new = reconciled(old, wanted)
     if new is old:
@@ -114,14 +114,14 @@ def _new(world: World, resource: Resource, obj: Json) -> Json:
 
 
 def _owned(resource: Resource, obj: Json, now: str) -> Json:
-    """An object with who owns its fields: nobody does those that the server fills in by itself."""
+    """Add managedFields; fields that the server fills in have no owner."""
     manager = _FLOW_MANAGER if resource.gvk.group == flow_schemas.GROUP else _MANAGER
     filled_in = _FILLED_IN.get(obj["kind"], ())
     if not filled_in:
         return resource.managers[""].update(None, obj, manager, now)
     spec = {field: value for field, value in obj["spec"].items() if field not in filled_in}
-    asked = {**obj, "spec": spec} if spec else {field: value for field, value in obj.items() if field != "spec"}
-    owners = resource.managers[""].update(None, asked, manager, now)["metadata"]["managedFields"]
+    applied = {**obj, "spec": spec} if spec else {field: value for field, value in obj.items() if field != "spec"}
+    owners = resource.managers[""].update(None, applied, manager, now)["metadata"]["managedFields"]
     return {**obj, "metadata": {**obj["metadata"], "managedFields": owners}}
 
 
@@ -137,7 +137,7 @@ def _follow(index: Index, resource: Resource, current: Entry, wanted: Json) -> A
     return None if new == old else write.put_object(index, resource, new, current)
 
 
-# The kinds that say where the server is reached, and the fields that say it; of a spec, the ports do.
+# Kinds with the server's address, and the fields that follow it; of a Service, the ports.
 _FOLLOWING = {"Service": (), "Endpoints": ("subsets",), "EndpointSlice": ("endpoints", "ports")}
 
 

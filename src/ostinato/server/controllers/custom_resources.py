@@ -1,9 +1,12 @@
 """CustomResourceDefinition controller: serve the defined kinds, finalize deleted definitions.
 
-What controllers do in kube-apiserver, the server does itself, before it answers the write that asks for it: a
-definition gets its names accepted and is established, which is when its kind is served; a changed one is served as
-changed; one that is deleted takes its objects with it, and goes when the last of them has gone. Each step is a write of
-its own, seen by watches, and follows from what is stored alone: after a restart, whatever was left undone is done.
+The steps of kube-apiserver's CRD controllers run before the triggering write is answered:
+
+- A definition's names are accepted and it is established; then its kind is served.
+- A changed definition is served as changed.
+- A deleted definition's objects are deleted; it is removed after the last of them.
+
+Each step is a write of its own, visible to watches, and depends on stored state alone: a restart resumes it.
 """
 
 from __future__ import annotations
@@ -231,8 +234,8 @@ class CustomResources:
 
     async def _end(self, definition: Json, entry: Entry, status: str, reason: str, message: str) -> None:
         now = write.now(self._world.clock)
-        told = condition("Terminating", status, reason, message)
-        new = {**definition, "status": with_condition(definition["status"], told, now)}
+        terminating = condition("Terminating", status, reason, message)
+        new = {**definition, "status": with_condition(definition["status"], terminating, now)}
         new = self._resource.managers["status"].update(definition, new, _MANAGER, now)
         if status == "True":
             await write.put(self._context(self._resource, "update", "", entry.key), new, entry)

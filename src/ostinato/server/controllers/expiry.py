@@ -1,8 +1,8 @@
 """Expiry: delete objects some time after they were last written.
 
-- A write starts an object's time anew; a delete ends it.
-- What the store held when the server started counts from its newest time that the object tells.
-- An object that is written while it is about to go stays.
+- A write restarts an object's time to live.
+- Objects in the store at start count from the newest timestamp in their metadata.
+- An object that is written while it is being deleted is kept.
 """
 
 from __future__ import annotations
@@ -91,5 +91,5 @@ def _last_written(data: bytes, otherwise: float) -> float:
     """The newest time in an object's metadata, as seconds since 1970."""
     metadata: dict[str, Any] = msgspec.json.decode(data).get("metadata", {})
     times = [entry.get("time") for entry in metadata.get("managedFields", ())]
-    told = [time for time in (metadata.get("creationTimestamp"), *times) if time]
-    return Time.parse(max(told)).timestamp() if told else otherwise
+    known = [time for time in (metadata.get("creationTimestamp"), *times) if time]
+    return Time.parse(max(known)).timestamp() if known else otherwise

@@ -1,6 +1,6 @@
 """FlowSchema controller: the Dangling condition reports whether the priority level exists.
 
-They say so after every write of a FlowSchema or of a priority level, before the next request of the same client.
+Conditions are updated after every write of a FlowSchema or priority level, before the write is answered.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _MANAGER = "api-priority-and-fairness-config-consumer-v1"
 def reconciles_after_write(
     registry: Registry, index: Index, world: World, changed: Callable[[], None]
 ) -> Mapping[GroupResource, Callable[[], Awaitable[None]]]:
-    """What to run after a write of a FlowSchema or of a priority level. `changed` is called after each such write."""
+    """By resource, the reconcile to run after a write. `changed`: called after each such write."""
     schemas, levels = (_resource(registry, name) for name in ("flowschemas", "prioritylevelconfigurations"))
 
     async def reconcile() -> None:
         assert schemas.collection is not None
         changed()
         for entry in list(schemas.collection.entries.values()):
-            with suppress(Conflict):  # the concurrent write settles it
+            with suppress(Conflict):  # the concurrent write reconciles it
                 await _update_condition(schemas, levels, entry, index, world)
 
     return dict.fromkeys((schemas.group_resource, levels.group_resource), reconcile)

@@ -1,1 +1,1 @@
-"""Connections to the agents of nodes, in this process and on other machines."""
+"""Connections to node agents (kubelets), in this process and remote."""

@@ -1,7 +1,7 @@
 """Registered endpoints of node agents.
 
-An agent answers requests for the paths of a kubelet: `/containerLogs/NAMESPACE/POD/CONTAINER`, `/exec/…`, `/attach/…`,
-`/portForward/NAMESPACE/POD`. One in this process is called; one on another machine is asked over HTTPS.
+An agent serves a kubelet's paths: `/containerLogs/NAMESPACE/POD/CONTAINER`, `/exec/…`, `/attach/…`,
+`/portForward/NAMESPACE/POD`. An agent in this process is called directly, others over HTTPS.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from ostinato.api.errors import InternalError
 from ostinato.server.request import Answer, Request
 from ostinato.server.resources.strategy import Json
 
-# What an agent in this process is told of a client: how it wants to be answered, not who it is.
+# Client headers passed to agents in this process: content negotiation and upgrades, no credentials.
 _FOR_AGENTS = ("accept", "connection", "sec-websocket-protocol", "upgrade", "x-stream-protocol-version")
 
 Endpoint = Callable[[Request], Awaitable[Answer]]
 
 
 class Remote(Protocol):
-    """The way to the agents of nodes that are somewhere else."""
+    """Client of remote agents."""
 
-    async def ask(self, node: Json, request: Request) -> Answer:
-        """The answer of an agent to a request of this server's own. An OSError says that there is nobody."""
+    async def send(self, node: Json, request: Request) -> Answer:
+        """Send a request of this server to an agent; OSError if it cannot be reached."""
 
     def tls(self) -> ssl.SSLContext:
-        """With what agents are shown that it is this server who asks."""
+        """The TLS context with this server's client certificate."""
 
 
 class NodeAgents:
@@ -36,27 +36,27 @@ class NodeAgents:
         self.remote: Remote | None = None
 
     def add(self, name: str, endpoint: Endpoint) -> None:
-        """The agent of a node is in this process."""
+        """Register the agent of a node in this process."""
         self._here[name] = endpoint
 
     def is_local(self, name: str) -> bool:
         """Whether the agent of a node is in this process."""
         return name in self._here
 
-    async def ask(self, node: Json, request: Request) -> Answer:
-        """The answer of a node's agent; an InternalError if there is nobody to answer."""
+    async def send(self, node: Json, request: Request) -> Answer:
+        """Send a request to a node's agent; InternalError if it cannot be reached."""
         name = node["metadata"]["name"]
         if (endpoint := self._here.get(name)) is not None:
             return await endpoint(request)
         if self.remote is None:
             raise InternalError.of(f"no node agent answers for node {name}")
         try:
-            return await self.remote.ask(node, request)
+            return await self.remote.send(node, request)
         except OSError as error:
             raise InternalError.of(f"no node agent answers for node {name}: {error}") from None
 
     async def forward(self, name: str, request: Request, path: str) -> Answer:
-        """The answer of an agent in this process to a client's request, the path of which ends with `path`."""
+        """Forward a client's request to an agent in this process. `path`: the path on the agent."""
         headers = {each: request.headers[each] for each in _FOR_AGENTS if each in request.headers}
         forwarded = Request(request.method, path, request.query_string, headers)
         forwarded.repeated = {each: request.repeated[each] for each in _FOR_AGENTS if each in request.repeated}

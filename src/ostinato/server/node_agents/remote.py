@@ -1,12 +1,10 @@
-"""Agents on other machines: called over HTTPS, as kube-apiserver calls kubelets.
+"""Remote node agents: called over HTTPS, as kube-apiserver calls kubelets.
 
-Every kubelet speaks SPDY for what goes both ways. A client that speaks SPDY too is passed through; one that speaks the
-channels of a WebSocket is translated here.
-
-A node's status says where its agent listens, so whoever writes it chooses whom this server asks. Addresses are
-resolved and checked before they are dialed (`backends.addresses`). Where the TLS settings ask for a certificate, it has
-to be that of the node, `system:node:NAME`; a kubelet that signs its own cannot be verified. The kubelet does verify
-ours.
+- Kubelets use SPDY for bidirectional streams. SPDY clients are passed through; WebSocket channels are translated here.
+- The address comes from the Node's status, so its writer chooses where this server connects: addresses are resolved and
+  checked before they are dialed (`backends.addresses`).
+- With certificate verification the certificate must be the node's, `system:node:NAME`; self-signed kubelet certificates
+  cannot be verified. The kubelet verifies this server's client certificate.
 """
 
 from __future__ import annotations
@@ -38,24 +36,30 @@ from ostinato.streams.upgrade import Socket, Upgrade
 from ostinato.world import Clock
 
 _PATIENCE: Final = 10.0  # seconds to connect
-_MOST_BODY: Final = 1 << 24  # bytes of an answer that is no log
-AGENT_ADDRESSES: Final = ("InternalIP", "InternalDNS", "Hostname", "ExternalIP", "ExternalDNS")  # in which order to try
+_MOST_BODY: Final = 1 << 24  # bytes of a response other than a log
+AGENT_ADDRESSES: Final = (
+    "InternalIP",
+    "InternalDNS",
+    "Hostname",
+    "ExternalIP",
+    "ExternalDNS",
+)  # in order of preference
 _PIECE: Final = 1 << 15
 _VERSIONS: Final = "x-stream-protocol-version"
 
 
 class AgentAddresses(NamedTuple):
-    """The agent of a node: hosts and ports, of which any may answer."""
+    """Hosts and ports of a node's agent, in order of preference."""
 
     node: str
     hosts: Sequence[tuple[str, int]]
 
 
 class RemoteNodeAgents:
-    """See `ostinato.server.node_agents.endpoint.Remote`."""
+    """Implements `endpoint.Remote`."""
 
     def __init__(self, clock: Clock, context: Callable[[], ssl.SSLContext], guard: AddressGuard) -> None:
-        """`context`: makes the one with which agents are asked; called when it is first needed."""
+        """`context`: creates the TLS context; called with the first connection."""
         self._clock = clock
         self._make = context
         self._guard = guard
@@ -66,14 +70,14 @@ class RemoteNodeAgents:
             self._context = self._make()
         return self._context
 
-    async def ask(self, node: Json, request: Request) -> Answer:
+    async def send(self, node: Json, request: Request) -> Answer:
         where = AgentAddresses(node["metadata"]["name"], addresses_of(node))
         if request.headers.get("upgrade"):
             return await self._upgrade(where, request)
         connection = await self._connect(where)
         try:
             head = await self._send(connection, request, [])
-            if 100 <= head.status < 200 or 300 <= head.status < 400:  # a node does not send this server elsewhere
+            if 100 <= head.status < 200 or 300 <= head.status < 400:  # redirects of a node are not followed
                 url = f"https://{connection.host}{request.path}"
                 raise Unknown.of(f"{request.method.title()} {quote(url)}: redirects forbidden")
             if request.path.startswith("/containerLogs/") and head.status == 200:
@@ -139,7 +143,7 @@ class RemoteNodeAgents:
                 failures.append(f"{host}:{port}: {error}")
             except OSError as error:
                 failures.append(str(error))
-        raise OSError("; ".join(failures) or "it has no address")
+        raise OSError("; ".join(failures) or "the node has no address")
 
     async def _connect_to(self, backend: Backend) -> RemoteSocket:
         stream = await connect(backend, self._clock, _PATIENCE)
@@ -164,7 +168,7 @@ class RemoteNodeAgents:
 
 
 class RemoteSocket:
-    """A `Socket` to an agent."""
+    """A `Socket` connected to an agent."""
 
     def __init__(self, host: str, stream: TlsStream) -> None:
         self.host = f"[{host}]" if ":" in host else host
@@ -185,14 +189,14 @@ class RemoteSocket:
 
 
 def addresses_of(node: Json) -> Sequence[tuple[str, int]]:
-    """Where the agent of a node may listen; an OSError if the node does not say."""
+    """The hosts and ports in a Node's status; OSError if there are none."""
     status = node.get("status") or {}
     endpoint = (status.get("daemonEndpoints") or {}).get("kubeletEndpoint") or {}
     addresses = {each.get("type"): each.get("address", "") for each in status.get("addresses") or ()}
     hosts = dict.fromkeys(addresses[kind] for kind in AGENT_ADDRESSES if addresses.get(kind))
     port = endpoint.get("Port", 0)
     if not hosts or not port:
-        raise OSError("its status names no address and port of an agent")
+        raise OSError("node status has no address or kubelet port")
     return [(host, port) for host in hosts]
 
 
@@ -201,7 +205,7 @@ async def _whole(connection: RemoteSocket, head: ResponseParser) -> bytes:
     async for chunk in read_body(connection.stream, head):
         body += chunk
         if len(body) > _MOST_BODY:
-            raise OSError(f"{connection.host} answers with more than {_MOST_BODY} bytes")
+            raise OSError(f"{connection.host}: response has more than {_MOST_BODY} bytes")
     return bytes(body)
 
 
@@ -218,7 +222,7 @@ async def _log(connection: RemoteSocket, head: ResponseParser) -> AsyncIterator[
 
 
 def _closing(answer: Upgrade, connection: RemoteSocket) -> Upgrade:
-    """The same, that closes the connection to the agent in the end."""
+    """Close the connection to the agent when the upgrade ends."""
 
     async def serve(socket: Socket) -> None:
         try:
@@ -230,7 +234,7 @@ def _closing(answer: Upgrade, connection: RemoteSocket) -> Upgrade:
 
 
 async def _relay(socket: Socket, connection: RemoteSocket) -> None:
-    """Bytes both ways, until one side goes."""
+    """Copy bytes in both directions until one side closes."""
 
     async def copy(one: Socket, other: Socket) -> None:
         while (data := await one.receive()) is not None:
@@ -260,7 +264,7 @@ def _command(request: Request, connection: RemoteSocket) -> Command:
 
 
 def _forward(request: Request, connection: RemoteSocket, protocol: str) -> Upgrade:
-    """Port forwarding over channels; a ValueError if the request names no ports."""
+    """Port forwarding over WebSocket channels; ValueError if the request names no ports."""
     wanted = ports.parse_ports(request.query.get("port", []))
 
     async def serve(socket: Socket) -> None:

@@ -1,12 +1,13 @@
 """Webhooks: calls to external servers for admission, conversion, authentication, authorization and audit.
 
-| module | is |
+| module | contains |
 |---|---|
-| `target` | where a `clientConfig` points to |
-| `services` | which endpoint stands for a Service |
-| `trust` | whom to believe: CA bundles, and the names that a certificate is for |
-| `client` | HTTPS: a review goes out, an answer comes back, or why not |
-| `review` | the answer, read |
+| `target` | `clientConfig` parsed: URL or Service, CA bundle |
+| `trust` | TLS contexts, host name verification |
+| `identity` | client credentials from kubeconfig files |
+| `client` | HTTPS client: connection reuse, timeouts, size limits |
+| `webhooks` | the server's client, imported with the first call |
+| `review` | decoding of responses |
 """
 
 from ostinato.server.webhooks.target import CallError, PostReview

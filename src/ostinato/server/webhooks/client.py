@@ -1,9 +1,9 @@
 """Webhook client: post a review over HTTPS and return the response.
 
-- Only HTTPS, to a host that the certificate is for and whose signer is trusted.
-- A connection is used again, for a while; one that has ended meanwhile is replaced without a word.
-- An answer has a limit in time and in size. Where it says when to try again, that is done within the time.
-- Whatever goes wrong is a CallError with the words of a kube-apiserver. Nothing of a review or an answer is logged.
+- HTTPS only, with verification of the certificate and the host name.
+- Idle connections are reused for a while; one that the peer closed is replaced.
+- Responses are limited in time and size. Retry-After is honoured within the timeout.
+- Every failure is a CallError with kube-apiserver's message. Reviews and responses are not logged.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from ostinato.server.webhooks.target import CallError, Identify, Json, Locate, T
 from ostinato.server.webhooks.trust import Contexts, check_host, expired, fault_of, has_expired
 from ostinato.world import Clock
 
-_MOST_BODY: Final = 16 << 20  # bytes of an answer
-_MOST_IDLE: Final = 8  # connections to one webhook that wait for the next review
-_IDLE: Final = 60.0  # seconds for which they do
-_RETRIES: Final = 10  # of those who are told to try again later
+_MOST_BODY: Final = 16 << 20  # bytes of a response body
+_MOST_IDLE: Final = 8  # idle connections per target
+_IDLE: Final = 60.0  # seconds that a connection may be idle
+_RETRIES: Final = 10  # after responses with Retry-After
 
 
 class _Connection(NamedTuple):
     stream: TlsStream
-    since: float  # idle since then
+    since: float  # start of idleness
 
 
 class _Answer(NamedTuple):
@@ -47,7 +47,7 @@ class WebhookClient:
         self._clock = clock
         self._locate = locate
         self._contexts = Contexts()
-        self._idle: dict[Target, list[_Connection]] = {}  # by whom they are to, the longest idle first
+        self._idle: dict[Target, list[_Connection]] = {}  # by target, the longest idle first
 
     async def post_review(self, client: Json, review: bytes, seconds: int, identify: Identify | None = None) -> bytes:
         target = target_of(client)
@@ -79,7 +79,7 @@ class WebhookClient:
         return body
 
     async def fetch(self, target: Target, seconds: int, most: int) -> bytes:
-        """Get a document of so many bytes at most; CallError if it does not come, or with another status than 200.
+        """GET a document of at most `most` bytes; CallError if the request fails or the status is not 200.
 
         Redirects are not followed.
         """
@@ -115,7 +115,7 @@ class WebhookClient:
             try:
                 return await self._exchange(target, stream, request, most)
             except _GoneError:
-                continue  # nobody has read it: the connection had ended
+                continue  # the peer had closed the idle connection: not processed
         stream = await self._connect(target, context)
         try:
             return await self._exchange(target, stream, request, most)
@@ -123,7 +123,7 @@ class WebhookClient:
             raise CallError("EOF") from None
 
     async def _exchange(self, target: Target, stream: TlsStream, request: bytes, most: int) -> _Answer:
-        """Send a request and read its answer, of so many bytes; the connection is kept if it may be, else closed."""
+        """Send a request and read the response; the connection is kept for reuse or closed."""
         kept = False
         try:
             head = await _sent(stream, request)
@@ -148,7 +148,7 @@ class WebhookClient:
     # Connections
 
     def _take_idle(self, target: Target) -> TlsStream | None:
-        """The connection that has waited for the shortest time, None if there is none."""
+        """The most recently used idle connection, None if there is none."""
         connections = self._idle.get(target.peer)
         if connections and self._clock.monotonic() - connections[-1].since < _IDLE:
             return connections.pop().stream
@@ -156,7 +156,7 @@ class WebhookClient:
         return None
 
     def _close_expired(self) -> None:
-        """Close the connections that have waited for too long, whosever they are."""
+        """Close connections of all targets that were idle for too long."""
         begin = self._clock.monotonic() - _IDLE
         for peer, connections in list(self._idle.items()):
             while connections and connections[0].since <= begin:
@@ -201,7 +201,7 @@ class WebhookClient:
         raise failure
 
     async def _peer_certificate(self, target: Target, address: str, port: int) -> bytes:
-        """The certificate that a host shows, whether it is to be believed or not: to say what is wrong with it."""
+        """The peer's certificate without verification, to describe what is wrong with it."""
         try:
             stream = await TlsStream.to(address, port, self._contexts.unverified(), target.host)
         except OSError:
@@ -211,7 +211,7 @@ class WebhookClient:
 
 
 class HttpStatusError(CallError):
-    """The other side answered with a status that says it did not do it."""
+    """The response status is not a success."""
 
     def __init__(self, why: str, status: int) -> None:
         super().__init__(why)
@@ -219,7 +219,7 @@ class HttpStatusError(CallError):
 
 
 class _GoneError(Exception):
-    """The connection has ended, and nothing of an answer has come."""
+    """The peer closed the connection before a response."""
 
 
 async def _sent(stream: TlsStream, request: bytes) -> ResponseParser:

@@ -1,8 +1,8 @@
 """Client identity for webhook calls: credentials from kubeconfig files.
 
-- `Identities` chooses among the users of a kubeconfig by the name of the host, as the configuration of the admission
-  webhooks has it: `host:port`, `*.domain:port`, both without a port that is 443, then `*`, then the current context's.
-- `backend_of` reads a kubeconfig whose current context names one backend: for image policy and audit.
+- `Identities` selects a kubeconfig user by host name, as for admission webhooks: `host:port`, `*.domain:port`, both
+  without port 443, then `*`, then the current context's user.
+- `backend_of` reads a kubeconfig whose current context is the backend, for image policy and audit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Identities:
         self._users = {name: _identity_of(entry) for name, entry in self._kubeconfig.users.items()}
 
     def of(self, host: str, port: int) -> Identity | None:
-        """The identity to show to a host; None for an anonymous call."""
+        """The client identity for a host; None for an anonymous call."""
         names = _names(f"{host}:{port}")
         if port == 443:
             names += _names(host)
@@ -41,7 +41,7 @@ class Identities:
 
 
 def _names(target: str) -> list[str]:
-    """The names of users that fit a target, the most exact first."""
+    """The user names that match a target, the most specific first."""
     steps = target.split(".")
     return [target, *(f"*.{'.'.join(steps[i:])}" for i in range(1, len(steps)))]
 
@@ -74,11 +74,11 @@ def _basic(username: str, password: str) -> Secret | None:
 
 
 def backend_of(path: Path) -> Target:
-    """The backend that the current context of a kubeconfig names; ConfigError says what is wrong with the file."""
+    """The backend of a kubeconfig's current context; ConfigError if the file is invalid."""
     config = Config.load(path=path)
     url, tls = urlsplit(config.url), config.tls
     if url.scheme != "https":
-        raise ConfigError(f"{path}: cluster: server: {config.url} is not https: give an https:// address")
+        raise ConfigError(f"{path}: cluster: server: {config.url} is not https; use an https:// URL")
     try:
         bundle = tls.ca_data or _content(tls.ca_file)
         certificate = tls.certificate_data or _content(tls.certificate_file)

@@ -10,20 +10,20 @@ from ostinato.server.schema.decoding.builtin import json_type
 from ostinato.server.schema.decoding.objects import decode_value, not_registered
 from ostinato.server.webhooks.target import CallError, Json
 
-VERSIONS: Final = ("v1", "v1beta1")  # that can be sent
+VERSIONS: Final = ("v1", "v1beta1")  # supported review versions
 _SCHEME: Final = "pkg/runtime/scheme.go:111"
 _GO_TYPES: Final[dict[type, str]] = {bool: "bool", str: "string", list: "[]string", dict: "v1.Status"}
 
 
 def version_of(versions: list[str]) -> str:
-    """The version of a review to send: the first that both sides know, "" if there is none."""
+    """The first review version that both sides support, "" if there is none."""
     return next((version for version in versions if version in VERSIONS), "")
 
 
 def decoded(data: bytes, expected: GroupVersionKind) -> Json:
-    """The review in an answer; CallError if there is none of the expected version and kind.
+    """Decode the review in a response; CallError if version or kind differ from the expected ones.
 
-    One that says neither is taken for what is expected.
+    A review without version and kind is accepted.
     """
     try:
         value = decode_value(data, "json" if data.lstrip()[:1] == b"{" else "yaml")
@@ -45,7 +45,7 @@ def decoded(data: bytes, expected: GroupVersionKind) -> Json:
 
 
 def check_kind(review: Json, expected: GroupVersionKind) -> str:
-    """What is wrong with a review that does not say what it is; "" if nothing."""
+    """The error of a review without apiVersion and kind, "" if it has both."""
     kind, api_version = review.get("kind") or "", review.get("apiVersion") or ""
     if (kind, api_version) == (expected.kind, expected.api_version):
         return ""
@@ -54,9 +54,10 @@ def check_kind(review: Json, expected: GroupVersionKind) -> str:
 
 
 def field(value: Json, name: str, kind: type, where: str, go_type: str = "") -> Any:
-    """A field of an answer, None if it has none; CallError if it is of another type.
+    """A field of a response, None if absent; CallError for another type.
 
-    `where` is the Go struct, and the path to the field in it; `go_type` the type there, if it is no usual one.
+    - `where`: the Go struct and the path of the field, for the message.
+    - `go_type`: the Go type of the field. Defaults to that of `kind`.
     """
     found = value.get(name)
     if found is None or isinstance(found, kind):

@@ -19,15 +19,15 @@ Json = dict[str, Any]
 
 
 class CallError(Exception):
-    """A webhook could not be asked, or its answer is none. The message says why, in the words of a kube-apiserver."""
+    """A webhook call failed or its response is invalid. The message is kube-apiserver's."""
 
 
 class UnusableTarget(CallError):  # noqa: N818
-    """Nobody can be asked with such a `clientConfig`."""
+    """The `clientConfig` is invalid."""
 
 
 class Service(NamedTuple):
-    """A Service that a webhook is behind."""
+    """The Service of a webhook."""
 
     namespace: str
     name: str
@@ -35,16 +35,16 @@ class Service(NamedTuple):
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """What this server shows a webhook of itself: a certificate in PEM, or a token, or a name and a password."""
+    """Client identity for a webhook: a certificate in PEM, a token, or a user name and password."""
 
     certificate: bytes = b""
     key: Secret | None = None
     token: Secret | None = None
-    token_file: Path | None = None  # read for every call: tokens are renewed
-    basic: Secret | None = None  # name and password in base64
+    token_file: Path | None = None  # read for every call: tokens are rotated
+    basic: Secret | None = None  # user name and password in base64
 
     def authorization(self) -> str:
-        """The Authorization header, "" for none; UnusableTarget if the file cannot be read."""
+        """The Authorization header, "" for none; UnusableTarget if the token file cannot be read."""
         if self.token is not None:
             return f"Bearer {self.token.reveal()}"
         if self.token_file is not None:
@@ -56,19 +56,19 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Target(NamedTuple):
-    host: str  # whose certificate it must be
+    host: str  # verified against the certificate
     port: int
-    authority: str  # host and port as the URL has them
+    authority: str  # host and port of the URL
     path: str
-    service: Service | None  # which says where to connect to, instead of host and port
-    bundle: bytes  # PEM of who signs its certificate; empty: those that this machine trusts
+    service: Service | None  # resolved to the address to connect to, instead of host and port
+    bundle: bytes  # CA bundle in PEM; empty: the system's trust store
     identity: Identity | None = None
-    server_name: str = ""  # whose certificate it must be, if not the host's
-    insecure: bool = False  # any certificate will do
+    server_name: str = ""  # verified instead of the host
+    insecure: bool = False  # skip verification
 
     @property
     def peer(self) -> Target:
-        """The same for all paths: whom a connection is to."""
+        """The target without its path: the key for connection reuse."""
         return self._replace(path="")
 
     def url(self, seconds: int) -> str:
@@ -76,18 +76,18 @@ class Target(NamedTuple):
 
 
 PostReview = Callable[[Json, bytes, int], Awaitable[bytes]]
-"""Send a review to where a `clientConfig` says, and wait for the answer so many seconds; a CallError if none comes."""
+"""Post a review to a `clientConfig` with a timeout in seconds and return the response; CallError on failure."""
 
 Locate = Callable[[Service], tuple[str, int]]
-"""An address and a port that stand for a Service; a CallError if there are none."""
+"""Resolve a Service to an address and port; CallError if it has no endpoint."""
 
 
 Identify = Callable[[str, int], Identity | None]
-"""As whom a host and port are called."""
+"""The client identity for a host and port."""
 
 
 def target_of(client: Json) -> Target:
-    """UnusableTarget if nobody can be called so."""
+    """Parse a `clientConfig`; UnusableTarget if it is invalid."""
     try:
         bundle = base64.b64decode(client.get("caBundle") or "")
     except (binascii.Error, ValueError):
@@ -108,5 +108,5 @@ def target_of(client: Json) -> Target:
 
 
 def _clean(path: str) -> str:
-    """A path as Go joins it: without empty steps, and without a slash at its end."""
+    """Clean a path as Go's path.Join: no empty segments, no trailing slash."""
     return quote(posixpath.normpath("/" + path.lstrip("/")), safe="/~!$&'()*+,;=:@-._")

@@ -1,6 +1,6 @@
 """Trust: TLS contexts from CA bundles, and verification of host names.
 
-What is wrong with a certificate is told as Go tells it, which is what people find when they look for it.
+Error messages are those of Go's crypto/x509, which users can search for.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from typing import Any, Final
 from ostinato.server.webhooks.target import CallError, Identity, Target, UnusableTarget
 from ostinato.world import Clock
 
-_MOST: Final = 100  # contexts that are kept
-_EXPIRED: Final = frozenset({9, 10})  # codes of OpenSSL: not yet valid, not valid any more
+_MOST: Final = 100  # cached contexts
+_EXPIRED: Final = frozenset({9, 10})  # OpenSSL error codes: not yet valid, expired
 
 
 class Contexts:
-    """TLS contexts by the CA bundle that they trust and the identity that they show, the latest used kept."""
+    """Cache of TLS contexts by CA bundle and client identity, least recently used evicted."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[bytes, bool, Identity | None], ssl.SSLContext] = OrderedDict()
 
     def of(self, target: Target) -> ssl.SSLContext:
-        """UnusableTarget if the bundle has no certificate, or the identity's is not a pair with its key."""
+        """The context for a target; UnusableTarget if the CA bundle or the client key pair is invalid."""
         key = (target.bundle, target.insecure, target.identity)
         context = self._kept.get(key)
         if context is None:
             context = self.unverified() if target.insecure else _context(target.bundle)
             if target.identity is not None:
-                _show(context, target.identity)
+                _load_client_certificate(context, target.identity)
             self._kept[key] = context
             if len(self._kept) > _MOST:
                 self._kept.popitem(last=False)
@@ -39,7 +39,7 @@ class Contexts:
         return context
 
     def unverified(self) -> ssl.SSLContext:
-        """One that believes whatever it is shown: only to look at it."""
+        """A context without verification, to inspect a certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -49,8 +49,8 @@ class Contexts:
 def _context(bundle: bytes) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.check_hostname = False  # `check_host` does it, and says what the certificate is for
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # any certificate of the bundle may end a chain
+    context.check_hostname = False  # `check_host` does it, with Go's messages
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # any certificate of the bundle is a trust anchor
     if not bundle:
         context.load_default_certs()
         return context
@@ -61,8 +61,8 @@ def _context(bundle: bytes) -> ssl.SSLContext:
     return context
 
 
-def _show(context: ssl.SSLContext, identity: Identity) -> None:
-    """Show the certificate of an identity, if it has one."""
+def _load_client_certificate(context: ssl.SSLContext, identity: Identity) -> None:
+    """Load the client certificate of an identity, if it has one."""
     if not identity.certificate or identity.key is None:
         return
     from ostinato.client.config.key_pair import load_key_pair  # noqa: PLC0415 - seldom needed
@@ -78,8 +78,8 @@ def has_expired(error: ssl.SSLError) -> bool:
 
 
 def expired(certificate: bytes, clock: Clock) -> str:
-    """What is told of a certificate, in DER, whose time is over or yet to come."""
-    from cryptography.x509 import load_der_x509_certificate  # noqa: PLC0415 - seldom needed, and slow to load
+    """The message for an expired or not yet valid certificate (DER)."""
+    from cryptography.x509 import load_der_x509_certificate  # noqa: PLC0415 - seldom needed
 
     message = "tls: failed to verify certificate: x509: certificate has expired or is not yet valid"
     try:
@@ -97,7 +97,7 @@ def _time(moment: datetime) -> str:
 
 
 def fault_of(error: ssl.SSLError) -> str:
-    """What is wrong with a connection that did not become secure."""
+    """The message for a failed TLS handshake."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return "tls: failed to verify certificate: x509: certificate signed by unknown authority"
     if error.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST"):
@@ -106,7 +106,7 @@ def fault_of(error: ssl.SSLError) -> str:
 
 
 def check_host(certificate: dict[str, Any], host: str) -> None:
-    """CallError if a certificate, which is in order otherwise, is not for a host."""
+    """CallError if a valid certificate is not for the host."""
     names = certificate.get("subjectAltName", ())
     addresses = [value for kind, value in names if kind == "IP Address"]
     domains = [value for kind, value in names if kind == "DNS"]
@@ -142,7 +142,7 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def _fits(pattern: str, host: str) -> bool:
-    """Whether a name of a certificate, of which the first part may be "*", is that of a host."""
+    """Whether a DNS name of a certificate, possibly with a wildcard, matches a host."""
     wanted, given = pattern.lower().rstrip(".").split("."), host.lower().rstrip(".").split(".")
     if len(wanted) != len(given) or not all(given):
         return False

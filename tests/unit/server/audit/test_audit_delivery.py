@@ -106,7 +106,7 @@ def test_a_full_buffer_drops_events_and_says_so(caplog: pytest.LogCaptureFixture
 
     with caplog.at_level(logging.ERROR):
         _run(test)
-    assert "audit buffer is full; events dropped backend=kept events=1" in caplog.text
+    assert "audit buffer full, events dropped backend=kept events=1" in caplog.text
 
 
 def test_requests_that_wait_together_are_written_together() -> None:
@@ -139,8 +139,8 @@ def test_a_writer_that_ends_is_reported_and_started_anew(caplog: pytest.LogCaptu
 
     with caplog.at_level(logging.ERROR):
         _run(test)
-    assert "audit backend failed; events lost backend=kept events=1 error=unexpected" in caplog.text
-    assert "audit writer ended; restarting backend=kept" in caplog.text
+    assert "audit backend failed, events lost backend=kept events=1 error=unexpected" in caplog.text
+    assert "audit writer ended, restarting backend=kept" in caplog.text
 
 
 def test_the_webhook_gets_a_list_of_events_and_is_tried_again() -> None:
@@ -200,7 +200,7 @@ def test_events_that_are_too_large_lose_their_objects_or_are_dropped(caplog: pyt
 
     with caplog.at_level(logging.ERROR):
         _run(test)
-    assert "too large after truncating; dropped" in caplog.text
+    assert "too large after truncation, dropped" in caplog.text
 
 
 def test_an_event_after_the_end_is_reported_and_nobody_waits_for_it(caplog: pytest.LogCaptureFixture) -> None:
@@ -212,4 +212,4 @@ def test_an_event_after_the_end_is_reported_and_nobody_waits_for_it(caplog: pyte
 
     with caplog.at_level(logging.ERROR):
         _run(test)
-    assert "audit event after the end; lost backend=kept" in caplog.text
+    assert "audit event after close, lost backend=kept" in caplog.text

@@ -229,7 +229,7 @@ def test_an_endless_answer_is_cut_off(tmp_path: Path, monkeypatch: pytest.Monkey
             pass
 
     async def test(scene: Scene) -> None:
-        assert await scene.fails() == f"{URL}the answer has more than 1000 bytes"
+        assert await scene.fails() == f"{URL}the response has more than 1000 bytes"
 
     play(tmp_path, endless, test)
 

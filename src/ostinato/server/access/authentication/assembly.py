@@ -47,14 +47,14 @@ class Authentication:
         registry: Registry,
         world: World,
         webhooks: Webhooks,
-        ask: Callable[[Request], Awaitable[Answer]],
+        handle: Callable[[Request], Awaitable[Answer]],
     ) -> None:
-        """AuthenticationSettingsError if a configured file cannot be used. `ask`: the server's `handle`."""
+        """AuthenticationSettingsError if a configured file cannot be used. `handle`: the server's."""
         self.settings = settings
         self._world = world
         self._webhooks = webhooks
         self.kinds: Mapping[str, Lister] = {kind: Lister(registry, "", "v1", name) for kind, name in _BOUND.items()}
-        self._legacy = LegacyTokenValidator(self.kinds, ask)
+        self._legacy = LegacyTokenValidator(self.kinds, handle)
         self._issuers: OidcAuthenticators | None = None
         self._file: ConfigurationFile | None = None
         self._start_issuers: Callable[[], None] | None = None

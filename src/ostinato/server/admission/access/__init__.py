@@ -1,1 +1,1 @@
-"""Admission that asks for rights: roles, certificates, owner references, policies' parameters."""
+"""Plugins that check permissions: roles, certificates, owner references, nodes."""

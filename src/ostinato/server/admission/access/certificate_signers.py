@@ -1,7 +1,7 @@
-"""Signing requests are decided by who may for their signer: the verb `approve` on it to approve or deny them, `sign`
-to give them a certificate or to say that there will be none.
+"""CertificateApproval and CertificateSigning: permissions on signers of CertificateSigningRequests.
 
-A right to `example.com/*` is one to all signers of that domain.
+The verb `approve` on the signer allows to approve or deny, `sign` to set the certificate or the Failed condition. A
+signer `example.com/*` covers all signers of the domain.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from ostinato.server.request.context import Context
 
 _GROUP = "certificates.k8s.io"
-_DECIDING = ("certificate", "conditions")  # the fields of a status that decide
+_GUARDED = ("certificate", "conditions")  # status fields that need the permission
 
 
-class _SignerRights(Plugin):
-    about = resources(f"certificatesigningrequests.{_GROUP}")
+class _SignerPermission(Plugin):
+    covers = resources(f"certificatesigningrequests.{_GROUP}")
     verb: ClassVar[str]
     subresource: ClassVar[str]
 
@@ -41,7 +41,7 @@ class _SignerRights(Plugin):
             or MASTERS in user.groups
         ):
             return
-        if verb == "sign" and _decided(obj) == _decided(old):
+        if verb == "sign" and _guarded(obj) == _guarded(old):
             return
         signer = (old or {})["spec"]["signerName"]
         for name in (signer, f"{signer.partition('/')[0]}/*"):
@@ -50,14 +50,14 @@ class _SignerRights(Plugin):
         raise forbidden(context, old, f"user not permitted to {verb} requests with signerName {quote(signer)}")
 
 
-class CertificateApproval(_SignerRights):
+class CertificateApproval(_SignerPermission):
     verb, subresource = "approve", "approval"
 
 
-class CertificateSigning(_SignerRights):
+class CertificateSigning(_SignerPermission):
     verb, subresource = "sign", "status"
 
 
-def _decided(request: Json | None) -> list[Any]:
+def _guarded(request: Json | None) -> list[Any]:
     status = (request or {}).get("status") or {}
-    return [status.get(field) for field in _DECIDING]
+    return [status.get(field) for field in _GUARDED]

@@ -1,4 +1,4 @@
-"""Certificates for clients of the API server: nobody is made a member of the group that may do everything."""
+"""CertificateSubjectRestriction: rejects client certificate requests for the group system:masters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MASTERS = "system:masters"
 
 
 class CertificateSubjectRestriction(Plugin):
-    about = resources("certificatesigningrequests.certificates.k8s.io")
+    covers = resources("certificatesigningrequests.certificates.k8s.io")
 
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
@@ -27,7 +27,7 @@ class CertificateSubjectRestriction(Plugin):
         assert obj is not None
         if obj["spec"].get("signerName") != _SIGNER:
             return
-        from cryptography.x509.oid import NameOID  # noqa: PLC0415 - with the first request
+        from cryptography.x509.oid import NameOID  # noqa: PLC0415 - imported with the first request
 
         groups = parse_request(obj["spec"]["request"]).subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
         if any(group.value == _MASTERS for group in groups):

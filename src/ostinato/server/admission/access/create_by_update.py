@@ -1,4 +1,4 @@
-"""An update or an apply of what is not there makes it: that takes the right to create, besides the one to update."""
+"""Create on update: an update or apply that creates an object also needs the verb create."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""NodeRestriction: nodes write only what is their own.
+"""NodeRestriction: restricts the writes of kubelets to their own objects.
 
-The Node authorizer decides by what a request names; this plugin looks into the objects: a node may change its own Node
-(not its taints, its owners, nor labels that steer Pods), report on and delete Pods that are bound to it, make mirror
-Pods that refer to nothing, renew its own Lease, and ask for tokens and certificates in its own name.
+The Node authorizer decides by request attributes; this plugin inspects the objects. A kubelet may update its own Node
+(except taints, owner references and restricted labels), update the status of and delete Pods bound to it, create mirror
+Pods without references, renew its Lease, and request tokens and certificates for its own identity.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class NodeRestriction(Plugin):
         old: Json | None,
         options: Any,
     ) -> None:
-        if operation == "DELETE":  # what is deleted is not mutated
+        if operation == "DELETE":  # deletes have no mutating phase
             await self._restrict(context, operation, obj, old)
 
     async def _restrict(self, context: Context, operation: str, obj: Json | None, old: Json | None) -> None:
@@ -121,7 +121,7 @@ class NodeRestriction(Plugin):
             raise forbidden(context, obj, why)
 
     def _mirror(self, context: Context, node: str, pod: Json) -> None:
-        """Only a mirror Pod may be created, of this node, that gives it access to nothing."""
+        """Forbidden unless the Pod is a mirror Pod of this node without references to API objects."""
         who, metadata = f"node {quote(node)}", pod["metadata"]
         if MIRROR not in (metadata.get("annotations") or {}):
             raise forbidden(
@@ -168,7 +168,7 @@ class NodeRestriction(Plugin):
     # Tokens
 
     async def _token(self, context: Context, node: str, request: Json) -> None:
-        """A node may have tokens for its Pods alone, for the audiences that these name."""
+        """Forbidden unless the token is bound to a Pod of the node and its audience is allowed."""
         reference = (request.get("spec") or {}).get("boundObjectRef") or {}
         name, uid = reference.get("name", ""), reference.get("uid", "")
         if (reference.get("apiVersion"), reference.get("kind")) != ("v1", "Pod") or not name:
@@ -206,15 +206,15 @@ def _claim(context: Context, node: str, operation: str, obj: Json | None, old: J
         raise forbidden(context, obj, "may only update PVC status")
     if operation != "UPDATE":
         raise forbidden(context, obj, f"unexpected operation {quote(operation)}")
-    new, before = _without_growth(obj or {}), _without_growth(old or {})
+    new, before = _without_expansion_status(obj or {}), _without_expansion_status(old or {})
     if new != before:
         names = sorted(key for key in new.keys() | before.keys() if new.get(key) != before.get(key))
         why = "is not allowed to update fields other than status.quantity and status.conditions"
         raise forbidden(context, obj, f"node {quote(node)} {why}: {', '.join(names)}")
 
 
-def _without_growth(claim: Json) -> Json:
-    """A claim without what its node may write when the volume has grown."""
+def _without_expansion_status(claim: Json) -> Json:
+    """The claim without the status fields that a kubelet may write after volume expansion."""
     metadata = {
         key: value
         for key, value in claim["metadata"].items()
@@ -256,7 +256,7 @@ def _changed(new: Json, old: Json) -> set[str]:
 
 
 def _is_forbidden(label: str) -> bool:
-    """Whether a node may not set, change or remove a label of its own."""
+    """Whether a kubelet may not set, change or remove a label of its Node."""
     namespace = label.partition("/")[0] if "/" in label else ""
     if _is_within(namespace, _RESTRICTED):
         return True
@@ -291,7 +291,7 @@ def _slice(context: Context, node: str, operation: str, obj: Json | None, old: J
 def _signing_request(context: Context, node: str, obj: Json) -> None:
     if obj["spec"].get("signerName") not in _SIGNERS:
         return
-    from cryptography.x509.oid import NameOID  # noqa: PLC0415 - with the first request
+    from cryptography.x509.oid import NameOID  # noqa: PLC0415 - imported with the first request
 
     try:
         subject = parse_request(obj["spec"].get("request", "")).subject

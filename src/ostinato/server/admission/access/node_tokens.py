@@ -1,6 +1,6 @@
-"""For whom a node may have tokens: the audiences that its Pod's volumes name, or its drivers.
+"""Audiences of tokens that a kubelet may request: those in its Pod's volumes or their CSI drivers.
 
-Others need the right to the verb `request-serviceaccounts-token-audience`, on the audience as a resource.
+Other audiences need the verb `request-serviceaccounts-token-audience` on the audience as a resource.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TokenAudiences:
         self._volumes = Lister(registry, "", "v1", "persistentvolumes")
 
     async def fault(self, context: Context, request: Json, pod: Json) -> str:
-        """Why the node that asks may not have a token, "" if it may."""
+        """Why the kubelet may not request the token, "" if it may."""
         audiences = request["spec"].get("audiences") or [""]
         if len(audiences) > 1:
             return "node may only request 0 or 1 audiences"
@@ -57,7 +57,7 @@ class TokenAudiences:
         return f"{missing}, {user.name} is not authorized to request tokens for this audience"
 
     def _names(self, pod: Json, audience: str) -> bool:
-        """Whether a volume of a Pod is for tokens of an audience; _UnknownError if that cannot be determined."""
+        """Whether a volume of the Pod uses tokens for the audience; _UnknownError if a driver cannot be determined."""
         faults: list[NotFound] = []
         for volume in pod["spec"].get("volumes") or ():
             for source in (volume.get("projected") or {}).get("sources") or ():

@@ -1,7 +1,9 @@
-"""Owner references: who sets one must be able to delete the object, for that is what the owner's end will do.
+"""OwnerReferencesPermissionEnforcement: setting owner references needs permissions on object and owner.
 
-And who lets one hold up the deletion of its owner (`blockOwnerDeletion`) must be able to set finalizers on that owner,
-which hold it up just so. A server has this where it was asked for: kube-apiserver does not by default.
+- Setting an owner reference needs the verb delete on the object: garbage collection can delete it.
+- `blockOwnerDeletion` needs update on the owner's finalizers subresource.
+
+Off by default, as in kube-apiserver.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from ostinato.server.resources.registry import Registry
     from ostinato.server.resources.resource import Resource
 
-_PODS = GroupResource("", "pods")  # whose status cannot change their owners
+_PODS = GroupResource("", "pods")  # status updates do not change owner references
 _ALL_FINALIZERS = RequestAttributes("update", "*", "*", "finalizers", name="*")
 
 
@@ -61,7 +63,7 @@ class OwnerReferencesPermissionEnforcement(Plugin):
                     raise forbidden(context, obj, f"{why} finalizers on: {decision.reason}, <nil>")
 
     def _finalizers(self, context: Context, obj: Json, owner: Json) -> Iterator[RequestAttributes]:
-        """What a user must be able to do with an owner: for every resource that its kind may be."""
+        """The attributes that a user needs on an owner, for every resource of its kind."""
         found = self._resources(owner)
         if not found:
             version, kind = owner.get("apiVersion", ""), owner.get("kind", "")

@@ -1,4 +1,4 @@
-"""Whether a Pod refers to other objects of the API: a mirror Pod must not."""
+"""References of a Pod to other API objects, which a mirror Pod must not have."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _INDEPENDENT: Final = frozenset(
         "vsphereVolume",
     }
 )
-_REFERRING: Final = {  # in the order in which they are looked for
+_REFERRING: Final = {  # in the order of kube-apiserver's checks
     "configMap": "configmaps (via configmap volumes)",
     "secret": "secrets (via secret volumes)",
     "csi": "csidrivers (via CSI volumes)",
@@ -53,11 +53,11 @@ _PROJECTED: Final = {
 
 
 class PodReferenceError(Exception):
-    """It cannot be determined whether a Pod refers to something."""
+    """The references of a Pod cannot be determined."""
 
 
 def referenced(pod: Json) -> str:
-    """What a Pod refers to, "" if nothing."""
+    """The first referenced resource of a Pod, "" if none."""
     spec = pod["spec"]
     if spec.get("serviceAccountName"):
         return "serviceaccounts"

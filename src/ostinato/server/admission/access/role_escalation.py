@@ -1,7 +1,7 @@
-"""Nobody grants more than they have: who writes a role must hold its rules, and who binds one must hold them, too.
+"""Privilege escalation check: writing or binding a role needs the rules of the role.
 
-The verb `escalate` on a role, or `bind` on the role that is bound, lifts that. It goes by the rules that the user holds
-where the role is written, so it is asked when the object has its last form, before that is validated.
+The verb `escalate` on the role, or `bind` on the bound role, lifts the check. It runs in
+the mutating phase and is reinvoked after webhooks, so that it checks the final object before validation.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ _EVERYTHING = [
     Rule({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}),
     Rule({"verbs": ["*"], "nonResourceURLs": ["*"]}),
 ]
-_COLLECTED = ("ownerReferences", "finalizers", "managedFields")  # what the garbage collector changes
+_COLLECTED = ("ownerReferences", "finalizers", "managedFields")  # fields that the garbage collector changes
 
 
 class RoleEscalation(Plugin):
-    about = resources(*(f"{name}.{GROUP}" for name in ("roles", "clusterroles", "rolebindings", "clusterrolebindings")))
+    covers = resources(
+        *(f"{name}.{GROUP}" for name in ("roles", "clusterroles", "rolebindings", "clusterrolebindings"))
+    )
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
@@ -53,7 +55,7 @@ class RoleEscalation(Plugin):
         if (await self._authorizer.decide(user, attributes)).allowed:
             return
         self._confirm(context, user, role, [Rule(raw) for raw in role.get("rules") or ()])
-        if _aggregates(role) or _aggregates(old):  # it may come to hold anything
+        if _aggregates(role) or _aggregates(old):  # an aggregated role may get any rule
             try:
                 self._confirm(context, user, role, _EVERYTHING)
             except Forbidden:
@@ -74,7 +76,7 @@ class RoleEscalation(Plugin):
         self._confirm(context, user, binding, self._rules_of(context, kind, name))
 
     def _rules_of(self, context: Context, kind: str, name: str) -> list[Rule]:
-        """The rules of a role that a binding names, if it can be looked for and is found."""
+        """The rules of the bound role; an APIError if the reference is invalid or the role does not exist."""
         if kind == "Role" and not context.route.namespace:
             raise BadRequest.of("Namespace parameter required.")
         if not name:
@@ -85,19 +87,21 @@ class RoleEscalation(Plugin):
         return rules
 
     def _confirm(self, context: Context, user: User, obj: Json, wanted: list[Rule]) -> None:
-        """Forbidden if the user does not hold the wanted rules."""
+        """Forbidden if the user's rules do not cover the wanted ones."""
         held, absent = self._authorizer.rules(user, context.route.namespace)
         try:
             missing = uncovered(held, wanted)
         except TooManyParts as error:
-            raise _forbidden(context, obj, f"{error}: write several roles instead") from None
+            raise _forbidden(context, obj, f"{error}; split the role") from None
         if not missing:
             return
         who = f"user {quote(user.name)} (groups={quoted(user.groups)})"
         why = "\n".join([f"{who} is attempting to grant RBAC permissions not currently held:", *missing])
         if absent:
-            told = aggregated([f"{context.resource.group_resource} {quote(name)} not found" for _, name in absent])
-            why += f"; resolution errors: [{told}]"
+            missing_roles = aggregated(
+                [f"{context.resource.group_resource} {quote(name)} not found" for _, name in absent]
+            )
+            why += f"; resolution errors: [{missing_roles}]"
         raise _forbidden(context, obj, why)
 
 
@@ -110,7 +114,7 @@ def _aggregates(role: Json | None) -> bool:
 
 
 def _is_collected(new: Json, old: Json) -> bool:
-    """Whether nothing changes but what the garbage collector may change, who grants nobody anything."""
+    """Whether an update changes only fields of the garbage collector, which grant nothing."""
     return _without_collected(new) == _without_collected(old)
 
 

@@ -1,4 +1,4 @@
-"""Signing requests carry the user that asked, whatever they say themselves: the signer decides by it."""
+"""CertificateSigningRequest user info: set spec.username, groups, uid and extra from the requesting user."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _REQUESTS = GroupResource("certificates.k8s.io", "certificatesigningrequests")
 
 
 class SigningRequestUser(Plugin):
-    about = frozenset({_REQUESTS})
+    covers = frozenset({_REQUESTS})
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
         if operation != "CREATE" or context.resource.group_resource != _REQUESTS or obj is None:
             return
         user = context.request.user
         assert user is not None
-        told = {
+        user_fields = {
             "username": user.name,
             "uid": user.uid,
             "groups": list(user.groups),
             "extra": {key: list(values) for key, values in user.extra.items()},
         }
-        spec = {key: value for key, value in obj.get("spec", {}).items() if key not in told}
-        obj["spec"] = spec | {key: value for key, value in told.items() if value}
+        spec = {key: value for key, value in obj.get("spec", {}).items() if key not in user_fields}
+        obj["spec"] = spec | {key: value for key, value in user_fields.items() if value}

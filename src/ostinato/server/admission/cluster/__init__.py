@@ -1,1 +1,1 @@
-"""Admission of namespaces, nodes, storage and networking objects."""
+"""Plugins for namespaces, nodes, storage and networking objects."""

@@ -1,4 +1,4 @@
-"""AlwaysDeny: no write is admitted."""
+"""AlwaysDeny: rejects every write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ingresses that name no class get the default one."""
+"""DefaultIngressClass: sets the default class of Ingresses without one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEFAULT = "ingressclass.kubernetes.io/is-default-class"
 
 
 class DefaultIngressClass(Plugin):
-    about = resources("ingresses.networking.k8s.io")
+    covers = resources("ingresses.networking.k8s.io")
 
     def __init__(self, classes: Lister) -> None:
         self._classes = classes
@@ -30,7 +30,7 @@ class DefaultIngressClass(Plugin):
             return
         classes = [each["metadata"] for each in self._classes.all()]
         defaults = [metadata for metadata in classes if metadata.get("annotations", {}).get(_DEFAULT) == "true"]
-        if defaults:  # the newest, then the first by name
+        if defaults:  # the newest; equally old ones by name
             newest = max(metadata["creationTimestamp"] for metadata in defaults)
             names = [metadata["name"] for metadata in defaults if metadata["creationTimestamp"] == newest]
             obj.setdefault("spec", {})["ingressClassName"] = min(names)

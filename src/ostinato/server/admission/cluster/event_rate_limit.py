@@ -1,7 +1,7 @@
-"""EventRateLimit: Events are written at a bounded rate, for the server, a namespace, a user, or a source and object.
+"""EventRateLimit: limits the rate of Event writes per server, namespace, user, or source and object.
 
-Each limit is a token bucket of `burst` tokens, filled by `qps` a second; limits by key keep the buckets of the latest
-`cacheSize` keys. Dry runs take no token. As in kube-apiserver, Events of events.k8s.io are not counted.
+Each limit is a token bucket of `burst` tokens refilled with `qps` per second; keyed limits keep the `cacheSize` latest
+buckets. Dry runs take no token. As in kube-apiserver, Events of events.k8s.io are not limited.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class EventRateLimit(Plugin):
-    about = resources("events")
+    covers = resources("events")
 
     def __init__(self, clock: Clock, limits: list[Limit]) -> None:
         self._limiters = [_Limiter(clock, limit) for limit in limits]
@@ -55,10 +55,10 @@ class _Limiter:
         self._limit = limit
         self._key = _KEYS[limit.type]
         self._most = 1 if limit.type == "Server" else limit.cache_size or _CACHE_SIZE
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # by key: tokens, and when there were
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # by key: tokens, time of the last update
 
     def refusal(self, context: Context, event: Json) -> str:
-        """Take a token; why there is none, "" if there was."""
+        """Take a token; the rejection message if there is none, else ""."""
         key, now = self._key(context, event), self._clock.monotonic()
         tokens, since = self._buckets.get(key, (float(self._limit.burst), now))
         tokens = min(float(self._limit.burst), tokens + (now - since) * self._limit.qps)

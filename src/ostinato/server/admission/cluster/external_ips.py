@@ -1,6 +1,6 @@
-"""DenyServiceExternalIPs: Services get no new `externalIPs`, with which they could take over others' traffic.
+"""DenyServiceExternalIPs: rejects new `externalIPs`, which can intercept traffic (CVE-2020-8554).
 
-What a Service has it may keep (CVE-2020-8554).
+Existing addresses of a Service are kept.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class DenyServiceExternalIPs(Plugin):
-    about = resources("services")
+    covers = resources("services")
 
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any

@@ -1,4 +1,4 @@
-"""NamespaceExists and NamespaceAutoProvision: writes into a namespace that does not exist are refused, or create it."""
+"""NamespaceExists and NamespaceAutoProvision: reject writes into a missing namespace, or create it."""
 
 from __future__ import annotations
 
@@ -59,4 +59,4 @@ class NamespaceAutoProvision(Plugin):
         try:
             await write.put_object(context.index, resource, namespace, None)
         except index.Conflict:
-            return  # somebody else created it meanwhile
+            return  # created concurrently

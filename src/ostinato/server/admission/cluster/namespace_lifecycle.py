@@ -1,4 +1,4 @@
-"""Namespaces: nothing is created in one that does not exist or that ends; the first ones stay."""
+"""NamespaceLifecycle: rejects creates in missing or terminating namespaces, and deletion of system namespaces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ostinato.server.store.index import Collection
 
 _NAMESPACES = GroupResource("", "namespaces")
-_REVIEWS = "authorization.k8s.io"  # who asks about a namespace does not learn whether it is there
+_REVIEWS = "authorization.k8s.io"  # access reviews must not reveal whether a namespace exists
 _IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 
 

@@ -1,4 +1,4 @@
-"""Storage: claims get the default class, and neither claims nor volumes go while they are in use."""
+"""DefaultStorageClass, PersistentVolumeClaimResize and StorageObjectInUseProtection."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FINALIZERS = {
 
 
 class DefaultStorageClass(Plugin):
-    about = resources("persistentvolumeclaims")
+    covers = resources("persistentvolumeclaims")
 
     def __init__(self, classes: Lister) -> None:
         self._classes = classes
@@ -36,7 +36,7 @@ class DefaultStorageClass(Plugin):
         if "storageClassName" in obj["spec"] or _OLD_CLASS in obj["metadata"].get("annotations", {}):
             return
         defaults = [each["metadata"] for each in self._classes.all() if _is_default(each)]
-        if defaults:  # the newest, then the first by name
+        if defaults:  # the newest; equally old ones by name
             newest = max(metadata["creationTimestamp"] for metadata in defaults)
             names = [metadata["name"] for metadata in defaults if metadata["creationTimestamp"] == newest]
             obj["spec"]["storageClassName"] = min(names)
@@ -48,9 +48,9 @@ def _is_default(storage_class: Json) -> bool:
 
 
 class PersistentVolumeClaimResize(Plugin):
-    """Claims grow only if they are bound, and their class lets them."""
+    """Rejects expansion of unbound claims and of claims whose class does not allow it."""
 
-    about = resources("persistentvolumeclaims")
+    covers = resources("persistentvolumeclaims")
 
     def __init__(self, classes: Lister) -> None:
         self._classes = classes
@@ -83,7 +83,7 @@ def _class_of(claim: Json) -> str:
 
 
 class StorageObjectInUseProtection(Plugin):
-    about = frozenset(GroupResource(*each) for each in _FINALIZERS)
+    covers = frozenset(GroupResource(*each) for each in _FINALIZERS)
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
         gvr = context.resource.gvr

@@ -1,4 +1,4 @@
-"""New nodes: nothing is scheduled on a node before it has said that it is ready."""
+"""TaintNodesByCondition: new Nodes get the not-ready taint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TAINT = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 
 
 class TaintNodesByCondition(Plugin):
-    about = resources("nodes")
+    covers = resources("nodes")
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
         if operation != "CREATE" or not is_of(context, "", "nodes"):

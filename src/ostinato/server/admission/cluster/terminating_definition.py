@@ -1,4 +1,4 @@
-"""Definitions that end: no new objects of their kinds."""
+"""Rejects creates of custom resources whose CustomResourceDefinition is terminating."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""PodSecurity: the Pod security standards, demanded by namespaces."""
+"""PodSecurity: enforces the Pod Security Standards."""

@@ -1,7 +1,6 @@
-"""The Pod security standards: what a Pod of the levels baseline and restricted may not have.
+"""Checks of the Pod Security Standards, levels baseline and restricted.
 
-Each check gives the reason why a Pod is refused and the details, or None. Which of them a version of the standards
-has is in `versions`.
+Each check returns the reason and the detail of a violation, or None. `versions` lists the checks of each version.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Final
 from ostinato.api.text.go_format import quote
 from ostinato.server.resources.strategy import Json
 
-Finding = tuple[str, str]  # why, and what is meant
+Finding = tuple[str, str]  # reason, detail
 Check = Callable[[Json, Json], Finding | None]  # of the metadata and the spec of a Pod
 
 _CAPABILITIES: Final = frozenset(
@@ -53,7 +52,7 @@ _SECCOMP_OF_CONTAINER: Final = "container.seccomp.security.alpha.kubernetes.io/"
 _SECCOMP_DEFAULTS: Final = ("runtime/default", "docker/default")
 
 
-# What is looked at
+# Inputs
 
 
 def _containers(spec: Json) -> Iterator[Json]:
@@ -66,22 +65,22 @@ def _context(holder: Json) -> Json:
     return context
 
 
-def _that(spec: Json, wrong: Callable[[Json], object]) -> list[str]:
-    """The names of the containers whose security context is wrong."""
+def _violating(spec: Json, wrong: Callable[[Json], object]) -> list[str]:
+    """The names of the containers whose security context violates a check."""
     return [container["name"] for container in _containers(spec) if wrong(_context(container))]
 
 
 def unless_windows(check: Check) -> Check:
-    """The check, for Pods that are not of Windows."""
+    """Skip the check for Windows Pods."""
     return lambda metadata, spec: None if (spec.get("os") or {}).get("name") == "windows" else check(metadata, spec)
 
 
 def unless_own_users(check: Check) -> Check:
-    """The check, for Pods that share the users of their node."""
+    """Skip the check for Pods with a user namespace."""
     return lambda metadata, spec: None if spec.get("hostUsers") is False else check(metadata, spec)
 
 
-# Words
+# Messages
 
 
 def _quoted(items: Iterable[str]) -> str:
@@ -97,7 +96,7 @@ def _named(containers: list[str]) -> str:
 
 
 def _setters(pod: object, containers: list[str]) -> str:
-    """Who sets something wrong: "pod and container "a""; "" if nobody does."""
+    """The subjects of a violation: `pod and container "a"`; "" if there are none."""
     return " and ".join([*(["pod"] if pod else []), *([_named(containers)] if containers else [])])
 
 
@@ -114,7 +113,7 @@ def app_armor(metadata: Json, spec: Json) -> Finding | None:
         return "" if kind in ("RuntimeDefault", "Localhost") else kind
 
     values = sorted({value for holder in (spec, *_containers(spec)) if (value := wrong(_context(holder)))})
-    setters = _setters(wrong(_context(spec)), _that(spec, wrong))
+    setters = _setters(wrong(_context(spec)), _violating(spec, wrong))
     annotations = sorted(
         f"{key}={quote(value)}"
         for key, value in (metadata.get("annotations") or {}).items()
@@ -135,7 +134,7 @@ def capabilities(_metadata: Json, spec: Json) -> Finding | None:
 
     found = sorted(set[str]().union(*(wrong(_context(container)) for container in _containers(spec))))
     where = f"must not include {_quoted(found)} in securityContext.capabilities.add"
-    return ("non-default capabilities", f"{_named(_that(spec, wrong))} {where}") if found else None
+    return ("non-default capabilities", f"{_named(_violating(spec, wrong))} {where}") if found else None
 
 
 def host_namespaces(_metadata: Json, spec: Json) -> Finding | None:
@@ -171,7 +170,7 @@ def host_probes(_metadata: Json, spec: Json) -> Finding | None:
 
 
 def _hosts(container: Json) -> Iterator[str]:
-    """The hosts that probes and hooks name; without one they go to the Pod itself."""
+    """The hosts in probes and lifecycle hooks; without a host they connect to the Pod."""
     hooks = container.get("lifecycle") or {}
     probes = [container.get(f"{kind}Probe") for kind in ("liveness", "readiness", "startup")]
     for action in (*probes, hooks.get("postStart"), hooks.get("preStop")):
@@ -182,7 +181,7 @@ def _hosts(container: Json) -> Iterator[str]:
 
 
 def privileged(_metadata: Json, spec: Json) -> Finding | None:
-    found = _that(spec, lambda context: context.get("privileged"))
+    found = _violating(spec, lambda context: context.get("privileged"))
     return ("privileged", f"{_named(found)} must not set securityContext.privileged=true") if found else None
 
 
@@ -193,11 +192,11 @@ def proc_mount(_metadata: Json, spec: Json) -> Finding | None:
 
     values = sorted({value for container in _containers(spec) if (value := wrong(_context(container)))})
     detail = f"must not set securityContext.procMount to {_quoted(values)}"
-    return ("procMount", f"{_named(_that(spec, wrong))} {detail}") if values else None
+    return ("procMount", f"{_named(_violating(spec, wrong))} {detail}") if values else None
 
 
 def selinux(*more: str) -> Check:
-    """The check that allows some types besides those of old."""
+    """The check with further allowed SELinux types."""
     return partial(_selinux, _SELINUX | set(more))
 
 
@@ -206,7 +205,7 @@ def _selinux(allowed: frozenset[str], _metadata: Json, spec: Json) -> Finding | 
         options = context.get("seLinuxOptions") or {}
         return bool(options.get("type", "") not in allowed or options.get("user") or options.get("role"))
 
-    setters = _setters(wrong(_context(spec)), _that(spec, wrong))
+    setters = _setters(wrong(_context(spec)), _violating(spec, wrong))
     if not setters:
         return None
     every = [_context(holder).get("seLinuxOptions") or {} for holder in (spec, *_containers(spec))]
@@ -222,7 +221,7 @@ def _unconfined(context: Json) -> str:
 
 
 def seccomp_annotations(metadata: Json, spec: Json) -> Finding | None:
-    """Before there were fields for it."""
+    """The check of the alpha annotations, before seccompProfile existed."""
     annotations = metadata.get("annotations") or {}
     keys = {_SECCOMP_OF_POD, *(_SECCOMP_OF_CONTAINER + container["name"] for container in _containers(spec))}
     found = sorted(
@@ -234,7 +233,7 @@ def seccomp_annotations(metadata: Json, spec: Json) -> Finding | None:
 
 
 def seccomp(_metadata: Json, spec: Json) -> Finding | None:
-    setters = _setters(_unconfined(_context(spec)), _that(spec, _unconfined))
+    setters = _setters(_unconfined(_context(spec)), _violating(spec, _unconfined))
     if not setters:
         return None
     values = sorted({value for holder in (spec, *_containers(spec)) if (value := _unconfined(_context(holder)))})
@@ -255,7 +254,7 @@ def host_process(_metadata: Json, spec: Json) -> Finding | None:
     def wrong(context: Json) -> object:
         return (context.get("windowsOptions") or {}).get("hostProcess")
 
-    setters = _setters(wrong(_context(spec)), _that(spec, wrong))
+    setters = _setters(wrong(_context(spec)), _violating(spec, wrong))
     detail = f"{setters} must not set securityContext.windowsOptions.hostProcess=true"
     return ("hostProcess", detail) if setters else None
 
@@ -264,7 +263,7 @@ def host_process(_metadata: Json, spec: Json) -> Finding | None:
 
 
 def escalation(_metadata: Json, spec: Json) -> Finding | None:
-    found = _that(spec, lambda context: context.get("allowPrivilegeEscalation", True))
+    found = _violating(spec, lambda context: context.get("allowPrivilegeEscalation", True))
     detail = f"{_named(found)} must set securityContext.allowPrivilegeEscalation=false"
     return ("allowPrivilegeEscalation != false", detail) if found else None
 
@@ -273,9 +272,9 @@ def all_dropped(_metadata: Json, spec: Json) -> Finding | None:
     def added(context: Json) -> set[str]:
         return set((context.get("capabilities") or {}).get("add") or ()) - {"NET_BIND_SERVICE"}
 
-    kept = _that(spec, lambda context: "ALL" not in ((context.get("capabilities") or {}).get("drop") or ()))
+    kept = _violating(spec, lambda context: "ALL" not in ((context.get("capabilities") or {}).get("drop") or ()))
     details = [f'{_named(kept)} must set securityContext.capabilities.drop=["ALL"]'] if kept else []
-    adding = _that(spec, added)
+    adding = _violating(spec, added)
     if adding:
         found = sorted(set[str]().union(*(added(_context(container)) for container in _containers(spec))))
         details.append(f"{_named(adding)} must not include {_quoted(found)} in securityContext.capabilities.add")
@@ -297,16 +296,18 @@ def volumes(_metadata: Json, spec: Json) -> Finding | None:
 
 def not_root(_metadata: Json, spec: Json) -> Finding | None:
     pod = _context(spec).get("runAsNonRoot")
-    setters = _setters(pod is False, _that(spec, lambda context: context.get("runAsNonRoot") is False))
+    setters = _setters(pod is False, _violating(spec, lambda context: context.get("runAsNonRoot") is False))
     if setters:
         return "runAsNonRoot != true", f"{setters} must not set securityContext.runAsNonRoot=false"
-    unset = [] if pod else _that(spec, lambda context: context.get("runAsNonRoot") is None)
+    unset = [] if pod else _violating(spec, lambda context: context.get("runAsNonRoot") is None)
     detail = f"pod or {_named(unset)} must set securityContext.runAsNonRoot=true"
     return ("runAsNonRoot != true", detail) if unset else None
 
 
 def user(_metadata: Json, spec: Json) -> Finding | None:
-    setters = _setters(_context(spec).get("runAsUser") == 0, _that(spec, lambda context: context.get("runAsUser") == 0))
+    setters = _setters(
+        _context(spec).get("runAsUser") == 0, _violating(spec, lambda context: context.get("runAsUser") == 0)
+    )
     return ("runAsUser=0", f"{setters} must not set runAsUser=0") if setters else None
 
 
@@ -314,6 +315,6 @@ def seccomp_set(metadata: Json, spec: Json) -> Finding | None:
     found = seccomp(metadata, spec)
     if found is not None or "seccompProfile" in _context(spec):
         return found
-    unset = _that(spec, lambda context: "seccompProfile" not in context)
+    unset = _violating(spec, lambda context: "seccompProfile" not in context)
     wanted = 'must set securityContext.seccompProfile.type to "RuntimeDefault" or "Localhost"'
     return ("seccompProfile", f"pod or {_named(unset)} {wanted}") if unset else None

@@ -1,4 +1,4 @@
-"""The configuration of PodSecurity: what holds for namespaces without labels, and whom it does not hold for."""
+"""PodSecurityConfiguration: defaults for namespaces without labels, and exemptions."""
 
 from __future__ import annotations
 

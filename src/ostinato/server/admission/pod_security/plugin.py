@@ -1,7 +1,7 @@
-"""Pod security: namespaces say by their labels which level of the Pod security standards they demand.
+"""PodSecurity: evaluates Pods against the level that namespace labels select.
 
-`enforce` refuses Pods, `warn` warns the client and `audit` annotates the audit event, of Pods and of what makes Pods
-from a template. The configuration has the levels of namespaces without labels, and exemptions.
+`enforce` rejects Pods; `warn` adds warnings and `audit` annotates the audit event, for Pods and workloads with a Pod
+template. The configuration has defaults for namespaces without labels, and exemptions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ostinato.server.request.context import Context
 
 _PREFIX: Final = "pod-security.kubernetes.io/"
-# Subresources of Pods that show none.
+# Subresources whose requests contain no Pod.
 _NO_PODS: Final = frozenset(["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"])
 _TEMPLATES: Final = {
     ("apps", "deployments"),
@@ -46,7 +46,7 @@ class Standard(NamedTuple):
 
 
 class PodSecurity(Plugin):
-    about = resources("pods", "namespaces") | {GroupResource(*each) for each in _TEMPLATES}
+    covers = resources("pods", "namespaces") | {GroupResource(*each) for each in _TEMPLATES}
 
     def __init__(self, namespaces: Lister, pods: Lister, configuration: PodSecurityConfiguration | None = None) -> None:
         given = configuration or PodSecurityConfiguration()
@@ -75,7 +75,7 @@ class PodSecurity(Plugin):
             self._namespace(context, obj, old)
 
     def _exempts(self, context: Context) -> bool:
-        """Whether nothing is demanded in this namespace, or of this user."""
+        """Whether the namespace or the user is exempt."""
         user = context.request.user
         if context.route.namespace in self._exempt.namespaces:
             context.request.annotate(f"{_PREFIX}exempt", "namespace")
@@ -106,7 +106,7 @@ class PodSecurity(Plugin):
         spec: Json,
         faults: list[FieldError],
     ) -> None:
-        """`pod`: what is refused if it violates what is enforced; None for templates, which are not."""
+        """Evaluate all modes. `pod`: rejected if it violates `enforce`; None for templates, which are not rejected."""
         if spec.get("runtimeClassName") in self._exempt.runtime_classes:
             context.request.annotate(f"{_PREFIX}exempt", "runtimeClass")
             return
@@ -162,19 +162,19 @@ class PodSecurity(Plugin):
             context.request.warnings.extend(self._existing(name, now))
 
     def _warn_of_exemption(self, context: Context, name: str, wanted: dict[str, Standard], labels: Json) -> None:
-        """Say that what the labels of an exempt namespace demand counts for nothing."""
+        """Warn that the labels of an exempt namespace have no effect."""
         if wanted == self._defaults or all(standard.level == "privileged" for standard in wanted.values()):
             return
-        said = [
+        policies = [
             f"{mode}={standard}"
             for mode, standard in wanted.items()
             if standard.level != "privileged" and (_PREFIX + mode in labels or f"{_PREFIX}{mode}-version" in labels)
         ]
-        ignored = f"is exempt from Pod Security, and the policy ({', '.join(said)}) will be ignored"
+        ignored = f"is exempt from Pod Security, and the policy ({', '.join(policies)}) will be ignored"
         context.request.warnings.append(f"namespace {quote(name)} {ignored}")
 
     def _standards(self, labels: dict[str, str]) -> tuple[dict[str, Standard], list[FieldError]]:
-        """What the labels of a namespace demand in each mode, and what is wrong with them."""
+        """The standard of each mode from namespace labels, and the errors in the labels."""
         demanded, faults = {}, []
         for mode, default in self._defaults.items():
             level = labels.get(_PREFIX + mode, default.level)
@@ -194,7 +194,7 @@ class PodSecurity(Plugin):
         return demanded, faults
 
     def _existing(self, namespace: str, standard: Standard) -> list[str]:
-        """What of the Pods that run already would not be let in any more; those with the same faults together."""
+        """Warnings about existing Pods that violate the new enforce level, grouped by violation."""
         found: dict[str, list[str]] = {}
         for entry in self._pods.entries(namespace):
             pod = self._pods.resource.object(entry.data)
@@ -215,7 +215,7 @@ def _some(names: list[str]) -> str:
 
 
 def _changes(new: Json, old: Json) -> bool:
-    """Whether an update makes another Pod of it, as security goes: containers come, go, or run something else."""
+    """Whether an update is relevant to security: containers added or removed, or images changed."""
     if any(_images(new, field) != _images(old, field) for field in ("containers", "initContainers")):
         return True
     before = {container["name"]: container.get("image") for container in old.get("ephemeralContainers") or ()}

@@ -1,7 +1,7 @@
-"""Versions of the Pod security standards: which checks each has, by level.
+"""Versions of the Pod Security Standards: the checks of each, by level.
 
-A namespace may name a version, so that a newer server goes on asking for what it always asked for. Versions newer than
-any check mean the newest.
+A namespace may pin a version, so that a newer server enforces the same checks. Versions newer than the newest check are
+evaluated as the newest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LEVELS: Final = ("privileged", "baseline", "restricted")
 LATEST: Final = "latest"
 is_version = re.compile(r"v1\.(0|[1-9][0-9]*)").fullmatch
 _NEWEST: Final = 35
-_Versions = dict[int, Check]  # by the minor version from which it holds
+_Versions = dict[int, Check]  # by the minor version that introduced it
 
 _SYSCTLS: Final = (
     "kernel.shm_rmid_forced",
@@ -37,7 +37,7 @@ _SYSCTLS_29: Final = (
 )
 _SYSCTLS_32: Final = (*_SYSCTLS_29, "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")
 
-# In the order in which their findings are told.
+# In the order in which violations are reported.
 _BASELINE: Final[dict[str, _Versions]] = {
     "appArmorProfile": {0: checks.app_armor},
     "capabilities": {0: checks.capabilities},
@@ -57,7 +57,7 @@ _BASELINE: Final[dict[str, _Versions]] = {
     },
     "windowsHostProcess": {0: checks.host_process},
 }
-# Each with the check of baseline that it takes the place of, if any.
+# Each with the baseline check that it replaces, if any.
 _RESTRICTED: Final[tuple[tuple[str, _Versions], ...]] = (
     ("", {8: checks.escalation, 25: checks.unless_windows(checks.escalation)}),
     ("capabilities", {22: checks.all_dropped, 25: checks.unless_windows(checks.all_dropped)}),
@@ -70,7 +70,7 @@ _RESTRICTED: Final[tuple[tuple[str, _Versions], ...]] = (
 
 
 def findings(level: str, version: str, metadata: Json, spec: Json) -> list[Finding]:
-    """Why a Pod is none of this level; nothing if it is."""
+    """The violations of a level by a Pod."""
     return [found for check in _checks(level, version) if (found := check(metadata, spec)) is not None]
 
 
@@ -92,6 +92,6 @@ def _checks(level: str, version: str) -> tuple[Check, ...]:
 
 
 def _held(versions: _Versions, minor: int) -> Check | None:
-    """The check as a version has it; None if it came later."""
+    """The check in effect at a minor version; None if it was introduced later."""
     since = [first for first in versions if first <= minor]
     return versions[max(since)] if since else None

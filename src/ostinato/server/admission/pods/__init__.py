@@ -1,1 +1,1 @@
-"""Admission of Pods: defaults, restrictions, and what other objects decide about them."""
+"""Plugins for Pods: defaults, restrictions, scheduling."""

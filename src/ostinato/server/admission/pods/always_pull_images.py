@@ -1,6 +1,6 @@
-"""AlwaysPullImages: every container pulls its image, so that a private image needs credentials on every node.
+"""AlwaysPullImages: sets imagePullPolicy Always, so that private images always need credentials.
 
-An update that brings no new image is left alone, and so is the subresource `ephemeralcontainers`, as in kube-apiserver.
+Updates without a new image and the subresource `ephemeralcontainers` are not changed, as in kube-apiserver.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KINDS = ("initContainers", "containers", "ephemeralContainers")
 
 
 class AlwaysPullImages(Plugin):
-    about = resources("pods")
+    covers = resources("pods")
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
         if not _applies(context, operation, obj, old):

@@ -1,4 +1,4 @@
-"""LimitPodHardAntiAffinityTopology: required anti-affinity may spread Pods over nodes, not over anything wider."""
+"""LimitPodHardAntiAffinityTopology: required anti-affinity may only use the topology key kubernetes.io/hostname."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HOSTNAME = "kubernetes.io/hostname"
 
 
 class LimitPodHardAntiAffinityTopology(Plugin):
-    about = resources("pods")
+    covers = resources("pods")
 
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any

@@ -1,4 +1,4 @@
-"""Lost nodes: a Pod stays on a node that has gone for five minutes, unless it says otherwise."""
+"""DefaultTolerationSeconds: Pods tolerate not-ready and unreachable nodes for five minutes by default."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class DefaultTolerationSeconds(Plugin):
-    about = resources("pods")
+    covers = resources("pods")
 
     def __init__(self, not_ready: int, unreachable: int) -> None:
-        """Seconds for which a Pod stays on a node that is not ready, and on one that is unreachable."""
+        """`not_ready`, `unreachable`: tolerationSeconds of the taints."""
         self._seconds = {"node.kubernetes.io/not-ready": not_ready, "node.kubernetes.io/unreachable": unreachable}
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:

@@ -1,4 +1,4 @@
-"""ExtendedResourceToleration: Pods that request an extended resource tolerate the taint of its nodes."""
+"""ExtendedResourceToleration: adds tolerations for the extended resources that a Pod requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class ExtendedResourceToleration(Plugin):
-    about = resources("pods")
+    covers = resources("pods")
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
         if operation not in ("CREATE", "UPDATE") or not is_of(context, "", "pods"):
@@ -33,7 +33,7 @@ class ExtendedResourceToleration(Plugin):
 
 
 def _tolerate(spec: Json, toleration: Json) -> None:
-    """Add a toleration, or put it in the place of those for the same taint."""
+    """Add a toleration, replacing those for the same taint."""
     tolerations = spec.get("tolerations", [])
     same = [each for each in tolerations if _taint(each) == _taint(toleration)]
     if toleration in same:

@@ -1,9 +1,9 @@
 """ImagePolicyWebhook: a backend decides whether the images of a Pod may run.
 
-- It is asked about new and changed Pods, and about the containers that `ephemeralcontainers` brings (CVE-2023-2727).
-- Answers are kept: `allowTTL` for those that allow, `denyTTL` for those that deny.
-- A backend that fails is asked up to five times, `retryBackoff` apart and growing. When it cannot be asked at all,
-  `defaultAllow` decides; the audit event of what is let in so says `failed-open`.
+- Called for created and updated Pods, and for ephemeral containers (CVE-2023-2727).
+- Responses are cached: `allowTTL` for allowed, `denyTTL` for denied.
+- Failed calls are retried up to five times with growing `retryBackoff`. If all fail, `defaultAllow` decides; the audit
+  event of an admitted Pod is annotated `failed-open`.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ Call = Callable[[Target, bytes, int], Awaitable[bytes]]
 
 _KIND = GroupVersionKind("imagepolicy.k8s.io", "v1alpha1", "ImageReview")
 _AUDIT = "imagepolicywebhook.image-policy.k8s.io/"
-_SECONDS = 30  # that one call may take
+_SECONDS = 30  # timeout of one call
 _ATTEMPTS, _FACTOR, _JITTER = 5, 1.5, 0.2
-_RETRIED = frozenset({429, 500, 504})  # statuses after which a call is made again
-_MOST_KEPT = 1024  # answers
+_RETRIED = frozenset({429, 500, 504})  # retried status codes
+_CACHE_SIZE = 1024  # entries
 _logger = logging.getLogger(__name__)
 
 
 class ImagePolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """Times are in seconds; a TTL of 0 keeps nothing."""
+    """Times in seconds; a TTL of 0 disables caching."""
 
     backend: Target
     allow_ttl: float
@@ -55,13 +55,13 @@ class _Verdict(msgspec.Struct, frozen=True):
 
 
 class ImagePolicyWebhook(Plugin):
-    about = resources("pods")
+    covers = resources("pods")
 
     def __init__(self, world: World, policy: ImagePolicy, call: Call) -> None:
         self._world = world
         self._policy = policy
         self._call = call
-        self._kept: OrderedDict[bytes, tuple[float, _Verdict]] = OrderedDict()  # by review: until when, and what
+        self._kept: OrderedDict[bytes, tuple[float, _Verdict]] = OrderedDict()  # by review: expiry, response
 
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
@@ -87,7 +87,7 @@ class ImagePolicyWebhook(Plugin):
     def _failed(self, context: Context, pod: Json, error: CallError) -> None:
         if not self._policy.default_allow:
             raise forbidden(context, pod, error) from None
-        _logger.warning("image policy backend failed; pod admitted because defaultAllow is set error=%s", error)
+        _logger.warning("image policy backend failed, pod admitted by defaultAllow error=%s", error)
         context.request.annotate(_AUDIT + "failed-open", "true")
 
     async def _verdict(self, review: bytes) -> _Verdict:
@@ -101,7 +101,7 @@ class ImagePolicyWebhook(Plugin):
         if seconds > 0:
             self._kept[review] = (self._world.clock.monotonic() + seconds, verdict)
             self._kept.move_to_end(review)
-            if len(self._kept) > _MOST_KEPT:
+            if len(self._kept) > _CACHE_SIZE:
                 self._kept.popitem(last=False)
         return verdict
 
@@ -124,7 +124,7 @@ def _is_transient(error: CallError) -> bool:
 
 
 def _review(context: Context, pod: Json) -> bytes:
-    """What the backend is asked: also the key under which its answer is kept."""
+    """The ImageReview; also the cache key."""
     kinds = ("ephemeralContainers",) if context.route.subresource else ("containers", "initContainers")
     annotations = pod["metadata"].get("annotations") or {}
     spec: Json = {

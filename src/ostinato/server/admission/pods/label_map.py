@@ -1,4 +1,4 @@
-"""Selectors of nodes in annotations and configurations: `key=value,key=value`, as a map."""
+"""Node selectors in annotations and configurations: parse `key=value,key=value`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ostinato.api.validation import names
 
 
 def label_map(selector: str) -> dict[str, str]:
-    """The labels that a selector demands; ValueError in kube-apiserver's words if it is malformed."""
+    """The labels of a selector; ValueError with kube-apiserver's message if it is malformed."""
     labels: dict[str, str] = {}
     for part in selector.split(",") if selector else ():
         sides = part.split("=")

@@ -1,8 +1,8 @@
-"""PodNodeSelector: Pods of a namespace run on the nodes that its annotation, or the configuration, selects.
+"""PodNodeSelector: restricts the Pods of a namespace to the nodes that an annotation or the configuration selects.
 
 - The annotation `scheduler.alpha.kubernetes.io/node-selector` of the namespace is merged into the Pod's `nodeSelector`;
   without it, the configuration's `clusterDefaultNodeSelector` is.
-- The configuration's selector under the namespace's name is a whitelist: a Pod may select nothing else.
+- The configuration's selector of the namespace is a whitelist: a Pod may use no other labels.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DEFAULT = "clusterDefaultNodeSelector"
 
 
 class PodNodeSelector(Plugin):
-    about = resources("pods")
+    covers = resources("pods")
 
     def __init__(self, namespaces: Lister, selectors: Mapping[str, str]) -> None:
         self._namespaces = namespaces
@@ -50,7 +50,7 @@ class PodNodeSelector(Plugin):
         self._check_whitelist(context, obj)
 
     def _checked(self, context: Context, pod: Json) -> dict[str, str]:
-        """The selector of the namespace; Forbidden if the Pod's own contradicts it."""
+        """The selector of the namespace; Forbidden if the Pod's conflicts with it."""
         selector = self._selector(context.route.namespace)
         own = pod["spec"].get("nodeSelector", {})
         if any(own.get(key, value) != value for key, value in selector.items()):

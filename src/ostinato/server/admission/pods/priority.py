@@ -1,4 +1,4 @@
-"""Priorities: a Pod names a class, the server gives it the class's value."""
+"""Priority: resolves a Pod's PriorityClass to its value and preemption policy."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from ostinato.server.resources.strategy import Json
 if TYPE_CHECKING:
     from ostinato.server.request.context import Context
 
-_OF_THE_SYSTEM = ("system-node-critical", "system-cluster-critical")
+_SYSTEM_CLASSES = ("system-node-critical", "system-cluster-critical")
 _COMPUTED = "priority admission controller computed {} from the given PriorityClass name"
 
 
 class Priority(Plugin):
-    about = resources("pods", "priorityclasses.scheduling.k8s.io")
+    covers = resources("pods", "priorityclasses.scheduling.k8s.io")
 
     def __init__(self, classes: Lister) -> None:
         self._classes = classes
@@ -33,9 +33,9 @@ class Priority(Plugin):
                 if field not in spec and field in old["spec"]:
                     spec[field] = old["spec"][field]
             return
-        self._give(context, obj, spec)
+        self._set_priority(context, obj, spec)
 
-    def _give(self, context: Context, pod: Json, spec: Json) -> None:
+    def _set_priority(self, context: Context, pod: Json, spec: Json) -> None:
         name = spec.get("priorityClassName", "")
         found = self._classes.get(name) if name else self._default()
         if found is None and name:
@@ -56,7 +56,7 @@ class Priority(Plugin):
             spec["preemptionPolicy"] = policy
 
     def _default(self) -> Json | None:
-        """The class of Pods that name none: the lowest, should there be several."""
+        """The default class; the lowest if there are several."""
         defaults = [each for each in self._classes.all() if each.get("globalDefault")]
         return min(defaults, key=lambda each: int(each.get("value", 0)), default=None)
 
@@ -65,7 +65,7 @@ class Priority(Plugin):
     ) -> None:
         if not is_of(context, "scheduling.k8s.io", "priorityclasses"):
             return
-        if operation == "DELETE" and context.route.name in _OF_THE_SYSTEM:
+        if operation == "DELETE" and context.route.name in _SYSTEM_CLASSES:
             raise forbidden(context, old, "this is a system priority class and cannot be deleted")
         if operation not in ("CREATE", "UPDATE"):
             return

@@ -1,7 +1,7 @@
-"""PodResizeValidator and NodeDeclaredFeatureValidator: a Pod that runs gets no resources that its node cannot give it.
+"""PodResizeValidator and NodeDeclaredFeatureValidator: validate in-place resize against the node.
 
-- A resize needs a Linux node, whose allocatable is at least what the Pod requests then.
-- A resize of the Pod's own resources, or of an init container that is not a sidecar, needs a node that declares that
+- A resize needs a Linux node whose allocatable covers the new requests.
+- A resize of Pod-level resources, or of an init container that is not a sidecar, needs a node that declares the
   feature in `status.declaredFeatures`.
 """
 
@@ -28,7 +28,7 @@ _OS = "kubernetes.io/os"
 
 
 def _node_of(context: Context, nodes: Lister, obj: Json, old: Json | None) -> Json | None:
-    """The node of a Pod whose spec an update changes; None for others, Forbidden if there is no such node."""
+    """The node of a Pod whose spec changes; None if nothing is to be validated, Forbidden if the node is missing."""
     assert old is not None
     name = obj["spec"].get("nodeName")
     if not name or obj["metadata"].get("generation") == old["metadata"].get("generation"):
@@ -40,7 +40,7 @@ def _node_of(context: Context, nodes: Lister, obj: Json, old: Json | None) -> Js
 
 
 class PodResizeValidator(Plugin):
-    about = resources("pods")
+    covers = resources("pods")
 
     def __init__(self, nodes: Lister) -> None:
         self._nodes = nodes
@@ -66,7 +66,7 @@ class PodResizeValidator(Plugin):
 
 
 def _short(pod: Json, node: Json) -> list[str]:
-    """What a Pod requests more of than its node has."""
+    """Descriptions of the requests that exceed the node's allocatable."""
     requests = pod_total(pod["spec"], "requests")
     allocatable = node.get("status", {}).get("allocatable", {})
     found = []
@@ -85,7 +85,7 @@ def _refused(context: Context, pod: Json, why: str, reason: str) -> Forbidden:
 
 
 class NodeDeclaredFeatureValidator(Plugin):
-    about = resources("pods")
+    covers = resources("pods")
 
     def __init__(self, nodes: Lister) -> None:
         self._nodes = nodes
@@ -110,7 +110,7 @@ class NodeDeclaredFeatureValidator(Plugin):
 
 
 def _needed(new: Json, old: Json) -> list[str]:
-    """The features that a node must have for such a change, sorted."""
+    """The declared features that an update needs, sorted."""
     needed = []
     if new.get("resources") != old.get("resources"):
         needed.append("InPlacePodLevelResourcesVerticalScaling")

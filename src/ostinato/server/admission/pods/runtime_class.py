@@ -1,4 +1,4 @@
-"""Runtime classes: what runs a Pod may take resources of its own and run on some nodes alone."""
+"""RuntimeClass: sets overhead and scheduling constraints from a Pod's RuntimeClass."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ostinato.server.resources.strategy import Json
 if TYPE_CHECKING:
     from ostinato.server.request.context import Context
 
-_OTHER = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+_DIFFERENT = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
 _WITHOUT = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
 
 
 class RuntimeClass(Plugin):
-    about = resources("pods")
+    covers = resources("pods")
 
     def __init__(self, classes: Lister) -> None:
         self._classes = classes
@@ -35,7 +35,7 @@ class RuntimeClass(Plugin):
         spec, overhead = obj["spec"], runtime.get("overhead", {}).get("podFixed", {})
         if overhead:
             if spec.get("overhead", overhead) != overhead:
-                raise forbidden(context, obj, _OTHER)
+                raise forbidden(context, obj, _DIFFERENT)
             spec["overhead"] = dict(overhead)
         scheduling = runtime.get("scheduling")
         if scheduling is not None:
@@ -66,7 +66,7 @@ class RuntimeClass(Plugin):
         if expected is None and overhead is not None:
             raise forbidden(context, obj, _WITHOUT)
         if expected is not None and overhead != expected:
-            raise forbidden(context, obj, _OTHER)
+            raise forbidden(context, obj, _DIFFERENT)
 
 
 def _schedule(context: Context, pod: Json, scheduling: Json) -> None:

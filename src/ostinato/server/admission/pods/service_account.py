@@ -1,4 +1,4 @@
-"""Service accounts: every Pod has one, with its token mounted unless that is not wanted."""
+"""ServiceAccount: sets the default service account and mounts its token."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ostinato.server.request.context import Context
 
 _DEFAULT = "default"
-_ATTEMPTS, _INTERVAL = 10, 0.15  # for the account that a controller makes for every namespace
+_ATTEMPTS, _INTERVAL = 10, 0.15  # waiting for the default account of a new namespace
 _MOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _VOLUME = "kube-api-access-"
 _MIRROR = "kubernetes.io/config.mirror"
@@ -27,7 +27,7 @@ _TRUE = ("1", "t", "T", "TRUE", "true", "True")
 
 
 class ServiceAccount(Plugin):
-    about = resources("pods")
+    covers = resources("pods")
 
     def __init__(self, accounts: Lister) -> None:
         self._accounts = accounts
@@ -140,7 +140,7 @@ def _token_volume() -> Json:
 
 
 def _foreign_secret(spec: Json, account: Json, name: str) -> str:
-    """Why an account that names its secrets does not allow those of a Pod, "" if it does."""
+    """Why enforce-mountable-secrets rejects a Pod's Secrets, "" if it does not."""
     known, because = _secrets(account), _because(name)
     for volume in spec.get("volumes", ()):
         secret = volume.get("secret", {}).get("secretName")
@@ -167,7 +167,7 @@ def _because(name: str) -> str:
 
 
 def _foreign_in_environment(spec: Json, account: Json, name: str, kinds: tuple[tuple[str, str], ...]) -> str:
-    """The same for the environment of containers."""
+    """As `_foreign_secret`, for the environment of containers."""
     known, because = _secrets(account), _because(name)
     for kind, what in kinds:
         for container in spec.get(kind) or ():

@@ -1,4 +1,4 @@
-"""PodTolerationRestriction: namespaces, or the configuration, say which taints their Pods tolerate and may tolerate.
+"""PodTolerationRestriction: default and allowed tolerations per namespace.
 
 - The annotation `scheduler.alpha.kubernetes.io/defaultTolerations` of the namespace is merged into a new Pod's
   tolerations; without it, the configuration's `default` is.
@@ -32,14 +32,14 @@ _MEMORY_PRESSURE = {"key": "node.kubernetes.io/memory-pressure", "operator": "Ex
 
 
 class ClusterTolerations(msgspec.Struct, frozen=True, kw_only=True):
-    """What holds for namespaces without annotations."""
+    """Settings for namespaces without annotations."""
 
     default: list[Json] = []
     whitelist: list[Json] = []
 
 
 class PodTolerationRestriction(Plugin):
-    about = resources("pods")
+    covers = resources("pods")
 
     def __init__(self, namespaces: Lister, cluster: ClusterTolerations) -> None:
         self._namespaces = namespaces
@@ -78,7 +78,7 @@ class PodTolerationRestriction(Plugin):
             raise Unknown.of(f"{why} {scope} whitelist")
 
     def _annotated(self, context: Context, annotation: str) -> list[Json] | None:
-        """The tolerations that the namespace names; None if it has no such annotation."""
+        """The tolerations in an annotation of the namespace; None without the annotation."""
         namespace = self._namespaces.get(context.route.namespace)
         if namespace is None:
             raise NotFound.of(GroupResource("", "namespaces"), context.route.namespace)

@@ -1,4 +1,4 @@
-"""Tolerations: which includes which, and several as few."""
+"""Toleration arithmetic: inclusion and merging."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ostinato.server.resources.strategy import Json
 
 
 def merged(tolerations: Sequence[Json]) -> list[Json]:
-    """Tolerations without those that another one includes; of equal ones the first stays."""
+    """Drop tolerations that another one includes; of equal ones the first is kept."""
     kept: list[Json] = []
     for i, each in enumerate(tolerations):
         later = (other for other in tolerations[i + 1 :] if other != each)

@@ -1,4 +1,4 @@
-"""Topology: a Pod carries the labels that say in which zone and region its node is."""
+"""PodTopologyLabels: copies the zone and region labels of the node to the Pod, at binding or creation with nodeName."""
 
 from __future__ import annotations
 
@@ -33,6 +33,6 @@ class PodTopologyLabels(Plugin):
         entry = self._nodes.collection.newest(node) if node else None
         if entry is None:
             return
-        brought = {label: entry.labels[label] for label in _LABELS if label in entry.labels}
-        if brought:
-            obj["metadata"]["labels"] = {**obj["metadata"].get("labels", {}), **brought}
+        copied = {label: entry.labels[label] for label in _LABELS if label in entry.labels}
+        if copied:
+            obj["metadata"]["labels"] = {**obj["metadata"].get("labels", {}), **copied}

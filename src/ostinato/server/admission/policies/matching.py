@@ -1,4 +1,4 @@
-"""Which requests a policy or a binding is for: rules, and selectors of namespaces and objects."""
+"""Match constraints of policies and bindings: resource rules, namespace and object selectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ostinato.server.resources.registry import Registry
 
 _POLICIES: Final = "admissionregistration.k8s.io"
-# What no policy is asked about: policies themselves, and reviews that the cluster lives by.
+# Resources exempt from policies: policies themselves, and reviews that the cluster depends on.
 _EXEMPT: Final = frozenset(
     {
         (_POLICIES, "validatingadmissionpolicies"),
@@ -32,7 +32,7 @@ _EXEMPT: Final = frozenset(
 
 
 class Attributes(NamedTuple):
-    """A write, as policies see it."""
+    """Admission attributes of a write."""
 
     context: Context
     operation: str
@@ -42,7 +42,7 @@ class Attributes(NamedTuple):
 
     @property
     def namespace(self) -> str:
-        """A namespace is in itself."""
+        """The namespace; of a Namespace object its own name."""
         return self.context.route.namespace or (self.name if self.is_namespace else "")
 
     @property
@@ -51,7 +51,7 @@ class Attributes(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As the request names the object; where many are deleted, it does not."""
+        """The object's name in the request; "" for deletecollection."""
         if self.context.route.verb == "deletecollection":
             return ""
         meta: Json = (self.obj or {}).get("metadata", {})
@@ -63,7 +63,7 @@ class Attributes(NamedTuple):
 
     @property
     def kind(self) -> GroupVersionKind:
-        """The kind of what is written: that of a subresource may be its own."""
+        """The kind of the written object; subresources may have their own."""
         subresource = self.context.resource.subresources.get(self.context.route.subresource)
         return self.context.resource.gvk if subresource is None else subresource.kind
 
@@ -82,13 +82,13 @@ class Matcher:
         self._namespaces = namespaces
 
     def namespace(self, attributes: Attributes) -> Json | None:
-        """The namespace of a write; None for what is in none, and for namespaces themselves."""
+        """The Namespace of a write; None for cluster-scoped resources and Namespaces."""
         if not attributes.namespace or attributes.resource.resource == "namespaces":
             return None
         return self._namespaces.get(attributes.namespace)
 
     def matched(self, attributes: Attributes, match: Json) -> GroupVersionResource | None:
-        """The resource, in the version that a rule names, as which a write matches; None if it does not."""
+        """The resource, in the version of the matching rule; None if no rule matches."""
         if not self.selects(attributes, match):
             return None
         exact = match.get("matchPolicy") != "Equivalent"
@@ -98,7 +98,7 @@ class Matcher:
         return self._by_rules(attributes, rules, exact=exact) if rules else attributes.resource
 
     def selects(self, attributes: Attributes, match: Json) -> bool:
-        """Whether the selectors of a policy, a binding or a webhook are for a write."""
+        """Whether the namespace and object selectors match."""
         return self._selects_namespace(attributes, match.get("namespaceSelector")) and _selects_object(
             attributes, match.get("objectSelector")
         )
@@ -141,7 +141,7 @@ def _selects_object(attributes: Attributes, selector: Json | None) -> bool:
 
 
 def rule_matches(rule: Json, attributes: Attributes, resource: GroupVersionResource) -> bool:
-    """Whether a rule is for a write, taken as one of a resource."""
+    """Whether a rule matches a write, taken as one of `resource`."""
     names = rule.get("resourceNames")
     return (
         _has(rule.get("operations"), attributes.operation)

@@ -1,4 +1,4 @@
-"""Mutating policies: what they compute is laid over an object, or patched into it, before it is validated."""
+"""MutatingAdmissionPolicy: ApplyConfiguration and JSONPatch mutations, with reinvocation."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Mutation(NamedTuple):
 
 
 class _Compiled:
-    """A policy, its expressions compiled."""
+    """A policy with compiled expressions."""
 
     def __init__(self, policy: Json) -> None:
         spec = policy["spec"]
@@ -83,9 +83,9 @@ class MutatingPolicies:
         self._policies = Policies(kinds, self._matcher, registry, _Compiled)
 
     async def mutate(self, attributes: Attributes, *, reinvocation: bool = False) -> None:
-        """Let policies change the object of a write in place; raise an APIError if one cannot.
+        """Mutate the object in place; APIError if a policy fails.
 
-        `reinvocation`: somebody else has changed it since, and only those are asked who want to know of that.
+        `reinvocation`: evaluate only policies with reinvocationPolicy IfNeeded, after a webhook changed the object.
         """
         await evaluate_with_authorizer(
             self._authorizer, lambda decisions: self._mutate(attributes, decisions, reinvocation=reinvocation)
@@ -106,11 +106,11 @@ class MutatingPolicies:
         try:
             for invocation in invocations:
                 faults += self._invoke(attributes, obj, invocation, decisions)
-            if obj != before and not reinvocation:  # whoever wants it is asked once more, those too who made the change
+            if obj != before and not reinvocation:  # reinvocation includes the policies that made the change
                 for invocation in invocations:
                     if invocation.compiled.reinvocation:
                         faults += self._invoke(attributes, obj, invocation, decisions)
-        except AuthorizationPending:  # all begins anew, with the answer
+        except AuthorizationPending:  # restarted with the decision
             obj.clear()
             obj.update(before)
             raise
@@ -121,7 +121,7 @@ class MutatingPolicies:
     def _invoke(
         self, attributes: Attributes, obj: Json, invocation: Invocation[_Compiled], decisions: Decisions
     ) -> list[_Fault]:
-        """Ask a policy, which changes the object in place."""
+        """Evaluate a policy, which mutates the object in place."""
         activation = PolicyActivation(attributes, self._matcher, self._authorizer, decisions)
         faults: list[_Fault] = []
         try:
@@ -141,7 +141,7 @@ class MutatingPolicies:
 
 
 class _MutationError(Exception):
-    """A policy computes nothing that can be laid over an object."""
+    """The result of a mutation cannot be applied."""
 
 
 class _Fault(NamedTuple):

@@ -1,7 +1,7 @@
-"""Parameters of policies: who lets a policy read them must be able to read them, too.
+"""Permissions on policy parameters: writing a policy or binding needs read access to its parameters.
 
-For a policy that is all objects of its `paramKind`; for a binding it is what its `paramRef` names. Where it cannot be
-told which resource that is, the right must be to all.
+For a policy these are all objects of its `paramKind`, for a binding those of its `paramRef`. If the resource cannot be
+determined, access to all resources is needed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SPEC = Path("spec")
 
 
 class PolicyParameters(Plugin):
-    about = resources(
+    covers = resources(
         *(f"{sort}admissionpolic{end}.{_GROUP}" for sort in ("validating", "mutating") for end in ("ies", "ybindings"))
     )
 
@@ -52,7 +52,7 @@ class PolicyParameters(Plugin):
             raise Invalid.of(context.resource.gvk.group_kind, name, [FieldError.forbidden(_SPEC.child(field), fault)])
 
     async def _kind_fault(self, user: User, kind: Json | None) -> str:
-        """Why a policy may not have a kind of parameters."""
+        """Why the user may not set a paramKind, "" if allowed."""
         if kind is None:
             return ""
         group, resource = self._resource(kind)
@@ -63,7 +63,7 @@ class PolicyParameters(Plugin):
         return f'user {_shown(user)} must have "get" permission on all objects of the referenced paramKind ({named})'
 
     async def _reference_fault(self, context: Context, user: User, spec: Json) -> str:
-        """Why a binding may not refer to parameters."""
+        """Why the user may not set a paramRef, "" if allowed."""
         reference = spec.get("paramRef")
         if reference is None:
             return ""
@@ -86,12 +86,12 @@ class PolicyParameters(Plugin):
             shown = f"&{{{kind['apiVersion']} {kind['kind']}}}"
             return f"unable to resolve paramKind {shown} to determine minimum required permissions and {everything}"
         who, right = _shown(user), verb
-        if context.resource.gvr.resource.startswith("mutating"):  # kube-apiserver tells these the other way round
+        if context.resource.gvr.resource.startswith("mutating"):  # kube-apiserver's messages swap the two for these
             who, right = right, who
         return f'user {who} does not have "{right}" permission on the object referenced by paramRef'
 
     def _policy(self, context: Context, name: str) -> Json | None:
-        """The policy that a binding is for."""
+        """The policy of a binding."""
         plural = context.resource.gvr.resource.removesuffix("ybindings") + "ies"
         policies = self._registry.get(_GROUP, "v1", plural)
         assert policies is not None
@@ -100,12 +100,12 @@ class PolicyParameters(Plugin):
         return None if entry is None else policies.object(entry.data)
 
     def _resource(self, kind: Json) -> tuple[str, str]:
-        """Group and name of the resource of a kind; no name if there is no such."""
+        """Group and name of the resource of a kind; "" if it is unknown."""
         wanted = GroupVersion.parse(kind["apiVersion"]).kind(kind["kind"])
         return wanted.group, next((each.gvr.resource for each in self._registry if each.gvk == wanted), "")
 
 
 def _shown(user: User) -> str:
-    """A user as Go's `%v` prints it."""
+    """Format a user as Go's `%v`."""
     extra = " ".join(f"{key}:[{' '.join(user.extra[key])}]" for key in sorted(user.extra))
     return f"&{{{user.name} {user.uid} [{' '.join(user.groups)}] map[{extra}]}}"

@@ -1,6 +1,6 @@
-"""Admission policies: writes are held against the expressions in CEL of those that are for them.
+"""Plugins of ValidatingAdmissionPolicy and MutatingAdmissionPolicy.
 
-What that takes is loaded when there is a first policy.
+CEL and the policy engine are imported with the first policy.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class MutatingAdmissionPolicyPlugin(Plugin):
         self, registry: Registry, kinds: tuple[Lister, Lister], namespaces: Lister, authorizer: Authorizer
     ) -> None:
         self._arguments = (registry, kinds, namespaces, authorizer)
-        self.skip_while_empty = kinds[1].present  # a policy that is not bound says nothing
+        self.skip_while_empty = kinds[1].present  # policies without bindings have no effect
         self._policies: MutatingPolicies | None = None
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
-        if not _none(self._arguments[1]) and not exempt(context):
+        if not _unused(self._arguments[1]) and not exempt(context):
             await self._loaded().mutate(Attributes(context, operation, obj, old, options))
 
     async def reinvoke(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
-        if not _none(self._arguments[1]) and not exempt(context):
+        if not _unused(self._arguments[1]) and not exempt(context):
             await self._loaded().mutate(Attributes(context, operation, obj, old, options), reinvocation=True)
 
     def _loaded(self) -> MutatingPolicies:
@@ -51,13 +51,13 @@ class ValidatingAdmissionPolicyPlugin(Plugin):
         self, registry: Registry, kinds: tuple[Lister, Lister], namespaces: Lister, authorizer: Authorizer
     ) -> None:
         self._arguments = (registry, kinds, namespaces, authorizer)
-        self.skip_while_empty = kinds[1].present  # a policy that is not bound says nothing
+        self.skip_while_empty = kinds[1].present  # policies without bindings have no effect
         self._policies: ValidatingPolicies | None = None
 
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
-        if _none(self._arguments[1]) or exempt(context):
+        if _unused(self._arguments[1]) or exempt(context):
             return
         if self._policies is None:
             from ostinato.server.admission.policies.validating import ValidatingPolicies  # noqa: PLC0415 - see above
@@ -66,7 +66,7 @@ class ValidatingAdmissionPolicyPlugin(Plugin):
         await self._policies.validate(Attributes(context, operation, obj, old, options))
 
 
-def _none(kinds: tuple[Lister, Lister]) -> bool:
-    """Whether there are no policies, or none that is bound."""
+def _unused(kinds: tuple[Lister, Lister]) -> bool:
+    """Whether there are no policies or no bindings."""
     policies, bindings = kinds[0].collection, kinds[1].collection
     return not (bindings.entries or bindings.pending) or not (policies.entries or policies.pending)

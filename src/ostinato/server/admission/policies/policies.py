@@ -1,7 +1,7 @@
-"""Policies with their bindings and parameters: what is asked about a write.
+"""Policy evaluation: policies with their bindings and parameters.
 
-Policies are compiled once for each state that they are in. One that cannot be used (a parameter is missing, an
-expression does not compile) refuses what it is for, or lets it pass, as its `failurePolicy` says.
+A policy is compiled once per spec. For one that cannot be used (missing parameter, compile error) its `failurePolicy`
+decides.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ if TYPE_CHECKING:
 
 P = TypeVar("P")
 T = TypeVar("T")
-PER_REQUEST: Final = 10_000_000  # what the expressions of a policy may cost for one write
-_FOR_CONDITIONS: Final = 2_500_000
+PER_REQUEST: Final = 10_000_000  # CEL cost budget of a policy per write
+_MATCH_CONDITIONS_BUDGET: Final = 2_500_000
 
 
 class ConfigurationError(Exception):
-    """A policy or a binding cannot be used as it is."""
+    """A policy or binding is misconfigured."""
 
 
 class Invocation(NamedTuple, Generic[P]):
-    """A policy that is asked about a write, through a binding and with a parameter."""
+    """A policy to evaluate for a write, with one binding and parameter."""
 
     policy: Json
     compiled: P
     binding: Json
-    resource: GroupVersionResource  # as which the write matches
+    resource: GroupVersionResource  # matched resource
     parameter: Json | None
 
 
 class Failure(NamedTuple):
-    """A policy, or a binding of it, that cannot be used."""
+    """A policy or binding that is misconfigured."""
 
     policy: Json
     binding: Json | None
@@ -69,10 +69,10 @@ class Policies(Generic[P]):
         self._matcher = matcher
         self._registry = registry
         self._compile = compile_
-        self._compiled: dict[str, tuple[Json, P]] = {}  # by name, with the spec that it is of
+        self._compiled: dict[str, tuple[Json, P]] = {}  # by name, with the compiled spec
 
     def invocations(self, attributes: Attributes) -> Iterator[Invocation[P] | Failure]:
-        """What is asked about a write, in the order of names."""
+        """The invocations for a write, in the order of names."""
         policies = self._policies.all()
         if not policies:
             return
@@ -117,7 +117,7 @@ class Policies(Generic[P]):
         raise ConfigurationError(f"failed to find resource referenced by paramKind: '{shown}'")
 
     def _parameters(self, kind: Resource | None, reference: Json | None, namespace: str) -> list[Json | None]:
-        """The parameters that a binding names; one that is none where nothing is to be named."""
+        """The parameters of a binding; [None] if the policy has no paramKind."""
         if kind is None or reference is None:
             return [None]
         assert kind.collection is not None
@@ -148,20 +148,20 @@ def _name(obj: Json) -> str:
 
 
 class AuthorizationPending(Exception):  # noqa: N818 - control flow, not a failure
-    """An expression asks the authorizer what cannot be answered without waiting."""
+    """An expression needs an authorization decision that takes I/O."""
 
     def __init__(self, user: User, attributes: RequestAttributes) -> None:
-        super().__init__("an expression waits for an authorization webhook")
+        super().__init__("authorization decision pending")
         self.user = user
         self.attributes = attributes
 
 
 Decisions = dict[tuple[str, RequestAttributes], Decision]
-"""What authorizers said that had to be waited for, by the name of the user."""
+"""Decisions that took I/O, by user name and attributes."""
 
 
 async def evaluate_with_authorizer(authorizer: access.Authorizer, evaluate: Callable[[Decisions], T]) -> T:
-    """Evaluate what may ask the authorizer: anew, with the answer, for each question that has to be waited for."""
+    """Evaluate expressions that may call the authorizer; restart with each decision that takes I/O."""
     decisions: Decisions = {}
     while True:
         try:
@@ -172,7 +172,7 @@ async def evaluate_with_authorizer(authorizer: access.Authorizer, evaluate: Call
 
 
 class PolicyActivation:
-    """A write as the expressions of policies see it. `decisions`: see `evaluate_with_authorizer`."""
+    """CEL variables of a write. `decisions`: see `evaluate_with_authorizer`."""
 
     def __init__(
         self, attributes: Attributes, matcher: Matcher, authorizer: access.Authorizer, decisions: Decisions
@@ -183,7 +183,7 @@ class PolicyActivation:
         self._authorizer = Authorizer(lambda question: _answer(authorizer, user, question, decisions))
 
     def evaluation(self, compiled: Any, invocation: Invocation[Any], budget: int = PER_REQUEST) -> Evaluation:
-        """The values for the expressions of a policy that is asked."""
+        """The evaluation context of a policy's expressions."""
         attributes = self._attributes
         values = {
             "object": _as(attributes.obj, attributes, invocation.resource),
@@ -204,7 +204,7 @@ class PolicyActivation:
         return Evaluation(values, compiled.variables, budget)
 
     def matches(self, conditions: list[Expression | ExpressionError], evaluation: Evaluation) -> bool:
-        """Whether all conditions of a policy hold; ConfigurationError if that cannot be told."""
+        """Whether all match conditions are true; ConfigurationError if one fails and none is false."""
         faults: list[str] = []
         for condition in conditions:
             if isinstance(condition, ExpressionError):
@@ -222,10 +222,10 @@ class PolicyActivation:
         return True
 
     def conditions(self, compiled: Any, invocation: Invocation[Any]) -> bool:
-        """The same, of a policy that is asked."""
+        """Whether the match conditions of an invocation are true."""
         if not compiled.conditions:
             return True
-        return self.matches(compiled.conditions, self.evaluation(compiled, invocation, _FOR_CONDITIONS))
+        return self.matches(compiled.conditions, self.evaluation(compiled, invocation, _MATCH_CONDITIONS_BUDGET))
 
     def _request(self, resource: GroupVersionResource) -> Json:
         attributes = self._attributes
@@ -256,7 +256,7 @@ def _user(user: User | None) -> Json:
 
 
 def _set(**fields: Any) -> Json:
-    """Fields that are not empty: those that are are not there for expressions."""
+    """The non-empty fields; empty ones are absent in expressions."""
     return {name: value for name, value in fields.items() if value}
 
 
@@ -266,19 +266,19 @@ def _options(attributes: Attributes) -> Json:
 
 
 def _as(obj: Json | None, attributes: Attributes, resource: GroupVersionResource) -> Json | None:
-    """An object in the version of a rule: of versions that differ in name alone."""
+    """An object with the apiVersion of the matched rule; only the name is changed."""
     if obj is None or resource.version == attributes.resource.version:
         return obj
     return {**obj, "apiVersion": f"{resource.group}/{resource.version}" if resource.group else resource.version}
 
 
 def _answer(authorizer: access.Authorizer, user: User | None, question: Question, decisions: Decisions) -> Answer:
-    """What the server's authorizer says, of who makes the request or of a service account."""
+    """The decision of the server's authorizer for the requesting user or a service account."""
     if question.service_account is not None:
         namespace, name = question.service_account
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}")
         user = User(f"system:serviceaccount:{namespace}:{name}", groups=groups)
-    if user is None:  # the server itself
+    if user is None:  # a request of the server itself
         return Answer(allowed=True)
     if question.path:
         attributes = RequestAttributes(question.verb, path=question.path)
@@ -310,7 +310,7 @@ def has_failure_policy_ignore(policy: Json) -> bool:
 
 
 def refused(error: Any, reason: str, code: int, messages: list[str]) -> Any:
-    """An error with another reason and code, and with a cause for each message."""
+    """The error with another reason and code, and a cause for each message."""
     from ostinato.api.status import StatusCause  # noqa: PLC0415 - refusals are rare
 
     details = msgspec.structs.replace(error.details, causes=tuple(StatusCause(message=text) for text in messages))

@@ -1,4 +1,4 @@
-"""Validating policies: writes that break their expressions are refused, warned about, or let pass."""
+"""ValidatingAdmissionPolicy: deny, warn about or audit writes that fail validations."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class _Validation(NamedTuple):
 
 
 class _Compiled:
-    """A policy, its expressions compiled."""
+    """A policy with compiled expressions."""
 
     def __init__(self, policy: Json) -> None:
         spec = policy["spec"]
@@ -94,12 +94,12 @@ class ValidatingPolicies:
         self._policies = Policies(kinds, self._matcher, registry, _Compiled)
 
     async def validate(self, attributes: Attributes) -> None:
-        """Raise an APIError if a policy refuses a write."""
+        """APIError if a policy denies the write."""
         warnings = attributes.context.request.warnings
         count = len(warnings)
 
         def evaluate(decisions: Decisions) -> None:
-            del warnings[count:]  # those of an evaluation that had to be given up
+            del warnings[count:]  # of an evaluation that is restarted
             self._validate(attributes, decisions)
 
         await evaluate_with_authorizer(self._authorizer, evaluate)
@@ -128,11 +128,11 @@ class ValidatingPolicies:
     def _enforce(
         self, context: Context, invocation: Invocation[_Compiled], failed: _FailedValidation
     ) -> list[_Refusal]:
-        """What comes of a broken expression, by what the binding says to do."""
+        """Apply the binding's validationActions to a failed validation."""
         actions = invocation.binding["spec"].get("validationActions") or ()
         policy, binding = invocation.policy["metadata"]["name"], invocation.binding["metadata"]["name"]
         message = failed.message
-        if failed.place < 0:  # an annotation, which is no validation: only failurePolicy counts
+        if failed.place < 0:  # audit annotation: only failurePolicy applies
             return [_Refusal(invocation.policy, invocation.binding, message, failed.reason)]
         if "Audit" in actions and context.request.audited:
             failure = {"message": message, "policy": policy, "binding": binding, "expressionIndex": failed.place}
@@ -146,7 +146,7 @@ class ValidatingPolicies:
 
 
 class _FailedValidation(NamedTuple):
-    """An expression that does not hold; `place` is its index among the validations, -1 for an annotation's."""
+    """A failed validation; `place`: its index, -1 for an audit annotation."""
 
     message: str
     reason: str
@@ -165,7 +165,7 @@ def _publish(context: Context, collected: dict[str, _Annotations]) -> None:
 def _failed_validations(
     activation: PolicyActivation, invocation: Invocation[_Compiled], annotations: _Annotations
 ) -> list[_FailedValidation]:
-    """What a policy has against a write. Its annotations are added to those of other bindings."""
+    """The failed validations of an invocation; its audit annotations are added to `annotations`."""
     compiled, ignores = invocation.compiled, has_failure_policy_ignore(invocation.policy)
     try:
         if not activation.conditions(compiled, invocation):
@@ -205,7 +205,7 @@ def _value(evaluation: Evaluation, expression: Expression | ExpressionError) -> 
 
 
 def _message(evaluation: Evaluation, validation: _Validation) -> str:
-    """What is said of a broken expression: what it computes to say, or has to say, or itself."""
+    """The message of a failed validation: messageExpression, message, or the expression."""
     raw = validation.raw
     computed: Any = None
     if validation.message is not None:

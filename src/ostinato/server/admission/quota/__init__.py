@@ -1,1 +1,1 @@
-"""Admission that bounds amounts: ResourceQuota and LimitRanger."""
+"""ResourceQuota and LimitRanger."""

@@ -1,4 +1,4 @@
-"""Limit ranges: Pods and claims of a namespace get its defaults and are held to its bounds."""
+"""LimitRanger: applies the defaults and bounds of LimitRanges to Pods and claims."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _ANNOTATION = "kubernetes.io/limit-ranger"
 
 
 class LimitRanger(Plugin):
-    about = resources("pods", "persistentvolumeclaims")
+    covers = resources("pods", "persistentvolumeclaims")
 
     def __init__(self, ranges: Lister) -> None:
         self._ranges = ranges
 
     def _limits(self, context: Context) -> list[list[Json]]:
-        """The limits of each range of the namespace."""
+        """The limits of each LimitRange of the namespace."""
         entries = self._ranges.entries(context.route.namespace)
         return [msgspec.json.decode(entry.data)["spec"].get("limits") or [] for entry in entries]
 
@@ -50,13 +50,13 @@ class LimitRanger(Plugin):
             return
         for limits in self._limits(context):
             found = _problems_of_pod(obj["spec"], limits) if pods else _problems_of_claim(obj["spec"], limits)
-            problems = list(dict.fromkeys(found))  # what is wrong with several containers is told once
+            problems = list(dict.fromkeys(found))  # equal problems of several containers are reported once
             if problems:
                 raise forbidden(context, obj, problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
 
 
 def _is_for_pod(context: Context, operation: str) -> bool:
-    """Whether a write says what a Pod takes."""
+    """Whether a write sets the resources of a Pod."""
     if operation == "UPDATE" and context.route.subresource == "resize":
         return context.resource.gvr.resource == "pods" and not context.resource.gvr.group
     return operation == "CREATE" and is_of(context, "", "pods")

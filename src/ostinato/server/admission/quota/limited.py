@@ -1,4 +1,4 @@
-"""Resources that nobody may use without a quota that covers them: the configuration of ResourceQuota."""
+"""limitedResources of the ResourceQuota configuration: resources that need a covering quota."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LimitedResource(msgspec.Struct, frozen=True, kw_only=True, rename="camel",
 
 
 class RequiredCoverage:
-    """What quotas must cover of an object, before it may use any of it."""
+    """The resources and scopes of an object that quotas must cover."""
 
     def __init__(
         self, limited: Sequence[LimitedResource], resource: GroupResource, obj: Json, requested: Usage
@@ -35,6 +35,6 @@ class RequiredCoverage:
         self.scopes = [term for each in limited for term in matching_terms(resource, obj, each.match_scopes)]
 
     def uncovered(self, names: Iterable[str], scopes: Sequence[Json]) -> tuple[list[str], list[Json]]:
-        """What is left when quotas cover these names and scopes."""
+        """The names and scopes that the given ones do not cover."""
         covered = {term.get("scopeName") for term in scopes}
         return sorted(self.names - set(names)), [term for term in self.scopes if term.get("scopeName") not in covered]

@@ -1,7 +1,7 @@
-"""Quotas: what the objects of a namespace use together stays within bounds.
+"""ResourceQuota: limits the total usage of a namespace.
 
-Use is counted when an object comes into being or grows, and told in the quota's status before the object is stored; a
-controller brings the count back to the truth when objects go.
+Usage is charged to the quota's status before an object is created or grows; the resource quota controller recalculates
+it after deletes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _IGNORED = GroupResource("", "events")
 
 class ResourceQuota(Plugin):
     def __init__(self, quotas: Lister, limited: Sequence[LimitedResource] = ()) -> None:
-        """`limited`: what nobody may use without a quota that covers it."""
+        """`limited`: resources that need a covering quota."""
         self._quotas = quotas
         self._limited = limited
         self.skip_while_empty = None if limited else quotas.present
@@ -54,7 +54,7 @@ class ResourceQuota(Plugin):
             await self._charge(context, obj, old, dry=bool(options.dry_run))
 
     def _check_covered(self, context: Context, obj: Json, old: Json | None) -> None:
-        """Forbidden if an object uses more of something than quotas cover, though they must."""
+        """Forbidden if no quota covers a limited resource of the object."""
         resource = context.resource.group_resource
         requested = usage(resource, obj)
         before = usage(resource, old) if old is not None else {}
@@ -81,13 +81,13 @@ class ResourceQuota(Plugin):
             raise Unknown.of(f"insufficient quota to match these scopes: [{message}]")
 
     async def _charge(self, context: Context, obj: Json, old: Json | None, *, dry: bool) -> None:
-        """Count an object in every quota, or in none; those that somebody else changed meanwhile are asked again."""
+        """Charge an object to every quota or to none; quotas that changed concurrently are retried."""
         charged: set[str] = set()
         for _ in range(_ATTEMPTS):
             changed: list[tuple[Entry, Json]] = []
             for entry in self._quotas.entries(context.route.namespace):
                 quota = msgspec.json.decode(entry.data)
-                used = None if entry.key in charged else _new_use(context, quota, obj, old)
+                used = None if entry.key in charged else _new_usage(context, quota, obj, old)
                 if used is not None:
                     new = {**quota, "metadata": dict(quota["metadata"]), "status": {**quota["status"], "used": used}}
                     changed.append((entry, self._owned(context, quota, new)))
@@ -100,10 +100,10 @@ class ResourceQuota(Plugin):
             except index.Conflict:
                 continue
             return
-        raise forbidden(context, obj, "the quotas of the namespace keep changing; try again")
+        raise forbidden(context, obj, "quotas of the namespace changed concurrently; try again")
 
     def _owned(self, context: Context, quota: Json, new: Json) -> Json:
-        """The quota, with its count as the server's."""
+        """The quota with the new status, owned by the server's field manager."""
         resource = self._quotas.resource
         manager = resource.managers.get("status")
         if manager is None:
@@ -123,7 +123,7 @@ class ResourceQuota(Plugin):
 
 
 def _counts(context: Context, operation: str, obj: Json, old: Json | None) -> bool:
-    """Whether a write can change what is used."""
+    """Whether a write can change the usage."""
     resource, subresource = context.resource.group_resource, context.route.subresource
     if operation == "CREATE":
         return not subresource and resource != _IGNORED
@@ -136,8 +136,8 @@ def _counts(context: Context, operation: str, obj: Json, old: Json | None) -> bo
     return resource == _SERVICES and not subresource
 
 
-def _new_use(context: Context, quota: Json, obj: Json, old: Json | None) -> dict[str, str] | None:
-    """The use after the object has come, None if it does not count; Forbidden if it is too much."""
+def _new_usage(context: Context, quota: Json, obj: Json, old: Json | None) -> dict[str, str] | None:
+    """The usage including the object, None if it is not counted; Forbidden if it exceeds the quota."""
     resource = context.resource.group_resource
     status, name = quota.get("status", {}), quota["metadata"]["name"]
     hard: dict[str, str] = status.get("hard", {})
@@ -158,7 +158,7 @@ def _new_use(context: Context, quota: Json, obj: Json, old: Json | None) -> dict
         return None
     total = {each: Quantity.parse(used[each]) + amount for each, amount in more.items()}
     exceeded = sorted(each for each, amount in total.items() if amount > Quantity.parse(hard[each]))
-    if exceeded and context.route.subresource != "status":  # what has happened is counted, however much it is
+    if exceeded and context.route.subresource != "status":  # status updates are charged even beyond the limit
         shown, taken, most = (",".join(f"{each}={values[each]}" for each in exceeded) for values in (more, used, hard))
         why = f"exceeded quota: {name}, requested: {shown}, used: {taken}, limited: {most}"
         raise forbidden(context, obj, why)

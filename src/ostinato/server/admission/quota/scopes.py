@@ -1,4 +1,4 @@
-"""Scopes of quotas: which Pods and claims a quota is about, where it is not about all of them."""
+"""Scopes of quotas: which Pods and claims a quota counts."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ _CLAIMS = GroupResource("", "persistentvolumeclaims")
 
 
 def in_scope(resource: GroupResource, obj: Json, spec: Json) -> bool:
-    """Whether a quota counts an object: it matches every scope that the quota's spec names."""
+    """Whether an object matches every scope of a quota."""
     terms = scope_terms(spec)
     return not terms or len(matching_terms(resource, obj, terms)) == len(terms)
 
 
 def scope_terms(spec: Json) -> list[Json]:
-    """The scopes of a quota, all as terms of a selector."""
+    """The scopes of a quota as scope selector terms."""
     terms = [{"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()]
     return terms + ((spec.get("scopeSelector") or {}).get("matchExpressions") or [])
 
 
 def matching_terms(resource: GroupResource, obj: Json, terms: Iterable[Json]) -> list[Json]:
-    """Those of the terms that an object matches; only Pods and claims match any."""
+    """The terms that an object matches; only Pods and claims match any."""
     if resource == _PODS:
         return [term for term in terms if _matches_pod(obj["spec"], term)]
     return [term for term in terms if _matches_claim(obj, term)] if resource == _CLAIMS else []
 
 
 def is_terminating(pod: Json) -> bool:
-    """Whether a Pod has a deadline, in the sense of the scopes Terminating and NotTerminating."""
+    """Whether a Pod is in the scope Terminating: it has activeDeadlineSeconds."""
     return pod["spec"].get("activeDeadlineSeconds") is not None
 
 
@@ -76,7 +76,7 @@ def _matches_claim(claim: Json, term: Json) -> bool:
 
 
 def _matches_names(names: set[str], term: Json) -> bool:
-    """Whether one of the names is what a term asks for; of no name only what is absent is true."""
+    """Whether a term matches one of the names; without names only NotIn and DoesNotExist match."""
     values = term.get("values") or ()
     match term.get("operator"):
         case "Exists":

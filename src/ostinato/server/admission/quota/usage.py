@@ -1,4 +1,4 @@
-"""What an object uses of a quota."""
+"""Quota usage of an object."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _ONE = Quantity.of(1)
 _OF_CLASS = ".storageclass.storage.k8s.io/"
 _OLD_COUNTS = frozenset({"configmaps", "secrets", "resourcequotas", "replicationcontrollers"})
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
-_DEMANDED = frozenset(
+_CONSTRAINED = frozenset(
     {"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"}
-)  # what a quota makes every container say
+)  # constraints: must be set in every container
 
 
 def count_name(resource: GroupResource) -> str:
@@ -25,7 +25,7 @@ def count_name(resource: GroupResource) -> str:
 
 
 def limited_names(resource: GroupResource, hard: Iterable[str], requested: Usage) -> list[str]:
-    """Those of the names in a quota that objects of a resource can use."""
+    """The names in `hard` that objects of a resource can use."""
     match (resource.group, resource.resource):
         case ("", "pods"):
             return [name for name in hard if name in requested or name == "pods" or _is_of_pods(name)]
@@ -109,20 +109,20 @@ def _claim_usage(claim: Json) -> Usage:
 
 
 def missing_constraints(pod: Json, hard: Iterable[str]) -> str:
-    """What the containers of a Pod leave open though a quota limits it; "" if nothing."""
-    demanded = _DEMANDED & set(hard)
-    if not demanded or pod["spec"].get("resources"):
+    """The constraints that a Pod's containers do not set though a quota limits them, "" if none."""
+    constrained = _CONSTRAINED & set(hard)
+    if not constrained or pod["spec"].get("resources"):
         return ""
     missing: dict[str, set[str]] = {}
     for kind in ("containers", "initContainers"):
         for container in pod["spec"].get(kind) or ():
             resources = container.get("resources", {})
-            said = set(
+            specified = set(
                 _compute(
                     dict.fromkeys(resources.get("requests", ()), _ONE), dict.fromkeys(resources.get("limits", ()), _ONE)
                 )
             )
-            for name in demanded - said:
+            for name in constrained - specified:
                 missing.setdefault(name, set()).add(container.get("name", ""))
     if not missing:
         return ""

@@ -1,7 +1,7 @@
-"""Which webhooks are asked about a write, and as what the write is shown to them.
+"""Webhook matching: which webhooks are called for a write, and with which version of the object.
 
-Configurations are asked in the order of their names, the webhooks of each in theirs. A webhook whose rules name another
-version of what is written is asked, too, unless it wants exact matches: it sees the object in that version.
+Configurations are ordered by name, webhooks as listed. With matchPolicy Equivalent a webhook whose rules name another
+version of the resource is called with the object converted to that version.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _EXEMPT: Final = frozenset(
 
 
 class Webhook:
-    """One webhook of a configuration, its conditions compiled."""
+    """A webhook of a configuration with compiled match conditions."""
 
     variables: Final[dict[str, Any]] = {}  # webhooks define none
 
@@ -60,7 +60,7 @@ class Webhook:
 
 
 class Match(NamedTuple):
-    """A webhook that is to be asked, and the resource as one of which it sees what is written."""
+    """A webhook to call, and the resource and kind that it receives."""
 
     webhook: Webhook
     resource: Resource
@@ -73,13 +73,13 @@ class WebhookMatcher:
         self._registry = dependencies.registry
         self._authorizer = dependencies.authorizer
         self._matcher = Matcher(dependencies.registry, dependencies.namespaces)
-        self._read: list[Json] | None = None  # the configurations that the webhooks are of
+        self._read: list[Json] | None = None  # the configurations that `_webhooks` was built from
         self._webhooks: list[Webhook] = []
-        self._known: dict[tuple[GroupVersionResource, str], list[Resource]] = {}  # equivalents, until these change
-        self._generation = -1  # of the registry that they are of
+        self._known: dict[tuple[GroupVersionResource, str], list[Resource]] = {}  # equivalent resources
+        self._generation = -1  # registry generation of `_known`
 
     def webhooks(self, attributes: Attributes) -> list[Webhook]:
-        """All there are, in their order; none for what configures admission itself."""
+        """All webhooks in order; none for admission configuration objects."""
         gvr = attributes.resource
         if gvr.group == _GROUP and gvr.resource in _EXEMPT:
             return []
@@ -93,7 +93,7 @@ class WebhookMatcher:
         return self._webhooks
 
     def match(self, webhook: Webhook, attributes: Attributes) -> Match | None:
-        """How a webhook may have to be asked about a write, by its selectors and rules; None if it has not."""
+        """Match a webhook by its selectors and rules; None if it does not apply."""
         if not self._matcher.selects(attributes, webhook.raw):
             return None
         resource = self._by_rules(webhook.raw, attributes)
@@ -113,7 +113,7 @@ class WebhookMatcher:
         return next((other for rule in rules for other in others if rule_matches(rule, attributes, other.gvr)), None)
 
     def _equivalents(self, own: Resource, subresource: str) -> list[Resource]:
-        """The same objects under other names: other versions, or other groups."""
+        """Equivalent resources: the same objects in other versions or groups."""
         if self._generation != self._registry.generation:
             self._generation = self._registry.generation
             self._known.clear()
@@ -125,7 +125,7 @@ class WebhookMatcher:
         return found
 
     async def holds(self, match: Match, attributes: Attributes) -> bool:
-        """Whether the conditions of a webhook hold for a write as it is shown to it; Forbidden if nobody can tell."""
+        """Whether the match conditions are true for the converted write; Forbidden if they fail."""
         if not match.webhook.conditions:
             return True
         return await evaluate_with_authorizer(

@@ -1,7 +1,7 @@
-"""Mutating webhooks: asked one after another, each sees what those before it have made of the object.
+"""Dispatcher of mutating webhooks: called in sequence, each with the object as the previous ones left it.
 
-When one has changed something, the plugins before and the webhooks that ask for it are asked once more: those that had
-their turn before the last change.
+When a webhook changes the object, earlier plugins and webhooks with reinvocationPolicy IfNeeded that were called before
+the last change are invoked again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 _SCHEME = "pkg/runtime/scheme.go:111"
-_OPTIONS: Final = {  # of connections: the type of a value, or of each, and what Go calls it
+_OPTIONS: Final = {  # CONNECT options: type of the value or its items, and the Go type name
     "stdin": (bool, "bool"),
     "stdout": (bool, "bool"),
     "stderr": (bool, "bool"),
@@ -55,12 +55,12 @@ _INVALID_OWNERS = (
 
 
 class _ReinvocationContext:
-    """Who is to be asked in the second round."""
+    """Which webhooks the second round calls."""
 
     def __init__(self) -> None:
         self.second = False
-        self.changed = False  # by a webhook, ever
-        self._called: set[tuple[str, str]] = set()  # since the last change, and willing to be asked again
+        self.changed = False  # by any webhook
+        self._called: set[tuple[str, str]] = set()  # called since the last change, with reinvocationPolicy IfNeeded
         self._reinvoked: set[tuple[str, str]] = set()
 
     def record_call(self, match: Match, *, changed: bool) -> None:
@@ -85,7 +85,7 @@ class MutatingDispatcher:
         self._before = before
 
     async def dispatch(self, attributes: Attributes) -> None:
-        """Let webhooks change the object of a write in place; an APIError if one refuses it."""
+        """Call the webhooks, mutating the object in place; APIError if one denies the request."""
         if not self._matcher.webhooks(attributes):
             return
         reinvocation = _ReinvocationContext()
@@ -99,7 +99,7 @@ class MutatingDispatcher:
             if attributes.obj != after:
                 reinvocation.record_change()
             await self._round(attributes, reinvocation)
-            _settle(attributes, owners)
+            _sanitize(attributes, owners)
 
     async def _round(self, attributes: Attributes, reinvocation: _ReinvocationContext) -> None:
         for i, webhook in enumerate(self._matcher.webhooks(attributes)):
@@ -119,13 +119,13 @@ class MutatingDispatcher:
                 if not webhook.has_failure_policy_ignore:
                     raise failure.refusal from None
                 note.failed_open()
-                _logger.warning("%s; its failure policy lets the request pass", failure)
+                _logger.warning("webhook call failed, ignored by failurePolicy error=%s", failure)
             finally:
                 note.called(changed=changed)
             reinvocation.record_call(match, changed=changed)
 
     async def _patched(self, match: Match, attributes: Attributes, shown: Json | None, patch: WebhookPatch) -> bool:
-        """Patch the object in place; whether that has changed it."""
+        """Patch the object in place; return whether it changed."""
         operations = _operations(match, patch)
         if not operations:
             return False
@@ -147,7 +147,7 @@ class MutatingDispatcher:
 
 
 class _Note:
-    """What the audit event says of one call of a webhook."""
+    """Audit annotations of one webhook call."""
 
     def __init__(self, attributes: Attributes, webhook: Webhook, call: str) -> None:
         self._request = attributes.context.request
@@ -157,17 +157,17 @@ class _Note:
     def called(self, *, changed: bool) -> None:
         if self._request.audit is not None:
             configuration, name = self._webhook.key
-            told = {"configuration": configuration, "webhook": name, "mutated": changed}
-            self._request.annotate(f"mutation.webhook.admission.k8s.io/{self._call}", _json(told))
+            annotation = {"configuration": configuration, "webhook": name, "mutated": changed}
+            self._request.annotate(f"mutation.webhook.admission.k8s.io/{self._call}", _json(annotation))
 
     def patch(self, patch: WebhookPatch) -> None:
-        """The patch, where bodies are written and it can hold no secret."""
+        """Annotate the patch, at level Request and above, unless the resource is sensitive."""
         audit = self._request.audit
         if audit is None or not audit.wants_request or audit.sensitive or not patch.patch:
             return
         configuration, name = self._webhook.key
-        told = {"configuration": configuration, "webhook": name, "patch": msgspec.Raw(patch.patch)}
-        value = _json({**told, "patchType": "JSONPatch"})
+        annotation = {"configuration": configuration, "webhook": name, "patch": msgspec.Raw(patch.patch)}
+        value = _json({**annotation, "patchType": "JSONPatch"})
         self._request.annotate(f"patch.webhook.admission.k8s.io/{self._call}", value)
 
     def failed_open(self) -> None:
@@ -192,7 +192,7 @@ def _operations(match: Match, patch: WebhookPatch) -> list[Json]:
 
 
 def _read(match: Match, shown: Json, patched: Any) -> Json:
-    """A patched object in the shape of its kind, defaulted; it shares nothing with the patch."""
+    """Decode and default the patched object; it shares nothing with the patch."""
     if not isinstance(patched, dict):
         raise InternalError.of(
             f"json: cannot unmarshal {json_type(patched)} into Go value of type map[string]interface {{}}"
@@ -214,7 +214,7 @@ def _read(match: Match, shown: Json, patched: Any) -> Json:
 
 
 def _connect_options(match: Match, patched: Json) -> Json:
-    """What is asked of a connection, which has no schema; InternalError if something is of another type."""
+    """Validate CONNECT options, which have no schema; InternalError for a wrong type."""
     for name, (item, go_type) in _OPTIONS.items():
         value = patched.get(name)
         many = go_type.startswith("[]")
@@ -227,7 +227,7 @@ def _connect_options(match: Match, patched: Json) -> Json:
 
 
 def _check_custom_kind(match: Match, patched: Json) -> None:
-    """Custom objects stay of their kind; what they say of their version counts for nothing."""
+    """Invalid if the kind changed; the apiVersion is ignored."""
     kind, expected = patched.get("kind") or "", match.kind
     if kind != expected.kind:
         fault = FieldError.invalid(Path("kind"), kind, f"must be {expected.kind}")
@@ -240,8 +240,8 @@ def _owners(obj: Json | None) -> Any:
     return ((obj or {}).get("metadata") or {}).get("managedFields")
 
 
-def _settle(attributes: Attributes, owners: Any) -> None:
-    """What a webhook may not leave behind: owners that nobody can read, and another namespace than the request's."""
+def _sanitize(attributes: Attributes, owners: Any) -> None:
+    """Restore managedFields that cannot be decoded, and the request's namespace."""
     obj, context = attributes.obj, attributes.context
     if obj is None or "metadata" not in obj:
         return

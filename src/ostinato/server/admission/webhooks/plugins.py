@@ -1,6 +1,6 @@
-"""Admission webhooks: writes are shown to the servers that configurations name, which may change or refuse them.
+"""Plugins of MutatingAdmissionWebhook and ValidatingAdmissionWebhook.
 
-What that takes is loaded when there is a first configuration; until then, a write pays one look at whether there is.
+The dispatchers are imported with the first configuration; until then a write costs one check for configurations.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class WebhookDependencies(NamedTuple):
-    """What webhooks are asked with."""
+    """Dependencies of the webhook plugins."""
 
     registry: Registry
     namespaces: Lister
@@ -31,7 +31,7 @@ class WebhookDependencies(NamedTuple):
 
 
 class MutatingAdmissionWebhookPlugin(Plugin):
-    """`before`: the plugins that are asked again when a webhook has changed something."""
+    """`before`: the plugins that are reinvoked when a webhook changes the object."""
 
     def __init__(self, configurations: Lister, dependencies: WebhookDependencies, before: Sequence[Plugin]) -> None:
         self._configurations = configurations
@@ -46,7 +46,7 @@ class MutatingAdmissionWebhookPlugin(Plugin):
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
-        if operation == "DELETE":  # which has nothing to change: this is when it is asked about
+        if operation == "DELETE":  # deletes have no mutating phase
             await self._dispatch(context, operation, obj, old, options)
 
     async def _dispatch(

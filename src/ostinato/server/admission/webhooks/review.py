@@ -1,4 +1,4 @@
-"""Reviews of admission: what a webhook is told of a write, and what it answers."""
+"""AdmissionReview: requests to and responses of admission webhooks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RESPONSE = "AdmissionResponse.response"
 
 
 class WebhookCallFailed(Exception):  # noqa: N818
-    """A webhook could not be asked, or did not answer as it must: its failure policy says what comes of it."""
+    """The call failed or the response is invalid; failurePolicy decides."""
 
     def __init__(self, webhook: Webhook, why: str) -> None:
         super().__init__(f"failed calling webhook {quote(webhook.name)}: {why}")
@@ -45,9 +45,9 @@ class WebhookPatch(NamedTuple):
 async def call_webhook(
     post_review: PostReview, match: Match, attributes: Attributes, *, mutating: bool
 ) -> WebhookPatch:
-    """Ask a webhook about a write; an APIError if it refuses, FailedCall if it does not say.
+    """Call a webhook and return its patch; APIError if it denies the request, WebhookCallFailed if the call fails.
 
-    The objects of `attributes` are those that it is to see.
+    `attributes`: with the objects converted to the webhook's version.
     """
     webhook, context = match.webhook, attributes.context
     if _is_dry(attributes) and webhook.raw.get("sideEffects") not in ("None", "NoneOnDryRun"):
@@ -80,7 +80,7 @@ async def call_webhook(
     return WebhookPatch(response.patch, response.patch_type or "")
 
 
-# What is asked
+# Request
 
 
 def _is_dry(attributes: Attributes) -> bool:
@@ -120,13 +120,13 @@ def _resource(gvr: GroupVersionResource) -> Json:
 def _user(user: User | None) -> Json:
     if user is None:
         return {}
-    told = {
+    fields = {
         "username": user.name,
         "uid": user.uid,
         "groups": list(user.groups),
         "extra": {key: list(values) for key, values in user.extra.items()},
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in fields.items() if value}
 
 
 def _options(attributes: Attributes) -> Json | None:
@@ -134,21 +134,21 @@ def _options(attributes: Attributes) -> Json | None:
     kind = _KINDS.get(attributes.operation)
     if options is None or kind is None:
         return None
-    told: Json = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
+    fields: Json = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
     if isinstance(options, DeleteOptions):
         preconditions = {"uid": options.uid, "resourceVersion": options.resource_version}
-        told["gracePeriodSeconds"] = options.grace
-        told["preconditions"] = {name: value for name, value in preconditions.items() if value is not None} or None
-        told["orphanDependents"] = options.orphan_dependents
-        told["propagationPolicy"] = options.propagation
+        fields["gracePeriodSeconds"] = options.grace
+        fields["preconditions"] = {name: value for name, value in preconditions.items() if value is not None} or None
+        fields["orphanDependents"] = options.orphan_dependents
+        fields["propagationPolicy"] = options.propagation
     elif isinstance(options, WriteOptions):
-        told["fieldManager"] = options.field_manager or None
-        told["fieldValidation"] = attributes.context.request.parameter("fieldValidation") or None
-    told["dryRun"] = ["All"] if options.dry_run else None
-    return {name: value for name, value in told.items() if value is not None}
+        fields["fieldManager"] = options.field_manager or None
+        fields["fieldValidation"] = attributes.context.request.parameter("fieldValidation") or None
+    fields["dryRun"] = ["All"] if options.dry_run else None
+    return {name: value for name, value in fields.items() if value is not None}
 
 
-# What is answered
+# Response
 
 
 class _Response(NamedTuple):
@@ -162,7 +162,7 @@ class _Response(NamedTuple):
 
     @classmethod
     def read(cls, review: Json) -> _Response | None:
-        """None if there is none; CallError if it is of another shape."""
+        """Decode a response; None if it is absent, CallError for wrong types."""
         raw = field(review, "response", dict, "AdmissionReview")
         if raw is None:
             return None
@@ -198,7 +198,7 @@ def _bytes(text: str) -> bytes:
 
 
 def _fault(review: Json, response: _Response | None, expected: GroupVersionKind, uid: str, *, mutating: bool) -> str:
-    """What is wrong with an answer; an old one is not looked at as closely."""
+    """The error in a response, "" if it is valid; v1beta1 is validated less strictly."""
     if response is None:
         return "webhook response was absent"
     if expected.version != "v1":

@@ -1,4 +1,4 @@
-"""Validating webhooks: all that are for a write are asked at the same time; the first that refuses is heard."""
+"""Dispatcher of validating webhooks: called concurrently; the first denial in order is returned."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ValidatingDispatcher:
         self._post_review = dependencies.post_review
 
     async def dispatch(self, attributes: Attributes) -> None:
-        """Raise an APIError if a webhook refuses a write, or cannot be asked and must be."""
+        """APIError if a webhook denies the write, or a call fails and failurePolicy is Fail."""
         wanted: list[tuple[Match, Attributes]] = []
         for webhook in self._matcher.webhooks(attributes):
             match = self._matcher.match(webhook, attributes)
@@ -46,7 +46,7 @@ class ValidatingDispatcher:
                 return failure.refusal
             key = f"failed-open.validating.webhook.admission.k8s.io/round_0_index_{i}"
             attributes.context.request.annotate(key, match.webhook.name)
-            _logger.warning("%s; its failure policy lets the request pass", failure)
+            _logger.warning("webhook call failed, ignored by failurePolicy error=%s", failure)
         except APIError as refusal:
             return refusal
         return None

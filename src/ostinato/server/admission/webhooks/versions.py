@@ -1,4 +1,4 @@
-"""What is written, in the version that a webhook wants to see; and back."""
+"""Conversion of objects between the request's version and a webhook's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 async def converted_for_webhook(match: Match, attributes: Attributes) -> Attributes:
-    """A write as a webhook sees it."""
+    """The attributes with objects converted to the webhook's version."""
     own = attributes.context.resource
     if match.resource is own or match.kind == attributes.kind:  # subresources have one kind in all versions
         return attributes
@@ -28,7 +28,7 @@ async def converted_for_webhook(match: Match, attributes: Attributes) -> Attribu
 
 
 async def converted(obj: Json, source: Resource, target: Resource) -> Json:
-    """An object of one resource as one of another that has the same objects; InternalError if that cannot be."""
+    """Convert an object between equivalent resources; InternalError if that fails."""
     if not source.custom:
         return target.object(msgspec.json.encode(source.stored(obj)))
     if source.conversion is None:

@@ -64,7 +64,7 @@ def connect_handler(
             raise NotFound.of(context.resource.group_resource, node)  # kube-apiserver reports the node here
         if what != "log" and not context.request.headers.get("upgrade"):
             raise BadRequest.of("Upgrade request required")
-        answer = await nodes.ask(resource.object(host.data), _to_node(what, context, options, container))
+        answer = await nodes.send(resource.object(host.data), _to_node(what, context, options, container))
         if isinstance(answer, Response) and not 200 <= answer.status < 300:
             return _refusal(what, context, answer)
         return answer

@@ -213,7 +213,7 @@ def test_an_agent_that_is_not_there_is_told(tmp_path: Path) -> None:
     _far(play, tmp_path)
 
 
-def test_a_node_that_says_nothing_of_its_agent_cannot_be_asked() -> None:
+def test_a_node_without_an_agent_address_cannot_be_reached() -> None:
     for status in ({}, {"addresses": [{"type": "InternalIP", "address": "1.2.3.4"}]}):
-        with pytest.raises(OSError, match="names no address and port"):
+        with pytest.raises(OSError, match="node status has no address or kubelet port"):
             addresses_of({"status": status})

@@ -19,15 +19,15 @@ _LOOPBACK = Peer("system:apiserver", ("system:masters",))
 
 
 async def publish(
-    ask: Callable[[Request], Awaitable[Answer]], settings: AuthenticationSettings, authority: bytes
+    handle: Callable[[Request], Awaitable[Answer]], settings: AuthenticationSettings, authority: bytes
 ) -> None:
-    """Create or update the ConfigMap. `ask`: the server's `handle`; `authority`: PEM."""
+    """Create or update the ConfigMap. `handle`: the server's; `authority`: PEM."""
     data = published(settings, authority)
-    found = await _request(ask, "GET", f"{_PATH}/{_NAME}", None)
+    found = await _request(handle, "GET", f"{_PATH}/{_NAME}", None)
     if found is None:
-        await _request(ask, "POST", _PATH, {"metadata": {"name": _NAME, "namespace": "kube-system"}, "data": data})
+        await _request(handle, "POST", _PATH, {"metadata": {"name": _NAME, "namespace": "kube-system"}, "data": data})
     elif found.get("data") != data:
-        await _request(ask, "PUT", f"{_PATH}/{_NAME}", {**found, "data": data})
+        await _request(handle, "PUT", f"{_PATH}/{_NAME}", {**found, "data": data})
 
 
 def published(settings: AuthenticationSettings, authority: bytes) -> dict[str, str]:
@@ -53,14 +53,14 @@ def _list(values: Sequence[str]) -> str:
 
 
 async def _request(
-    ask: Callable[[Request], Awaitable[Answer]], method: str, path: str, sent: Any
+    handle: Callable[[Request], Awaitable[Answer]], method: str, path: str, sent: Any
 ) -> dict[str, Any] | None:
     """The decoded response; None for 404."""
     body = b"" if sent is None else msgspec.json.encode(sent)
     headers = {"content-type": "application/json", "user-agent": "kube-apiserver"}
     request = Request(method, path, headers=headers, body=body)
     request.peer = _LOOPBACK
-    answer = await ask(request)
+    answer = await handle(request)
     assert isinstance(answer, Response)
     if answer.status == 404:
         return None

@@ -36,11 +36,11 @@ _logger = logging.getLogger(__name__)
 
 
 class LegacyTokenValidator:
-    """`ask`: the server's `handle`, used to write the labels."""
+    """`handle`: the server's, used to write the labels."""
 
-    def __init__(self, kinds: Mapping[str, Lister], ask: Callable[[Request], Awaitable[Answer]]) -> None:
+    def __init__(self, kinds: Mapping[str, Lister], handle: Callable[[Request], Awaitable[Answer]]) -> None:
         self._kinds = kinds
-        self._ask = ask
+        self._handle = handle
         self._noting: dict[str, asyncio.Task[None]] = {}  # by the Secret's key
 
     def user(self, token: str, claims: Mapping[str, Any], now: float) -> User:
@@ -91,7 +91,7 @@ class LegacyTokenValidator:
         headers = {"content-type": "application/merge-patch+json", "user-agent": "kube-apiserver/v1.36.4"}
         request = Request("PATCH", path, headers=headers, body=msgspec.json.encode(change))
         request.peer = _LOOPBACK
-        answer = await self._ask(request)
+        answer = await self._handle(request)
         if answer.status >= 400 and answer.status != 404:
             where = f"{secret['namespace']}/{secret['name']}"
             _logger.warning("cannot update last-used label of legacy token secret=%s status=%d", where, answer.status)
