@@ -204,7 +204,7 @@ class Server:
                 await self._enter_audited(self.auditor, request, route)
             elif not self._enter_now(request, route):
                 await self._enter(request, route)
-            if request.line is not None and known is not request.line and not self.turns.may_run(request.line):
+            if self.turns.busy and known is not (line := request.line) and line and not self.turns.may_run(line):
                 await self.world.clock.sleep(0)  # the flow was not known earlier
             if route is None or route.subresource not in LONG_RUNNING:
                 seated = self.flow.enter(request, route)

@@ -37,7 +37,7 @@ class Class(Generic[T]):
 class Line(Generic[T]):
     """The work of a flow that waits, in order."""
 
-    __slots__ = ("begins", "belongs", "expected", "flow", "seated", "tag", "unmeasured", "waiting")
+    __slots__ = ("begins", "belongs", "expected", "flow", "seated", "tag", "waiting")
 
     def __init__(self, belongs: Class[T], flow: Hashable) -> None:
         self.belongs = belongs
@@ -45,7 +45,6 @@ class Line(Generic[T]):
         self.tag = 0.0  # the time that the line has used
         self.begins = 0.0  # seconds that the first step of a request takes, smoothed
         self.expected = 0.0  # the same for the further ones
-        self.unmeasured = 0  # requests that may still run before one is measured again
         self.seated = 0  # requests of the flow that have seats
         self.waiting: deque[T] = deque()  # the line is in the class's heap exactly while this is not empty
 

@@ -1,10 +1,13 @@
 """Turns on the event loop: a fair scheduler for the processor time of one process.
 
-- As long as nobody waits and the loop's turn is young, work runs at once: the check is one attribute.
-- In one turn of the loop about `SLICE` seconds of work run; then the loop looks for new requests. So a request of a
-  flow that has used little waits for one slice of another, however many of those are queued.
-- Work cannot be interrupted. What takes longer than a slice pauses by itself (`Turns.pause`) or runs in a worker
+- As long as all requests come from one flow (`contended` is false), nothing is measured and nothing waits.
+- With requests of several flows, each step of a request is measured and charged to its flow's line. In one turn of the
+  loop about `SLICE` seconds of work run; then the loop polls for new requests. A request of a flow that has used little
+  waits for one slice of another flow, however many requests of that one are queued.
+- Steps cannot be interrupted. Work that takes longer than a slice pauses by itself (`Turns.pause`) or runs in a worker
   thread (`heavy.HeavyLane`).
+- Requests of the same process (the in-process transport) do not wait for turns: their number is bounded by the workers
+  of its controllers.
 """
 
 from __future__ import annotations
@@ -19,10 +22,7 @@ from ostinato.server.flow.fair_queue import FairQueue, Line
 T = TypeVar("T")
 
 SLICE = 0.002  # seconds of work that run in one turn of the loop; writes of one turn share a commit
-SAMPLE = 8  # while no one waits, one light write in so many of a flow is measured; the others count as much
-LIGHT = 0.0005  # seconds that the first step of a write may take, on average of its flow, to be light
-LIGHT_BODY = 8 << 10  # bytes of the body of a light write
-_WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+CALM_SECONDS = 10.0  # without a request of another flow, after which requests are no longer measured
 
 Work = Callable[[], object] | asyncio.Future[None]  # a function to call, or a gate to open
 Turn = Line[Work]
@@ -41,11 +41,26 @@ class Turns:
         """`clock`: the time of work is measured by it; in virtual time work takes none, so nothing ever waits."""
         self.clock = clock
         self.queue: FairQueue[Work] = FairQueue()
+        self.contended = False  # requests of more than one line came in the last CALM_SECONDS
+        self.latest: Turn | None = None  # line of the latest request
         self.busy = False  # work has to ask whether it may run: others wait, or this turn of the loop is used up
         self.began = 0.0  # when the step under way began
         self._slice = slice_
+        self._met = 0.0  # when a request of another line than the one before came last
         self._spent = 0.0  # seconds, in this turn of the loop
         self._scheduled = False
+
+    def meet(self, line: Turn | None) -> None:
+        """Record a request of another line than the latest one; None if its flow was not determined."""
+        if self.latest is not None:
+            self.contended = True
+            self._met = self.clock()
+        self.latest = line
+
+    def is_contended(self) -> bool:
+        """Whether requests of several lines came lately. Call it only while `contended` is true; it may end that."""
+        self.contended = self.busy or self.clock() - self._met < CALM_SECONDS
+        return self.contended
 
     def may_run(self, line: Turn) -> bool:
         """Whether work of a line may run now: there is time and nobody else waits, or it is ahead of all who do."""
@@ -69,16 +84,6 @@ class Turns:
             return 0.0
         self.charge(line, line.begins)
         return line.begins
-
-    def is_light(self, method: str, size: int, line: Turn | None) -> bool:
-        """Whether a request need not be measured: a small write of a flow with short writes, while no one waits."""
-        if line is None or self.busy or size > LIGHT_BODY or method not in _WRITES:
-            return False
-        if line.unmeasured <= 0 or line.begins > LIGHT:
-            line.unmeasured = SAMPLE
-            return False
-        line.unmeasured -= 1
-        return True
 
     def wait(self, line: Turn, work: Callable[[], object]) -> None:
         """Call a function when it is the line's turn. What it takes is measured and charged."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from ostinato.api.errors import RequestEntityTooLarge, Timeout, Unknown
@@ -89,7 +88,12 @@ class Connection(AnswerWriter):
         if self._lingering:
             return
         self._buffer = self._buffer + data if self._buffer else data
-        self._advance_in_turn()
+        turns = self._turns
+        if turns.contended and turns.is_contended():
+            self._advance_in_turn()
+        else:
+            turns.began = turns.clock()
+            self._advance()
 
     def eof_received(self) -> bool:
         self._ended_by_client = True
@@ -224,24 +228,28 @@ class Connection(AnswerWriter):
             end = start + length
             self._buffer = buffer[end:]
             request = Request(head.method, head.path, head.query, head.headers, body=buffer[start:end])
-        if self._peer is not None:
-            request.peer = self._peer.at(self._clock.wall())
+        peer = self._peer
+        if peer is not None:
+            now = self._clock.wall()
+            request.peer = peer if peer.not_before <= now <= peer.not_after else peer.expired()
         request.remote = self.address
         request.repeated = head.repeated
         request.line = self._line
         answer = None if length or self._body is not None else self._core.at_once(request)
         if answer is not None:
-            self._line = request.line
+            self._line = line = request.line
+            if line is not self._turns.latest:
+                self._turns.meet(line)
             if self._stranger:
                 self._recognize(request, answer)
             if self._write_short(head, answer):
                 self._next()
                 return
-        turns = self._turns
-        light = self._body is None and turns.is_light(head.method, length, self._line)
-        prepaid = turns.prepay(self._line)
-        serving = self._serve if light else partial(self._serve_in_turns, prepaid)
-        self._task = self._loop.create_task(serving(head, request, answer))
+        if self._turns.contended or _may_stream(head):
+            serving = self._serve_in_turns(self._turns.prepay(self._line), head, request, answer)
+        else:
+            serving = self._serve(head, request, answer)
+        self._task = self._loop.create_task(serving)
 
     def _feed_body(self) -> None:
         body = self._body
@@ -321,7 +329,9 @@ class Connection(AnswerWriter):
             self._over = True
         finally:
             self._task = None
-            self._line = request.line
+            self._line = line = request.line
+            if line is not self._turns.latest:
+                self._turns.meet(line)
             self._streaming = self._patient = False
             self._done()
 
@@ -445,3 +455,8 @@ class Connection(AnswerWriter):
             self._transport.write(answer)
         if closed:
             self._transport.close()
+
+
+def _may_stream(head: Head) -> bool:
+    """Whether a request may be a watch, which lasts longer than a calm."""
+    return head.method == "GET" and (bool(head.query) or "/watch/" in head.path)

@@ -26,7 +26,6 @@ from ostinato.client.transport.protocol import (
 from ostinato.client.transport.retry_policy import MAX_RETRIES, MAX_RETRY_AFTER, is_replayable, wait_before_retry
 from ostinato.client.transport.warning import warning_texts
 from ostinato.server.core import Server
-from ostinato.server.flow.turns import Turn
 from ostinato.server.in_process.socket import InProcessWebSocket, discard
 from ostinato.server.request import Answer, Peer, Request, Response, Stream
 from ostinato.streams.upgrade import Upgrade
@@ -62,7 +61,6 @@ class InProcessTransport:
         self._ending: set[asyncio.Task[None]] = set()  # streams that are being closed
         self._sockets: WeakSet[InProcessWebSocket] = WeakSet()
         self._closed = False
-        self._line: Turn | None = None  # turn of the last request that was measured
 
     async def request(self, request: protocol.Request) -> InProcessAnswer:
         timeout = self._timeout if request.timeout is None and not request.stream else request.timeout
@@ -124,13 +122,7 @@ class InProcessTransport:
         body = await _body(request)
         server_request = Request(request.method, request.path, request.query_string, headers, body=body)
         server_request.peer, server_request.repeated = self._peer, repeated
-        turns, line = self._server.turns, self._line
-        if turns.is_light(server_request.method, len(body), line):
-            turns.prepay(line)
-            return await self._server.handle(server_request)
-        answer = await turns.steps(self._server.handle(server_request), server_request)
-        self._line = server_request.line
-        return answer
+        return await self._server.handle(server_request)
 
     def opened(self, answer: InProcessAnswer) -> None:
         self._open.add(answer)

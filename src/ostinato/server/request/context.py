@@ -87,9 +87,12 @@ class Context(msgspec.Struct):
             if self.route.in_namespace:
                 raise NotFound.of(self.resource.group_resource, name)
             return name
-        if not self.route.namespace:
+        namespace = self.route.namespace
+        if not namespace:
             raise BadRequest.of("namespace must be provided")
-        return self._in_namespace + name
+        if namespace in _NO_NAMESPACES:
+            raise _bad_namespace(namespace)
+        return f"{namespace}/{name}"
 
     @property
     def prefix(self) -> str:
@@ -98,14 +101,10 @@ class Context(msgspec.Struct):
             if self.route.in_namespace:
                 raise NotFound.of(self.resource.group_resource, self.route.name)
             return ""
-        return self._in_namespace if self.route.namespace else ""
-
-    @property
-    def _in_namespace(self) -> str:
         namespace = self.route.namespace
         if namespace in _NO_NAMESPACES:
-            raise BadRequest.of(f"Namespace parameter invalid: {quote(namespace)}: may not be '{namespace}'")
-        return f"{namespace}/"
+            raise _bad_namespace(namespace)
+        return f"{namespace}/" if namespace else ""
 
     @property
     def collection(self) -> Collection:
@@ -113,6 +112,10 @@ class Context(msgspec.Struct):
         collection = self.resource.collection
         assert collection is not None
         return collection
+
+
+def _bad_namespace(namespace: str) -> BadRequest:
+    return BadRequest.of(f"Namespace parameter invalid: {quote(namespace)}: may not be '{namespace}'")
 
 
 Handler = Callable[[Context], Awaitable[Any]]

@@ -49,11 +49,9 @@ class Peer(msgspec.Struct, frozen=True, cache_hash=True):
     proxy: str = ""  # the name, if the front proxy's CA signed the certificate
     fault: str = ""
 
-    def at(self, now: float) -> Peer:
-        """Return the identity at a time, with a fault if the certificate is not valid then."""
-        if self.not_before <= now <= self.not_after or self.fault:
-            return self
-        return msgspec.structs.replace(self, fault="certificate has expired or is not yet valid")
+    def expired(self) -> Peer:
+        """Return the identity with a fault: its certificate is not valid now."""
+        return self if self.fault else msgspec.structs.replace(self, fault="certificate has expired or is not yet valid")
 
 
 class Request:
