@@ -300,7 +300,9 @@ def name_is_path_segment(name: str, prefix: bool = False) -> list[str]:
     """What can stand in a URL path: the widest rule."""
     if not prefix and name in (".", ".."):
         return [f"may not be '{name}'"]
-    return [f"may not contain '{character}'" for character in "/%" if character in name]
+    if "/" in name or "%" in name:
+        return [f"may not contain '{character}'" for character in "/%" if character in name]
+    return []
 
 
 def generate_name_base(base: str) -> str:

@@ -51,7 +51,9 @@ class Peer(msgspec.Struct, frozen=True, cache_hash=True):
 
     def expired(self) -> Peer:
         """Return the identity with a fault: its certificate is not valid now."""
-        return self if self.fault else msgspec.structs.replace(self, fault="certificate has expired or is not yet valid")
+        if self.fault:
+            return self
+        return msgspec.structs.replace(self, fault="certificate has expired or is not yet valid")
 
 
 class Request:

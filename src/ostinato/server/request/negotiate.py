@@ -111,9 +111,13 @@ _ERRORS = _Offer()
 
 @lru_cache(maxsize=256)
 def _negotiated(accept: str, offer: _Offer) -> Form:
-    """The first form that can be produced. Objects are stored as JSON, so a client that accepts protobuf and JSON gets
-    JSON.
-    """
+    """The first form that can be produced; `PLAIN` itself, not an equal one."""
+    form = _first_form(accept, offer)
+    return PLAIN if form == PLAIN else form
+
+
+def _first_form(accept: str, offer: _Offer) -> Form:
+    """Objects are stored as JSON, so a client that accepts protobuf and JSON gets JSON."""
     if offer.routed:
         _check_routed(accept, TYPES + _STREAMS if offer.streams else TYPES)
     protobuf: Form | None = None

@@ -44,7 +44,7 @@ def encode(value: Json, form: Form) -> bytes:
 
 def object_response(resource: Resource, data: bytes, form: Form, status: int = 200) -> Response:
     """The response with one stored object."""
-    if form == PLAIN:
+    if form is PLAIN:  # as `form_of` returns it
         return Response(status, resource.wrap(data) + b"\n")
     if form.convert:
         return Response(status, encode(_converted(resource, data, form), form), form.content_type)
@@ -106,7 +106,7 @@ async def in_slices(turns: Turns, function: Callable[[A], B], values: Sequence[A
 
 async def presented(context: Context, data: bytes, form: Form, status: int = 200) -> Response:
     """Encode one stored object, in a worker thread if it is large."""
-    if form == PLAIN or not is_heavy(data):
+    if form is PLAIN or not is_heavy(data):
         return object_response(context.resource, data, form, status)
     return await context.lane.run(context.request.line, lambda: object_response(context.resource, data, form, status))
 

@@ -29,7 +29,7 @@ async def get(context: Context) -> Response:
 def get_at_once(context: Context) -> Response | None:
     """Like `get`, for a request without options that need not wait; None if it must."""
     form, data = form_of(context.request, context.resource), _entry(context).data
-    return object_response(context.resource, data, form) if form == PLAIN or not is_heavy(data) else None
+    return object_response(context.resource, data, form) if form is PLAIN or not is_heavy(data) else None
 
 
 def _entry(context: Context) -> Entry:

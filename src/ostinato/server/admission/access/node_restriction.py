@@ -17,6 +17,7 @@ from ostinato.server.admission.access.node_tokens import TokenAudiences
 from ostinato.server.admission.access.pod_references import PodReferenceError, referenced
 from ostinato.server.admission.chain import Plugin
 from ostinato.server.admission.objects import forbidden
+from ostinato.server.request import User
 from ostinato.server.resources.certificates.validation import parse_request
 from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.strategy import Json
@@ -49,6 +50,10 @@ _RESTRICTED = "node-restriction.kubernetes.io"
 _CLAIM_STATUS = ("capacity", "conditions", "allocatedResourceStatuses", "allocatedResources")
 
 
+def _is_node(user: User | None) -> bool:
+    return user is not None and user.name.startswith(PREFIX)
+
+
 class NodeRestriction(Plugin):
     def __init__(self, registry: Registry, authorizer: Authorizer) -> None:
         self._pods = Lister(registry, "", "v1", "pods")
@@ -56,7 +61,7 @@ class NodeRestriction(Plugin):
         self._audiences = TokenAudiences(registry, authorizer)
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
-        if operation in ("CREATE", "UPDATE"):
+        if operation in ("CREATE", "UPDATE") and _is_node(context.request.user):
             await self._restrict(context, operation, obj, old)
 
     async def validate(
@@ -67,13 +72,12 @@ class NodeRestriction(Plugin):
         old: Json | None,
         options: Any,
     ) -> None:
-        if operation == "DELETE":  # deletes have no mutating phase
+        if operation == "DELETE" and _is_node(context.request.user):  # deletes have no mutating phase
             await self._restrict(context, operation, obj, old)
 
     async def _restrict(self, context: Context, operation: str, obj: Json | None, old: Json | None) -> None:
         user = context.request.user
-        if user is None or not user.name.startswith(PREFIX):
-            return
+        assert user is not None
         node = node_of(user)
         if node is None:
             return

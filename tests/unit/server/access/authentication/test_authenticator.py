@@ -84,7 +84,7 @@ def test_a_websocket_token_without_an_upgrade_authenticates_no_one(
 
 
 def test_a_certificate_that_is_not_valid_is_an_error_unless_a_token_is(authenticator: Authenticator) -> None:
-    expired = Peer("kubernetes-admin", ("system:masters",), not_after=10.0).at(11.0)
+    expired = Peer("kubernetes-admin", ("system:masters",), not_after=10.0).expired()
     with pytest.raises(Unauthorized):
         ask(authenticator, expired)
     assert ask(authenticator, expired, authorization="Bearer secret") == JANE
