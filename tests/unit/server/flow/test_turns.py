@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ostinato.server.flow.turns import Turn, Turns
+from ostinato.server.flow.turns import CALM_SECONDS, Turn, Turns
 
 
 class Clock:
@@ -161,5 +161,43 @@ def test_in_virtual_time_nothing_ever_waits() -> None:
         for _ in range(1000):
             turns.charge(flood, 0.0)
         assert not turns.busy
+
+    asyncio.run(main())
+
+
+def test_requests_of_one_flow_do_not_contend() -> None:
+    turns, _, flood, _ = _turns()
+    turns.meet(flood)
+    assert not turns.contended
+
+
+def test_flows_contend_until_only_one_of_them_has_come_for_some_time() -> None:
+    turns, clock, flood, other = _turns()
+    turns.meet(flood)
+    turns.meet(other)
+    turns.meet(flood)
+    clock.now += CALM_SECONDS - 1
+    assert turns.contended
+    assert turns.is_contended()
+    clock.now += 1
+    assert not turns.is_contended()
+    assert not turns.contended
+
+
+def test_a_request_whose_flow_is_unknown_contends_with_the_others() -> None:
+    turns, _, flood, _ = _turns()
+    turns.meet(flood)
+    turns.meet(None)
+    assert turns.contended
+
+
+def test_flows_contend_as_long_as_work_waits() -> None:
+    async def main() -> None:
+        turns, clock, flood, other = _turns()
+        turns.meet(flood)
+        turns.meet(other)
+        turns.wait(flood, lambda: None)
+        clock.now += CALM_SECONDS
+        assert turns.is_contended()
 
     asyncio.run(main())
