@@ -457,6 +457,6 @@ class Connection(AnswerWriter):
             self._transport.close()
 
 
-def _may_stream(head: Head) -> bool:
+def _may_stream(head: RequestHead) -> bool:
     """Whether a request may be a watch, which lasts longer than a calm."""
     return head.method == "GET" and (bool(head.query) or "/watch/" in head.path)
