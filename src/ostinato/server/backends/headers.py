@@ -79,8 +79,8 @@ def request_headers(request: Request, identity: IdentityHeaders) -> Iterator[tup
 
 
 def response_headers(head: ResponseParser) -> list[tuple[str, str]]:
-    """The headers of an answer that go to the client, but for its content type."""
-    dropped = _OF_A_CONNECTION | _OF_THIS_SERVER | head.elements("connection") | {"content-type"}
+    """The response headers to forward, without the content type."""
+    dropped = _HOP_BY_HOP | _CORS | head.elements("connection") | {"content-type"}
     return [(name, value) for name, value in head.fields if name.lower() not in dropped]
 
 

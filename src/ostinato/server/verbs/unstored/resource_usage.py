@@ -180,7 +180,7 @@ class ResourceUsage:
             return None
         try:
             async with context.world.clock.timeout(_TIMEOUT):
-                answer = await self._nodes.ask(self._all_nodes.object(node.data), Request("GET", _SUMMARY))
+                answer = await self._nodes.send(self._all_nodes.object(node.data), Request("GET", _SUMMARY))
                 if not isinstance(answer, Response) or answer.status != 200:
                     return None
                 return msgspec.json.decode(answer.body, type=_Summary)
