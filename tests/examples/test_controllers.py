@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.unit.controllers.stage import Stage, staged_with
+from tests.stage.controllers import ControllerStage, staged_with
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.owners import is_controlled_by
@@ -29,7 +29,7 @@ widget = example("widget")
 
 
 @asynccontextmanager
-async def controlling(stage: Stage, runnable: Any) -> AsyncIterator[asyncio.Task[None]]:
+async def controlling(stage: ControllerStage, runnable: Any) -> AsyncIterator[asyncio.Task[None]]:
     async with stage.running(runnable) as task:
         await stage.settle()
         yield task
@@ -41,50 +41,50 @@ def foo(name: str = "test", replicas: int | None = 1, deployment_name: str = "")
 
 
 @staged_with(crd_of(sample.Foo))
-async def test_creates_deployment(stage: Stage) -> None:
-    owner = await stage.people.create(foo())
+async def test_creates_deployment(stage: ControllerStage) -> None:
+    owner = await stage.user.create(foo())
     async with controlling(stage, sample.foos):
-        made = await stage.people.get(Deployment, "test-deployment")
+        made = await stage.user.get(Deployment, "test-deployment")
         assert is_controlled_by(made, owner)
         assert made.spec.replicas == 1
         assert made.spec.template.metadata is not None
         assert made.spec.template.metadata.labels == {"app": "nginx", "controller": "test"}
-        found = await stage.people.get(sample.Foo, "test")
+        found = await stage.user.get(sample.Foo, "test")
         assert found.status == sample.FooStatus(available_replicas=0)
         assert ("Normal", "Synced", "Foo synced successfully") in stage.recorder.events
 
 
 @staged_with(crd_of(sample.Foo))
-async def test_do_nothing(stage: Stage) -> None:
-    await stage.people.create(foo())
+async def test_do_nothing(stage: ControllerStage) -> None:
+    await stage.user.create(foo())
     async with controlling(stage, sample.foos):
         before = len(stage.transport.writes())
-        changed = await stage.people.get(sample.Foo, "test")
+        changed = await stage.user.get(sample.Foo, "test")
         changed.metadata.labels = {"nothing": "important"}
-        await stage.people.update(changed)
+        await stage.user.update(changed)
         await stage.settle()
         assert len(stage.transport.writes()) == before
 
 
 @staged_with(crd_of(sample.Foo))
-async def test_update_deployment(stage: Stage) -> None:
-    await stage.people.create(foo())
+async def test_update_deployment(stage: ControllerStage) -> None:
+    await stage.user.create(foo())
     async with controlling(stage, sample.foos):
-        changed = await stage.people.get(sample.Foo, "test")
+        changed = await stage.user.get(sample.Foo, "test")
         changed.spec.replicas = 2
-        await stage.people.update(changed)
+        await stage.user.update(changed)
         await stage.settle()
-        assert (await stage.people.get(Deployment, "test-deployment")).spec.replicas == 2
+        assert (await stage.user.get(Deployment, "test-deployment")).spec.replicas == 2
 
 
 @staged_with(crd_of(sample.Foo))
-async def test_not_controlled_by_us(stage: Stage) -> None:
+async def test_not_controlled_by_us(stage: ControllerStage) -> None:
     theirs = sample.deployment_for(foo())
     theirs.metadata.namespace = "default"
-    await stage.people.create(theirs)
-    await stage.people.create(foo(replicas=3))
+    await stage.user.create(theirs)
+    await stage.user.create(foo(replicas=3))
     async with controlling(stage, sample.foos):
-        left_alone = await stage.people.get(Deployment, "test-deployment")
+        left_alone = await stage.user.get(Deployment, "test-deployment")
         assert left_alone.spec.replicas == 1
         assert left_alone.metadata.owner_references == []
         wanted = 'Resource "test-deployment" already exists and is not managed by Foo'
@@ -93,10 +93,10 @@ async def test_not_controlled_by_us(stage: Stage) -> None:
 
 
 @staged_with(crd_of(sample.Foo))
-async def test_a_foo_without_a_name_for_its_deployment_is_not_tried_again(stage: Stage) -> None:
+async def test_a_foo_without_a_name_for_its_deployment_is_not_tried_again(stage: ControllerStage) -> None:
     odd = foo()
     odd.spec.deployment_name = ""
-    await stage.people.create(odd)
+    await stage.user.create(odd)
     async with controlling(stage, sample.foos):
         await stage.settle(60)
         (text,) = stage.log.texts()
@@ -104,15 +104,15 @@ async def test_a_foo_without_a_name_for_its_deployment_is_not_tried_again(stage:
 
 
 @staged_with(crd_of(sample.Foo))
-async def test_the_status_follows_the_deployment(stage: Stage) -> None:
-    await stage.people.create(foo())
+async def test_the_status_follows_the_deployment(stage: ControllerStage) -> None:
+    await stage.user.create(foo())
     async with controlling(stage, sample.foos):
-        made = await stage.people.get(Deployment, "test-deployment")
+        made = await stage.user.get(Deployment, "test-deployment")
         assert made.status is not None
         made.status.replicas = made.status.available_replicas = made.status.ready_replicas = 1
-        await stage.people.update(made, subresource="status")
+        await stage.user.update(made, subresource="status")
         await stage.settle()
-        assert (await stage.people.get(sample.Foo, "test")).status.available_replicas == 1
+        assert (await stage.user.get(sample.Foo, "test")).status.available_replicas == 1
 
 
 def test_the_sample_controller_is_short() -> None:
@@ -120,15 +120,15 @@ def test_the_sample_controller_is_short() -> None:
 
 
 @staged_with(crd_of(widget.Widget))
-async def test_the_widget_of_the_tutorial_makes_its_deployment(stage: Stage) -> None:
+async def test_the_widget_of_the_tutorial_makes_its_deployment(stage: ControllerStage) -> None:
     made = widget.Widget(
         metadata=ObjectMeta(name="a", namespace="default"), spec=widget.WidgetSpec(replicas=3, image="busybox")
     )
-    await stage.people.create(made)
+    await stage.user.create(made)
     async with controlling(stage, widget.widgets):
-        deployment = await stage.people.get(Deployment, "a")
+        deployment = await stage.user.get(Deployment, "a")
         assert deployment.spec.replicas == 3
         assert deployment.spec.template.spec is not None
         assert deployment.spec.template.spec.containers[0].image == "busybox"
-        assert (await stage.people.get(widget.Widget, "a")).status.available_replicas == 0
+        assert (await stage.user.get(widget.Widget, "a")).status.available_replicas == 0
         assert stage.log.texts() == []

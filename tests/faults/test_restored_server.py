@@ -20,16 +20,16 @@ from ostinato.server.store.log_sqlite import SQLiteLog
 from ostinato.server.store.sqlite import snapshot
 from ostinato.world import World
 from tests.faults.damaged_store import killed, refusal
-from tests.unit.cache.lagging import Scene, played
-from tests.unit.client.stage import config_map
+from tests.stage.kinds import config_map
+from tests.unit.cache.lagging import LaggingStage, staged
 from tests.unit.server.store.test_sqlite import SOURCE, WRITER
 
 
-async def started(scene: Scene, path: Path) -> Server:
+async def started(stage: LaggingStage, path: Path) -> Server:
     """A server with the store at a path, in the place of the one before it."""
-    server = Server(scene.world, SQLiteLog(path, scene.world))
+    server = Server(stage.world, SQLiteLog(path, stage.world))
     await server.start()
-    scene.late._inner = InProcessTransport(server)
+    stage.late._inner = InProcessTransport(server)
     return server
 
 
@@ -38,15 +38,15 @@ async def contents(client: CachedClient) -> dict[str, tuple[str, dict[str, str]]
     return {each.metadata.name: (each.metadata.resource_version, each.data) for each in found}
 
 
-@played
-async def test_caches_have_what_a_restored_server_has(scene: Scene) -> None:
+@staged
+async def test_caches_have_what_a_restored_server_has(stage: LaggingStage) -> None:
     with tempfile.TemporaryDirectory() as directory:
         path, file = Path(directory) / "store.db", Path(directory) / "snapshot"
-        server = await started(scene, path)
-        client = await scene.watching(ConfigMap)
+        server = await started(stage, path)
+        client = await stage.watching(ConfigMap)
         for name in ("kept", "changed", "deleted"):
             await client.create(config_map(name, key="old"))
-        snapshot.save(path, file, scene.world.ids)
+        snapshot.save(path, file, stage.world.ids)
         before = await contents(client)
         await client.apply(config_map("changed", key="new"), force=True)
         await client.delete(ConfigMap, "deleted")
@@ -55,9 +55,9 @@ async def test_caches_have_what_a_restored_server_has(scene: Scene) -> None:
         assert len(await contents(client)) == 7
         await server.close()
 
-        snapshot.restore(file, path, scene.world.ids)
-        server = await started(scene, path)
-        await scene.world.clock.sleep(90)
+        snapshot.restore(file, path, stage.world.ids)
+        server = await started(stage, path)
+        await stage.world.clock.sleep(90)
         assert await contents(client) == before
         await client.create(config_map("new", key="new"))
         await client.apply(config_map("changed", key="newer"), force=True)
@@ -65,7 +65,7 @@ async def test_caches_have_what_a_restored_server_has(scene: Scene) -> None:
         assert set(after) == {"kept", "changed", "deleted", "new"}
         assert after["changed"][1] == {"key": "newer"}
         assert all(int(after[name][0]) > snapshot.VERSION_JUMP for name in ("new", "changed"))
-        await scene.informers.stop()
+        await stage.informers.stop()
         await server.close()
 
 

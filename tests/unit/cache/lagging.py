@@ -1,22 +1,22 @@
-"""A server in the same process whose watches are behind, as far as a test says."""
+"""A stage whose watches lag behind by a time that the test sets."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any
 
-from tests.unit.on_a_server import Recording, on_a_server
+from tests.stage.client import Stage
+from tests.stage.server import on_a_server
 
 from ostinato.cache import CachedClient, Informers, InformerSettings
-from ostinato.client import Client
 from ostinato.client.transport.protocol import Request
 from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.world import Simulation
 
 
-class LateAnswer:
-    """A stream whose pieces come late."""
+class LateResponse:
+    """A response whose chunks are delayed."""
 
     def __init__(self, inner: Any, lag: Callable[[], float], world: Simulation) -> None:
         self._inner = inner
@@ -52,7 +52,7 @@ class Lagging:
         answer = await self._inner.request(request)
         if request.method == "PATCH" and self.answers_late:
             await self._world.clock.sleep(self.answers_late)
-        return LateAnswer(answer, lambda: self.lag, self._world) if request.stream else answer
+        return LateResponse(answer, lambda: self.lag, self._world) if request.stream else answer
 
     async def websocket(self, request: Request, protocols: Sequence[str]) -> Any:
         return await self._inner.websocket(request, protocols)
@@ -61,20 +61,22 @@ class Lagging:
         await self._inner.close()
 
 
-class Scene:
-    """A server, a client that goes straight to it, and the parts of a cached client whose watches may be late."""
+class LaggingStage(Stage):
+    """A stage whose watches may be late: `live` goes to the server, `informers` feed a cached client.
+
+    - `late`: sets the delays.
+    - `other`: a client whose requests are neither recorded nor late.
+    """
 
     def __init__(self, world: Simulation, server: Server) -> None:
-        self.world = world
-        self.server = server
         self.late = Lagging(InProcessTransport(server), world)
-        self.transport = Recording(self.late)
-        self.live = Client(self.transport, world=world, namespace="default", field_manager="test")
-        self.other = Client(InProcessTransport(server), world=world, namespace="default", field_manager="other")
+        super().__init__(world, server, self.late)
+        self.live = self.client
+        self.other = self.unrecorded_client(field_manager="other")
         self.informers = Informers(self.live)
 
     async def watching(self, *kinds: Any, **options: Any) -> CachedClient:
-        """A cached client of these kinds, synced."""
+        """Return a cached client of these kinds, synced."""
         for kind in kinds:
             settings = kind[1] if isinstance(kind, tuple) else None
             self.informers.of(kind[0] if isinstance(kind, tuple) else kind, settings)
@@ -85,19 +87,19 @@ class Scene:
 
     @property
     def reads(self) -> list[str]:
-        """What was asked of the server, watches and lists of the caches not counted."""
+        """The requests without the lists and watches of the caches."""
         return [f"{each.method} {each.target}" for each in self.transport.requests if not each.stream]
 
 
-def played(play: Callable[[Scene], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-    """Run a test against a fresh server, in virtual time."""
+def staged(test: Callable[[LaggingStage], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    """Run a test on a stage with a new server."""
 
-    async def whole(world: Simulation, server: Server) -> None:
-        scene = Scene(world, server)
-        await play(scene)
-        await scene.informers.stop()
+    async def run(world: Simulation, server: Server) -> None:
+        stage = LaggingStage(world, server)
+        await test(stage)
+        await stage.informers.stop()
 
-    return on_a_server(play.__name__, whole)
+    return on_a_server(run, test.__name__)
 
 
-__all__ = ["InformerSettings", "Scene", "played"]
+__all__ = ["InformerSettings", "LaggingStage", "staged"]

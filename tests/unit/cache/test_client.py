@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from tests.unit.cache.lagging import InformerSettings, Scene, played
-from tests.unit.client.stage import WIDGETS, Widget, config_map
+from tests.stage.kinds import WIDGETS, Widget, config_map
+from tests.unit.cache.lagging import InformerSettings, LaggingStage, staged
 
 from ostinato.api.errors import Conflict, NotFound
 from ostinato.api.gvk import GroupResource, NamespacedName
@@ -50,32 +50,32 @@ def labelled(name: str, **labels: str) -> ConfigMap:
 # Reading
 
 
-@played
-async def test_a_watched_kind_is_read_from_the_cache_in_every_form(scene: Scene) -> None:
-    await scene.live.create(config_map("a", key="value"))
-    client = await scene.watching(ConfigMap)
+@staged
+async def test_a_watched_kind_is_read_from_the_cache_in_every_form(stage: LaggingStage) -> None:
+    await stage.live.create(config_map("a", key="value"))
+    client = await stage.watching(ConfigMap)
     assert (await client.get(ConfigMap, "a")).data == {"key": "value"}
     assert (await client.get(MAPS, "a"))["data"] == {"key": "value"}
     assert (await client.get(MetadataOf(ConfigMap), "a")).metadata.name == "a"
     assert (await client.get(ConfigMap, NamespacedName("default", "a"))).metadata.name == "a"
     assert (await client.get(ConfigMap, "a", namespace="default")).metadata.name == "a"
-    assert scene.reads == []
+    assert stage.reads == []
 
 
-@played
-async def test_a_cached_object_is_as_the_server_gives_it_but_for_managed_fields(scene: Scene) -> None:
-    await scene.live.create(config_map("a", key="value"))
-    client = await scene.watching(ConfigMap)
+@staged
+async def test_a_cached_object_is_as_the_server_gives_it_but_for_managed_fields(stage: LaggingStage) -> None:
+    await stage.live.create(config_map("a", key="value"))
+    client = await stage.watching(ConfigMap)
     live = await client.live.get(ConfigMap, "a")
     assert live.metadata.managed_fields
     live.metadata.managed_fields = []
     assert await client.get(ConfigMap, "a") == live
 
 
-@played
-async def test_changing_what_was_read_changes_nothing_in_the_cache(scene: Scene) -> None:  # 86
-    await scene.live.create(config_map("a", key="value"))
-    client = await scene.watching(ConfigMap)
+@staged
+async def test_changing_what_was_read_changes_nothing_in_the_cache(stage: LaggingStage) -> None:  # 86
+    await stage.live.create(config_map("a", key="value"))
+    client = await stage.watching(ConfigMap)
     mine = await client.get(ConfigMap, "a")
     mine.data["key"] = "changed"
     mine.metadata.labels["new"] = "label"
@@ -85,36 +85,40 @@ async def test_changing_what_was_read_changes_nothing_in_the_cache(scene: Scene)
     assert (await client.get(ConfigMap, "a")).metadata.labels == {}
 
 
-@played
-async def test_what_is_missing_in_the_cache_does_not_exist(scene: Scene) -> None:  # 93
-    client = await scene.watching(ConfigMap)
+@staged
+async def test_what_is_missing_in_the_cache_does_not_exist(stage: LaggingStage) -> None:  # 93
+    client = await stage.watching(ConfigMap)
     with pytest.raises(NotFound, match='configmaps "x" not found'):
         await client.get(ConfigMap, "x")
     assert await client.get(ConfigMap, "x", missing=None) is None
-    assert scene.reads == []
+    assert stage.reads == []
 
 
-@played
-async def test_what_no_object_can_be_called_is_not_taken_for_one_that_is_missing(scene: Scene) -> None:
-    client = await scene.watching(ConfigMap)
+@staged
+async def test_what_no_object_can_be_called_is_not_taken_for_one_that_is_missing(stage: LaggingStage) -> None:
+    client = await stage.watching(ConfigMap)
     with pytest.raises(ValueError, match="ConfigMap: name 'default/a': may not contain '/'"):
         await client.get(ConfigMap, "default/a", missing=None)
     wrong: Any
-    for wrong, summary in ((None, "None"), (("default", "a"), "a tuple"), (config_map("a"), "the object ConfigMap a")):
+    for wrong, summary in (
+        (None, "None"),
+        (("default", "a"), "a tuple"),
+        (config_map("a"), "the object ConfigMap default/a"),
+    ):
         with pytest.raises(TypeError, match=f"ConfigMap: {summary} is not a key; pass a name"):
             await client.get(ConfigMap, wrong, missing=None)
 
 
-@played
-async def test_an_option_that_does_not_exist_is_refused_though_the_cache_needs_none(scene: Scene) -> None:
-    client = await scene.watching(ConfigMap)
+@staged
+async def test_an_option_that_does_not_exist_is_refused_though_the_cache_needs_none(stage: LaggingStage) -> None:
+    client = await stage.watching(ConfigMap)
     with pytest.raises(TypeError, match="unknown option 'ns'; use one of namespace"):
         await client.get(ConfigMap, "a", ns="default")  # type: ignore[call-overload]
 
 
-@played
-async def test_what_a_cached_client_cannot_do_is_told_with_who_can(scene: Scene) -> None:
-    client = await scene.watching(ConfigMap)
+@staged
+async def test_what_a_cached_client_cannot_do_is_told_with_who_can(stage: LaggingStage) -> None:
+    client = await stage.watching(ConfigMap)
     with pytest.raises(
         AttributeError, match=r"a cached client has no attribute 'wait_for'; use client\.live\.wait_for"
     ):
@@ -123,29 +127,29 @@ async def test_what_a_cached_client_cannot_do_is_told_with_who_can(scene: Scene)
         client.nonsense  # type: ignore[attr-defined]  # noqa: B018
 
 
-@played
-async def test_objects_without_a_namespace_are_found_by_their_name(scene: Scene) -> None:  # 94
-    client = await scene.watching(Namespace)
+@staged
+async def test_objects_without_a_namespace_are_found_by_their_name(stage: LaggingStage) -> None:  # 94
+    client = await stage.watching(Namespace)
     assert (await client.get(Namespace, "default")).metadata.name == "default"
     assert (await client.get(Unstructured.of("v1", "Namespace"), "default"))["metadata"]["name"] == "default"
-    assert scene.reads == []
+    assert stage.reads == []
 
 
-@played
-async def test_a_kind_that_nothing_watches_is_read_from_the_server_and_no_watch_begins(scene: Scene) -> None:
-    await scene.live.create(config_map("a", key="value"))
-    client = await scene.watching(Namespace)
+@staged
+async def test_a_kind_that_nothing_watches_is_read_from_the_server_and_no_watch_begins(stage: LaggingStage) -> None:
+    await stage.live.create(config_map("a", key="value"))
+    client = await stage.watching(Namespace)
     assert (await client.get(ConfigMap, "a")).data == {"key": "value"}
     assert await client.get(ConfigMap, "x", missing=None) is None
     assert "a" in [each.metadata.name for each in await client.list(ConfigMap)]
     assert "a" in [each.metadata.name async for each in client.list(ConfigMap)]
-    assert len(scene.reads) == 4
-    assert [str(each) for each in scene.informers.all()] == ["namespaces"]
+    assert len(stage.reads) == 4
+    assert [str(each) for each in stage.informers.all()] == ["namespaces"]
 
 
-@played
-async def test_a_kind_that_nothing_watches_is_refused_if_that_was_asked_for(scene: Scene) -> None:
-    client = await scene.watching(Namespace, unwatched="refuse")
+@staged
+async def test_a_kind_that_nothing_watches_is_refused_if_that_was_asked_for(stage: LaggingStage) -> None:
+    client = await stage.watching(Namespace, unwatched="refuse")
     with pytest.raises(NotWatched, match="ConfigMap of v1: not watched"):
         await client.get(ConfigMap, "a")
     with pytest.raises(NotWatched, match="ConfigMap of v1: not watched"):
@@ -153,60 +157,62 @@ async def test_a_kind_that_nothing_watches_is_refused_if_that_was_asked_for(scen
     assert (await client.live.list(ConfigMap)).resource_version
 
 
-@played
-async def test_a_client_that_refuses_what_nothing_watches_waits_for_a_cache_that_is_being_filled(scene: Scene) -> None:
-    await scene.live.create(config_map("a"))
-    scene.late.lag = 3
-    scene.informers.of(ConfigMap, InformerSettings(namespaces=("default",)))
-    scene.informers.start()
-    client = CachedClient(scene.live, scene.informers, unwatched="refuse")
+@staged
+async def test_a_client_that_rejects_unwatched_kinds_waits_for_a_cache_that_is_syncing(
+    stage: LaggingStage,
+) -> None:
+    await stage.live.create(config_map("a"))
+    stage.late.lag = 3
+    stage.informers.of(ConfigMap, InformerSettings(namespaces=("default",)))
+    stage.informers.start()
+    client = CachedClient(stage.live, stage.informers, unwatched="refuse")
     assert (await client.get(ConfigMap, "a")).metadata.name == "a"
-    assert scene.world.clock.monotonic() >= 3
+    assert stage.world.clock.monotonic() >= 3
     assert len(await client.list(ConfigMap, namespace="default")) == 1
     for read in (client.get(ConfigMap, "b", namespace="other"), client.list(ConfigMap, namespace="other")._all()):
         with pytest.raises(NotWatched, match="ConfigMap of v1: not watched"):
             await read
 
 
-@played
-async def test_an_informer_that_nobody_started_does_not_count(scene: Scene) -> None:
-    await scene.live.create(config_map("a"))
-    client = await scene.watching(Namespace)
-    scene.informers.of(ConfigMap)
+@staged
+async def test_an_informer_that_nobody_started_does_not_count(stage: LaggingStage) -> None:
+    await stage.live.create(config_map("a"))
+    client = await stage.watching(Namespace)
+    stage.informers.of(ConfigMap)
     await client.get(ConfigMap, "a")
-    assert len(scene.reads) == 1
+    assert len(stage.reads) == 1
 
 
-@played
-async def test_a_cache_that_is_being_filled_is_waited_for(scene: Scene) -> None:
-    await scene.live.create(config_map("a"))
-    scene.late.lag = 3
-    scene.informers.of(ConfigMap)
-    scene.informers.start()
-    client = CachedClient(scene.live, scene.informers)
+@staged
+async def test_a_cache_that_is_being_filled_is_waited_for(stage: LaggingStage) -> None:
+    await stage.live.create(config_map("a"))
+    stage.late.lag = 3
+    stage.informers.of(ConfigMap)
+    stage.informers.start()
+    client = CachedClient(stage.live, stage.informers)
     assert (await client.get(ConfigMap, "a")).metadata.name == "a"
-    assert scene.world.clock.monotonic() >= 3
+    assert stage.world.clock.monotonic() >= 3
 
 
-@played
-async def test_subresources_and_states_of_the_past_are_asked_of_the_server(scene: Scene) -> None:
-    await scene.live.create(WIDGETS)
-    await scene.live.create(Widget(metadata=ObjectMeta(name="w")))
-    client = await scene.watching(Widget)
+@staged
+async def test_subresources_and_states_of_the_past_are_asked_of_the_server(stage: LaggingStage) -> None:
+    await stage.live.create(WIDGETS)
+    await stage.live.create(Widget(metadata=ObjectMeta(name="w")))
+    client = await stage.watching(Widget)
     await client.get(Widget, "w", subresource="status")
     await client.get(Widget, "w", resource_version="0")
-    assert len(scene.reads) == 2
+    assert len(stage.reads) == 2
 
 
-@played
-async def test_lists_come_from_the_cache_by_namespace_labels_fields_and_indexes(scene: Scene) -> None:  # 91, 92
-    await scene.live.create(Namespace(metadata=ObjectMeta(name="other")))
-    await scene.live.create(labelled("a", app="web"))
-    await scene.live.create(labelled("b", app="web", tier="front"))
-    await scene.live.create(labelled("c", app="db"))
-    await scene.other.create(ConfigMap(metadata=ObjectMeta(name="d", namespace="other", labels={"app": "web"})))
+@staged
+async def test_lists_come_from_the_cache_by_namespace_labels_fields_and_indexes(stage: LaggingStage) -> None:  # 91, 92
+    await stage.live.create(Namespace(metadata=ObjectMeta(name="other")))
+    await stage.live.create(labelled("a", app="web"))
+    await stage.live.create(labelled("b", app="web", tier="front"))
+    await stage.live.create(labelled("c", app="db"))
+    await stage.other.create(ConfigMap(metadata=ObjectMeta(name="d", namespace="other", labels={"app": "web"})))
     feed = FeedOptions(indexes=(by_label("app"), by_field("metadata.labels.tier")))
-    client = await scene.watching((ConfigMap, InformerSettings(feed=feed)))
+    client = await stage.watching((ConfigMap, InformerSettings(feed=feed)))
 
     async def names(**options: Any) -> list[str]:
         return sorted(each.metadata.name for each in await client.list(ConfigMap, **options))
@@ -228,8 +234,8 @@ async def test_lists_come_from_the_cache_by_namespace_labels_fields_and_indexes(
     assert await names(index=("label:app", "db"), fields={"metadata.labels.tier": "front"}) == []
     assert await names(index=("label:app", "web"), fields="metadata.name=a") == ["a"]
     assert [each.metadata.name async for each in client.list(ConfigMap, labels="app=db")] == ["c"]
-    assert (await client.list(ConfigMap)).resource_version == scene.informers.of(ConfigMap).resource_version
-    assert scene.reads == []
+    assert (await client.list(ConfigMap)).resource_version == stage.informers.of(ConfigMap).resource_version
+    assert stage.reads == []
     with pytest.raises(ValueError, match=r"data\.x: not indexed in the cache; add the index by_field\('data\.x'\)"):
         await names(fields={"data.x": "y"})
     with pytest.raises(ValueError, match="a cache supports equality only"):
@@ -243,89 +249,91 @@ async def test_lists_come_from_the_cache_by_namespace_labels_fields_and_indexes(
 # Caches of a part
 
 
-@played
-async def test_a_cache_of_some_namespaces_answers_for_those(scene: Scene) -> None:
-    await scene.live.create(Namespace(metadata=ObjectMeta(name="other")))
-    await scene.live.create(config_map("a"))
-    await scene.live.create(ConfigMap(metadata=ObjectMeta(name="b", namespace="other")))
-    client = await scene.watching((ConfigMap, InformerSettings(namespaces=("default", "kube-system"))))
+@staged
+async def test_a_cache_of_some_namespaces_answers_for_those(stage: LaggingStage) -> None:
+    await stage.live.create(Namespace(metadata=ObjectMeta(name="other")))
+    await stage.live.create(config_map("a"))
+    await stage.live.create(ConfigMap(metadata=ObjectMeta(name="b", namespace="other")))
+    client = await stage.watching((ConfigMap, InformerSettings(namespaces=("default", "kube-system"))))
     assert (await client.get(ConfigMap, "a")).metadata.name == "a"
     assert len(await client.list(ConfigMap, namespace="default")) == 1
-    assert scene.reads == []
+    assert stage.reads == []
     assert (await client.get(ConfigMap, "b", namespace="other")).metadata.name == "b"
     assert len(await client.list(ConfigMap, namespace="other")) == 1
     assert len(await client.list(ConfigMap)) >= 2
-    assert len(scene.reads) == 3
+    assert len(stage.reads) == 3
 
 
-@played
-async def test_a_cache_that_is_being_filled_is_waited_for_by_lists_and_names_of_requests_do(scene: Scene) -> None:
+@staged
+async def test_lists_wait_for_a_cache_that_is_syncing_and_accept_request_keys(
+    stage: LaggingStage,
+) -> None:
     class Request:
         namespace = "default"
         name = "a"
 
-    await scene.live.create(config_map("a"))
-    scene.late.lag = 3
-    scene.informers.of(ConfigMap)
-    scene.informers.start()
-    client = CachedClient(scene.live, scene.informers)
+    await stage.live.create(config_map("a"))
+    stage.late.lag = 3
+    stage.informers.of(ConfigMap)
+    stage.informers.start()
+    client = CachedClient(stage.live, stage.informers)
     assert [each.metadata.name for each in await client.list(ConfigMap, namespace="default")] == ["a"]
     assert (await client.get(ConfigMap, Request())).metadata.name == "a"
 
 
-@played
-async def test_a_cache_of_some_labels_answers_for_what_it_has_and_asks_for_the_rest(scene: Scene) -> None:
-    await scene.live.create(labelled("a", app="web"))
-    await scene.live.create(labelled("b", app="db"))
-    client = await scene.watching((ConfigMap, InformerSettings(labels="app=web")))
+@staged
+async def test_a_cache_of_some_labels_answers_for_what_it_has_and_asks_for_the_rest(stage: LaggingStage) -> None:
+    await stage.live.create(labelled("a", app="web"))
+    await stage.live.create(labelled("b", app="db"))
+    client = await stage.watching((ConfigMap, InformerSettings(labels="app=web")))
     assert (await client.get(ConfigMap, "a")).metadata.name == "a"
     assert len(await client.list(ConfigMap, labels="app=web")) == 1
     assert len(await client.list(ConfigMap, labels="tier!=front,app=web")) == 1
-    assert scene.reads == []
+    assert stage.reads == []
     assert (await client.get(ConfigMap, "b")).metadata.name == "b"
     assert await client.get(ConfigMap, "x", missing=None) is None
     assert len(await client.list(ConfigMap, labels="app=db")) == 1
-    assert len(scene.reads) == 3
+    assert len(stage.reads) == 3
 
 
-@played
-async def test_a_cache_of_some_fields_answers_no_list(scene: Scene) -> None:
-    await scene.live.create(config_map("a"))
-    client = await scene.watching((ConfigMap, InformerSettings(fields={"metadata.name": "a"})))
+@staged
+async def test_a_cache_of_some_fields_answers_no_list(stage: LaggingStage) -> None:
+    await stage.live.create(config_map("a"))
+    client = await stage.watching((ConfigMap, InformerSettings(fields={"metadata.name": "a"})))
     assert (await client.get(ConfigMap, "a")).metadata.name == "a"
-    assert scene.reads == []
+    assert stage.reads == []
     await client.list(ConfigMap)
-    assert len(scene.reads) == 1
+    assert len(stage.reads) == 1
 
 
-@played
-async def test_of_several_caches_the_one_that_has_all_is_asked_first(scene: Scene) -> None:
-    await scene.live.create(labelled("b", app="db"))
-    client = await scene.watching((ConfigMap, InformerSettings(labels="app=web")), ConfigMap)
+@staged
+async def test_of_several_caches_the_one_that_has_all_is_asked_first(stage: LaggingStage) -> None:
+    await stage.live.create(labelled("b", app="db"))
+    client = await stage.watching((ConfigMap, InformerSettings(labels="app=web")), ConfigMap)
     assert (await client.get(ConfigMap, "b")).metadata.name == "b"
     assert await client.get(ConfigMap, "x", missing=None) is None
-    assert scene.reads == []
+    assert stage.reads == []
 
 
-@played
-async def test_a_cache_of_metadata_answers_for_metadata(scene: Scene) -> None:
-    await scene.live.create(config_map("a", key="value"))
-    client = await scene.watching(MetadataOf(ConfigMap))
+@staged
+async def test_a_cache_of_metadata_answers_for_metadata(stage: LaggingStage) -> None:
+    await stage.live.create(config_map("a", key="value"))
+    client = await stage.watching(MetadataOf(ConfigMap))
     assert (await client.get(MetadataOf(ConfigMap), "a")).metadata.name == "a"
-    assert scene.reads == []
+    assert stage.reads == []
     assert (await client.get(ConfigMap, "a")).data == {"key": "value"}
-    assert len(scene.reads) == 1
-    entry = scene.informers.of(MetadataOf(ConfigMap)).store.get(NamespacedName("default", "a"))
+    assert len(stage.reads) == 1
+    entry = stage.informers.of(MetadataOf(ConfigMap)).store.get(NamespacedName("default", "a"))
     assert entry is not None
     assert b"value" not in entry.data
 
 
-@played
-async def test_metadata_that_was_read_can_be_used_to_delete(scene: Scene) -> None:
-    await scene.live.create(WIDGETS)
-    await scene.live.create(Widget(metadata=ObjectMeta(name="w")))
+@staged
+async def test_metadata_that_was_read_can_be_used_to_delete(stage: LaggingStage) -> None:
+    await stage.live.create(WIDGETS)
+    await stage.live.create(Widget(metadata=ObjectMeta(name="w")))
     kind = MetadataOf(Unstructured.of("example.dev/v1", "Widget"))
-    client = await scene.watching(kind)
+    client = await stage.watching(kind)
     await client.delete(await client.get(kind, "w"))
     assert await client.get(kind, "w", missing=None) is None
 
@@ -333,13 +341,13 @@ async def test_metadata_that_was_read_can_be_used_to_delete(scene: Scene) -> Non
 # Own writes
 
 
-@played
-async def test_a_read_after_a_write_waits_until_the_cache_has_seen_it(scene: Scene) -> None:
-    client = await scene.watching(ConfigMap)
-    scene.late.lag = 2
+@staged
+async def test_a_read_after_a_write_waits_until_the_cache_has_seen_it(stage: LaggingStage) -> None:
+    client = await stage.watching(ConfigMap)
+    stage.late.lag = 2
     created = await client.create(config_map("a", key="1"))
     assert (await client.get(ConfigMap, "a")).metadata.resource_version == created.metadata.resource_version
-    assert scene.world.clock.monotonic() == pytest.approx(2)
+    assert stage.world.clock.monotonic() == pytest.approx(2)
     created.data["key"] = "2"
     await client.update(created)
     assert (await client.get(ConfigMap, "a")).data == {"key": "2"}
@@ -353,15 +361,15 @@ async def test_a_read_after_a_write_waits_until_the_cache_has_seen_it(scene: Sce
     assert (await client.get(ConfigMap, "a")).data == {"key": "4", "other": "5"}
     await client.delete(ConfigMap, "a")
     assert await client.get(ConfigMap, "a", missing=None) is None
-    assert all(line.startswith(("POST", "PUT", "PATCH", "DELETE")) for line in scene.reads)
+    assert all(line.startswith(("POST", "PUT", "PATCH", "DELETE")) for line in stage.reads)
 
 
 class Restored:
     """A server that takes the place of another, whose history is another one and shorter."""
 
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
-        self._server = Server(scene.world, MemoryLog())
+    def __init__(self, stage: LaggingStage) -> None:
+        self._scene = stage
+        self._server = Server(stage.world, MemoryLog())
 
     async def __aenter__(self) -> Client:
         await self._server.start()
@@ -374,138 +382,138 @@ class Restored:
         await self._server.close()
 
 
-@played
-async def test_an_answer_tells_that_the_server_was_restored_long_before_a_bookmark_does(scene: Scene) -> None:
-    client = await scene.watching(ConfigMap, Secret)
+@staged
+async def test_an_answer_tells_that_the_server_was_restored_long_before_a_bookmark_does(stage: LaggingStage) -> None:
+    client = await stage.watching(ConfigMap, Secret)
     for number in range(50):
         await client.create(config_map(f"lost-{number}"))
     await client.create(Secret(metadata=ObjectMeta(name="lost")))
     await client.fresh(ConfigMap)
-    async with Restored(scene) as restored:
+    async with Restored(stage) as restored:
         await restored.create(config_map("theirs"))
         await restored.create(Secret(metadata=ObjectMeta(name="theirs")))
         await client.create(config_map("mine"))
-        await scene.world.clock.sleep(5)
+        await stage.world.clock.sleep(5)
         names = [each.metadata.name for each in await client.list(ConfigMap, namespace="default")]
         assert sorted(names) == ["mine", "theirs"]
         assert await client.get(Secret, "theirs"), "all caches list anew"
         assert await client.get(Secret, "lost", missing=None) is None
-        scene.transport.requests.clear()
+        stage.transport.requests.clear()
         for number in range(20):
             await client.create(config_map(f"new-{number}"))
-        await scene.world.clock.sleep(5)
-        assert not [each for each in scene.transport.requests if each.method == "GET"], "and once is enough"
+        await stage.world.clock.sleep(5)
+        assert not [each for each in stage.transport.requests if each.method == "GET"], "and once is enough"
 
 
-@played
-async def test_caches_list_anew_once_though_another_takes_long_to_do_so(scene: Scene) -> None:
-    client = await scene.watching(ConfigMap, Secret)
+@staged
+async def test_caches_list_anew_once_though_another_takes_long_to_do_so(stage: LaggingStage) -> None:
+    client = await stage.watching(ConfigMap, Secret)
     for number in range(50):
         await client.create(config_map(f"lost-{number}"))
     await client.create(Secret(metadata=ObjectMeta(name="lost")))
     await client.fresh(ConfigMap)
-    async with Restored(scene) as restored:
+    async with Restored(stage) as restored:
         await restored.create(Secret(metadata=ObjectMeta(name="theirs")))
-        scene.late.slow = "/configmaps"
-        scene.transport.requests.clear()
+        stage.late.slow = "/configmaps"
+        stage.transport.requests.clear()
         for number in range(20):
             await client.create(config_map(f"mine-{number}"))
-            await scene.world.clock.sleep(0.5)
-        await scene.world.clock.sleep(30)
-        asked = [each.path.rpartition("/")[2] for each in scene.transport.requests if each.method == "GET"]
+            await stage.world.clock.sleep(0.5)
+        await stage.world.clock.sleep(30)
+        asked = [each.path.rpartition("/")[2] for each in stage.transport.requests if each.method == "GET"]
         assert sorted(asked) == ["configmaps", "secrets"]
         assert len(await client.list(ConfigMap, namespace="default")) == 20
 
 
-@played
-async def test_a_write_that_a_restored_server_has_lost_blocks_nobody_for_ever(scene: Scene) -> None:
-    client = await scene.watching(ConfigMap)
-    async with Restored(scene) as restored:
+@staged
+async def test_a_write_that_a_restored_server_has_lost_blocks_nobody_for_ever(stage: LaggingStage) -> None:
+    client = await stage.watching(ConfigMap)
+    async with Restored(stage) as restored:
         await restored.create(config_map("theirs"))
-        scene.informers.of(ConfigMap).feeds[0].expectations.expect(Written(NamespacedName("default", "mine"), "99999"))
+        stage.informers.of(ConfigMap).feeds[0].expectations.expect(Written(NamespacedName("default", "mine"), "99999"))
         read = None
         for _ in range(12):
             with suppress(StaleCache):
                 read = await client.list(ConfigMap, namespace="default")
                 break
         assert read is not None
-        await scene.world.clock.sleep(5)
+        await stage.world.clock.sleep(5)
         assert await client.get(ConfigMap, "theirs"), "what is there is listed anew"
 
 
-@played
-async def test_answers_that_are_older_than_the_cache_alarm_nobody_as_long_as_they_fit(scene: Scene) -> None:
-    client = await scene.watching(ConfigMap)
+@staged
+async def test_answers_that_are_older_than_the_cache_alarm_nobody_as_long_as_they_fit(stage: LaggingStage) -> None:
+    client = await stage.watching(ConfigMap)
     first = await client.create(config_map("a", key="1"))
     await client.create(config_map("b"))
     await client.fresh(ConfigMap)
-    scene.transport.requests.clear()
+    stage.transport.requests.clear()
     same = await client.apply(config_map("a", key="1"), force=True)
     again = await client.apply(config_map("a", key="1"), force=True)
     assert again.metadata.resource_version == same.metadata.resource_version, "nothing was to be done"
     assert (await client.patch(ConfigMap, "b", MergePatch({}))).metadata.resource_version
-    scene.late.lag = 2
-    other = await scene.other.patch(ConfigMap, "a", MergePatch({"data": {"key": "theirs"}}))
+    stage.late.lag = 2
+    other = await stage.other.patch(ConfigMap, "a", MergePatch({"data": {"key": "theirs"}}))
     await client.patch(ConfigMap, "a", MergePatch({"data": {"key": "theirs"}}))  # which it is, but the cache is late
-    await scene.other.delete(ConfigMap, "a")
-    await scene.world.clock.sleep(10)
+    await stage.other.delete(ConfigMap, "a")
+    await stage.world.clock.sleep(10)
     assert int(other.metadata.resource_version) > int(first.metadata.resource_version)
-    assert not [each for each in scene.transport.requests if each.method == "GET"]
+    assert not [each for each in stage.transport.requests if each.method == "GET"]
 
 
-@played
-async def test_an_answer_that_comes_after_the_object_has_gone_alarms_nobody(scene: Scene) -> None:
-    client = await scene.watching(ConfigMap)
+@staged
+async def test_an_answer_that_comes_after_the_object_has_gone_alarms_nobody(stage: LaggingStage) -> None:
+    client = await stage.watching(ConfigMap)
     await client.create(config_map("a"))
     await client.create(config_map("b"))
     await client.fresh(ConfigMap)
-    scene.transport.requests.clear()
-    scene.late.answers_late = 2
+    stage.transport.requests.clear()
+    stage.late.answers_late = 2
     answer = asyncio.create_task(client.patch(ConfigMap, "a", MergePatch({})))
-    await scene.world.clock.sleep(1)
-    await scene.other.delete(ConfigMap, "a")
+    await stage.world.clock.sleep(1)
+    await stage.other.delete(ConfigMap, "a")
     await answer
-    await scene.world.clock.sleep(10)
-    assert not [each for each in scene.transport.requests if each.method == "GET"]
+    await stage.world.clock.sleep(10)
+    assert not [each for each in stage.transport.requests if each.method == "GET"]
 
 
-@played
-async def test_a_patch_that_changes_nothing_is_no_write_and_alarms_nobody(scene: Scene) -> None:
-    client = await scene.watching(ConfigMap)
+@staged
+async def test_a_patch_that_changes_nothing_is_no_write_and_alarms_nobody(stage: LaggingStage) -> None:
+    client = await stage.watching(ConfigMap)
     await client.create(config_map("a", key="1"))
     mine = await client.get(ConfigMap, "a")
-    await scene.other.patch(ConfigMap, "a", MergePatch({"data": {"key": "theirs"}}))
-    await scene.world.clock.sleep(1)
-    scene.transport.requests.clear()
+    await stage.other.patch(ConfigMap, "a", MergePatch({"data": {"key": "theirs"}}))
+    await stage.world.clock.sleep(1)
+    stage.transport.requests.clear()
     told: list[OwnWrite] = []
     with own_writes(told.append):
         assert await client.patch(mine) is mine, "though the cache has a later one"
     assert told == []
-    await scene.world.clock.sleep(10)
-    assert scene.transport.requests == []
+    await stage.world.clock.sleep(10)
+    assert stage.transport.requests == []
 
 
-@played
-async def test_an_answer_about_an_object_that_the_cache_had_to_leave_out_alarms_nobody(scene: Scene) -> None:
+@staged
+async def test_an_answer_about_an_object_that_the_cache_had_to_leave_out_alarms_nobody(stage: LaggingStage) -> None:
     def strict(each: dict[str, Any]) -> dict[str, Any]:
         if each["metadata"]["name"] == "odd":
             raise ValueError("odd")
         return each
 
-    client = await scene.watching((ConfigMap, InformerSettings(feed=FeedOptions(transform=strict))))
+    client = await stage.watching((ConfigMap, InformerSettings(feed=FeedOptions(transform=strict))))
     await client.apply(config_map("odd"))
     await client.create(config_map("even"))
     await client.fresh(ConfigMap)
-    scene.transport.requests.clear()
+    stage.transport.requests.clear()
     await client.apply(config_map("odd"))
-    await scene.world.clock.sleep(10)
-    assert not [each for each in scene.transport.requests if each.method == "GET"]
+    await stage.world.clock.sleep(10)
+    assert not [each for each in stage.transport.requests if each.method == "GET"]
 
 
-@played
-async def test_an_answer_of_another_kind_alarms_nobody(scene: Scene) -> None:
+@staged
+async def test_an_answer_of_another_kind_alarms_nobody(stage: LaggingStage) -> None:
     deployments = Unstructured.of("apps/v1", "Deployment")
-    client = await scene.watching(deployments)
+    client = await stage.watching(deployments)
     labels = {"app": "web"}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "web", "image": "web"}]}}
     for name in ("a", "b"):
@@ -516,78 +524,78 @@ async def test_an_answer_of_another_kind_alarms_nobody(scene: Scene) -> None:
     settled = await client.patch(deployments, "a", scaled, subresource="scale")
     await client.patch(deployments, "b", MergePatch({"metadata": {"labels": labels}}))
     await client.fresh(deployments)
-    scene.transport.requests.clear()
+    stage.transport.requests.clear()
     assert await client.patch(deployments, "a", scaled, subresource="scale") == settled
-    await scene.world.clock.sleep(10)
-    assert not [each for each in scene.transport.requests if each.method == "GET"]
+    await stage.world.clock.sleep(10)
+    assert not [each for each in stage.transport.requests if each.method == "GET"]
 
 
-@played
-async def test_a_list_after_a_write_waits_too(scene: Scene) -> None:
-    client = await scene.watching(ConfigMap)
-    scene.late.lag = 2
+@staged
+async def test_a_list_after_a_write_waits_too(stage: LaggingStage) -> None:
+    client = await stage.watching(ConfigMap)
+    stage.late.lag = 2
     await client.create(config_map("a"))
     assert [each.metadata.name for each in await client.list(ConfigMap, namespace="default")] == ["a"]
     await client.create(config_map("b"))
-    began = scene.world.clock.monotonic()
+    began = stage.world.clock.monotonic()
     assert await client.list(ConfigMap, namespace="kube-system") == []  # that namespace has nothing to wait for
-    assert scene.world.clock.monotonic() == began
+    assert stage.world.clock.monotonic() == began
     assert len([each async for each in client.list(ConfigMap)]) == 2
 
 
-@played
-async def test_who_does_not_want_to_wait_need_not(scene: Scene) -> None:
-    client = await scene.watching(ConfigMap)
-    scene.late.lag = 2
+@staged
+async def test_who_does_not_want_to_wait_need_not(stage: LaggingStage) -> None:
+    client = await stage.watching(ConfigMap)
+    stage.late.lag = 2
     await client.create(config_map("a"))
     assert await client.get(ConfigMap, "a", missing=None, fresh=False) is None
     assert await client.list(ConfigMap, fresh=False) == []
-    assert scene.world.clock.monotonic() == 0
+    assert stage.world.clock.monotonic() == 0
 
 
-@played
-async def test_other_objects_are_read_without_waiting(scene: Scene) -> None:
-    await scene.live.create(config_map("b"))
-    client = await scene.watching(ConfigMap)
-    scene.late.lag = 2
+@staged
+async def test_other_objects_are_read_without_waiting(stage: LaggingStage) -> None:
+    await stage.live.create(config_map("b"))
+    client = await stage.watching(ConfigMap)
+    stage.late.lag = 2
     await client.create(config_map("a"))
     await client.get(ConfigMap, "b")
-    assert scene.world.clock.monotonic() == 0
+    assert stage.world.clock.monotonic() == 0
 
 
-@played
-async def test_a_cache_that_does_not_see_a_write_in_time_is_an_error_that_names_it(scene: Scene) -> None:
-    client = await scene.watching(ConfigMap)
-    scene.late.lag = 60
+@staged
+async def test_a_cache_that_does_not_see_a_write_in_time_is_an_error_that_names_it(stage: LaggingStage) -> None:
+    client = await stage.watching(ConfigMap)
+    stage.late.lag = 60
     created = await client.create(config_map("a"))
     version = created.metadata.resource_version
     with pytest.raises(StaleCache) as caught:
         await client.get(ConfigMap, "a")
     expected = f"default/a at resourceVersion {version}"
     assert str(caught.value) == f"configmaps: the cache has not observed {expected} after 10 s"
-    assert scene.world.clock.monotonic() == pytest.approx(10)
+    assert stage.world.clock.monotonic() == pytest.approx(10)
     await client.delete(created)
     with pytest.raises(StaleCache, match="configmaps: the cache has not observed"):
         await client.list(ConfigMap)
 
 
-@played
-async def test_a_dry_run_is_not_waited_for(scene: Scene) -> None:
-    await scene.live.create(config_map("b"))
-    client = await scene.watching(ConfigMap)
-    scene.late.lag = 2
+@staged
+async def test_a_dry_run_is_not_waited_for(stage: LaggingStage) -> None:
+    await stage.live.create(config_map("b"))
+    client = await stage.watching(ConfigMap)
+    stage.late.lag = 2
     await client.create(config_map("a"), dry_run=True)
     await client.delete(ConfigMap, "b", dry_run=True)
     await client.delete_all_of(ConfigMap, namespace="default", dry_run=True)
     assert await client.get(ConfigMap, "a", missing=None) is None
     assert (await client.get(ConfigMap, "b")).metadata.name == "b"
-    assert scene.world.clock.monotonic() == 0
+    assert stage.world.clock.monotonic() == 0
 
 
-@played
-async def test_a_dry_run_that_gets_no_answer_was_not_done(scene: Scene) -> None:
-    client = await scene.watching(ConfigMap)
-    scene.late._inner = Broken()
+@staged
+async def test_a_dry_run_that_gets_no_answer_was_not_done(stage: LaggingStage) -> None:
+    client = await stage.watching(ConfigMap)
+    stage.late._inner = Broken()
     for dry_run in (True, False):
         for write in (
             lambda dry_run: client.create(config_map("a"), dry_run=dry_run),
@@ -602,9 +610,9 @@ async def test_a_dry_run_that_gets_no_answer_was_not_done(scene: Scene) -> None:
 @pytest.mark.filterwarnings("error")  # of a coroutine that nobody awaits
 @pytest.mark.parametrize("verb", ["create", "update", "apply", "patch", "delete"])
 def test_what_is_no_object_is_refused_as_by_the_client_of_the_server(verb: str) -> None:
-    @played
-    async def play(scene: Scene) -> None:
-        client = await scene.watching(ConfigMap)
+    @staged
+    async def play(stage: LaggingStage) -> None:
+        client = await stage.watching(ConfigMap)
         refused: tuple[Any, ...] = (None, "a", ConfigMap, {})
         for given in refused:
             with pytest.raises((TypeError, ValueError)) as caught:
@@ -616,12 +624,12 @@ def test_what_is_no_object_is_refused_as_by_the_client_of_the_server(verb: str) 
     play()
 
 
-@played
-async def test_a_deletion_is_waited_for_be_it_by_object_or_by_name(scene: Scene) -> None:
+@staged
+async def test_a_deletion_is_waited_for_be_it_by_object_or_by_name(stage: LaggingStage) -> None:
     for name in "abcd":
-        await scene.live.create(config_map(name))
-    client = await scene.watching(ConfigMap)
-    scene.late.lag = 2
+        await stage.live.create(config_map(name))
+    client = await stage.watching(ConfigMap)
+    stage.late.lag = 2
     await client.delete(await client.get(ConfigMap, "a"))
     assert await client.get(ConfigMap, "a", missing=None) is None
     await client.delete({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}})
@@ -632,12 +640,12 @@ async def test_a_deletion_is_waited_for_be_it_by_object_or_by_name(scene: Scene)
     assert await client.list(ConfigMap, namespace="default") == []
 
 
-@played
-async def test_an_object_that_waits_for_its_finalizers_was_deleted_as_far_as_reads_go(scene: Scene) -> None:
+@staged
+async def test_an_object_that_waits_for_its_finalizers_was_deleted_as_far_as_reads_go(stage: LaggingStage) -> None:
     held = ConfigMap(metadata=ObjectMeta(name="a", finalizers=["example.dev/hold"]))
-    await scene.live.create(held)
-    client = await scene.watching(ConfigMap)
-    scene.late.lag = 2
+    await stage.live.create(held)
+    client = await stage.watching(ConfigMap)
+    stage.late.lag = 2
     await client.delete(ConfigMap, "a")
     found = await client.get(ConfigMap, "a")
     assert found.metadata.deletion_timestamp is not None
@@ -646,10 +654,12 @@ async def test_an_object_that_waits_for_its_finalizers_was_deleted_as_far_as_rea
     assert await client.get(ConfigMap, "a", missing=None) is None
 
 
-@played
-async def test_a_namespace_that_ends_is_not_expected_to_be_gone_after_a_write_of_its_status(scene: Scene) -> None:
-    await scene.live.create(Namespace(metadata=ObjectMeta(name="n")))
-    client = await scene.watching(Namespace)
+@staged
+async def test_a_status_write_of_a_terminating_namespace_expects_no_deletion(
+    stage: LaggingStage,
+) -> None:
+    await stage.live.create(Namespace(metadata=ObjectMeta(name="n")))
+    client = await stage.watching(Namespace)
     await client.delete(Namespace, "n")
     found = await client.get(Namespace, "n")
     patch = MergePatch({"metadata": {"labels": {"a": "b"}}})
@@ -659,12 +669,12 @@ async def test_a_namespace_that_ends_is_not_expected_to_be_gone_after_a_write_of
     assert found.metadata.deletion_timestamp is not None
 
 
-@played
-async def test_it_is_the_same_with_dicts(scene: Scene) -> None:
+@staged
+async def test_it_is_the_same_with_dicts(stage: LaggingStage) -> None:
     metadata = {"name": "a", "namespace": "default", "finalizers": ["example.dev/hold"]}
-    await scene.live.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
-    client = await scene.watching(ConfigMap)
-    scene.late.lag = 2
+    await stage.live.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    client = await stage.watching(ConfigMap)
+    stage.late.lag = 2
     await client.delete(MAPS, "a")
     found = await client.get(MAPS, "a")
     del found["metadata"]["finalizers"]
@@ -672,36 +682,38 @@ async def test_it_is_the_same_with_dicts(scene: Scene) -> None:
     assert await client.get(MAPS, "a", missing=None) is None
 
 
-@played
-async def test_an_object_that_was_made_anew_after_its_deletion_is_not_taken_for_the_old_one(scene: Scene) -> None:
-    await scene.live.create(config_map("a", key="old"))
-    client = await scene.watching(ConfigMap)
-    scene.late.lag = 2
+@staged
+async def test_a_recreated_object_is_not_mistaken_for_the_deleted_one(
+    stage: LaggingStage,
+) -> None:
+    await stage.live.create(config_map("a", key="old"))
+    client = await stage.watching(ConfigMap)
+    stage.late.lag = 2
     await client.delete(ConfigMap, "a")
     await client.create(config_map("a", key="new"))
     assert (await client.get(ConfigMap, "a")).data == {"key": "new"}
 
 
-@played
-async def test_a_write_that_the_cache_will_not_see_is_not_waited_for(scene: Scene) -> None:
-    await scene.live.create(labelled("a", app="web"))
+@staged
+async def test_a_write_that_the_cache_will_not_see_is_not_waited_for(stage: LaggingStage) -> None:
+    await stage.live.create(labelled("a", app="web"))
     settings = InformerSettings(labels="app=web", namespaces=("default",))
-    client = await scene.watching((ConfigMap, settings), (ConfigMap, InformerSettings(fields={"metadata.name": "z"})))
-    scene.late.lag = 2
+    client = await stage.watching((ConfigMap, settings), (ConfigMap, InformerSettings(fields={"metadata.name": "z"})))
+    stage.late.lag = 2
     await client.create(labelled("b", app="db"))
     await client.get(ConfigMap, "b")
-    assert scene.world.clock.monotonic() == 0
+    assert stage.world.clock.monotonic() == 0
     await client.patch(ConfigMap, "a", MergePatch({"metadata": {"labels": {"app": "db"}}}))
     assert (await client.get(ConfigMap, "a")).metadata.labels == {"app": "db"}  # it left the cache, and was asked for
-    assert scene.world.clock.monotonic() == pytest.approx(2)
+    assert stage.world.clock.monotonic() == pytest.approx(2)
 
 
-@played
-async def test_after_a_conflict_a_read_waits_for_what_it_was_in_conflict_with(scene: Scene) -> None:
-    await scene.live.create(config_map("a", count="0"))
-    client = await scene.watching(ConfigMap)
-    scene.late.lag = 2
-    await scene.other.patch(ConfigMap, "a", MergePatch({"data": {"count": "10"}}))
+@staged
+async def test_after_a_conflict_a_read_waits_for_what_it_was_in_conflict_with(stage: LaggingStage) -> None:
+    await stage.live.create(config_map("a", count="0"))
+    client = await stage.watching(ConfigMap)
+    stage.late.lag = 2
+    await stage.other.patch(ConfigMap, "a", MergePatch({"data": {"count": "10"}}))
     tries = 0
 
     async def increment() -> None:
@@ -713,70 +725,70 @@ async def test_after_a_conflict_a_read_waits_for_what_it_was_in_conflict_with(sc
 
     await client.retry_on_conflict(increment)
     assert tries == 2
-    assert (await scene.other.get(ConfigMap, "a")).data == {"count": "11"}
+    assert (await stage.other.get(ConfigMap, "a")).data == {"count": "11"}
     read = await client.get(ConfigMap, "a")
-    await scene.other.patch(ConfigMap, "a", MergePatch({"data": {"count": "20"}}))
+    await stage.other.patch(ConfigMap, "a", MergePatch({"data": {"count": "20"}}))
     read.data["count"] = "21"
     with pytest.raises(Conflict):
         await client.patch(read, optimistic_lock=True)
     read = await client.get(ConfigMap, "a")
     assert read.data == {"count": "20"}
-    await scene.other.patch(ConfigMap, "a", MergePatch({"data": {"count": "30"}}))
+    await stage.other.patch(ConfigMap, "a", MergePatch({"data": {"count": "30"}}))
     change = MergePatch({"metadata": {"resourceVersion": read.metadata.resource_version}, "data": {"count": "21"}})
     with pytest.raises(Conflict):
         await client.patch(ConfigMap, "a", change)
     assert (await client.get(ConfigMap, "a")).data == {"count": "30"}
 
 
-@played
-async def test_a_conflict_of_another_kind_is_not_waited_for(scene: Scene) -> None:
-    await scene.live.create(config_map("a"))
-    client = await scene.watching(ConfigMap)
+@staged
+async def test_a_conflict_of_another_kind_is_not_waited_for(stage: LaggingStage) -> None:
+    await stage.live.create(config_map("a"))
+    client = await stage.watching(ConfigMap)
     read = await client.get(ConfigMap, "a")
     read.metadata.uid = "0f9a3b62-6f0e-4f6c-9a76-0c5a3d8f1b2e"
     with pytest.raises(Conflict):
         await client.update(read)
     await client.get(ConfigMap, "a")
-    assert scene.world.clock.monotonic() == 0
+    assert stage.world.clock.monotonic() == 0
 
 
-@played
-async def test_a_conflict_about_another_object_is_not_waited_for(scene: Scene) -> None:
-    await scene.live.create(config_map("a"))
-    client = await scene.watching(ConfigMap)
+@staged
+async def test_a_conflict_about_another_object_is_not_waited_for(stage: LaggingStage) -> None:
+    await stage.live.create(config_map("a"))
+    client = await stage.watching(ConfigMap)
     read = await client.get(ConfigMap, "a")
 
     async def contended(*given: Any, **options: Any) -> Any:
         raise Conflict.of(GroupResource("", "resourcequotas"), "counts", MODIFIED)
 
-    scene.live.update = scene.live.patch = contended  # type: ignore[method-assign,assignment]
+    stage.live.update = stage.live.patch = contended  # type: ignore[method-assign,assignment]
     change = MergePatch({"metadata": {"resourceVersion": read.metadata.resource_version}})
     for write in (client.update(read), client.patch(read), client.patch(ConfigMap, "a", change)):
         with pytest.raises(Conflict):
             await write
     await client.get(ConfigMap, "a")
-    assert scene.world.clock.monotonic() == 0
+    assert stage.world.clock.monotonic() == 0
 
 
-@played
-async def test_a_caller_can_wait_for_its_writes_by_kind_and_by_object(scene: Scene) -> None:
-    client = await scene.watching(ConfigMap, (ConfigMap, InformerSettings(namespaces=("kube-system",))))
-    scene.late.lag = 2
+@staged
+async def test_a_caller_can_wait_for_its_writes_by_kind_and_by_object(stage: LaggingStage) -> None:
+    client = await stage.watching(ConfigMap, (ConfigMap, InformerSettings(namespaces=("kube-system",))))
+    stage.late.lag = 2
     await client.create(config_map("a"))
     await client.fresh(ConfigMap, "a")
-    assert scene.world.clock.monotonic() == pytest.approx(2)
+    assert stage.world.clock.monotonic() == pytest.approx(2)
     await client.create(config_map("b"))
     await client.fresh(ConfigMap, namespace="kube-system")
     await client.fresh(ConfigMap, "a")
-    assert scene.world.clock.monotonic() == pytest.approx(2)
+    assert stage.world.clock.monotonic() == pytest.approx(2)
     await client.fresh(ConfigMap)
-    assert scene.world.clock.monotonic() == pytest.approx(4)
+    assert stage.world.clock.monotonic() == pytest.approx(4)
 
 
-@played
-async def test_the_writes_of_a_reconcile_are_known_and_can_be_waited_for(scene: Scene) -> None:
-    client = await scene.watching(ConfigMap, Namespace)
-    scene.late.lag = 2
+@staged
+async def test_the_writes_of_a_reconcile_are_known_and_can_be_waited_for(stage: LaggingStage) -> None:
+    client = await stage.watching(ConfigMap, Namespace)
+    stage.late.lag = 2
 
     async def child() -> None:
         await client.create(config_map("b"))
@@ -791,19 +803,19 @@ async def test_the_writes_of_a_reconcile_are_known_and_can_be_waited_for(scene: 
         await writes.wait_seen(timeout=1)
     await writes.wait_seen(timeout=10)
     assert writes.all_seen
-    store = scene.informers.of(ConfigMap).store
+    store = stage.informers.of(ConfigMap).store
     assert NamespacedName("default", "a") in store
     assert NamespacedName("default", "b") in store
     await writes.wait_seen(timeout=0)
 
 
-@played
-async def test_who_waits_when_the_cache_stops_waits_no_longer(scene: Scene) -> None:
-    client = await scene.watching(ConfigMap)
-    scene.late.lag = 60
+@staged
+async def test_who_waits_when_the_cache_stops_waits_no_longer(stage: LaggingStage) -> None:
+    client = await stage.watching(ConfigMap)
+    stage.late.lag = 60
     await client.create(config_map("a"))
     reader = asyncio.ensure_future(client.get(ConfigMap, "a", missing=None))
-    await scene.world.clock.sleep(1)
-    await scene.informers.stop()
+    await stage.world.clock.sleep(1)
+    await stage.informers.stop()
     assert await reader is None
     assert (await client.get(ConfigMap, "a")).metadata.name == "a"  # a cache that has stopped is not asked

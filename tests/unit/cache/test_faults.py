@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.stage.transport import Streamed, scripted
 from tests.unit.cache.running import Heard, key, names, simulate, state, truth, with_informer
 from tests.unit.cache.scripted import ScriptedServer
-from tests.unit.client.stage import Streamed, scripted
 
 from ostinato.api.errors import APIError, Expired, Gone, InternalError, Timeout, TooManyRequests
 from ostinato.cache import Added, Deleted, Event, FeedOptions, Informer, ReflectorOptions, Updated, by_field

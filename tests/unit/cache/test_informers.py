@@ -6,10 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.unit.cache.lagging import InformerSettings, Scene, played
+from tests.stage.kinds import Widget, config_map
+from tests.unit.cache.lagging import InformerSettings, LaggingStage, staged
 from tests.unit.cache.running import Heard, key
 from tests.unit.cache.store.test_store import pod
-from tests.unit.client.stage import Widget, config_map
 
 from ostinato.api.errors import NotFound
 from ostinato.api.meta import LabelSelector, ObjectMeta
@@ -22,9 +22,9 @@ from ostinato.kinds.core_v1 import ConfigMap, Namespace, Pod, Secret, ServiceAcc
 MAPS = Unstructured.of("v1", "ConfigMap")
 
 
-@played
-async def test_whoever_asks_for_the_same_gets_the_same(scene: Scene) -> None:  # 114
-    informers = scene.informers
+@staged
+async def test_whoever_asks_for_the_same_gets_the_same(stage: LaggingStage) -> None:  # 114
+    informers = stage.informers
     maps = informers.of(ConfigMap)
     assert informers.of(MAPS) is maps
     assert informers.of(kind_of(ConfigMap).gvk) is maps
@@ -37,20 +37,20 @@ async def test_whoever_asks_for_the_same_gets_the_same(scene: Scene) -> None:  #
     assert informers.all(kind_of(Namespace).gvk) == []
 
 
-@played
-async def test_metadata_alone_has_a_cache_of_its_own_if_there_is_no_whole_one(scene: Scene) -> None:
-    partial = scene.informers.of(MetadataOf(ConfigMap))
+@staged
+async def test_metadata_alone_has_a_cache_of_its_own_if_there_is_no_whole_one(stage: LaggingStage) -> None:
+    partial = stage.informers.of(MetadataOf(ConfigMap))
     assert partial.metadata_only
-    assert scene.informers.of(MetadataOf(ConfigMap)) is partial
-    assert not scene.informers.of(ConfigMap).metadata_only
+    assert stage.informers.of(MetadataOf(ConfigMap)) is partial
+    assert not stage.informers.of(ConfigMap).metadata_only
 
 
-@played
-async def test_what_is_cached_of_a_kind_is_said_once(scene: Scene) -> None:  # 115
-    await scene.live.create(config_map("a"))
+@staged
+async def test_what_is_cached_of_a_kind_is_said_once(stage: LaggingStage) -> None:  # 115
+    await stage.live.create(config_map("a"))
     feed = FeedOptions(indexes=(by_label("app"),))
     informers = Informers(
-        scene.live,
+        stage.live,
         settings={ConfigMap: InformerSettings(namespaces=("default",), feed=feed)},
         defaults=InformerSettings(namespaces=("kube-system", "default")),
     )
@@ -64,36 +64,36 @@ async def test_what_is_cached_of_a_kind_is_said_once(scene: Scene) -> None:  # 1
     await informers.stop()
 
 
-@played
-async def test_all_namespaces_are_all_whatever_others_are_named(scene: Scene) -> None:
-    await scene.live.create(config_map("a"))
-    maps = scene.informers.of(ConfigMap, InformerSettings(namespaces=("default", "")))
+@staged
+async def test_all_namespaces_are_all_whatever_others_are_named(stage: LaggingStage) -> None:
+    await stage.live.create(config_map("a"))
+    maps = stage.informers.of(ConfigMap, InformerSettings(namespaces=("default", "")))
     assert maps.namespaces == ("",)
-    assert scene.informers.of(ConfigMap) is maps
+    assert stage.informers.of(ConfigMap) is maps
     heard = Heard()
     maps.add_handler(heard)
-    scene.informers.start()
-    await scene.informers.synced(timeout=5)
-    await scene.world.clock.sleep(1)
+    stage.informers.start()
+    await stage.informers.synced(timeout=5)
+    await stage.world.clock.sleep(1)
     assert heard.words.count("initial a") == 1
     assert [each.metadata.name for each in maps.lister(ConfigMap).list("default")] == ["a"]
 
 
-@played
-async def test_where_caches_are_of_some_namespaces_lists_are_too(scene: Scene) -> None:
-    await scene.live.create(Namespace(metadata=ObjectMeta(name="other")))
+@staged
+async def test_where_caches_are_of_some_namespaces_lists_are_too(stage: LaggingStage) -> None:
+    await stage.live.create(Namespace(metadata=ObjectMeta(name="other")))
     for namespace in ("default", "other", "kube-system"):
-        await scene.live.create(ConfigMap(metadata=ObjectMeta(name=f"in-{namespace}", namespace=namespace)))
-        await scene.live.create(Secret(metadata=ObjectMeta(name=f"in-{namespace}", namespace=namespace)))
+        await stage.live.create(ConfigMap(metadata=ObjectMeta(name=f"in-{namespace}", namespace=namespace)))
+        await stage.live.create(Secret(metadata=ObjectMeta(name=f"in-{namespace}", namespace=namespace)))
     informers = Informers(
-        scene.live,
+        stage.live,
         settings={Secret: InformerSettings(namespaces=("kube-system",))},
         defaults=InformerSettings(namespaces=("default", "other")),
     )
     maps = informers.of(ConfigMap)
     informers.start()
     await informers.synced(timeout=5)
-    client = CachedClient(scene.live, informers)
+    client = CachedClient(stage.live, informers)
 
     async def names(kind: Any, **options: Any) -> list[str]:
         items = await client.list(kind, **options)
@@ -101,15 +101,15 @@ async def test_where_caches_are_of_some_namespaces_lists_are_too(scene: Scene) -
         assert items.resource_version
         return sorted(each["metadata"]["name"] if isinstance(each, dict) else each.metadata.name for each in items)
 
-    scene.transport.requests.clear()
+    stage.transport.requests.clear()
     assert await names(ConfigMap) == await names(MAPS) == ["in-default", "in-other"]
     assert await names(ConfigMap, namespace="other") == ["in-other"]
-    assert scene.reads == []
+    assert stage.reads == []
     assert await names(ConfigMap, namespace="kube-system") == ["in-kube-system"], "who asks for another gets it"
-    scene.transport.requests.clear()
+    stage.transport.requests.clear()
     assert await names(Secret) == ["in-kube-system"], "by its own settings"
     assert await names(ServiceAccount) == []
-    assert {line.partition("?")[0] for line in scene.reads} == {
+    assert {line.partition("?")[0] for line in stage.reads} == {
         "GET /api/v1/namespaces/kube-system/secrets",
         "GET /api/v1/namespaces/default/serviceaccounts",
         "GET /api/v1/namespaces/other/serviceaccounts",
@@ -120,14 +120,14 @@ async def test_where_caches_are_of_some_namespaces_lists_are_too(scene: Scene) -
     await informers.stop()
 
 
-@played
-async def test_who_shares_a_cache_has_the_indexes_it_asked_for_and_nobody_elses_transform(scene: Scene) -> None:
+@staged
+async def test_who_shares_a_cache_has_the_indexes_it_asked_for_and_nobody_elses_transform(stage: LaggingStage) -> None:
     def slim(each: dict[str, Any]) -> dict[str, Any]:
         return {**each, "data": {}}
 
-    await scene.live.create(config_map("a", key="value"))
+    await stage.live.create(config_map("a", key="value"))
     informers = Informers(
-        scene.live,
+        stage.live,
         settings={Secret: InformerSettings(feed=FeedOptions(transform=slim))},
         defaults=InformerSettings(feed=FeedOptions(indexes=(by_label("tier"),))),
     )
@@ -146,8 +146,8 @@ async def test_who_shares_a_cache_has_the_indexes_it_asked_for_and_nobody_elses_
     await informers.stop()
 
 
-@played
-async def test_metrics_are_told_by_caches_with_settings_of_their_own_too(scene: Scene) -> None:
+@staged
+async def test_metrics_are_told_by_caches_with_settings_of_their_own_too(stage: LaggingStage) -> None:
     class Observed:
         def __init__(self) -> None:
             self.resources: set[str] = set()
@@ -160,34 +160,34 @@ async def test_metrics_are_told_by_caches_with_settings_of_their_own_too(scene: 
         Secret: InformerSettings(namespaces=("default",)),
         Namespace: InformerSettings(feed=FeedOptions(metrics=own)),
     }
-    informers = Informers(scene.live, settings=settings, defaults=InformerSettings(feed=FeedOptions(metrics=metrics)))
+    informers = Informers(stage.live, settings=settings, defaults=InformerSettings(feed=FeedOptions(metrics=metrics)))
     for kind in (Secret, Namespace):
         informers.of(kind)
     informers.of(ConfigMap, InformerSettings(namespaces=("default",)))
     informers.start()
     await informers.synced(timeout=5)
-    await scene.world.clock.sleep(1)
+    await stage.world.clock.sleep(1)
     assert (metrics.resources, own.resources) == ({"secrets", "configmaps"}, {"namespaces"})
     await informers.stop()
 
 
-@played
-async def test_what_a_transform_leaves_is_what_is_read_in_every_form(scene: Scene) -> None:
+@staged
+async def test_what_a_transform_leaves_is_what_is_read_in_every_form(stage: LaggingStage) -> None:
     def slim(each: dict[str, Any]) -> dict[str, Any]:
         return {**each, "metadata": {**each["metadata"], "annotations": {"slim": "yes"}}, "data": {}}
 
-    await scene.live.create(config_map("a", key="value"))
-    client = await scene.watching((ConfigMap, InformerSettings(feed=FeedOptions(transform=slim))))
+    await stage.live.create(config_map("a", key="value"))
+    client = await stage.watching((ConfigMap, InformerSettings(feed=FeedOptions(transform=slim))))
     typed, plain = await client.get(ConfigMap, "a"), await client.get(MAPS, "a")
     assert (typed.data, plain["data"]) == ({}, {})
     metadata = (await client.get(MetadataOf(ConfigMap), "a")).metadata
     assert typed.metadata.annotations == metadata.annotations == plain["metadata"]["annotations"] == {"slim": "yes"}
-    assert scene.reads == []
+    assert stage.reads == []
 
 
-@played
-async def test_start_starts_those_that_have_not_started_and_stop_ends_all(scene: Scene) -> None:  # 114
-    informers = scene.informers
+@staged
+async def test_start_starts_those_that_have_not_started_and_stop_ends_all(stage: LaggingStage) -> None:  # 114
+    informers = stage.informers
     maps = informers.of(ConfigMap)
     informers.start()
     secrets = informers.of(Secret)
@@ -207,9 +207,9 @@ async def test_start_starts_those_that_have_not_started_and_stop_ends_all(scene:
         informers.of(Namespace)
 
 
-@played
-async def test_one_that_nobody_listens_to_can_be_released(scene: Scene) -> None:
-    informers = scene.informers
+@staged
+async def test_one_that_nobody_listens_to_can_be_released(stage: LaggingStage) -> None:
+    informers = stage.informers
     maps = informers.of(MetadataOf(ConfigMap))
     registration = maps.add_handler(lambda event: None)
     maps.start()
@@ -221,9 +221,9 @@ async def test_one_that_nobody_listens_to_can_be_released(scene: Scene) -> None:
     assert informers.of(MetadataOf(ConfigMap)) is not maps
 
 
-@played
-async def test_a_kind_that_the_server_does_not_have_surfaces_by_name_within_seconds(scene: Scene) -> None:
-    informers = scene.informers
+@staged
+async def test_a_kind_that_the_server_does_not_have_surfaces_by_name_within_seconds(stage: LaggingStage) -> None:
+    informers = stage.informers
     informers.of(ConfigMap)
     informers.of(Widget, InformerSettings(namespaces=("default",)))
     informers.start()
@@ -234,44 +234,44 @@ async def test_a_kind_that_the_server_does_not_have_surfaces_by_name_within_seco
         'no matches for kind "Widget" in version "example.dev/v1"; is its definition widgets.example.dev installed?'
     )
     assert isinstance(caught.value.cause, NoSuchKind)
-    assert scene.world.clock.monotonic() < 7
+    assert stage.world.clock.monotonic() < 7
 
 
-@played
-async def test_a_kind_without_a_class_that_the_server_does_not_have_surfaces_too(scene: Scene) -> None:
-    informers = scene.informers
+@staged
+async def test_a_kind_without_a_class_that_the_server_does_not_have_surfaces_too(stage: LaggingStage) -> None:
+    informers = stage.informers
     informers.of(Unstructured.of("example.dev/v1", "Widget"))
     informers.start()
     with pytest.raises(SyncError, match=r'Widget\.example\.dev: no matches for kind "Widget"'):
         await informers.synced()
-    assert scene.world.clock.monotonic() < 10
+    assert stage.world.clock.monotonic() < 10
 
 
-@played
-async def test_waiting_in_vain_names_all_that_are_late(scene: Scene) -> None:  # 104
-    scene.late.lag = 60
+@staged
+async def test_waiting_in_vain_names_all_that_are_late(stage: LaggingStage) -> None:  # 104
+    stage.late.lag = 60
     for kind in (Secret, ConfigMap, Namespace):
-        scene.informers.of(kind)
-    scene.informers.start()
+        stage.informers.of(kind)
+    stage.informers.start()
     with pytest.raises(SyncError) as caught:
-        await scene.informers.synced(timeout=5)
+        await stage.informers.synced(timeout=5)
     assert str(caught.value) == "not synced after 5 s: secrets; also waiting for configmaps, namespaces"
 
 
-@played
-async def test_handlers_hear_what_a_real_server_tells(scene: Scene) -> None:
-    await scene.live.create(config_map("a"))
+@staged
+async def test_handlers_hear_what_a_real_server_tells(stage: LaggingStage) -> None:
+    await stage.live.create(config_map("a"))
     heard = Heard()
-    scene.informers.of(ConfigMap, InformerSettings(namespaces=("default",))).add_handler(heard)
-    scene.informers.start()
-    await scene.informers.synced(timeout=5)
-    made = await scene.live.create(config_map("b"))
+    stage.informers.of(ConfigMap, InformerSettings(namespaces=("default",))).add_handler(heard)
+    stage.informers.start()
+    await stage.informers.synced(timeout=5)
+    made = await stage.live.create(config_map("b"))
     made.data["key"] = "value"
-    await scene.live.update(made)
-    await scene.live.delete(made)
-    await scene.world.clock.sleep(1)
+    await stage.live.update(made)
+    await stage.live.delete(made)
+    await stage.world.clock.sleep(1)
     assert heard.words == ["initial a", "added b", "updated b", "deleted b"]
-    maps = scene.informers.all()[0].lister(ConfigMap)
+    maps = stage.informers.all()[0].lister(ConfigMap)
     assert [each.metadata.name for each in maps.list("default")] == ["a"]
 
 

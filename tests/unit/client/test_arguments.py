@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.unit.client.stage import Stage, Widget, WidgetSpec, config_map, staged
+from tests.stage.client import Stage, staged
+from tests.stage.kinds import Widget, WidgetSpec, config_map
 
 from ostinato.api.errors import NotFound
 from ostinato.api.meta import ObjectMeta
@@ -107,7 +108,7 @@ def test_a_dict_in_place_of_a_patch_is_not_shown() -> None:
         (None, "None"),
         (3, "an int"),
         (("default", "a"), "a tuple"),
-        (config_map("a"), "the object ConfigMap a"),
+        (config_map("a"), "the object ConfigMap default/a"),
     ],
 )
 def test_an_argument_that_is_not_a_key_is_named(given: Any, summary: str) -> None:

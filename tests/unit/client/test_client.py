@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.unit.client.stage import WIDGETS, Json, Stage, Widget, WidgetSpec, WidgetStatus, config_map, staged
+from tests.stage.client import Stage, staged
+from tests.stage.kinds import WIDGETS, Json, Widget, WidgetSpec, WidgetStatus, config_map
 
 from ostinato.api.errors import AlreadyExists, BadRequest, Conflict, Invalid, NotFound
 from ostinato.api.gvk import NamespacedName
@@ -113,7 +114,7 @@ async def test_strict_validation_refuses_unknown_fields(stage: Stage) -> None:
     with pytest.raises(BadRequest, match="unknown field"):
         await stage.client.create(odd, field_validation="Strict")
     with pytest.raises(BadRequest, match="unknown field"):
-        await stage.another(field_validation="Strict").create(odd)
+        await stage.new_client(field_validation="Strict").create(odd)
     await stage.client.create(odd, field_validation="Warn")
     assert stage.warnings == ['unknown field "dada"']
 
@@ -283,7 +284,7 @@ def test_an_optimistic_lock_needs_a_version() -> None:
 
 
 def test_an_object_that_was_made_here_has_no_change() -> None:
-    with pytest.raises(ValueError, match=r"ConfigMap a: .* its changes are unknown"):
+    with pytest.raises(ValueError, match=r"ConfigMap default/a: .* its changes are unknown"):
         difference(config_map("a"))
 
 
@@ -373,8 +374,8 @@ async def test_apply_takes_dicts_and_the_status(stage: Stage) -> None:
 
 @staged
 async def test_apply_needs_a_field_manager(stage: Stage) -> None:
-    with pytest.raises(ValueError, match="ConfigMap a: apply\\(\\) requires a field_manager"):
-        await stage.another(field_manager="").apply(config_map("a"))
+    with pytest.raises(ValueError, match="ConfigMap default/a: apply\\(\\) requires a field_manager"):
+        await stage.new_client(field_manager="").apply(config_map("a"))
 
 
 @staged

@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from tests.unit.client.stage import Stage, staged
+from tests.stage.client import Stage, staged
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "read-and-write-objects.md"
 

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.client.stage import Stage, Streamed, config_map, staged
+from tests.stage.client import Stage, staged
+from tests.stage.kinds import config_map
+from tests.stage.transport import Streamed
 
 from ostinato.api.errors import Expired, Gone, InternalError
 from ostinato.client import event_stream
@@ -235,7 +237,7 @@ async def test_a_watch_can_do_without_bookmarks_and_initial_events(stage: Stage)
     async with await source.watch(options) as events:
         await stage.client.create(config_map("b"))
         assert b'"b"' in (await anext(events)).object
-    assert "allowWatchBookmarks" not in stage.transport.asked[-2]
+    assert "allowWatchBookmarks" not in stage.transport.calls[-2]
 
 
 @staged

@@ -6,7 +6,9 @@ import copy
 from typing import NamedTuple
 
 import pytest
-from tests.unit.client.stage import WIDGETS, Answer, Stage, Widget, config_map, in_turn, scripted, staged
+from tests.stage.client import Stage, staged
+from tests.stage.kinds import WIDGETS, Widget, config_map
+from tests.stage.transport import Answer, in_turn, scripted
 
 from ostinato.api.codec import ObjectError, WrongKind
 from ostinato.api.errors import APIError, Expired, InternalError, NotFound, Unknown
@@ -50,11 +52,11 @@ async def test_conflicting_namespaces_are_rejected(stage: Stage) -> None:
 
 @staged
 async def test_without_a_namespace_a_bare_name_is_rejected(stage: Stage) -> None:
-    client = stage.another(namespace="")
+    client = stage.new_client(namespace="")
     with pytest.raises(ValueError, match="ConfigMap a: namespace is required"):
         await client.get(ConfigMap, "a")
     with pytest.raises(ValueError, match="ConfigMap a: namespace is required"):
-        await client.create(config_map("a"))
+        await client.create(ConfigMap(metadata=ObjectMeta(name="a")))
     assert stage.transport.requests == []
 
 
@@ -182,7 +184,7 @@ async def test_a_list_is_iterated_page_by_page(stage: Stage) -> None:
     listing = stage.client.list(ConfigMap, namespace="default", page_size=3)
     names = [each.metadata.name async for each in listing]
     assert names == [f"c{number:03}" for number in range(7)]
-    assert sum("limit=3" in asked for asked in stage.transport.asked) == 3
+    assert sum("limit=3" in asked for asked in stage.transport.calls) == 3
     assert [each.metadata.name async for each in listing] == names, "it can be iterated again"
 
 
@@ -212,7 +214,7 @@ async def test_pages_after_the_first_are_of_the_same_state(stage: Stage) -> None
         found.append(each.metadata.name)
         await stage.client.delete(each, missing_ok=True)
     assert found == ["c000", "c001", "c002", "c003"]
-    assert sum("resourceVersion=0" in asked for asked in stage.transport.asked) == 1
+    assert sum("resourceVersion=0" in asked for asked in stage.transport.calls) == 1
 
 
 @staged

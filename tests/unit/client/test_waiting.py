@@ -8,7 +8,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.unit.client.stage import Answer, Stage, Streamed, config_map, in_turn, scripted, staged
+from tests.stage.client import Stage, staged
+from tests.stage.kinds import config_map
+from tests.stage.transport import Answer, Streamed, in_turn, scripted
 
 from ostinato.api.errors import Conflict, Expired, NotFound
 from ostinato.api.gvk import GroupResource

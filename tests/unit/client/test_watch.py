@@ -9,18 +9,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.unit.client.stage import (
-    Answer,
-    Recording,
-    Script,
-    Stage,
-    Streamed,
-    Widget,
-    config_map,
-    in_turn,
-    scripted,
-    staged,
-)
+from tests.stage.client import Stage, staged
+from tests.stage.kinds import Widget, config_map
+from tests.stage.transport import Answer, RecordingTransport, Script, Streamed, in_turn, scripted
 
 from ostinato.api.errors import APIError, Expired, Forbidden, Gone, InternalError, ServiceUnavailable, TooManyRequests
 from ostinato.api.gvk import GroupResource
@@ -178,7 +169,7 @@ async def test_a_server_that_stops_for_seventy_seconds_without_a_word_is_noticed
     assert pausing.streams == 2
 
 
-class Pausing(Recording):
+class Pausing(RecordingTransport):
     """A network that can swallow what is sent on the streams that are open."""
 
     paused = False

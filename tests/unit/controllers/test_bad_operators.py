@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from tests.unit.controllers.stage import Stage, Widget, config_map, staged, widget
+from tests.stage.controllers import ControllerStage, staged
+from tests.stage.kinds import Widget, config_map, widget
 
 from ostinato.api.meta import Condition, ObjectMeta
 from ostinato.api.object import CustomResource
@@ -134,18 +135,18 @@ def test_a_bad_operator_gets_a_clear_message_and_its_neighbour_keeps_working(
     function: Callable[..., Any], options: dict[str, Any], message: str
 ) -> None:
     @staged
-    async def play(stage: Stage) -> None:
+    async def play(stage: ControllerStage) -> None:
         @controller(Widget, name="good")
         async def good(each: Widget, ctx: Context) -> None:
             seen.append(each.metadata.name)
 
         seen: list[str] = []
-        await stage.people.create(widget("bad"))
+        await stage.user.create(widget("bad"))
         async with stage.running(controller(Widget, name="bad", **options)(function)), stage.running(good):
             await stage.settle(5)
-            await stage.people.delete(Widget, "bad")
+            await stage.user.delete(Widget, "bad")
             await stage.settle(70)
-            await stage.people.create(widget("later"))
+            await stage.user.create(widget("later"))
             await stage.settle(1)
         assert any(message in text for text in stage.log.texts()), stage.log.texts()
         assert seen[-1] == "later"
@@ -154,51 +155,51 @@ def test_a_bad_operator_gets_a_clear_message_and_its_neighbour_keeps_working(
 
 
 @staged
-async def test_a_deletion_that_goes_through_in_time_is_not_told(stage: Stage) -> None:
+async def test_a_deletion_that_goes_through_in_time_is_not_told(stage: ControllerStage) -> None:
     @controller(Widget)
     async def slow(each: Widget, ctx: Context) -> None:
         async with ctx.finalizer(each, "example.dev/mine") as deleting:
             if deleting and ctx.world.clock.monotonic() < 30:
                 raise OSError("not yet")
 
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     async with stage.running(slow):
         await stage.settle(1)
-        await stage.people.delete(Widget, "a")
+        await stage.user.delete(Widget, "a")
         await stage.settle(300)
-        assert await stage.people.get(Widget, "a", missing=None) is None
+        assert await stage.user.get(Widget, "a", missing=None) is None
     assert not [text for text in stage.log.texts() if "deletion blocked by finalizers" in text]
 
 
 @staged
-async def test_a_stuck_deletion_is_told_once_and_what_comes_after_it_is_judged_anew(stage: Stage) -> None:
+async def test_a_stuck_deletion_is_told_once_and_what_comes_after_it_is_judged_anew(stage: ControllerStage) -> None:
     async with stage.running(controller(Widget, name="bad")(never_removes_its_finalizer)):
         for _ in range(2):
-            await stage.people.create(widget("a"))
+            await stage.user.create(widget("a"))
             await stage.settle(1)
-            await stage.people.delete(Widget, "a")
+            await stage.user.delete(Widget, "a")
             for _ in range(3):
                 await stage.settle(50)
-                held = await stage.people.get(Widget, "a")
+                held = await stage.user.get(Widget, "a")
                 held.metadata.labels = {"touched": str(stage.world.clock.monotonic())}
-                await stage.people.update(held)
-            held = await stage.people.get(Widget, "a")
+                await stage.user.update(held)
+            held = await stage.user.get(Widget, "a")
             held.metadata.finalizers = []
-            await stage.people.update(held)
+            await stage.user.update(held)
             await stage.settle(1)
     assert len([text for text in stage.log.texts() if "deletion blocked by finalizers" in text]) == 2
 
 
 @staged
-async def test_finalizers_of_the_garbage_collector_are_not_the_controllers_fault(stage: Stage) -> None:
+async def test_finalizers_of_the_garbage_collector_are_not_the_controllers_fault(stage: ControllerStage) -> None:
     @controller(Widget)
     async def idle(each: Widget, ctx: Context) -> None: ...
 
     made = widget("a")
     made.metadata.finalizers = ["foregroundDeletion"]
-    await stage.people.create(made)
+    await stage.user.create(made)
     async with stage.running(idle):
-        await stage.people.delete(Widget, "a")
+        await stage.user.delete(Widget, "a")
         await stage.settle(200)
     assert stage.log.texts() == []
 
@@ -275,7 +276,9 @@ def test_what_is_thrown_in_reaches_the_coroutine_and_what_it_raises_comes_out() 
 
 
 @staged
-async def test_a_reconcile_that_blocks_the_loop_is_told_so_and_its_neighbour_keeps_working(stage: Stage) -> None:
+async def test_a_reconcile_that_blocks_the_event_loop_is_reported_and_others_continue(
+    stage: ControllerStage,
+) -> None:
     real = stage.world.clock.monotonic
     lost = [0.0]
     stage.world.clock.monotonic = lambda: real() + lost[0]  # type: ignore[method-assign]
@@ -290,10 +293,10 @@ async def test_a_reconcile_that_blocks_the_loop_is_told_so_and_its_neighbour_kee
         seen.append(each.metadata.name)
 
     seen: list[str] = []
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     async with stage.running(blocks), stage.running(good):
         await stage.settle()
-        await stage.people.create(widget("later"))
+        await stage.user.create(widget("later"))
         await stage.settle()
     assert seen == ["a", "later"]
     (text,) = stage.log.texts()
@@ -306,7 +309,7 @@ async def test_a_reconcile_that_blocks_the_loop_is_told_so_and_its_neighbour_kee
 # Tracebacks begin where the user's code does
 
 
-def _frames(stage: Stage) -> list[list[str]]:
+def _frames(stage: ControllerStage) -> list[list[str]]:
     """The functions in the tracebacks that were logged, with those of causes after them."""
     shown = []
     for record in stage.log.records:
@@ -326,8 +329,8 @@ def test_a_traceback_begins_with_the_reconciler(plain: bool) -> None:
         raise LookupError("no such thing")
 
     @staged
-    async def play(stage: Stage) -> None:
-        await stage.people.create(widget("a"))
+    async def play(stage: ControllerStage) -> None:
+        await stage.user.create(widget("a"))
         function = raising_in_a_thread if plain else raising
         async with stage.running(controller(Widget, name="bad")(function)):
             await stage.settle(1)
@@ -337,7 +340,7 @@ def test_a_traceback_begins_with_the_reconciler(plain: bool) -> None:
 
 
 @staged
-async def test_a_cause_that_the_reconciler_caught_keeps_its_traceback(stage: Stage) -> None:
+async def test_a_cause_that_the_reconciler_caught_keeps_its_traceback(stage: ControllerStage) -> None:
     def deep() -> None:
         raise LookupError("no such thing")
 
@@ -348,22 +351,24 @@ async def test_a_cause_that_the_reconciler_caught_keeps_its_traceback(stage: Sta
         except LookupError as error:
             raise RuntimeError("it did not work") from error
 
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     async with stage.running(wraps):
         await stage.settle(1)
     assert _frames(stage)[0] == ["wraps", "wraps", "deep"]
 
 
 @staged
-async def test_what_is_made_of_an_exit_shows_where_it_was(stage: Stage) -> None:
-    await stage.people.create(widget("a"))
+async def test_what_is_made_of_an_exit_shows_where_it_was(stage: ControllerStage) -> None:
+    await stage.user.create(widget("a"))
     async with stage.running(controller(Widget, name="bad")(exits)):
         await stage.settle(1)
     assert _frames(stage)[0] == ["exits"]
 
 
 @staged
-async def test_a_map_function_that_fails_is_shown_and_one_that_answers_nonsense_is_named(stage: Stage) -> None:
+async def test_a_failing_map_function_is_logged_and_an_invalid_result_names_it(
+    stage: ControllerStage,
+) -> None:
     def fails(each: ConfigMap) -> Any:
         raise LookupError("no such thing")
 
@@ -383,7 +388,7 @@ async def test_a_map_function_that_fails_is_shown_and_one_that_answers_nonsense_
 
         async with stage.running(bad):
             await stage.settle(1)
-            await stage.people.create(config_map(function.__name__.replace("_", "-")))
+            await stage.user.create(config_map(function.__name__.replace("_", "-")))
             await stage.settle(1)
     assert _frames(stage)[0] == ["fails"]
     assert len(stage.log.records) > len(_frames(stage))  # the other has nothing to show
@@ -397,7 +402,7 @@ async def test_a_map_function_that_fails_is_shown_and_one_that_answers_nonsense_
 
 
 @staged
-async def test_a_predicate_that_fails_is_named_with_its_error(stage: Stage) -> None:
+async def test_a_predicate_that_fails_is_named_with_its_error(stage: ControllerStage) -> None:
     def choosy(event: Any) -> bool:
         raise LookupError("no such thing")
 
@@ -406,7 +411,7 @@ async def test_a_predicate_that_fails_is_named_with_its_error(stage: Stage) -> N
         seen.append(each.metadata.name)
 
     seen: list[str] = []
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     async with stage.running(bad):
         await stage.settle(1)
     assert seen == ["a"]
@@ -428,7 +433,7 @@ def test_what_cannot_be_a_source_is_refused_where_it_is_written(source: Any) -> 
 
 
 @staged
-async def test_a_task_that_is_a_plain_function_is_told_so(stage: Stage) -> None:
+async def test_a_task_that_is_a_plain_function_is_told_so(stage: ControllerStage) -> None:
     def sweep(dependencies: Dependencies) -> None: ...
 
     with pytest.raises(TypeError, match="task janitor is not an async def and blocked the event loop"):

@@ -8,7 +8,8 @@ import time
 from typing import Any
 
 import pytest
-from tests.unit.controllers.stage import Light, Stage, Widget, config_map, lightly, staged, widget
+from tests.stage.controllers import ControllerStage, ServerlessStage, staged, without_server
+from tests.stage.kinds import Widget, config_map, widget
 
 from ostinato.api.errors import NotFound
 from ostinato.controllers import Request, Result, StartupSource, controller, current_reconcile
@@ -20,7 +21,7 @@ A, B = Request("default", "a"), Request("default", "b")
 
 
 @staged
-async def test_a_plain_function_sees_the_same_context_and_waits_where_it_would_await(stage: Stage) -> None:
+async def test_a_plain_function_sees_the_same_context_and_waits_where_it_would_await(stage: ControllerStage) -> None:
     seen: dict[str, Any] = {}
 
     @controller(Widget, owns=[ConfigMap])
@@ -46,7 +47,7 @@ async def test_a_plain_function_sees_the_same_context_and_waits_where_it_would_a
                 seen["error"] = str(error)
         return Result(requeue_after=60)
 
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     async with stage.running(widgets):
         await stage.settle()
         assert seen == {
@@ -61,17 +62,17 @@ async def test_a_plain_function_sees_the_same_context_and_waits_where_it_would_a
             "current": True,
             "error": 'configmaps "nothing" not found',
         }
-        assert (await stage.people.get(Widget, "a")).metadata.finalizers == ["example.dev/cleanup"]
+        assert (await stage.user.get(Widget, "a")).metadata.finalizers == ["example.dev/cleanup"]
         assert stage.metrics.value("ostinato_threads", controller="widgets") == 8
         assert stage.metrics.value("ostinato_threads_busy", controller="widgets") == 0
-        await stage.people.delete(Widget, "a")
+        await stage.user.delete(Widget, "a")
         await stage.settle()
-        assert await stage.people.get(Widget, "a", missing=None) is None
+        assert await stage.user.get(Widget, "a", missing=None) is None
     assert stage.log.texts() == []
 
 
 @staged
-async def test_its_writes_are_its_own(stage: Stage) -> None:
+async def test_its_writes_are_its_own(stage: ControllerStage) -> None:
     """A plain function that wakes itself is found as well: what it writes in a thread is known to be its."""
     runs = [0]
 
@@ -80,15 +81,15 @@ async def test_its_writes_are_its_own(stage: Stage) -> None:
         runs[0] += 1
         ctx.status(note=f"run {runs[0]}")
 
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     async with stage.running(restless):
         await stage.settle(100)
     assert runs[0] < 30
     assert "hot loop" in stage.log.texts()[0]
 
 
-@lightly
-async def test_a_plain_function_that_fails_is_tried_again(light: Light) -> None:
+@without_server
+async def test_a_plain_function_that_fails_is_tried_again(stage: ServerlessStage) -> None:
     runs: list[int] = []
 
     def failing(request: Request) -> None:
@@ -96,22 +97,22 @@ async def test_a_plain_function_that_fails_is_tried_again(light: Light) -> None:
         if len(runs) < 3:
             raise ValueError("no")
 
-    async with light.running(light.controller(failing, StartupSource([A]))):
-        await light.settle()
+    async with stage.running(stage.controller(failing, StartupSource([A]))):
+        await stage.settle()
         assert len(runs) == 3
-        assert light.count("controller_runtime_reconcile_errors_total") == 2
+        assert stage.count("controller_runtime_reconcile_errors_total") == 2
 
 
-@lightly
-async def test_a_plain_function_that_returns_a_coroutine_is_told_so(light: Light) -> None:
+@without_server
+async def test_a_plain_function_that_returns_a_coroutine_is_told_so(stage: ServerlessStage) -> None:
     async def inner() -> None: ...
 
     def outer(request: Request) -> Any:
         return inner()
 
-    async with light.running(light.controller(outer, StartupSource([A]))):
-        await light.settle()
-    assert "inner(…), which is never awaited" in light.log.texts()[0]
+    async with stage.running(stage.controller(outer, StartupSource([A]))):
+        await stage.settle()
+    assert "inner(…), which is never awaited" in stage.log.texts()[0]
 
 
 def really(play: Any, **world: Any) -> None:
@@ -120,7 +121,7 @@ def really(play: Any, **world: Any) -> None:
     async def main() -> None:
         real = World.real(**world)
         try:
-            await play(Light(real))  # type: ignore[arg-type]
+            await play(ServerlessStage(real))  # type: ignore[arg-type]
         finally:
             real.executor.close()
 
@@ -128,7 +129,7 @@ def really(play: Any, **world: Any) -> None:
 
 
 def test_a_plain_function_does_not_hold_up_the_loop_and_ends_at_its_next_call_after_its_time() -> None:
-    async def play(light: Light) -> None:
+    async def play(stage: ServerlessStage) -> None:
         ended: list[BaseException] = []
         threads: set[str] = set()
         under_way = [0]
@@ -148,29 +149,29 @@ def test_a_plain_function_does_not_hold_up_the_loop_and_ends_at_its_next_call_af
             finally:
                 under_way[0] -= 1
 
-        made = light.controller(slow, StartupSource([A]), reconcile_timeout=0.05, max_concurrent=4)
-        async with light.running(made):
-            await light.settle(0.5)
+        made = stage.controller(slow, StartupSource([A]), reconcile_timeout=0.05, max_concurrent=4)
+        async with stage.running(made):
+            await stage.settle(0.5)
             assert isinstance(ended[0], TimeoutError)
             assert most[0] == 1
-            assert light.count("controller_runtime_reconcile_timeouts_total") >= 1
+            assert stage.count("controller_runtime_reconcile_timeouts_total") >= 1
         assert all(name.startswith("ostinato-worker") for name in threads)
-        assert any("reconcile cancelled, waiting for its thread" in text for text in light.log.texts())
+        assert any("reconcile cancelled, waiting for its thread" in text for text in stage.log.texts())
 
     really(play)
 
 
 def test_a_plain_function_that_never_ends_is_abandoned_when_the_controller_is_dropped() -> None:
-    async def play(light: Light) -> None:
+    async def play(stage: ServerlessStage) -> None:
         release = threading.Event()
 
         def stuck(request: Request) -> None:
             release.wait(10)
 
-        task = asyncio.create_task(light.controller(stuck, StartupSource([A])).run(light.dependencies))
-        await light.settle(0.05)
+        task = asyncio.create_task(stage.controller(stuck, StartupSource([A])).run(stage.dependencies))
+        await stage.settle(0.05)
         task.cancel()
-        await light.settle(0.05)
+        await stage.settle(0.05)
         assert not task.done()
         task.cancel()
         await asyncio.wait([task], timeout=5)
@@ -181,7 +182,7 @@ def test_a_plain_function_that_never_ends_is_abandoned_when_the_controller_is_dr
 
 
 def test_a_call_that_waits_for_a_thread_when_its_time_is_over_is_never_made() -> None:
-    async def play(light: Light) -> None:
+    async def play(stage: ServerlessStage) -> None:
         release = threading.Event()
         began: list[str] = []
 
@@ -189,9 +190,9 @@ def test_a_call_that_waits_for_a_thread_when_its_time_is_over_is_never_made() ->
             began.append(request.name)
             release.wait(5)
 
-        made = light.controller(blocking, StartupSource([A, B]), max_concurrent=2, reconcile_timeout=0.05)
-        async with light.running(made):
-            await light.settle(0.1)
+        made = stage.controller(blocking, StartupSource([A, B]), max_concurrent=2, reconcile_timeout=0.05)
+        async with stage.running(made):
+            await stage.settle(0.1)
             assert began == ["a"]
             release.set()
 
@@ -204,14 +205,14 @@ def test_reconcilers_that_wait_long_for_a_thread_are_reported() -> None:
     simulation = Simulation(1, workers=1, latency=lambda rng: 8.0)
 
     async def main() -> None:
-        light = Light(simulation)
+        stage = ServerlessStage(simulation)
 
         def slow(request: Request) -> None: ...
 
         keys = [Request("", str(number)) for number in range(6)]
-        async with light.running(light.controller(slow, StartupSource(keys), max_concurrent=4)):
-            await light.settle(60)
-        texts = light.log.texts()
+        async with stage.running(stage.controller(slow, StartupSource(keys), max_concurrent=4)):
+            await stage.settle(60)
+        texts = stage.log.texts()
         assert len(texts) == 1
         assert texts[0].endswith("controller=test threads=1 waiting=3 longest_wait_seconds=5")
 
@@ -221,8 +222,8 @@ def test_reconcilers_that_wait_long_for_a_thread_are_reported() -> None:
 # The view itself
 
 
-@lightly
-async def test_the_view_passes_values_through_and_wraps_the_rest(light: Light) -> None:
+@without_server
+async def test_the_view_passes_values_through_and_wraps_the_rest(stage: ServerlessStage) -> None:
     class Thing:
         number = 3
         many = (1, 2)
@@ -247,7 +248,7 @@ async def test_the_view_passes_values_through_and_wraps_the_rest(light: Light) -
         if refused:
             raise TimeoutError
 
-    view = Blocking(Thing(), light.world.executor, check)
+    view = Blocking(Thing(), stage.world.executor, check)
     assert (view.number, view.many, list(view)) == (3, (1, 2), [1, 2])
     with view as inside:
         assert inside == "in"

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.unit.controllers.stage import Light, Stage, Widget, config_map, lightly, staged, widget
+from tests.stage.controllers import ControllerStage, ServerlessStage, staged, without_server
+from tests.stage.kinds import Widget, config_map, widget
 
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.client import Unstructured
@@ -96,7 +97,7 @@ def test_options_add_up_and_the_later_win() -> None:
 
 
 @staged
-async def test_event_filters_are_asked_of_every_kind_and_not_of_other_sources(stage: Stage) -> None:
+async def test_event_filters_are_asked_of_every_kind_and_not_of_other_sources(stage: ControllerStage) -> None:
     seen: list[Request] = []
 
     async def note(request: Request) -> None:
@@ -113,8 +114,8 @@ async def test_event_filters_are_asked_of_every_kind_and_not_of_other_sources(st
         .complete(note)
     )
     async with stage.running(built):
-        await stage.people.create(widget("a"))
-        await stage.people.create(config_map("b"))
+        await stage.user.create(widget("a"))
+        await stage.user.create(config_map("b"))
         channel.put(Request("", "c"))
         await stage.settle()
     assert seen == [Request("", "c")]
@@ -294,8 +295,8 @@ def test_a_generator_is_refused() -> None:
             controller(Widget)(function)
 
 
-@lightly
-async def test_the_same_function_runs_in_several_managers(light: Light) -> None:
+@without_server
+async def test_the_same_function_runs_in_several_managers(stage: ServerlessStage) -> None:
     ran: list[str] = []
     channel = Channel()
 
@@ -303,18 +304,18 @@ async def test_the_same_function_runs_in_several_managers(light: Light) -> None:
     async def noting(request: Request, ctx: Context) -> None:
         ran.append(ctx.name)
 
-    other = Light(light.world, controllers=ControllerOptions(concurrency_of={"Widget.example.dev": 3}))
-    async with light.running(noting), other.running(noting):
-        await light.settle()
+    other = ServerlessStage(stage.world, controllers=ControllerOptions(concurrency_of={"Widget.example.dev": 3}))
+    async with stage.running(noting), other.running(noting):
+        await stage.settle()
         channel.put("x")
-        await light.settle()
+        await stage.settle()
     assert ran == ["noting", "noting"]
-    async with light.running(noting):
-        await light.settle()
+    async with stage.running(noting):
+        await stage.settle()
 
 
 @staged
-async def test_what_a_function_is_given_goes_by_its_first_parameter(stage: Stage) -> None:
+async def test_what_a_function_is_given_goes_by_its_first_parameter(stage: ControllerStage) -> None:
     given: dict[str, type] = {}
 
     async def named(request: Any) -> None:
@@ -329,7 +330,7 @@ async def test_what_a_function_is_given_goes_by_its_first_parameter(stage: Stage
     async def other(each: Any, ctx: Context) -> None:
         given["other"] = type(each)
 
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     for function in (named, hinted, unresolvable, other):
         async with stage.running(Builder(function.__name__).watch_for(Widget).complete(function)):
             await stage.settle()

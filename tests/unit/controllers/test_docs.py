@@ -9,7 +9,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from tests.unit.controllers.stage import Stage, Widget, staged_with
+from tests.stage.controllers import ControllerStage, staged_with
+from tests.stage.kinds import Widget
 
 import ostinato.controllers
 from ostinato.api.meta import ObjectMeta
@@ -60,16 +61,16 @@ def test_the_operator_of_a_page_for_newcomers_makes_its_pages(page: str) -> None
     sites = module.publish if hasattr(module, "publish") else module.manager.runnables[0]
 
     @staged_with(crd_of(module.Site))
-    async def play(stage: Stage) -> None:
-        await stage.people.create(module.Site(metadata=ObjectMeta(name="home"), spec=module.SiteSpec(text="hello")))
+    async def play(stage: ControllerStage) -> None:
+        await stage.user.create(module.Site(metadata=ObjectMeta(name="home"), spec=module.SiteSpec(text="hello")))
         async with stage.running(sites):
             await stage.settle(1)
-            await stage.people.delete(ConfigMap, "home")
+            await stage.user.delete(ConfigMap, "home")
             await stage.settle(1)
-            assert (await stage.people.get(ConfigMap, "home")).data == {"index.html": "hello"}
-            await stage.people.delete(module.Site, "home")
+            assert (await stage.user.get(ConfigMap, "home")).data == {"index.html": "hello"}
+            await stage.user.delete(module.Site, "home")
             await stage.settle(1)
-            assert await stage.people.get(module.Site, "home", missing=None) is None
+            assert await stage.user.get(module.Site, "home", missing=None) is None
         assert stage.log.texts() == []
 
     play()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.controllers.stage import Light, lightly
+from tests.stage.controllers import ServerlessStage, without_server
 
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.controllers import Request, Sink, StartupSource
@@ -33,13 +33,13 @@ NAMES = {
 }
 
 
-@lightly
-async def test_every_series_is_there_from_the_beginning(light: Light) -> None:
+@without_server
+async def test_every_series_is_there_from_the_beginning(stage: ServerlessStage) -> None:
     async def reconcile(request: Request) -> None: ...
 
-    async with light.running(light.controller(reconcile)):
-        await light.settle()
-        families = light.metrics.families()
+    async with stage.running(stage.controller(reconcile)):
+        await stage.settle()
+        families = stage.metrics.families()
         assert {name: family.kind for name, family in families.items()} == NAMES
         results = {each.labels["result"] for each in families["controller_runtime_reconcile_total"].samples}
         assert results == {"success", "error", "requeue", "requeue_after"}
@@ -61,23 +61,23 @@ async def test_every_series_is_there_from_the_beginning(light: Light) -> None:
             )
 
 
-@lightly
-async def test_a_reconcile_is_timed_and_its_reasons_are_counted(light: Light) -> None:
+@without_server
+async def test_a_reconcile_is_timed_and_its_reasons_are_counted(stage: ServerlessStage) -> None:
     async def reconcile(request: Request) -> None:
-        await light.settle(3)
+        await stage.settle(3)
 
-    async with light.running(light.controller(reconcile, StartupSource([KEY]))):
-        await light.settle(1)
-        assert light.count("controller_runtime_active_workers") == 1
-        await light.settle(5)
-        assert light.count("controller_runtime_active_workers") == 0
-        assert light.count("controller_runtime_reconcile_time_seconds_sum") == 3
-        assert light.count("ostinato_reconcile_reasons_total", reason="startup") == 1
-    assert light.metrics.sources == []
+    async with stage.running(stage.controller(reconcile, StartupSource([KEY]))):
+        await stage.settle(1)
+        assert stage.count("controller_runtime_active_workers") == 1
+        await stage.settle(5)
+        assert stage.count("controller_runtime_active_workers") == 0
+        assert stage.count("controller_runtime_reconcile_time_seconds_sum") == 3
+        assert stage.count("ostinato_reconcile_reasons_total", reason="startup") == 1
+    assert stage.metrics.sources == []
 
 
-@lightly
-async def test_no_more_than_a_hundred_reasons_are_told_apart(light: Light) -> None:
+@without_server
+async def test_no_more_than_a_hundred_reasons_are_told_apart(stage: ServerlessStage) -> None:
     class Chatty:
         async def run(self, sink: Sink) -> None:
             for number in range(150):
@@ -85,12 +85,12 @@ async def test_no_more_than_a_hundred_reasons_are_told_apart(light: Light) -> No
 
     async def reconcile(request: int) -> None: ...
 
-    async with light.running(light.controller(reconcile, Chatty())):
-        await light.settle()
-        samples = light.metrics.families()["ostinato_reconcile_reasons_total"].samples
+    async with stage.running(stage.controller(reconcile, Chatty())):
+        await stage.settle()
+        samples = stage.metrics.families()["ostinato_reconcile_reasons_total"].samples
         assert len(samples) == 101
         assert sum(each.value for each in samples) == 150
-        assert light.count("ostinato_reconcile_reasons_total", reason="exceeded_cardinality_limit") == 50
+        assert stage.count("ostinato_reconcile_reasons_total", reason="exceeded_cardinality_limit") == 50
 
 
 CAUSE = Cause(GroupVersionKind("", "v1", "Pod"), NamespacedName("default", "a"), "1")

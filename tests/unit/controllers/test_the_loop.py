@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.controllers.stage import Stage, Widget, config_map, staged, widget
+from tests.stage.controllers import ControllerStage, staged
+from tests.stage.kinds import Widget, config_map, widget
 
 from ostinato.controllers import Builder, Context, Request, Result, controller
 from ostinato.kinds.core_v1 import ConfigMap
@@ -17,32 +18,32 @@ async def widgets(each: Widget, ctx: Context) -> None:
 
 
 @staged
-async def test_a_function_makes_what_is_wanted_and_says_so(stage: Stage) -> None:
-    await stage.people.create(widget("a", text="hello"))
+async def test_a_function_makes_what_is_wanted_and_says_so(stage: ControllerStage) -> None:
+    await stage.user.create(widget("a", text="hello"))
     async with stage.running(widgets):
         await stage.settle()
-        found = await stage.people.get(ConfigMap, "a")
+        found = await stage.user.get(ConfigMap, "a")
         assert found.data == {"text": "hello"}
         assert found.metadata.owner_references[0].name == "a"
-        status = (await stage.people.get(Widget, "a")).status
+        status = (await stage.user.get(Widget, "a")).status
         assert status is not None
         assert (status.ready, status.observed_generation) == (1, 1)
 
 
 @staged
-async def test_a_change_of_what_is_owned_is_put_right(stage: Stage) -> None:
-    await stage.people.create(widget("a", text="hello"))
+async def test_a_change_of_what_is_owned_is_put_right(stage: ControllerStage) -> None:
+    await stage.user.create(widget("a", text="hello"))
     async with stage.running(widgets):
         await stage.settle()
-        await stage.people.delete(ConfigMap, "a")
+        await stage.user.delete(ConfigMap, "a")
         await stage.settle()
-        await stage.people.apply(config_map("a", text="changed"), force=True)
+        await stage.user.apply(config_map("a", text="changed"), force=True)
         await stage.settle()
-        assert (await stage.people.get(ConfigMap, "a")).data == {"text": "hello"}
+        assert (await stage.user.get(ConfigMap, "a")).data == {"text": "hello"}
 
 
 @staged
-async def test_a_class_with_a_reconcile_method_is_the_same_thing(stage: Stage) -> None:
+async def test_a_class_with_a_reconcile_method_is_the_same_thing(stage: ControllerStage) -> None:
     class WidgetReconciler:
         def __init__(self, client: Any) -> None:
             self.client = client
@@ -59,35 +60,35 @@ async def test_a_class_with_a_reconcile_method_is_the_same_thing(stage: Stage) -
     reconciler = WidgetReconciler(stage.client)
     built = Builder("widgets").watch_for(Widget).owns(ConfigMap).complete(reconciler)
     async with stage.running(built):
-        await stage.people.create(widget("b", text="x"))
+        await stage.user.create(widget("b", text="x"))
         await stage.settle()
-        assert (await stage.people.get(ConfigMap, "b")).data == {"text": "x"}
-        await stage.people.delete(Widget, "b")
+        assert (await stage.user.get(ConfigMap, "b")).data == {"text": "x"}
+        await stage.user.delete(Widget, "b")
         await stage.settle()
         assert reconciler.missing == [Request("default", "b")]
 
 
 @staged
-async def test_a_function_is_not_called_for_what_is_gone(stage: Stage) -> None:
+async def test_a_function_is_not_called_for_what_is_gone(stage: ControllerStage) -> None:
     seen: list[str] = []
 
     @controller(Widget)
     async def watching(each: Widget, ctx: Context) -> None:
         seen.append(each.metadata.name)
 
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     async with stage.running(watching):
         await stage.settle()
-        await stage.people.delete(Widget, "a")
+        await stage.user.delete(Widget, "a")
         await stage.settle()
     assert seen == ["a"]
     assert stage.log.texts() == []
 
 
 @staged
-async def test_a_resync_of_what_is_as_it_should_be_sends_nothing(stage: Stage) -> None:
+async def test_a_resync_of_what_is_as_it_should_be_sends_nothing(stage: ControllerStage) -> None:
     for number in range(20):
-        await stage.people.create(widget(f"w{number}", text="x"))
+        await stage.user.create(widget(f"w{number}", text="x"))
     resyncing = Builder("widgets").watch_for(Widget, resync=60).owns(ConfigMap, resync=60).complete(widgets.function)
     async with stage.running(resyncing):
         await stage.settle()

@@ -6,9 +6,10 @@ import copy
 from typing import Any
 
 import pytest
-from tests.unit.cache.lagging import Lagging, Scene, played
-from tests.unit.client.stage import config_map
-from tests.unit.controllers.stage import Stage, Widget, staged, widget
+from tests.stage.controllers import ControllerStage, staged
+from tests.stage.kinds import Widget, config_map, widget
+from tests.unit.cache.lagging import Lagging, LaggingStage
+from tests.unit.cache.lagging import staged as staged_lagging
 
 from ostinato.api.errors import AlreadyExists, Conflict, Timeout
 from ostinato.api.meta import ObjectMeta
@@ -21,9 +22,9 @@ from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.server.in_process.transport import InProcessTransport
 
 
-@played
-async def test_what_could_not_be_written_is_left_as_it_was(scene: Scene) -> None:
-    client = await scene.watching(ConfigMap)
+@staged_lagging
+async def test_what_could_not_be_written_is_left_as_it_was(stage: LaggingStage) -> None:
+    client = await stage.watching(ConfigMap)
     await client.create(config_map("a", key="value"))
     second = config_map("a", key="other")
     with pytest.raises(AlreadyExists):
@@ -38,10 +39,10 @@ async def test_what_could_not_be_written_is_left_as_it_was(scene: Scene) -> None
     assert mine == before
 
 
-@played
-async def test_a_new_object_is_not_being_deleted_whatever_it_says(scene: Scene) -> None:
+@staged_lagging
+async def test_a_new_object_is_not_being_deleted_whatever_it_says(stage: LaggingStage) -> None:
     metadata: dict[str, Any] = {"name": "a", "deletionTimestamp": "2001-01-01T00:00:00Z", "finalizers": ["a.dev/b"]}
-    made = await scene.live.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    made = await stage.live.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
     assert "deletionTimestamp" not in made["metadata"]
 
 
@@ -70,7 +71,7 @@ LOST = (
 @pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
 def test_what_was_made_though_nobody_answered_is_not_made_twice(error: Exception) -> None:
     @staged
-    async def play(stage: Stage) -> None:
+    async def play(stage: ControllerStage) -> None:
         late = Lagging(InProcessTransport(stage.server), stage.world)
         late.lag = 0.3  # seconds after which the cache sees anything, far more than a failed key waits at first
         stage.transport.inner = Lossy(late, error, error)
@@ -83,16 +84,16 @@ def test_what_was_made_though_nobody_answered_is_not_made_twice(error: Exception
                 await ctx.client.create(made)
 
         for name in "ab":
-            await stage.people.create(widget(name))
+            await stage.user.create(widget(name))
         async with stage.running(widgets):
             await stage.settle(5)
-        assert len(await stage.people.list(ConfigMap)) == 2
+        assert len(await stage.user.list(ConfigMap)) == 2
 
     play()
 
 
 @staged
-async def test_what_was_certainly_not_sent_is_tried_again_at_once(stage: Stage) -> None:
+async def test_what_was_certainly_not_sent_is_tried_again_at_once(stage: ControllerStage) -> None:
     stage.transport.inner = Lossy(InProcessTransport(stage.server), Unreachable("down"), DeadlinePassed("too late"))
     made: list[float] = []
 
@@ -101,7 +102,7 @@ async def test_what_was_certainly_not_sent_is_tried_again_at_once(stage: Stage) 
         made.append(ctx.world.clock.monotonic())
         await ctx.client.create(ConfigMap(metadata=ObjectMeta(generate_name="a-", namespace="default")))
 
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     async with stage.running(widgets):
         await stage.settle(5)
     assert len(made) == 3

@@ -8,7 +8,7 @@ import json
 import logging
 from typing import Any
 
-from tests.unit.manager.stage import Stage, staged
+from tests.stage.election import ElectionStage, staged
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.cache.client import CachedClient
@@ -23,14 +23,14 @@ from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog
 
 
-def manager_on(stage: Stage, **options: Any) -> Manager:
+def manager_on(stage: ElectionStage, **options: Any) -> Manager:
     def connect(purpose: Purpose) -> InProcessTransport:
         return InProcessTransport(stage.server, deadline=purpose.deadline)
 
     return Manager(connect=connect, world=stage.world, **options)
 
 
-async def settled(stage: Stage, manager: Manager, seconds: float = 5.0) -> asyncio.Task[None]:
+async def settled(stage: ElectionStage, manager: Manager, seconds: float = 5.0) -> asyncio.Task[None]:
     serving = asyncio.create_task(manager.serve())
     await stage.clock.sleep(seconds)
     return serving
@@ -41,7 +41,7 @@ def config_map(name: str, **data: str) -> ConfigMap:
 
 
 @staged
-async def test_the_client_of_a_manager_reads_before_it_starts_whoever_leads(stage: Stage) -> None:
+async def test_the_client_of_a_manager_reads_before_it_starts_whoever_leads(stage: ElectionStage) -> None:
     await stage.client.create(config_map("a", key="value"))
     for election in (None, "widgets"):
         manager = manager_on(stage, leader_election=election)
@@ -51,7 +51,7 @@ async def test_the_client_of_a_manager_reads_before_it_starts_whoever_leads(stag
 
 
 @staged
-async def test_a_function_reconciles_and_shows_metrics_and_logs(stage: Stage) -> None:
+async def test_a_function_reconciles_and_shows_metrics_and_logs(stage: ElectionStage) -> None:
     @controller(ConfigMap, owns=[Secret])
     async def copies(source: ConfigMap, ctx: Context) -> None:
         if source.metadata.namespace == "default" and source.data.get("copy"):
@@ -86,7 +86,7 @@ async def test_a_function_reconciles_and_shows_metrics_and_logs(stage: Stage) ->
 
 
 @staged
-async def test_a_class_is_built_in_the_words_of_controller_runtime(stage: Stage) -> None:
+async def test_a_class_is_built_in_the_words_of_controller_runtime(stage: ElectionStage) -> None:
     class Reconciler:
         def __init__(self, client: CachedClient) -> None:
             self.client = client
@@ -114,7 +114,7 @@ async def test_a_class_is_built_in_the_words_of_controller_runtime(stage: Stage)
 
 
 @staged
-async def test_a_controller_hears_of_another_cluster_and_writes_to_its_own(stage: Stage) -> None:
+async def test_a_controller_hears_of_another_cluster_and_writes_to_its_own(stage: ElectionStage) -> None:
     elsewhere = Server(stage.world, MemoryLog())
     await elsewhere.start()
     remote = Client(InProcessTransport(elsewhere), world=stage.world, namespace="default")
@@ -151,7 +151,7 @@ async def test_a_controller_hears_of_another_cluster_and_writes_to_its_own(stage
 
 
 @staged
-async def test_the_same_function_runs_under_several_managers(stage: Stage) -> None:
+async def test_the_same_function_runs_under_several_managers(stage: ElectionStage) -> None:
     names: list[str] = []
 
     @controller(ConfigMap)
@@ -168,7 +168,7 @@ async def test_the_same_function_runs_under_several_managers(stage: Stage) -> No
 
 
 @staged
-async def test_kinds_that_are_in_no_namespace_are_followed_whatever_namespaces_are_cached(stage: Stage) -> None:
+async def test_kinds_that_are_in_no_namespace_are_followed_whatever_namespaces_are_cached(stage: ElectionStage) -> None:
     @controller(Namespace)
     async def namespaces(each: Namespace, ctx: Context) -> None:
         seen.add(each.metadata.name)
@@ -188,10 +188,10 @@ async def test_kinds_that_are_in_no_namespace_are_followed_whatever_namespaces_a
 
 
 @staged
-async def test_blocked_threads_of_one_part_keep_neither_requests_nor_other_parts_waiting(stage: Stage) -> None:
+async def test_blocked_threads_of_one_part_keep_neither_requests_nor_other_parts_waiting(stage: ElectionStage) -> None:
     workers = stage.world.executor.load().workers
     # As a client in a cluster has to read its token, now and then.
-    stage.wire.before = lambda _: stage.world.executor.run(lambda: None)
+    stage.transport.before = lambda _: stage.world.executor.run(lambda: None)
 
     @controller(ConfigMap, name="blocked", max_concurrent=workers)
     def blocked(source: ConfigMap, ctx: Any) -> None:
@@ -201,7 +201,7 @@ async def test_blocked_threads_of_one_part_keep_neither_requests_nor_other_parts
     names = {f"a{number}" for number in range(workers)}
     for name in names:
         await stage.client.create(config_map(name, copy="yes"))
-    manager = Manager(connect=lambda _: stage.wire, world=stage.world).add(blocked)
+    manager = Manager(connect=lambda _: stage.transport, world=stage.world).add(blocked)
     serving = await settled(stage, manager)
     assert {secret.metadata.name async for secret in stage.client.list(Secret, namespace="default")} == names
     manager.stop()

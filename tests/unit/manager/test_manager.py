@@ -7,7 +7,8 @@ from contextvars import ContextVar
 from typing import Any
 
 import pytest
-from tests.unit.manager.stage import Stage, Wire, staged
+from tests.stage.election import ElectionStage, staged
+from tests.stage.transport import RecordingTransport
 
 from ostinato.api.errors import APIError, Forbidden, NotFound
 from ostinato.api.meta import ObjectMeta
@@ -51,16 +52,16 @@ def fail(_: Request) -> None:
 class Rig:
     """A manager on a stage, and what its parts did, in order."""
 
-    def __init__(self, stage: Stage, **options: Any) -> None:
+    def __init__(self, stage: ElectionStage, **options: Any) -> None:
         self.stage = stage
         self.said: list[str] = []
-        self.wires: dict[str, Wire] = {}
+        self.wires: dict[str, RecordingTransport] = {}
         self.manager = Manager(connect=self.connect, world=stage.world, **options)
         self.serving: asyncio.Task[None] | None = None
 
     def connect(self, purpose: Purpose) -> Any:
         name = purpose.name or ("leader" if purpose.deadline else "everybody")
-        self.wires[name] = Wire(InProcessTransport(self.stage.server, deadline=purpose.deadline))
+        self.wires[name] = RecordingTransport(InProcessTransport(self.stage.server, deadline=purpose.deadline))
         return self.wires[name]
 
     def part(self, name: str, *, leads: bool = True, error: Exception | None = None, stop_takes: float = 0) -> Task:
@@ -132,7 +133,7 @@ class Warm:
 
 
 @staged
-async def test_parts_start_and_stop_in_order(stage: Stage) -> None:
+async def test_parts_start_and_stop_in_order(stage: ElectionStage) -> None:
     rig = Rig(stage)
     rig.manager.informers.of(ConfigMap)
     rig.manager.add(rig.part("leader"), rig.part("other", leads=False), Served(rig, after=2), Warm(rig, "warm"))
@@ -155,7 +156,7 @@ async def test_parts_start_and_stop_in_order(stage: Stage) -> None:
 
 
 @staged
-async def test_warm_up_without_leadership_runs_among_the_others(stage: Stage) -> None:
+async def test_warm_up_without_leadership_runs_among_the_others(stage: ElectionStage) -> None:
     rig = Rig(stage, leader_election=QUICK)
     rig.wires.clear()
     rig.manager.add(Warm(rig, "free", leads=False), Warm(rig, "bound"))
@@ -172,7 +173,7 @@ async def test_warm_up_without_leadership_runs_among_the_others(stage: Stage) ->
 
 
 @staged
-async def test_a_warm_up_that_says_nothing_of_leadership_needs_it(stage: Stage) -> None:
+async def test_a_warm_up_that_says_nothing_of_leadership_needs_it(stage: ElectionStage) -> None:
     class Silent(Warm):
         needs_leader_election: bool
 
@@ -192,7 +193,7 @@ async def test_a_warm_up_that_says_nothing_of_leadership_needs_it(stage: Stage) 
 
 
 @staged
-async def test_a_warm_up_that_fails_ends_the_manager_and_nobody_leads(stage: Stage) -> None:
+async def test_a_warm_up_that_fails_ends_the_manager_and_nobody_leads(stage: ElectionStage) -> None:
     class Broken(Warm):
         async def warm_up(self, dependencies: Dependencies) -> None:
             await super().warm_up(dependencies)
@@ -225,7 +226,7 @@ def test_what_was_warmed_up_and_never_led_ends_with_the_manager(grace: float, *,
     over = False
 
     @staged
-    async def play(stage: Stage) -> None:
+    async def play(stage: ElectionStage) -> None:
         nonlocal over
         other = stage.candidate("other", trust_absence=True)
         await other.elector.acquire()
@@ -254,7 +255,7 @@ def test_what_was_warmed_up_and_never_led_ends_with_the_manager(grace: float, *,
 
 
 @staged
-async def test_a_stop_during_a_warm_up_is_no_failure(stage: Stage) -> None:
+async def test_a_stop_during_a_warm_up_is_no_failure(stage: ElectionStage) -> None:
     rig = Rig(stage)
     rig.manager.add(Warm(rig, "warm"), rig.part("leader"))
     await rig.start(1)
@@ -263,7 +264,7 @@ async def test_a_stop_during_a_warm_up_is_no_failure(stage: Stage) -> None:
 
 
 @staged
-async def test_all_that_serve_are_waited_for_but_not_when_the_end_has_come(stage: Stage) -> None:
+async def test_all_that_serve_are_waited_for_but_not_when_the_end_has_come(stage: ElectionStage) -> None:
     rig = Rig(stage)
     rig.manager.add(Served(rig, after=2, name="a"), Served(rig, after=7, name="b"), rig.part("part", leads=False))
     await rig.start(6)
@@ -282,7 +283,7 @@ async def test_all_that_serve_are_waited_for_but_not_when_the_end_has_come(stage
 
 def test_what_everything_waits_for_is_told(caplog: pytest.LogCaptureFixture) -> None:
     @staged
-    async def play(stage: Stage) -> None:
+    async def play(stage: ElectionStage) -> None:
         rig = Rig(stage)
         rig.manager.add(Served(rig, after=1e6, name="hooks"))
         await rig.start(25)
@@ -294,7 +295,7 @@ def test_what_everything_waits_for_is_told(caplog: pytest.LogCaptureFixture) -> 
 
 
 @staged
-async def test_a_process_is_ready_when_its_webhooks_serve_unless_it_says_otherwise(stage: Stage) -> None:
+async def test_a_process_is_ready_when_its_webhooks_serve_unless_it_says_otherwise(stage: ElectionStage) -> None:
     async def ready(rig: Rig, name: str = "") -> tuple[int, str]:
         answer = await rig.manager._answer_health(f"/readyz/{name}".rstrip("/"), {})
         assert answer is not None
@@ -315,7 +316,7 @@ async def test_a_process_is_ready_when_its_webhooks_serve_unless_it_says_otherwi
 
 
 @staged
-async def test_an_error_of_a_part_ends_the_manager_and_is_raised(stage: Stage) -> None:
+async def test_an_error_of_a_part_ends_the_manager_and_is_raised(stage: ElectionStage) -> None:
     rig = Rig(stage)
     rig.manager.add(rig.part("a"), rig.part("b", error=RuntimeError("broken")))
     with pytest.raises(RuntimeError, match="broken") as caught:
@@ -337,7 +338,7 @@ def test_a_source_that_is_late_ends_the_manager_and_is_named(*, warm_up: bool) -
     async def waits(request: Any, ctx: Context) -> None: ...
 
     @staged
-    async def play(stage: Stage) -> None:
+    async def play(stage: ElectionStage) -> None:
         rig = Rig(stage)
         rig.manager.add(waits, rig.part("a", leads=False))
         with pytest.raises(ControllerError, match="controller waits: not ready after 3 s: a late source"):
@@ -348,7 +349,7 @@ def test_a_source_that_is_late_ends_the_manager_and_is_named(*, warm_up: bool) -
 
 
 @staged
-async def test_a_part_that_returns_is_done_and_the_others_go_on(stage: Stage) -> None:
+async def test_a_part_that_returns_is_done_and_the_others_go_on(stage: ElectionStage) -> None:
     async def nothing(_: Dependencies) -> None: ...
 
     rig = Rig(stage)
@@ -361,7 +362,7 @@ async def test_a_part_that_returns_is_done_and_the_others_go_on(stage: Stage) ->
 
 
 @staged
-async def test_a_manager_runs_once(stage: Stage) -> None:
+async def test_a_manager_runs_once(stage: ElectionStage) -> None:
     rig = Rig(stage)
     await rig.start()
     with pytest.raises(RuntimeError, match="manager already started"):
@@ -372,7 +373,7 @@ async def test_a_manager_runs_once(stage: Stage) -> None:
 
 
 @staged
-async def test_what_is_added_later_starts_at_once_and_nothing_is_added_at_the_end(stage: Stage) -> None:
+async def test_what_is_added_later_starts_at_once_and_nothing_is_added_at_the_end(stage: ElectionStage) -> None:
     rig = Rig(stage)
     await rig.start()
     rig.manager.add(rig.part("late", stop_takes=5))
@@ -397,9 +398,9 @@ async def test_what_is_added_later_starts_at_once_and_nothing_is_added_at_the_en
 
 
 @staged
-async def test_caches_of_other_clusters_are_filled_before_anything_runs(stage: Stage) -> None:
+async def test_caches_of_other_clusters_are_filled_before_anything_runs(stage: ElectionStage) -> None:
     rig = Rig(stage)
-    more = Informers(Client(Wire(InProcessTransport(stage.server)), world=stage.world))
+    more = Informers(Client(RecordingTransport(InProcessTransport(stage.server)), world=stage.world))
     informer = more.of(ConfigMap)
     seen: list[bool] = []
 
@@ -416,7 +417,7 @@ async def rings(each: Any, ctx: Any) -> None: ...
 
 
 @staged
-async def test_names_are_unique_and_only_what_can_run_is_added(stage: Stage) -> None:
+async def test_names_are_unique_and_only_what_can_run_is_added(stage: ElectionStage) -> None:
     rig = Rig(stage)
     rig.manager.add(rig.part("a"))
     with pytest.raises(ValueError, match="'a' exists"):
@@ -458,7 +459,7 @@ def test_what_is_under_way_has_its_time(
     grace: float, takes: float, lasts: float, said: str, error: type[Exception] | None
 ) -> None:
     @staged
-    async def play(stage: Stage) -> None:
+    async def play(stage: ElectionStage) -> None:
         rig = Rig(stage, graceful_shutdown=grace)
         rig.manager.add(rig.part("a", stop_takes=takes))
         await rig.start()
@@ -478,7 +479,7 @@ def test_what_is_under_way_has_its_time(
 @pytest.mark.parametrize("grace", [30.0, 0.0])
 def test_a_part_that_ends_as_cancelled_is_no_failure(caplog: pytest.LogCaptureFixture, grace: float) -> None:
     @staged
-    async def play(stage: Stage) -> None:
+    async def play(stage: ElectionStage) -> None:
         rig = Rig(stage, graceful_shutdown=grace)
         rig.manager.add(rig.part("a"), rig.part("b", leads=False), Warm(rig, "bound"), Warm(rig, "free", leads=False))
         await rig.start(1)
@@ -491,7 +492,7 @@ def test_a_part_that_ends_as_cancelled_is_no_failure(caplog: pytest.LogCaptureFi
 @pytest.mark.parametrize("raised", [asyncio.CancelledError(), BaseExceptionGroup("x", [asyncio.CancelledError()])])
 def test_a_part_that_ends_as_cancelled_though_it_was_not_to_stop_ends_the_manager(raised: BaseException) -> None:
     @staged
-    async def play(stage: Stage) -> None:
+    async def play(stage: ElectionStage) -> None:
         async def work(_: Dependencies) -> None:
             raise raised
 
@@ -507,7 +508,7 @@ def test_a_part_that_ends_as_cancelled_though_it_was_not_to_stop_ends_the_manage
 
 
 @staged
-async def test_an_error_and_a_stop_that_takes_too_long_are_both_raised(stage: Stage) -> None:
+async def test_an_error_and_a_stop_that_takes_too_long_are_both_raised(stage: ElectionStage) -> None:
     rig = Rig(stage, graceful_shutdown=5.0)
     rig.manager.add(rig.part("slow", stop_takes=100), rig.part("bad", error=RuntimeError("broken")))
     with pytest.raises(ExceptionGroup) as caught:
@@ -523,7 +524,7 @@ def test_errors_while_stopping_are_only_logged(caplog: pytest.LogCaptureFixture)
             raise RuntimeError("on the way down") from None
 
     @staged
-    async def play(stage: Stage) -> None:
+    async def play(stage: ElectionStage) -> None:
         rig = Rig(stage)
         rig.manager.add(Task("a", work))
         await rig.start()
@@ -541,7 +542,7 @@ def test_a_part_that_will_not_end_is_left_behind(caplog: pytest.LogCaptureFixtur
     ]
 
 
-async def left_behind(stage: Stage) -> None:
+async def left_behind(stage: ElectionStage) -> None:
     stubborn = True
 
     async def work(_: Dependencies) -> None:
@@ -570,7 +571,7 @@ async def left_behind(stage: Stage) -> None:
 @pytest.mark.parametrize("stubborn", [False, True])
 def test_whatever_does_not_end_the_manager_does(who: str, *, stubborn: bool, lost: bool) -> None:
     @staged
-    async def play(stage: Stage) -> None:
+    async def play(stage: ElectionStage) -> None:
         async def hang() -> None:
             while True:
                 try:
@@ -621,7 +622,7 @@ def test_whatever_does_not_end_the_manager_does(who: str, *, stubborn: bool, los
 
 
 @staged
-async def test_cancelling_stops_gracefully_and_cancelling_again_hurries(stage: Stage) -> None:
+async def test_cancelling_stops_gracefully_and_cancelling_again_hurries(stage: ElectionStage) -> None:
     rig = Rig(stage)
     rig.manager.add(rig.part("a", stop_takes=20))
     await rig.start()
@@ -645,7 +646,7 @@ async def test_cancelling_stops_gracefully_and_cancelling_again_hurries(stage: S
 
 
 @staged
-async def test_cancelling_again_while_the_lease_is_given_back_leaves_it_to_expire(stage: Stage) -> None:
+async def test_cancelling_again_while_the_lease_is_given_back_leaves_it_to_expire(stage: ElectionStage) -> None:
     rig = Rig(stage, leader_election=QUICK)
     rig.manager.add(rig.part("a"))
     before = asyncio.all_tasks()
@@ -666,7 +667,7 @@ async def test_cancelling_again_while_the_lease_is_given_back_leaves_it_to_expir
 
 
 @staged
-async def test_cancelling_twice_at_once_leaves_no_time(stage: Stage) -> None:
+async def test_cancelling_twice_at_once_leaves_no_time(stage: ElectionStage) -> None:
     rig = Rig(stage)
     rig.manager.add(rig.part("a", stop_takes=20))
     await rig.start()
@@ -684,7 +685,7 @@ async def test_cancelling_twice_at_once_leaves_no_time(stage: Stage) -> None:
 @pytest.mark.parametrize("election", [None, QUICK])
 def test_all_parts_have_the_context_of_the_manager_whoever_starts_them(election: LeaderElection | None) -> None:
     @staged
-    async def play(stage: Stage) -> None:
+    async def play(stage: ElectionStage) -> None:
         seen: dict[str, str] = {}
 
         def part(name: str, *, leads: bool) -> Task:
@@ -707,7 +708,7 @@ def test_all_parts_have_the_context_of_the_manager_whoever_starts_them(election:
 
 
 @staged
-async def test_a_cache_that_is_never_filled_does_not_hold_up_the_end(stage: Stage) -> None:
+async def test_a_cache_that_is_never_filled_does_not_hold_up_the_end(stage: ElectionStage) -> None:
     rig = Rig(stage)
     rig.manager.informers.of(ConfigMap)
 
@@ -724,7 +725,7 @@ async def test_a_cache_that_is_never_filled_does_not_hold_up_the_end(stage: Stag
 
 
 @staged
-async def test_readiness_may_wait_for_the_caches_and_says_what_they_wait_for(stage: Stage) -> None:
+async def test_readiness_may_wait_for_the_caches_and_says_what_they_wait_for(stage: ElectionStage) -> None:
     rig = Rig(stage)
     rig.manager.informers.of(ConfigMap)
     rig.manager.add_readiness_check("caches", rig.manager.check_caches)
@@ -752,7 +753,7 @@ async def test_readiness_may_wait_for_the_caches_and_says_what_they_wait_for(sta
 
 
 @staged
-async def test_a_cache_that_is_not_filled_in_time_ends_the_manager_with_the_reason(stage: Stage) -> None:
+async def test_a_cache_that_is_not_filled_in_time_ends_the_manager_with_the_reason(stage: ElectionStage) -> None:
     rig = Rig(stage)
     rig.manager.informers.of(ConfigMap)
 
@@ -775,7 +776,7 @@ def test_webhooks_are_put_among_the_webhooks() -> None:
 
 
 @staged
-async def test_only_the_leader_runs_what_needs_leadership(stage: Stage) -> None:
+async def test_only_the_leader_runs_what_needs_leadership(stage: ElectionStage) -> None:
     first, second = Rig(stage, leader_election=QUICK), Rig(stage, leader_election=QUICK)
     for rig in (first, second):
         rig.manager.add(rig.part("leader"), rig.part("other", leads=False))
@@ -798,7 +799,7 @@ async def test_only_the_leader_runs_what_needs_leadership(stage: Stage) -> None:
 
 
 @staged
-async def test_a_lease_is_given_back_only_after_the_work_has_stopped(stage: Stage) -> None:
+async def test_a_lease_is_given_back_only_after_the_work_has_stopped(stage: ElectionStage) -> None:
     rig = Rig(stage, leader_election=QUICK)
     rig.manager.add(rig.part("leader", stop_takes=20))
     await rig.start(1)
@@ -812,7 +813,7 @@ async def test_a_lease_is_given_back_only_after_the_work_has_stopped(stage: Stag
 
 
 @staged
-async def test_work_that_does_not_stop_in_time_keeps_the_lease_until_it_expires(stage: Stage) -> None:
+async def test_work_that_does_not_stop_in_time_keeps_the_lease_until_it_expires(stage: ElectionStage) -> None:
     rig = Rig(stage, leader_election=QUICK, graceful_shutdown=5.0)
     rig.manager.add(rig.part("leader", stop_takes=100))
     await rig.start(1)
@@ -822,7 +823,7 @@ async def test_work_that_does_not_stop_in_time_keeps_the_lease_until_it_expires(
 
 
 @staged
-async def test_a_manager_that_loses_leadership_drops_its_work_at_once_and_fails(stage: Stage) -> None:
+async def test_a_manager_that_loses_leadership_drops_its_work_at_once_and_fails(stage: ElectionStage) -> None:
     rig = Rig(stage, leader_election=QUICK)
     rig.manager.add(rig.part("leader", stop_takes=20), rig.part("other", leads=False, stop_takes=20))
     await rig.start(1)
@@ -842,7 +843,7 @@ async def test_a_manager_that_loses_leadership_drops_its_work_at_once_and_fails(
 
 
 @staged
-async def test_leadership_lost_while_stopping_leaves_no_more_time(stage: Stage) -> None:
+async def test_leadership_lost_while_stopping_leaves_no_more_time(stage: ElectionStage) -> None:
     rig = Rig(stage, leader_election=QUICK)
     rig.manager.add(rig.part("leader", stop_takes=25))
     await rig.start(1)
@@ -858,7 +859,7 @@ async def test_leadership_lost_while_stopping_leaves_no_more_time(stage: Stage) 
 
 
 @staged
-async def test_only_a_leader_writes_through_the_managers_client_and_everybody_reads(stage: Stage) -> None:
+async def test_only_a_leader_writes_through_the_managers_client_and_everybody_reads(stage: ElectionStage) -> None:
     other = stage.candidate("other", trust_absence=True)
     await other.elector.acquire()
     renewing = asyncio.create_task(other.elector.renew())
@@ -879,7 +880,7 @@ async def test_only_a_leader_writes_through_the_managers_client_and_everybody_re
 
 
 @staged
-async def test_a_stop_before_leadership_never_starts_what_needs_it(stage: Stage) -> None:
+async def test_a_stop_before_leadership_never_starts_what_needs_it(stage: ElectionStage) -> None:
     other = stage.candidate("other", trust_absence=True)
     await other.elector.acquire()
     rig = Rig(stage, leader_election=QUICK)
@@ -902,7 +903,7 @@ def test_whether_a_controller_needs_leadership_is_said_by_it_or_else_by_the_mana
     managers: bool | None, own: bool | None, runs: bool
 ) -> None:
     @staged
-    async def play(stage: Stage) -> None:
+    async def play(stage: ElectionStage) -> None:
         @controller(sources=[StartupSource(["x"])], needs_leader_election=own)
         async def writes(request: Any, ctx: Context) -> None:
             await ctx.client.create(ConfigMap(metadata=ObjectMeta(name="written", namespace="default")))
@@ -919,7 +920,7 @@ def test_whether_a_controller_needs_leadership_is_said_by_it_or_else_by_the_mana
 
 
 @staged
-async def test_health_fails_for_a_leader_that_does_not_end(stage: Stage) -> None:
+async def test_health_fails_for_a_leader_that_does_not_end(stage: ElectionStage) -> None:
     rig = Rig(stage, leader_election=QUICK)
     rig.manager.check_leadership()
     await rig.start(1)
@@ -936,7 +937,7 @@ async def test_health_fails_for_a_leader_that_does_not_end(stage: Stage) -> None
 
 
 @staged
-async def test_an_election_that_breaks_is_lost(stage: Stage) -> None:
+async def test_an_election_that_breaks_is_lost(stage: ElectionStage) -> None:
     rig = Rig(stage, leader_election=QUICK)
     rig.manager.add(rig.part("leader"))
     await rig.start(1)
@@ -954,7 +955,7 @@ async def test_an_election_that_breaks_is_lost(stage: Stage) -> None:
 
 
 @staged
-async def test_a_manager_that_was_stopped_before_it_has_started_ends_as_it_does(stage: Stage) -> None:
+async def test_a_manager_that_was_stopped_before_it_has_started_ends_as_it_does(stage: ElectionStage) -> None:
     rig = Rig(stage, leader_election=LeaderElection(name="widgets", trust_absence=True))
     rig.manager.add(rig.part("leader"))
     rig.manager.stop()
@@ -963,7 +964,7 @@ async def test_a_manager_that_was_stopped_before_it_has_started_ends_as_it_does(
 
 
 @staged
-async def test_a_lease_that_is_not_to_be_released_is_left_to_expire(stage: Stage) -> None:
+async def test_a_lease_that_is_not_to_be_released_is_left_to_expire(stage: ElectionStage) -> None:
     rig = Rig(stage, leader_election=LeaderElection(name="widgets", release=False, trust_absence=True))
     rig.manager.add(rig.part("leader"))
     await rig.start(1)
@@ -974,7 +975,7 @@ async def test_a_lease_that_is_not_to_be_released_is_left_to_expire(stage: Stage
 
 
 @staged
-async def test_a_write_that_was_cut_short_keeps_the_lease_until_it_expires(stage: Stage) -> None:
+async def test_a_write_that_was_cut_short_keeps_the_lease_until_it_expires(stage: ElectionStage) -> None:
     async def write(dependencies: Dependencies) -> None:
         await dependencies.client.create(ConfigMap(metadata=ObjectMeta(name="cut")))
 
@@ -997,7 +998,7 @@ class _BadGateway:
 
 
 @staged
-async def test_a_write_that_was_never_sent_does_not_keep_the_lease(stage: Stage) -> None:
+async def test_a_write_that_was_never_sent_does_not_keep_the_lease(stage: ElectionStage) -> None:
     async def unplugged(_: Request) -> None:
         raise Unreachable("nobody is there")
 
@@ -1021,7 +1022,7 @@ def test_a_write_of_which_nobody_knows_what_became_keeps_the_lease_too(
     caplog.set_level(logging.INFO, "ostinato.manager")
 
     @staged
-    async def play(stage: Stage) -> None:
+    async def play(stage: ElectionStage) -> None:
         async def write(dependencies: Dependencies) -> None:
             with suppress(ConnectionLost, APIError):
                 await dependencies.client.create(ConfigMap(metadata=ObjectMeta(name="cut")))
@@ -1039,6 +1040,9 @@ def test_a_write_of_which_nobody_knows_what_became_keeps_the_lease_too(
                     raise outcome
                 return outcome or answer
 
+            async def close(self) -> None:
+                await inner.close()
+
         wire.inner = Lossy()
         await rig.start(1)
         assert await stage.client.get(ConfigMap, "cut")
@@ -1054,7 +1058,7 @@ def test_a_lease_that_is_lost_while_the_manager_stops_is_told_without_a_tracebac
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     @staged
-    async def play(stage: Stage) -> None:
+    async def play(stage: ElectionStage) -> None:
         rig = Rig(stage, leader_election=QUICK)
         rig.manager.add(rig.part("slow", stop_takes=25))
         await rig.start(1)
@@ -1073,7 +1077,7 @@ def test_a_lease_that_is_lost_while_the_manager_stops_is_told_without_a_tracebac
 
 
 @staged
-async def test_a_manager_that_cannot_be_put_together_leaves_nothing_open(stage: Stage) -> None:
+async def test_a_manager_that_cannot_be_put_together_leaves_nothing_open(stage: ElectionStage) -> None:
     class Broken:
         name = "broken"
 
@@ -1094,7 +1098,7 @@ async def test_a_manager_that_cannot_be_put_together_leaves_nothing_open(stage: 
 
 
 @staged
-async def test_elections_are_told_by_events_and_metrics(stage: Stage) -> None:
+async def test_elections_are_told_by_events_and_metrics(stage: ElectionStage) -> None:
     rig = Rig(stage, leader_election=LeaderElection(name="widgets", identity="me", trust_absence=True))
     await rig.start(1)
     assert 'leader_election_master_status{name="widgets"} 1\n' in rig.manager.metrics.text()
@@ -1108,7 +1112,7 @@ async def test_elections_are_told_by_events_and_metrics(stage: Stage) -> None:
 
 
 @staged
-async def test_a_manager_without_election_leads_when_it_has_started(stage: Stage) -> None:
+async def test_a_manager_without_election_leads_when_it_has_started(stage: ElectionStage) -> None:
     rig = Rig(stage)
     assert not rig.manager.is_leader
     with pytest.raises(RuntimeError, match="not been started"):
@@ -1121,7 +1125,7 @@ async def test_a_manager_without_election_leads_when_it_has_started(stage: Stage
 
 
 @staged
-async def test_a_lease_that_is_deleted_does_not_end_the_leader(stage: Stage) -> None:
+async def test_a_lease_that_is_deleted_does_not_end_the_leader(stage: ElectionStage) -> None:
     rig = Rig(stage, leader_election=QUICK)
     rig.manager.add(rig.part("leader"))
     await rig.start(1)
@@ -1132,7 +1136,7 @@ async def test_a_lease_that_is_deleted_does_not_end_the_leader(stage: Stage) -> 
 
 
 @staged
-async def test_events_of_a_part_are_told_in_its_name_even_at_the_end(stage: Stage) -> None:
+async def test_events_of_a_part_are_told_in_its_name_even_at_the_end(stage: ElectionStage) -> None:
     async def work(dependencies: Dependencies) -> None:
         try:
             await asyncio.get_running_loop().create_future()
@@ -1150,7 +1154,7 @@ async def test_events_of_a_part_are_told_in_its_name_even_at_the_end(stage: Stag
 
 
 @staged
-async def test_a_part_logs_under_its_own_name_to_the_managers_logger(stage: Stage) -> None:
+async def test_a_part_logs_under_its_own_name_to_the_managers_logger(stage: ElectionStage) -> None:
     seen: list[str] = []
 
     @controller(sources=[StartupSource(["x"])])
@@ -1166,7 +1170,7 @@ async def test_a_part_logs_under_its_own_name_to_the_managers_logger(stage: Stag
 
 
 @staged
-async def test_who_is_to_hear_what_the_server_warns_of_hears_it_from_every_client(stage: Stage) -> None:
+async def test_who_is_to_hear_what_the_server_warns_of_hears_it_from_every_client(stage: ElectionStage) -> None:
     told: list[str] = []
     rig = Rig(stage, leader_election=QUICK, client=ClientOptions(warn=told.append))
     for client in (rig.manager.client, rig.manager.client.live):

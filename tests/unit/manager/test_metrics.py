@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.unit.manager.stage import Stage, staged
+from tests.stage.election import ElectionStage, staged
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.object import kind_of
@@ -31,7 +31,7 @@ def test_requests_are_counted_and_timed_under_the_names_of_client_go() -> None:
 
 
 @staged
-async def test_caches_report_their_gauges(stage: Stage) -> None:
+async def test_caches_report_their_gauges(stage: ElectionStage) -> None:
     informers = Informers(stage.client)
     assert list(cache_families(informers)) == []
     informers.of(ConfigMap)
@@ -44,7 +44,7 @@ async def test_caches_report_their_gauges(stage: Stage) -> None:
 
 
 @staged
-async def test_gauges_of_informers_of_one_kind_are_merged(stage: Stage) -> None:
+async def test_gauges_of_informers_of_one_kind_are_merged(stage: ElectionStage) -> None:
     for namespace in ("default", "kube-system"):
         for name in ("a", "b"):
             await stage.client.create(ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace)))

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pytest
-from tests.unit.controllers.stage import Light, lightly
-from tests.unit.manager.stage import Stage, staged
+from tests.stage.controllers import ServerlessStage, without_server
+from tests.stage.election import ElectionStage, staged
 
 from ostinato.api.errors import Conflict
 from ostinato.api.gvk import GroupResource
@@ -64,10 +64,10 @@ def test_a_reconcile_is_shown_with_its_wait_and_as_failed_if_it_has(
     simulation = Simulation(1)
 
     async def main() -> None:
-        light = Light(simulation, span=tracer.span)
-        light.channel.put("a")
-        light.channel.put("b")
-        async with light.running(light.controller(reconcile)):
+        stage = ServerlessStage(simulation, span=tracer.span)
+        stage.channel.put("a")
+        stage.channel.put("b")
+        async with stage.running(stage.controller(reconcile)):
             await simulation.clock.sleep(4)
 
     simulation.run(main())
@@ -79,14 +79,14 @@ def test_a_reconcile_is_shown_with_its_wait_and_as_failed_if_it_has(
     assert len(attributes["reconcile_id"]) == 36
 
 
-@lightly
-async def test_a_span_that_cannot_be_made_is_an_error_of_its_reconcile_alone(light: Light) -> None:
+@without_server
+async def test_a_span_that_cannot_be_made_is_an_error_of_its_reconcile_alone(stage: ServerlessStage) -> None:
     def broken(name: str, attributes: Mapping[str, str]) -> AbstractContextManager[object]:
         raise RuntimeError("no exporter")
 
     async def reconcile(request: Request) -> None: ...
 
-    other = Light(light.world, span=broken)
+    other = ServerlessStage(stage.world, span=broken)
     other.channel = Channel()
     other.channel.put("a")
     async with other.running(other.controller(reconcile)) as task:
@@ -96,11 +96,11 @@ async def test_a_span_that_cannot_be_made_is_an_error_of_its_reconcile_alone(lig
 
 
 @staged
-async def test_requests_are_shown_until_their_answers_begin_and_watches_are_not(stage: Stage) -> None:
+async def test_requests_are_shown_until_their_answers_begin_and_watches_are_not(stage: ElectionStage) -> None:
     tracer = Tracer()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(tracing, "spans", lambda: tracer.span)
-        manager = Manager(world=stage.world, connect=lambda _: stage.wire)
+        manager = Manager(world=stage.world, connect=lambda _: stage.transport)
         client = manager.client
     await client.get(ConfigMap, "a", missing=None)
     await client.list(ConfigMap, namespace="default", labels="secret=no")
@@ -112,8 +112,8 @@ async def test_requests_are_shown_until_their_answers_begin_and_watches_are_not(
     manager.informers.of(ConfigMap)
     manager.informers.start()
     await manager.informers.synced(timeout=5)
-    assert any(request.stream for request in stage.wire.requests)
-    assert len(tracer.spans) == sum(not request.stream for request in stage.wire.requests) - 2
+    assert any(request.stream for request in stage.transport.requests)
+    assert len(tracer.spans) == sum(not request.stream for request in stage.transport.requests) - 2
     await manager.informers.stop()
 
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.unit.client.stage import WIDGETS, Answer, Json, Scripted, Stage, in_turn, staged
+from tests.stage.client import Stage, staged
+from tests.stage.kinds import WIDGETS, Json
+from tests.stage.transport import Answer, ScriptedTransport, in_turn
 
 from ostinato.api.errors import APIError, Forbidden, ServiceUnavailable
 from ostinato.api.gvk import GroupResource, GroupVersion, GroupVersionKind
@@ -32,9 +34,9 @@ def _aggregated(*groups: tuple[str, list[Json]], version: str = "v2") -> Json:
     return {"kind": "APIGroupDiscoveryList", "apiVersion": f"apidiscovery.k8s.io/{version}", "items": items}
 
 
-def _read(script: Any) -> tuple[Catalogue, Scripted]:
+def _read(script: Any) -> tuple[Catalogue, ScriptedTransport]:
     world = Simulation(1)
-    transport = Scripted(script)
+    transport = ScriptedTransport(script)
     return world.run(Discovery(Exchange(transport)).read()), transport
 
 
@@ -155,7 +157,7 @@ def test_unchanged_documents_are_not_transferred_again() -> None:
         return Answer(304, b"") if known else Answer(200, document, {"etag": '"tag"'})
 
     world = Simulation(1)
-    discovery = Discovery(Exchange(Scripted(script)))
+    discovery = Discovery(Exchange(ScriptedTransport(script)))
 
     async def main() -> None:
         assert await discovery.read() == await discovery.read()

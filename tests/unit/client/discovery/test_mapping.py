@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.unit.client.stage import WIDGETS, Stage, staged
+from tests.stage.client import Stage, staged
+from tests.stage.kinds import WIDGETS
 
 from ostinato.api.errors import ServiceUnavailable
 from ostinato.api.gvk import GroupKind, GroupVersion, GroupVersionKind

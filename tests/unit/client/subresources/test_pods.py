@@ -8,7 +8,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.unit.client.stage import WIDGETS, Answer, Json, Scripted, Stage, Streamed, Widget, in_turn, scripted, staged
+from tests.stage.client import Stage, staged
+from tests.stage.kinds import WIDGETS, Json, Widget
+from tests.stage.transport import Answer, ScriptedTransport, Streamed, in_turn, scripted
 
 from ostinato.api.errors import APIError, BadRequest, Conflict, InternalError, NotFound, TooManyRequests
 from ostinato.api.gvk import NamespacedName
@@ -124,8 +126,8 @@ def _ended(code: int) -> bytes:
     return b"\x03" + msgspec.json.encode(status)
 
 
-def _client(world: Simulation, socket: Socket | Exception) -> tuple[Client, Scripted]:
-    transport = Scripted(in_turn(Answer()), socket)  # type: ignore[arg-type]
+def _client(world: Simulation, socket: Socket | Exception) -> tuple[Client, ScriptedTransport]:
+    transport = ScriptedTransport(in_turn(Answer()), socket)  # type: ignore[arg-type]
     return Client(transport, world=world, namespace="default"), transport
 
 

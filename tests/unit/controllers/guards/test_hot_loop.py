@@ -6,7 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.unit.controllers.stage import Stage, Widget, config_map, staged, widget
+from tests.stage.controllers import ControllerStage, staged
+from tests.stage.kinds import Widget, config_map, widget
 
 from ostinato.cache import CachedClient, Informers
 from ostinato.cache.own_writes.recorder import OwnWrite
@@ -22,7 +23,7 @@ from ostinato.server.store.log_memory import MemoryLog
 
 
 @staged
-async def test_a_controller_that_wakes_itself_is_found_held_back_and_reported(stage: Stage) -> None:
+async def test_a_controller_that_wakes_itself_is_found_held_back_and_reported(stage: ControllerStage) -> None:
     runs: list[float] = []
 
     @controller(Widget)
@@ -30,7 +31,7 @@ async def test_a_controller_that_wakes_itself_is_found_held_back_and_reported(st
         runs.append(ctx.world.clock.monotonic())
         await ctx.status(note=f"run {len(runs)}")
 
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     async with stage.running(restless):
         await stage.settle(600)
         held_back = stage.metrics.value("ostinato_reconcile_hot_loops_total", controller="restless")
@@ -50,7 +51,7 @@ async def test_a_controller_that_wakes_itself_is_found_held_back_and_reported(st
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_loop_is_found_though_each_run_is_to_be_followed_by_another_later(fails: bool) -> None:
     @staged
-    async def play(stage: Stage) -> None:
+    async def play(stage: ControllerStage) -> None:
         runs: list[str] = []
 
         @controller(Widget)
@@ -61,7 +62,7 @@ def test_a_loop_is_found_though_each_run_is_to_be_followed_by_another_later(fail
                 raise OSError("no such thing")
             return Result(requeue_after=3600)
 
-        await stage.people.create(widget("a"))
+        await stage.user.create(widget("a"))
         async with stage.running(restless):
             await stage.settle(600)
         assert len(runs) < 100, "it would have been thousands"
@@ -74,7 +75,7 @@ def test_a_loop_is_found_though_each_run_is_to_be_followed_by_another_later(fail
 @pytest.mark.parametrize("seconds", [0.2, 1, 30])
 def test_a_loop_is_held_back_longer_each_time_though_each_run_is_to_be_followed_by_another_soon(seconds: float) -> None:
     @staged
-    async def play(stage: Stage) -> None:
+    async def play(stage: ControllerStage) -> None:
         runs: list[float] = []
 
         @controller(Widget)
@@ -83,7 +84,7 @@ def test_a_loop_is_held_back_longer_each_time_though_each_run_is_to_be_followed_
             await ctx.status(note=f"run {len(runs)}")
             return Result(requeue_after=seconds)
 
-        await stage.people.create(widget("a"))
+        await stage.user.create(widget("a"))
         async with stage.running(restless):
             await stage.settle(600)
         assert len(runs) < 40, "it would have been thousands"
@@ -95,7 +96,7 @@ def test_a_loop_is_held_back_longer_each_time_though_each_run_is_to_be_followed_
 class _EventsFirst:
     """A transport whose answers to writes come when everybody has seen them."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: ControllerStage) -> None:
         self._stage = stage
         self._inner = stage.transport.inner
         self.host = self._inner.host
@@ -108,7 +109,7 @@ class _EventsFirst:
 
 
 @staged
-async def test_a_loop_is_found_though_the_cache_sees_writes_before_their_answers_come(stage: Stage) -> None:
+async def test_a_loop_is_found_though_the_cache_sees_writes_before_their_answers_come(stage: ControllerStage) -> None:
     stage.transport.inner = _EventsFirst(stage)
     runs: list[float] = []
 
@@ -117,7 +118,7 @@ async def test_a_loop_is_found_though_the_cache_sees_writes_before_their_answers
         runs.append(ctx.world.clock.monotonic())
         await ctx.status(note=f"run {len(runs)}")
 
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     async with stage.running(restless):
         await stage.settle(600)
     assert len(runs) < 40, "it would have been thousands"
@@ -125,7 +126,7 @@ async def test_a_loop_is_found_though_the_cache_sees_writes_before_their_answers
 
 
 @staged
-async def test_a_fight_is_found_though_the_cache_sees_writes_before_their_answers_come(stage: Stage) -> None:
+async def test_a_fight_is_found_though_the_cache_sees_writes_before_their_answers_come(stage: ControllerStage) -> None:
     stage.transport.inner = _EventsFirst(stage)
 
     @controller(Widget)
@@ -133,38 +134,38 @@ async def test_a_fight_is_found_though_the_cache_sees_writes_before_their_answer
         if each.spec.size != 5:
             await ctx.client.patch(Widget, ctx.request, MergePatch({"spec": {"size": 5}}))
 
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     async with stage.running(stubborn):
         for _ in range(20):
-            await stage.people.patch(Widget, "a", MergePatch({"spec": {"size": 1}}))
+            await stage.user.patch(Widget, "a", MergePatch({"spec": {"size": 1}}))
             await stage.settle(1)
     assert "wrote the same state to Widget default/a" in stage.log.texts()[0]
 
 
 @staged
-async def test_writes_that_change_nothing_are_none_whatever_others_do(stage: Stage) -> None:
+async def test_writes_that_change_nothing_are_none_whatever_others_do(stage: ControllerStage) -> None:
     stage.transport.inner = _EventsFirst(stage)
 
     @controller(Widget)
     async def idle(each: Widget, ctx: Context) -> None:
         await ctx.client.patch(Widget, ctx.request, MergePatch({"spec": {"text": "x"}}))
 
-    await stage.people.create(widget("a", text="x"))
+    await stage.user.create(widget("a", text="x"))
     async with stage.running(idle):
         for number in range(40):
-            await stage.people.patch(Widget, "a", MergePatch({"spec": {"size": number % 2 + 1}}))
+            await stage.user.patch(Widget, "a", MergePatch({"spec": {"size": number % 2 + 1}}))
             await stage.settle(1)
     assert stage.log.texts() == []
 
 
 @staged
-async def test_fields_at_the_default_of_their_class_are_not_told_as_removed(stage: Stage) -> None:
+async def test_fields_at_the_default_of_their_class_are_not_told_as_removed(stage: ControllerStage) -> None:
     @controller(Widget)
     async def restless(each: Widget, ctx: Context) -> None:
         await ctx.status(note=ctx.reconcile.id)
 
     made = {"apiVersion": "example.dev/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"size": 1}}
-    await stage.people.create(made)
+    await stage.user.create(made)
     async with stage.running(restless):
         await stage.settle(5)
     assert "hot loop detected" in stage.log.texts()[0]
@@ -172,7 +173,7 @@ async def test_fields_at_the_default_of_their_class_are_not_told_as_removed(stag
 
 
 @staged
-async def test_its_neighbours_keep_working(stage: Stage) -> None:
+async def test_its_neighbours_keep_working(stage: ControllerStage) -> None:
     count = [0]
 
     @controller(Widget)
@@ -180,18 +181,18 @@ async def test_its_neighbours_keep_working(stage: Stage) -> None:
         count[0] += 1
         await ctx.status(note=f"run {count[0]}" if each.metadata.name == "bad" else "fine")
 
-    await stage.people.create(widget("bad"))
+    await stage.user.create(widget("bad"))
     async with stage.running(restless):
         await stage.settle(100)
-        await stage.people.create(widget("good"))
+        await stage.user.create(widget("good"))
         await stage.settle(1)
-        status = (await stage.people.get(Widget, "good")).status
+        status = (await stage.user.get(Widget, "good")).status
         assert status is not None
         assert status.note == "fine"
 
 
 @staged
-async def test_a_loop_that_comes_to_rest_is_let_go(stage: Stage) -> None:
+async def test_a_loop_that_comes_to_rest_is_let_go(stage: ControllerStage) -> None:
     runs: list[float] = []
 
     @controller(Widget)
@@ -200,19 +201,19 @@ async def test_a_loop_that_comes_to_rest_is_let_go(stage: Stage) -> None:
         if len(runs) < 15:
             await ctx.status(note=f"run {len(runs)}")
 
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     async with stage.running(restless):
         await stage.settle(200)
         assert len(runs) == 15
-        changed = await stage.people.get(Widget, "a")
+        changed = await stage.user.get(Widget, "a")
         changed.spec.size = 3
-        await stage.people.update(changed)
+        await stage.user.update(changed)
         await stage.settle(0.5)
         assert len(runs) == 16
 
 
 @staged
-async def test_two_controllers_that_fight_are_found_and_the_fields_named(stage: Stage) -> None:
+async def test_two_controllers_that_fight_are_found_and_the_fields_named(stage: ControllerStage) -> None:
     def fighter(name: str, value: str) -> Any:
         async def fight(each: Widget, ctx: Context) -> None:
             wanted = config_map("shared", mode=value)
@@ -222,7 +223,7 @@ async def test_two_controllers_that_fight_are_found_and_the_fields_named(stage: 
             Builder(name).watch_for(Widget).watches(ConfigMap, map_to=lambda _: Request("default", "a")).complete(fight)
         )
 
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     async with stage.running(fighter("one", "blue")), stage.running(fighter("two", "red")):
         await stage.settle(600)
     assert len(stage.transport.writes()) < 150
@@ -233,7 +234,7 @@ async def test_two_controllers_that_fight_are_found_and_the_fields_named(stage: 
 
 
 @staged
-async def test_work_that_goes_on_step_by_step_is_no_loop(stage: Stage) -> None:
+async def test_work_that_goes_on_step_by_step_is_no_loop(stage: ControllerStage) -> None:
     @controller(Widget, owns=[ConfigMap])
     async def steps(each: Widget, ctx: Context) -> Result | None:
         ready = each.status.ready if each.status is not None else 0
@@ -242,39 +243,39 @@ async def test_work_that_goes_on_step_by_step_is_no_loop(stage: Stage) -> None:
             await ctx.status(ready=ready + 1)
         return None
 
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     async with stage.running(steps):
         await stage.settle(5)
     assert stage.log.texts() == []
-    assert len(await stage.people.list(ConfigMap, namespace="default")) == 9
+    assert len(await stage.user.list(ConfigMap, namespace="default")) == 9
 
 
 @staged
-async def test_a_status_that_follows_something_up_and_down_is_no_loop(stage: Stage) -> None:
+async def test_a_status_that_follows_something_up_and_down_is_no_loop(stage: ControllerStage) -> None:
     @controller(Widget, owns=[ConfigMap])
     async def follows(each: Widget, ctx: Context) -> None:
         found = await ctx.client.get(ConfigMap, "weather", namespace="default", missing=None)
         await ctx.status(note=(found.data if found is not None else {}).get("now", ""))
 
-    owner = await stage.people.create(widget("a"))
+    owner = await stage.user.create(widget("a"))
     weather = config_map("weather")
     from ostinato.api.owners import set_controller_reference
 
     set_controller_reference(owner, weather)
-    await stage.people.create(weather)
+    await stage.user.create(weather)
     async with stage.running(follows):
         for number in range(60):
             change = MergePatch({"data": {"now": "sun" if number % 2 else "rain"}})
-            await stage.people.patch(ConfigMap, "weather", change)
+            await stage.user.patch(ConfigMap, "weather", change)
             await stage.settle(2)
         assert stage.log.texts() == []
-        status = (await stage.people.get(Widget, "a")).status
+        status = (await stage.user.get(Widget, "a")).status
         assert status is not None
         assert status.note == "sun"
 
 
 @staged
-async def test_what_goes_up_and_down_here_and_is_copied_into_another_cluster_is_no_loop(stage: Stage) -> None:
+async def test_what_goes_up_and_down_here_and_is_copied_into_another_cluster_is_no_loop(stage: ControllerStage) -> None:
     server = Server(stage.world, MemoryLog())
     await server.start()
     client = Client(InProcessTransport(server), world=stage.world, namespace="default", field_manager="copies")
@@ -284,10 +285,10 @@ async def test_what_goes_up_and_down_here_and_is_copied_into_another_cluster_is_
     async def copies(each: ConfigMap, ctx: Context) -> None:
         await there.apply(config_map("a", **each.data), force=True)
 
-    await stage.people.create(config_map("a", x="0"))
+    await stage.user.create(config_map("a", x="0"))
     async with stage.running(copies):
         for number in range(60):
-            await stage.people.patch(ConfigMap, "a", MergePatch({"data": {"x": str(number % 2)}}))
+            await stage.user.patch(ConfigMap, "a", MergePatch({"data": {"x": str(number % 2)}}))
             await stage.settle(5)
     assert (await there.get(ConfigMap, "a")).data == {"x": "1"}
     assert stage.log.texts() == []
@@ -295,7 +296,7 @@ async def test_what_goes_up_and_down_here_and_is_copied_into_another_cluster_is_
 
 
 @staged
-async def test_a_heartbeat_by_requeue_after_is_no_loop(stage: Stage) -> None:
+async def test_a_heartbeat_by_requeue_after_is_no_loop(stage: ControllerStage) -> None:
     beats = [0]
 
     @controller(Widget)
@@ -305,14 +306,14 @@ async def test_a_heartbeat_by_requeue_after_is_no_loop(stage: Stage) -> None:
         beats[0] += 1
         return Result(requeue_after=5)
 
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     async with stage.running(beating):
         await stage.settle(300)
     assert stage.log.texts() == []
 
 
 @staged
-async def test_the_guard_can_be_switched_off(stage: Stage) -> None:
+async def test_the_guard_can_be_switched_off(stage: ControllerStage) -> None:
     runs = [0]
 
     @controller(Widget, hot_loop_guard=False)
@@ -321,7 +322,7 @@ async def test_the_guard_can_be_switched_off(stage: Stage) -> None:
         if runs[0] < 100:
             await ctx.status(note=f"run {runs[0]}")
 
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     async with stage.running(restless):
         await stage.settle(5)
     assert runs[0] == 100
@@ -329,7 +330,7 @@ async def test_the_guard_can_be_switched_off(stage: Stage) -> None:
 
 
 @staged
-async def test_writes_that_change_nothing_do_not_count(stage: Stage) -> None:
+async def test_writes_that_change_nothing_do_not_count(stage: ControllerStage) -> None:
     runs = [0]
 
     @controller(Widget, owns=[ConfigMap])
@@ -339,7 +340,7 @@ async def test_writes_that_change_nothing_do_not_count(stage: Stage) -> None:
         await ctx.client.apply(config_map("y", a="b"), field_manager="eager", force=True)
         return Result(requeue_after=0.1)
 
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     async with stage.running(eager):
         await stage.settle(30)
     assert runs[0] > 200
@@ -347,10 +348,10 @@ async def test_writes_that_change_nothing_do_not_count(stage: Stage) -> None:
 
 
 @staged
-async def test_what_the_guard_remembers_is_bounded(stage: Stage) -> None:
+async def test_what_the_guard_remembers_is_bounded(stage: ControllerStage) -> None:
     guard = HotLoopGuard(stage.world.clock, stage.informers)
     guard._most = 3
-    made = [await stage.people.create(config_map(f"c{number}")) for number in range(5)]
+    made = [await stage.user.create(config_map(f"c{number}")) for number in range(5)]
     for each in made:
         write = guard.wrote(OwnWrite.of(each))
         assert write is not None
@@ -361,7 +362,7 @@ async def test_what_the_guard_remembers_is_bounded(stage: Stage) -> None:
 
 
 @staged
-async def test_a_key_that_writes_other_objects_each_time_is_not_remembered_for_ever(stage: Stage) -> None:
+async def test_a_key_that_writes_other_objects_each_time_is_not_remembered_for_ever(stage: ControllerStage) -> None:
     guard = HotLoopGuard(stage.world.clock, stage.informers)
     for number in range(150):
         made = config_map(f"c{number}") if number % 2 else {**CONFIG_MAP, "metadata": {"name": str(number)}}
@@ -378,7 +379,9 @@ CONFIG_MAP: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap"}
 
 
 @staged
-async def test_a_key_whose_writes_the_cache_has_not_seen_waits_and_does_not_run_on_stale_data(stage: Stage) -> None:
+async def test_a_key_waits_until_the_cache_has_its_writes(
+    stage: ControllerStage,
+) -> None:
     """The watch is a second late: without the wait the second run would make a second ConfigMap."""
     made: list[str] = []
 
@@ -403,27 +406,27 @@ async def test_a_key_whose_writes_the_cache_has_not_seen_waits_and_does_not_run_
             return taken
 
         feed._fifo.pop = late  # type: ignore[method-assign]
-        await stage.people.create(config_map("wakes"))  # the consumer now waits in the slow one
+        await stage.user.create(config_map("wakes"))  # the consumer now waits in the slow one
         await stage.settle(2)
-        await stage.people.create(widget("a"))
+        await stage.user.create(widget("a"))
         await stage.settle(0.2)
-        changed = await stage.people.get(Widget, "a")
+        changed = await stage.user.get(Widget, "a")
         changed.spec.size = 2
-        await stage.people.update(changed)
+        await stage.user.update(changed)
         await stage.settle(0.2)
         assert made == ["one"]
         assert built.statistics is not None
         assert built.statistics.stale == 1
-        changed = await stage.people.get(Widget, "a")
+        changed = await stage.user.get(Widget, "a")
         changed.spec.size = 3
-        await stage.people.update(changed)
+        await stage.user.update(changed)
         await stage.settle(5)
         assert made == ["one"]
         assert built.statistics.outcomes["success"] == 2
 
 
 @staged
-async def test_a_cache_that_never_sees_the_write_is_waited_for_only_so_long(stage: Stage) -> None:
+async def test_a_cache_that_never_sees_the_write_is_waited_for_only_so_long(stage: ControllerStage) -> None:
     runs: list[float] = []
 
     async def reconcile(request: Request, ctx: Context) -> None:
@@ -440,13 +443,13 @@ async def test_a_cache_that_never_sees_the_write_is_waited_for_only_so_long(stag
             await asyncio.get_running_loop().create_future()
 
         feed._fifo.pop = never  # type: ignore[method-assign]
-        await stage.people.create(config_map("wakes"))
+        await stage.user.create(config_map("wakes"))
         await stage.settle()
-        await stage.people.create(widget("a"))
+        await stage.user.create(widget("a"))
         await stage.settle()
-        changed = await stage.people.get(Widget, "a")
+        changed = await stage.user.get(Widget, "a")
         changed.spec.size = 2
-        await stage.people.update(changed)
+        await stage.user.update(changed)
         await stage.settle(30)
     assert len(runs) == 2
     assert 9 < runs[1] - runs[0] < 12

@@ -6,7 +6,8 @@ import asyncio
 import gc
 from typing import Any
 
-from tests.unit.controllers.stage import Stage, Widget, config_map, staged, widget
+from tests.stage.controllers import ControllerStage, staged
+from tests.stage.kinds import Widget, config_map, widget
 
 from ostinato.api.errors import Expired
 from ostinato.client import MergePatch
@@ -15,7 +16,7 @@ from ostinato.kinds.core_v1 import ConfigMap
 
 
 @staged
-async def test_what_a_run_wrote_leads_to_no_other_run_where_that_is_not_wanted(stage: Stage) -> None:
+async def test_what_a_run_wrote_leads_to_no_other_run_where_that_is_not_wanted(stage: ControllerStage) -> None:
     runs: list[str] = []
 
     @controller(Widget, owns=[ConfigMap], runs_for_own_writes=False)
@@ -25,7 +26,7 @@ async def test_what_a_run_wrote_leads_to_no_other_run_where_that_is_not_wanted(s
         await ctx.status(note=f"run {len(runs)}")
 
     async with stage.running(once):
-        await stage.people.create(widget("a"))
+        await stage.user.create(widget("a"))
         await stage.settle(60)
         assert runs == ["a"]
 
@@ -33,7 +34,7 @@ async def test_what_a_run_wrote_leads_to_no_other_run_where_that_is_not_wanted(s
 class _Slow:
     """A transport on which the events of a write come before its answer, as they often do."""
 
-    def __init__(self, inner: Any, stage: Stage) -> None:
+    def __init__(self, inner: Any, stage: ControllerStage) -> None:
         self._inner = inner
         self._stage = stage
         self.host = inner.host
@@ -46,7 +47,7 @@ class _Slow:
 
 
 @staged
-async def test_an_echo_that_comes_before_the_answer_leads_to_no_other_run_either(stage: Stage) -> None:
+async def test_an_echo_that_comes_before_the_answer_leads_to_no_other_run_either(stage: ControllerStage) -> None:
     stage.transport.inner = _Slow(stage.transport.inner, stage)
     runs: list[str] = []
 
@@ -57,16 +58,16 @@ async def test_an_echo_that_comes_before_the_answer_leads_to_no_other_run_either
         await ctx.status(note=f"run {len(runs)}")
 
     async with stage.running(once):
-        await stage.people.create(widget("a"))
+        await stage.user.create(widget("a"))
         await stage.settle(60)
         assert runs == ["a"]
-        await stage.people.patch(ConfigMap, "a", MergePatch({"data": {"more": "1"}}))
+        await stage.user.patch(ConfigMap, "a", MergePatch({"data": {"more": "1"}}))
         await stage.settle(60)
         assert runs == ["a", "a"]
 
 
 @staged
-async def test_what_others_do_to_the_same_objects_leads_to_a_run(stage: Stage) -> None:
+async def test_what_others_do_to_the_same_objects_leads_to_a_run(stage: ControllerStage) -> None:
     runs: list[str] = []
 
     @controller(Widget, owns=[ConfigMap], runs_for_own_writes=False)
@@ -75,30 +76,30 @@ async def test_what_others_do_to_the_same_objects_leads_to_a_run(stage: Stage) -
         await ctx.apply(config_map(each.metadata.name), owner=each)
 
     async with stage.running(once):
-        await stage.people.create(widget("a"))
+        await stage.user.create(widget("a"))
         await stage.settle(60)
-        await stage.people.patch(ConfigMap, "a", MergePatch({"data": {"more": "1"}}))
+        await stage.user.patch(ConfigMap, "a", MergePatch({"data": {"more": "1"}}))
         await stage.settle(60)
         assert len(runs) == 2
-        await stage.people.delete(ConfigMap, "a")
+        await stage.user.delete(ConfigMap, "a")
         await stage.settle(60)
         assert len(runs) == 3, "it was deleted, which is no echo"
-        assert await stage.people.get(ConfigMap, "a", missing=None) is not None
+        assert await stage.user.get(ConfigMap, "a", missing=None) is not None
 
 
 @staged
-async def test_a_change_among_echoes_is_not_lost(stage: Stage) -> None:
+async def test_a_change_among_echoes_is_not_lost(stage: ControllerStage) -> None:
     seen: list[int] = []
 
     @controller(Widget, runs_for_own_writes=False)
     async def once(each: Widget, ctx: Context) -> None:
         seen.append(each.spec.size)
         if len(seen) == 1:
-            await stage.people.patch(Widget, "a", MergePatch({"spec": {"size": 7}}))
+            await stage.user.patch(Widget, "a", MergePatch({"spec": {"size": 7}}))
         await ctx.status(note=f"run {len(seen)}")
 
     async with stage.running(once):
-        await stage.people.create(widget("a"))
+        await stage.user.create(widget("a"))
         await stage.settle(60)
         assert seen[-1] == 7
 
@@ -121,7 +122,7 @@ class _Deaf:
 
 
 @staged
-async def test_a_change_that_a_list_hides_behind_an_echo_is_not_lost(stage: Stage) -> None:
+async def test_a_change_that_a_list_hides_behind_an_echo_is_not_lost(stage: ControllerStage) -> None:
     transport = stage.transport.inner = _Deaf(stage.transport.inner)
     seen: list[int] = []
 
@@ -133,18 +134,18 @@ async def test_a_change_that_a_list_hides_behind_an_echo_is_not_lost(stage: Stag
             for collection in stage.server.index._collections.values():
                 collection.hub.end()
             await stage.settle(1)
-            await stage.people.patch(Widget, "a", MergePatch({"spec": {"size": 7}}))
+            await stage.user.patch(Widget, "a", MergePatch({"spec": {"size": 7}}))
         await ctx.status(note=f"run {len(seen)}")
         transport.hears.set()
 
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     async with stage.running(once):
         await stage.settle(60)
         assert seen == [1, 7]
 
 
 @staged
-async def test_what_was_written_is_not_held_for_keys_that_do_not_run_again(stage: Stage) -> None:
+async def test_what_was_written_is_not_held_for_keys_that_do_not_run_again(stage: ControllerStage) -> None:
     @controller(Widget, owns=[ConfigMap], runs_for_own_writes=False)
     async def once(each: Widget, ctx: Context) -> None:
         wanted = config_map(each.metadata.name)
@@ -153,15 +154,15 @@ async def test_what_was_written_is_not_held_for_keys_that_do_not_run_again(stage
         await ctx.status(note="made")
 
     async with stage.running(once):
-        await stage.people.create(widget("a"))
+        await stage.user.create(widget("a"))
         await stage.settle(60)
         gc.collect()
-        assert (await stage.people.get(Widget, "a")).status.note == "made"
+        assert (await stage.user.get(Widget, "a")).status.note == "made"
         assert not [each for each in gc.get_objects() if isinstance(each, ConfigMap)]
 
 
 @staged
-async def test_a_resync_is_no_echo(stage: Stage) -> None:
+async def test_a_resync_is_no_echo(stage: ControllerStage) -> None:
     runs: list[str] = []
 
     async def once(each: Widget, ctx: Context) -> None:
@@ -170,7 +171,7 @@ async def test_a_resync_is_no_echo(stage: Stage) -> None:
 
     widgets = Builder("widgets").watch_for(Widget, resync=60).with_options(runs_for_own_writes=False).complete(once)
     async with stage.running(widgets):
-        await stage.people.create(widget("a"))
+        await stage.user.create(widget("a"))
         await stage.settle(30)
         assert runs == ["a"]
         await stage.settle(60)
@@ -178,7 +179,7 @@ async def test_a_resync_is_no_echo(stage: Stage) -> None:
 
 
 @staged
-async def test_by_default_a_controller_may_go_step_by_step(stage: Stage) -> None:
+async def test_by_default_a_controller_may_go_step_by_step(stage: ControllerStage) -> None:
     runs: list[int] = []
 
     @controller(Widget)
@@ -188,6 +189,6 @@ async def test_by_default_a_controller_may_go_step_by_step(stage: Stage) -> None
             await ctx.status(note=f"step {len(runs)}")
 
     async with stage.running(steps):
-        await stage.people.create(widget("a"))
+        await stage.user.create(widget("a"))
         await stage.settle(60)
         assert len(runs) == 4

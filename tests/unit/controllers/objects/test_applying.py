@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.controllers.stage import Stage, Widget, config_map, definition, staged, staged_with, widget
+from tests.stage.controllers import ControllerStage, staged, staged_with
+from tests.stage.kinds import Widget, config_map, definition, widget
 
 from ostinato.api.errors import Conflict
 from ostinato.api.gvk import NamespacedName
@@ -25,7 +26,7 @@ from ostinato.kinds.apps_v1 import Deployment, DeploymentSpec
 from ostinato.kinds.core_v1 import ConfigMap, Container, Namespace, PodSpec, PodTemplateSpec, Secret
 
 
-async def context(stage: Stage, *watched: Any, name: str = "widgets") -> Context:
+async def context(stage: ControllerStage, *watched: Any, name: str = "widgets") -> Context:
     """A context outside of a controller, with caches of some kinds."""
     for kind in watched:
         stage.informers.of(kind).add_index(by_owner())
@@ -58,24 +59,22 @@ def deployment(name: str = "a", replicas: int = 1) -> Deployment:
 
 
 @staged
-async def test_an_object_is_made_with_its_owner_and_in_its_namespace(stage: Stage) -> None:
+async def test_an_object_is_made_with_its_owner_and_in_its_namespace(stage: ControllerStage) -> None:
     ctx = await context(stage, ConfigMap)
-    owner = await stage.people.create(widget("a"))
+    owner = await stage.user.create(widget("a"))
     wanted = ConfigMap(metadata=ObjectMeta(name="a"), data={"k": "v"})
     made = await ctx.apply(wanted, owner=owner)
     assert is_controlled_by(made, owner)
     assert made.metadata.namespace == "default"
     assert wanted.metadata.owner_references == []
-    managers = {
-        each.manager: each.operation for each in (await stage.people.get(ConfigMap, "a")).metadata.managed_fields
-    }
+    managers = {each.manager: each.operation for each in (await stage.user.get(ConfigMap, "a")).metadata.managed_fields}
     assert managers == {"widgets": "Apply"}
 
 
 @staged
-async def test_dicts_are_applied_too(stage: Stage) -> None:
+async def test_dicts_are_applied_too(stage: ControllerStage) -> None:
     ctx = await context(stage)
-    owner = await stage.people.create(widget("a"))
+    owner = await stage.user.create(widget("a"))
     wanted = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "v"}}
     made = await ctx.apply(wanted, owner=owner)
     assert made["metadata"]["namespace"] == "default"
@@ -86,31 +85,31 @@ async def test_dicts_are_applied_too(stage: Stage) -> None:
 
 
 @staged
-async def test_without_an_owner_the_object_stands_alone(stage: Stage) -> None:
+async def test_without_an_owner_the_object_stands_alone(stage: ControllerStage) -> None:
     ctx = await context(stage, ConfigMap)
     made = await ctx.apply(config_map("a", k="v"))
     assert made.metadata.owner_references == []
 
 
 @staged
-async def test_what_is_in_no_namespace_gets_none_from_its_owner(stage: Stage) -> None:
+async def test_what_is_in_no_namespace_gets_none_from_its_owner(stage: ControllerStage) -> None:
     ctx = await context(stage)
-    owner = await stage.people.create(widget("a"))
+    owner = await stage.user.create(widget("a"))
     with pytest.raises(OwnerError, match="cluster-scoped resource must not have a namespace-scoped owner"):
         await ctx.apply(Namespace(metadata=ObjectMeta(name="n")), owner=owner)
 
 
 @staged
-async def test_the_same_is_not_sent_twice_whatever_the_status_does(stage: Stage) -> None:
+async def test_the_same_is_not_sent_twice_whatever_the_status_does(stage: ControllerStage) -> None:
     ctx = await context(stage, Deployment)
-    owner = await stage.people.create(widget("a"))
+    owner = await stage.user.create(widget("a"))
     await ctx.apply(deployment(), owner=owner)
     sent = len(stage.transport.writes())
     for replicas in range(3):
-        found = await stage.people.get(Deployment, "a")
+        found = await stage.user.get(Deployment, "a")
         assert found.status is not None
         found.status.replicas = replicas + 1
-        await stage.people.update(found, subresource="status")
+        await stage.user.update(found, subresource="status")
         await stage.settle()
         again = await ctx.apply(deployment(), owner=owner)
         assert again.status is not None
@@ -119,9 +118,11 @@ async def test_the_same_is_not_sent_twice_whatever_the_status_does(stage: Stage)
 
 
 @staged
-async def test_what_one_owner_applied_is_refused_to_another_though_nothing_has_happened_since(stage: Stage) -> None:
+async def test_an_object_applied_by_one_owner_is_refused_to_another_before_any_event(
+    stage: ControllerStage,
+) -> None:
     ctx = await context(stage, ConfigMap)
-    one, other = await stage.people.create(widget("one")), await stage.people.create(widget("other"))
+    one, other = await stage.user.create(widget("one")), await stage.user.create(widget("other"))
     await ctx.apply(config_map("a", k="v"), owner=one)
     await stage.settle()
     sent = len(stage.transport.writes())
@@ -132,9 +133,9 @@ async def test_what_one_owner_applied_is_refused_to_another_though_nothing_has_h
 
 
 @staged
-async def test_the_object_that_is_given_stays_as_it_is(stage: Stage) -> None:
+async def test_the_object_that_is_given_stays_as_it_is(stage: ControllerStage) -> None:
     ctx = await context(stage, ConfigMap)
-    owner = await stage.people.create(widget("a"))
+    owner = await stage.user.create(widget("a"))
     given = ConfigMap(metadata=ObjectMeta(name="a", labels={"x": "y"}), data={"k": "v"})
     plain = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}, "data": {"k": "v"}}
     await ctx.apply(given, owner=owner)
@@ -144,18 +145,18 @@ async def test_the_object_that_is_given_stays_as_it_is(stage: Stage) -> None:
 
 
 @staged
-async def test_what_somebody_has_changed_is_put_right(stage: Stage) -> None:
+async def test_what_somebody_has_changed_is_put_right(stage: ControllerStage) -> None:
     ctx = await context(stage, Deployment, ConfigMap)
-    owner = await stage.people.create(widget("a"))
+    owner = await stage.user.create(widget("a"))
     await ctx.apply(deployment(replicas=2), owner=owner)
     await ctx.apply(config_map("a", k="v"), owner=owner)
-    found = await stage.people.get(Deployment, "a")
+    found = await stage.user.get(Deployment, "a")
     found.spec.replicas = 9
     found.metadata.labels = {"x": "y"}
-    await stage.people.update(found)
-    other = await stage.people.get(ConfigMap, "a")
+    await stage.user.update(found)
+    other = await stage.user.get(ConfigMap, "a")
     other.data = {"k": "changed", "more": "x"}
-    await stage.people.update(other)
+    await stage.user.update(other)
     await stage.settle()
     again = await ctx.apply(deployment(replicas=2), owner=owner)
     assert again.spec.replicas == 2
@@ -165,12 +166,12 @@ async def test_what_somebody_has_changed_is_put_right(stage: Stage) -> None:
 
 
 @staged
-async def test_what_others_add_is_left_alone_without_a_request(stage: Stage) -> None:
+async def test_what_others_add_is_left_alone_without_a_request(stage: ControllerStage) -> None:
     ctx = await context(stage, ConfigMap)
     await ctx.apply(config_map("a", k="v"))
-    found = await stage.people.get(ConfigMap, "a")
+    found = await stage.user.get(ConfigMap, "a")
     found.data["more"] = "x"
-    await stage.people.update(found)
+    await stage.user.update(found)
     await stage.settle()
     sent = len(stage.transport.writes())
     assert (await ctx.apply(config_map("a", k="v"))).data == {"k": "v", "more": "x"}
@@ -178,18 +179,18 @@ async def test_what_others_add_is_left_alone_without_a_request(stage: Stage) -> 
 
 
 @staged
-async def test_a_field_that_is_wanted_no_longer_is_given_up(stage: Stage) -> None:
+async def test_a_field_that_is_wanted_no_longer_is_given_up(stage: ControllerStage) -> None:
     ctx = await context(stage, ConfigMap)
     await ctx.apply(config_map("a", k="v", old="x"))
     assert (await ctx.apply(config_map("a", k="v"))).data == {"k": "v"}
 
 
 @staged
-async def test_what_was_made_anew_is_applied_again(stage: Stage) -> None:
+async def test_what_was_made_anew_is_applied_again(stage: ControllerStage) -> None:
     ctx = await context(stage, ConfigMap)
     await ctx.apply(config_map("a", k="v"))
-    await stage.people.delete(ConfigMap, "a")
-    await stage.people.create(config_map("a", k="v"))
+    await stage.user.delete(ConfigMap, "a")
+    await stage.user.create(config_map("a", k="v"))
     await stage.settle()
     sent = len(stage.transport.writes())
     await ctx.apply(config_map("a", k="v"))
@@ -200,7 +201,7 @@ def test_what_has_gone_is_forgotten_and_what_is_there_is_not(monkeypatch: pytest
     monkeypatch.setattr(applying, "_MIN_SWEEP", 10)
 
     @staged
-    async def play(stage: Stage) -> None:
+    async def play(stage: ControllerStage) -> None:
         ctx = await context(stage, ConfigMap)
         await ctx.apply(config_map("stays"))
         for number in range(100):
@@ -216,7 +217,7 @@ def test_what_has_gone_is_forgotten_and_what_is_there_is_not(monkeypatch: pytest
 
 
 @staged
-async def test_kinds_that_nobody_watches_are_sent_each_time(stage: Stage) -> None:
+async def test_kinds_that_nobody_watches_are_sent_each_time(stage: ControllerStage) -> None:
     ctx = await context(stage)
     await ctx.apply(config_map("a", k="v"))
     await ctx.apply(config_map("a", k="v"))
@@ -227,11 +228,11 @@ async def test_kinds_that_nobody_watches_are_sent_each_time(stage: Stage) -> Non
 
 
 @staged
-async def test_an_object_that_the_owner_does_not_manage_is_refused(stage: Stage) -> None:
+async def test_an_object_that_the_owner_does_not_manage_is_refused(stage: ControllerStage) -> None:
     for watched in ((), (ConfigMap,)):
         ctx = await context(stage, *watched)
-        owner = await stage.people.create(widget(f"w{len(watched)}"))
-        await stage.people.apply(config_map("theirs", k="v"), force=True)
+        owner = await stage.user.create(widget(f"w{len(watched)}"))
+        await stage.user.apply(config_map("theirs", k="v"), force=True)
         await stage.settle()
         with pytest.raises(ForeignObject) as caught:
             await ctx.apply(config_map("theirs", k="mine"), owner=owner)
@@ -242,10 +243,10 @@ async def test_an_object_that_the_owner_does_not_manage_is_refused(stage: Stage)
 
 
 @staged
-async def test_an_object_that_is_to_be_adopted_is(stage: Stage) -> None:
+async def test_an_object_that_is_to_be_adopted_is(stage: ControllerStage) -> None:
     ctx = await context(stage, ConfigMap)
-    owner = await stage.people.create(widget("a"))
-    await stage.people.create(config_map("theirs", k="v"))
+    owner = await stage.user.create(widget("a"))
+    await stage.user.create(config_map("theirs", k="v"))
     await stage.settle()
     made = await ctx.apply(config_map("theirs", k="mine"), owner=owner, adopt=True)
     assert is_controlled_by(made, owner)
@@ -253,12 +254,12 @@ async def test_an_object_that_is_to_be_adopted_is(stage: Stage) -> None:
 
 
 @staged
-async def test_an_object_of_another_owner_is_refused(stage: Stage) -> None:
+async def test_an_object_of_another_owner_is_refused(stage: ControllerStage) -> None:
     for watched in ((), (ConfigMap,)):
         ctx = await context(stage, *watched)
         name = f"x{len(watched)}"
-        first = await stage.people.create(widget(f"{name}-first"))
-        second = await stage.people.create(widget(f"{name}-second"))
+        first = await stage.user.create(widget(f"{name}-first"))
+        second = await stage.user.create(widget(f"{name}-second"))
         await ctx.apply(config_map(name), owner=first)
         with pytest.raises(AlreadyOwned, match=f"already owned by another Widget controller {name}-first"):
             await ctx.apply(config_map(name), owner=second)
@@ -266,16 +267,18 @@ async def test_an_object_of_another_owner_is_refused(stage: Stage) -> None:
 
 
 @staged
-async def test_what_an_earlier_object_of_the_same_name_owned_is_waited_for_without_alarm(stage: Stage) -> None:
+async def test_dependents_of_a_deleted_owner_with_the_same_name_are_awaited_without_an_error(
+    stage: ControllerStage,
+) -> None:
     @controller(Widget, owns=[ConfigMap])
     async def widgets(each: Widget, ctx: Context) -> None:
         await ctx.apply(config_map(each.metadata.name), owner=each)
 
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     async with stage.running(widgets):
         await stage.settle()
-        await stage.people.delete(Widget, "a")
-        second = await stage.people.create(widget("a"))
+        await stage.user.delete(Widget, "a")
+        second = await stage.user.create(widget("a"))
         await stage.settle(1)
         assert stage.log.texts() == []
         await stage.settle(60)  # nobody collects garbage here, and that is worth a word, but no traceback
@@ -284,19 +287,19 @@ async def test_what_an_earlier_object_of_the_same_name_owned_is_waited_for_witho
             "error=ConfigMap default/a is controlled by a deleted Widget a (uid "
         ) in stage.log.texts()[0]
         assert not any(record.exc_info for record in stage.log.records)
-        await stage.people.delete(ConfigMap, "a")
+        await stage.user.delete(ConfigMap, "a")
         await stage.settle()
-        assert is_controlled_by(await stage.people.get(ConfigMap, "a"), second)
+        assert is_controlled_by(await stage.user.get(ConfigMap, "a"), second)
 
 
 @staged
-async def test_a_refused_owner_is_reported_without_a_traceback(stage: Stage) -> None:
+async def test_a_refused_owner_is_reported_without_a_traceback(stage: ControllerStage) -> None:
     @controller(Widget, owns=[ConfigMap])
     async def widgets(each: Widget, ctx: Context) -> None:
         await ctx.apply(config_map("shared"), owner=each)
 
     for name in "ab":
-        await stage.people.create(widget(name))
+        await stage.user.create(widget(name))
     async with stage.running(widgets):
         await stage.settle()
     assert "AlreadyOwned: ConfigMap default/shared is already owned by another Widget" in stage.log.texts()[0]
@@ -304,9 +307,9 @@ async def test_a_refused_owner_is_reported_without_a_traceback(stage: Stage) -> 
 
 
 @staged
-async def test_fields_of_others_are_taken_unless_that_is_refused(stage: Stage) -> None:
+async def test_fields_of_others_are_taken_unless_that_is_refused(stage: ControllerStage) -> None:
     ctx = await context(stage, ConfigMap)
-    await stage.people.apply(config_map("a", k="theirs"))
+    await stage.user.apply(config_map("a", k="theirs"))
     with pytest.raises(Conflict):
         await ctx.apply(config_map("a", k="mine"), force=False)
     assert (await ctx.apply(config_map("a", k="mine"))).data == {"k": "mine"}
@@ -316,25 +319,25 @@ async def test_fields_of_others_are_taken_unless_that_is_refused(stage: Stage) -
 
 
 @staged
-async def test_a_set_is_applied_and_what_is_no_longer_in_it_deleted(stage: Stage) -> None:
+async def test_a_set_is_applied_and_what_is_no_longer_in_it_deleted(stage: ControllerStage) -> None:
     ctx = await context(stage, ConfigMap, Secret)
-    owner = await stage.people.create(widget("a"))
-    other = await stage.people.create(widget("b"))
+    owner = await stage.user.create(widget("a"))
+    other = await stage.user.create(widget("b"))
     await ctx.apply_set([config_map("one"), config_map("two")], owner=owner)
     secret = Secret(metadata=ObjectMeta(name="secret"))
     await ctx.apply(secret, owner=owner)
     await ctx.apply(config_map("others"), owner=other)
-    await stage.people.create(config_map("nobodys"))
+    await stage.user.create(config_map("nobodys"))
     await ctx.apply_set([config_map("two"), config_map("three")], owner=owner)
-    names = sorted(each.metadata.name for each in await stage.people.list(ConfigMap, namespace="default"))
+    names = sorted(each.metadata.name for each in await stage.user.list(ConfigMap, namespace="default"))
     assert names == ["nobodys", "others", "three", "two"]
-    assert await stage.people.get(Secret, "secret", missing=None) is None
+    assert await stage.user.get(Secret, "secret", missing=None) is None
 
 
 @staged
-async def test_pruning_does_not_wait_for_what_was_written_in_another_namespace(stage: Stage) -> None:
+async def test_pruning_does_not_wait_for_what_was_written_in_another_namespace(stage: ControllerStage) -> None:
     ctx = await context(stage, ConfigMap)
-    owner = await stage.people.create(widget("a"))
+    owner = await stage.user.create(widget("a"))
     (informer,) = stage.informers.all(view_of(ConfigMap).gvk)
     (feed,) = informer.feeds
     feed.expectations.expect(Written(NamespacedName("elsewhere", "x"), "999999"))  # and it does not come
@@ -345,21 +348,21 @@ async def test_pruning_does_not_wait_for_what_was_written_in_another_namespace(s
 
 
 @staged
-async def test_kinds_that_are_not_watched_are_pruned_when_they_are_named(stage: Stage) -> None:
+async def test_kinds_that_are_not_watched_are_pruned_when_they_are_named(stage: ControllerStage) -> None:
     ctx = await context(stage)
-    owner = await stage.people.create(widget("a"))
+    owner = await stage.user.create(widget("a"))
     await ctx.apply(config_map("one"), owner=owner)
     await ctx.apply(config_map("two"), owner=owner)
     await ctx.prune(owner, keep=[config_map("two")], kinds=[ConfigMap])
-    names = [each.metadata.name for each in await stage.people.list(ConfigMap, namespace="default")]
+    names = [each.metadata.name for each in await stage.user.list(ConfigMap, namespace="default")]
     assert names == ["two"]
 
 
 @staged_with(definition("Top", "tops", "Cluster"))
-async def test_an_object_that_names_no_namespace_is_looked_for_where_it_will_be(stage: Stage) -> None:
+async def test_an_object_that_names_no_namespace_is_looked_for_where_it_will_be(stage: ControllerStage) -> None:
     ctx = await context(stage, ConfigMap)
-    owner = await stage.people.create({"apiVersion": "example.dev/v1", "kind": "Top", "metadata": {"name": "a"}})
-    await stage.people.create(config_map("theirs"))
+    owner = await stage.user.create({"apiVersion": "example.dev/v1", "kind": "Top", "metadata": {"name": "a"}})
+    await stage.user.create(config_map("theirs"))
     await stage.settle()
     for _ in range(2):
         await ctx.apply(ConfigMap(metadata=ObjectMeta(name="own"), data={"a": "b"}), owner=owner)
@@ -370,37 +373,37 @@ async def test_an_object_that_names_no_namespace_is_looked_for_where_it_will_be(
 
 
 @staged_with(definition("Top", "tops", "Cluster"))
-async def test_an_object_of_the_same_name_in_another_namespace_is_pruned(stage: Stage) -> None:
+async def test_an_object_of_the_same_name_in_another_namespace_is_pruned(stage: ControllerStage) -> None:
     ctx = await context(stage, ConfigMap)
-    await stage.people.create(Namespace(metadata=ObjectMeta(name="other")))
-    owner = await stage.people.create({"apiVersion": "example.dev/v1", "kind": "Top", "metadata": {"name": "a"}})
+    await stage.user.create(Namespace(metadata=ObjectMeta(name="other")))
+    owner = await stage.user.create({"apiVersion": "example.dev/v1", "kind": "Top", "metadata": {"name": "a"}})
     here, there = config_map("one"), config_map("one")
     there.metadata.namespace = "other"
     await ctx.apply_set([here, there], owner=owner)
     await ctx.apply_set([here], owner=owner)
-    assert [each.metadata.namespace for each in await stage.people.list(ConfigMap, fields="metadata.name=one")] == [
+    assert [each.metadata.namespace for each in await stage.user.list(ConfigMap, fields="metadata.name=one")] == [
         "default"
     ]
     nowhere = ConfigMap(metadata=ObjectMeta(name="one"))
     await ctx.prune(owner, keep=[nowhere], kinds=[ConfigMap])
-    assert await stage.people.get(ConfigMap, "one", missing=None) is not None, "it may be the one that was meant"
+    assert await stage.user.get(ConfigMap, "one", missing=None) is not None, "it may be the one that was meant"
 
 
 @staged
-async def test_a_kind_that_is_watched_without_an_index_of_owners_is_pruned(stage: Stage) -> None:
+async def test_a_kind_that_is_watched_without_an_index_of_owners_is_pruned(stage: ControllerStage) -> None:
     stage.informers.of(ConfigMap)
     stage.informers.start()
     ctx = await context(stage)
-    owner = await stage.people.create(widget("a"))
+    owner = await stage.user.create(widget("a"))
     await ctx.apply(config_map("one"), owner=owner)
     await ctx.prune(owner, kinds=[Unstructured.of("v1", "ConfigMap")])
-    assert await stage.people.get(ConfigMap, "one", missing=None) is None
+    assert await stage.user.get(ConfigMap, "one", missing=None) is None
 
 
 @staged
-async def test_what_is_being_deleted_is_not_deleted_again(stage: Stage) -> None:
+async def test_what_is_being_deleted_is_not_deleted_again(stage: ControllerStage) -> None:
     ctx = await context(stage, ConfigMap)
-    owner = await stage.people.create(widget("a"))
+    owner = await stage.user.create(widget("a"))
     kept = config_map("one")
     kept.metadata.finalizers = ["example.dev/hold"]
     await ctx.apply(kept, owner=owner)
@@ -415,10 +418,10 @@ async def test_what_is_being_deleted_is_not_deleted_again(stage: Stage) -> None:
 
 
 @staged
-async def test_an_orphan_is_adopted_and_released(stage: Stage) -> None:
+async def test_an_orphan_is_adopted_and_released(stage: ControllerStage) -> None:
     ctx = await context(stage)
-    owner = await stage.people.create(widget("a"))
-    orphan = await stage.people.create(config_map("x"))
+    owner = await stage.user.create(widget("a"))
+    orphan = await stage.user.create(config_map("x"))
     adopted = await ctx.adopt(orphan, owner)
     assert is_controlled_by(adopted, owner)
     assert orphan.metadata.owner_references == []
@@ -429,27 +432,27 @@ async def test_an_orphan_is_adopted_and_released(stage: Stage) -> None:
 
 
 @staged
-async def test_of_two_who_adopt_an_object_the_second_gets_a_conflict(stage: Stage) -> None:
+async def test_of_two_who_adopt_an_object_the_second_gets_a_conflict(stage: ControllerStage) -> None:
     ctx = await context(stage)
-    first = await stage.people.create(widget("a"))
-    second = await stage.people.create(widget("b"))
-    orphan = await stage.people.create(config_map("x"))
+    first = await stage.user.create(widget("a"))
+    second = await stage.user.create(widget("b"))
+    orphan = await stage.user.create(config_map("x"))
     await ctx.adopt(orphan, first)
     with pytest.raises(Conflict):
         await ctx.adopt(orphan, second)
     with pytest.raises(AlreadyOwned):
-        await ctx.adopt(await stage.people.get(ConfigMap, "x"), second)
+        await ctx.adopt(await stage.user.get(ConfigMap, "x"), second)
 
 
 @staged
-async def test_nothing_is_adopted_that_is_being_deleted_nor_by_what_is(stage: Stage) -> None:
+async def test_nothing_is_adopted_that_is_being_deleted_nor_by_what_is(stage: ControllerStage) -> None:
     ctx = await context(stage)
     owner = widget("a")
     owner.metadata.finalizers = ["example.dev/hold"]
-    owner = await stage.people.create(owner)
-    await stage.people.delete(Widget, "a")
-    owner = await stage.people.get(Widget, "a")
-    orphan = await stage.people.create(config_map("x"))
+    owner = await stage.user.create(owner)
+    await stage.user.delete(Widget, "a")
+    owner = await stage.user.get(Widget, "a")
+    orphan = await stage.user.create(config_map("x"))
     with pytest.raises(OwnerError, match="cannot be adopted by Widget default/a: Widget default/a is being deleted"):
         await ctx.adopt(orphan, owner)
 

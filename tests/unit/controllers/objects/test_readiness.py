@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.controllers.stage import widget
+from tests.stage.kinds import widget
 
 from ostinato.api.meta import LabelSelector, ObjectMeta
 from ostinato.controllers import readiness_of

@@ -6,8 +6,9 @@ import asyncio
 import dataclasses
 
 import pytest
+from tests.stage.controllers import ControllerStage, ServerlessStage, staged, without_server
+from tests.stage.kinds import Widget, config_map, definition, widget
 from tests.unit.controllers.sources.test_sources import reference
-from tests.unit.controllers.stage import Light, Stage, Widget, config_map, definition, lightly, staged, widget
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.cache import Informers, InformerSettings, SyncError
@@ -34,7 +35,7 @@ def widgets_in(namespace: str) -> KindSource:
 
 
 @staged
-async def test_namespaces_are_added_and_given_up_while_a_controller_runs(stage: Stage) -> None:
+async def test_namespaces_are_added_and_given_up_while_a_controller_runs(stage: ControllerStage) -> None:
     seen: list[str] = []
 
     async def reconcile(request: Request, ctx: Context) -> None:
@@ -44,11 +45,11 @@ async def test_namespaces_are_added_and_given_up_while_a_controller_runs(stage: 
     async def put(namespace: str, size: int) -> None:
         made = widget("a", size=size)
         made.metadata.namespace = namespace
-        await stage.people.apply(made)
+        await stage.user.apply(made)
         await stage.settle()
 
     for name in ("one", "two"):
-        await stage.people.create(Namespace(metadata=ObjectMeta(name=name)))
+        await stage.user.create(Namespace(metadata=ObjectMeta(name=name)))
         await put(name, 1)
     one, two = widgets_in("one"), widgets_in("two")
     built = Controller("namespaces", reconcile, sources=[one])
@@ -73,8 +74,8 @@ async def test_namespaces_are_added_and_given_up_while_a_controller_runs(stage: 
         assert seen == ["two/a: 2", "two/a: 3"]
 
 
-@lightly
-async def test_what_a_source_told_before_it_was_given_up_is_reconciled(light: Light) -> None:
+@without_server
+async def test_what_a_source_told_before_it_was_given_up_is_reconciled(stage: ServerlessStage) -> None:
     seen: list[str] = []
     gate = asyncio.Event()
 
@@ -84,24 +85,24 @@ async def test_what_a_source_told_before_it_was_given_up_is_reconciled(light: Li
 
     channel = Channel()
     source = ChannelSource(channel)
-    built = light.controller(reconcile, source)
-    async with light.running(built):
+    built = stage.controller(reconcile, source)
+    async with stage.running(built):
         channel.put("a")
         channel.put("b")
-        await light.settle()
+        await stage.settle()
         with pytest.raises(ValueError, match="controller test already watches a channel by this source object"):
             built.watch(source)
         await built.unwatch(source)
         channel.put("c")
         gate.set()
-        await light.settle()
+        await stage.settle()
         assert seen == ["a", "b"]
         with pytest.raises(ValueError, match="controller test does not watch a channel"):
             await built.unwatch(source)
 
 
-@lightly
-async def test_a_source_that_is_late_can_be_given_up_and_the_others_begin(light: Light) -> None:
+@without_server
+async def test_a_source_that_is_late_can_be_given_up_and_the_others_begin(stage: ServerlessStage) -> None:
     class Late:
         def __str__(self) -> str:
             return "what is late"
@@ -115,13 +116,13 @@ async def test_a_source_that_is_late_can_be_given_up_and_the_others_begin(light:
         seen.append(request)
 
     late = Late()
-    built = light.controller(reconcile, late)
-    light.channel.put("a")
-    async with light.running(built):
-        await light.settle()
+    built = stage.controller(reconcile, late)
+    stage.channel.put("a")
+    async with stage.running(built):
+        await stage.settle()
         assert seen == []
         await built.unwatch(late)
-        await light.settle()
+        await stage.settle()
         assert seen == ["a"]
 
 
@@ -145,30 +146,30 @@ class Slow:
         raise OSError("it broke")
 
 
-@lightly
-async def test_a_source_that_comes_back_before_it_has_gone_is_heard_of_when_it_fails(light: Light) -> None:
+@without_server
+async def test_a_source_that_comes_back_before_it_has_gone_is_heard_of_when_it_fails(stage: ServerlessStage) -> None:
     slow = Slow()
-    built = light.controller(lambda request: None, slow)
-    running = asyncio.create_task(built.run(light.dependencies))
-    await light.settle()
+    built = stage.controller(lambda request: None, slow)
+    running = asyncio.create_task(built.run(stage.dependencies))
+    await stage.settle()
     leaving = asyncio.create_task(built.unwatch(slow))
-    await light.settle()
+    await stage.settle()
     built.watch(slow)
     await leaving
     assert slow.runs == 2
-    await light.settle(10)
+    await stage.settle(10)
     with pytest.raises(OSError, match="it broke"):
         await running
 
 
-@lightly
-async def test_a_source_that_comes_when_the_controller_has_ended_is_not_started(light: Light) -> None:
+@without_server
+async def test_a_source_that_comes_when_the_controller_has_ended_is_not_started(stage: ServerlessStage) -> None:
     slow = Slow()
-    built = light.controller(lambda request: None)
-    async with light.running(built):
-        await light.settle()
+    built = stage.controller(lambda request: None)
+    async with stage.running(built):
+        await stage.settle()
     built.watch(slow)
-    await light.settle()
+    await stage.settle()
     assert slow.runs == 0
 
 
@@ -185,7 +186,7 @@ GADGETS = Unstructured.of("example.dev/v1", "Gadget")
 
 
 @staged
-async def test_the_owners_kind_may_be_defined_later_though_there_is_no_class_of_it(stage: Stage) -> None:
+async def test_the_owners_kind_may_be_defined_later_though_there_is_no_class_of_it(stage: ControllerStage) -> None:
     seen: list[Request] = []
 
     async def reconcile(request: Request) -> None:
@@ -196,23 +197,23 @@ async def test_the_owners_kind_may_be_defined_later_though_there_is_no_class_of_
         made.metadata.owner_references = [reference("g", kind="Gadget", controller=True)]
         return made
 
-    await stage.people.create(owned("before"))
+    await stage.user.create(owned("before"))
     built = Builder("gadgets").watch_for(GADGETS).owns(ConfigMap).complete(reconcile)
     async with stage.running(built) as task:
         await stage.settle(20)
         assert not task.done()
         waiting = "kind not watched yet, retrying controller=gadgets source='ConfigMap of v1' error=no matches for kind"
         assert [waiting in text for text in stage.log.texts()].count(True) == 1
-        await stage.people.create(definition("Gadget", "gadgets", "Cluster"))
+        await stage.user.create(definition("Gadget", "gadgets", "Cluster"))
         await stage.settle(40)
         assert seen == [Request("", "g")], "it is in no namespace"
-        await stage.people.create(owned("after"))
+        await stage.user.create(owned("after"))
         await stage.settle()
         assert seen == [Request("", "g")] * 2
 
 
 @staged
-async def test_an_owners_kind_that_never_comes_is_an_error_that_names_the_controller(stage: Stage) -> None:
+async def test_an_owners_kind_that_never_comes_is_an_error_that_names_the_controller(stage: ControllerStage) -> None:
     handler = ForOwner(GADGETS)
     built = Builder("late").watches(ConfigMap, handler=handler).with_options(sync_timeout=30)
     task = asyncio.create_task(built.complete(lambda request: None).run(stage.dependencies))
@@ -224,7 +225,7 @@ async def test_an_owners_kind_that_never_comes_is_an_error_that_names_the_contro
 @pytest.mark.parametrize("metadata_only", [False, True])
 def test_where_namespaces_are_named_a_kind_that_has_none_is_watched_whole(metadata_only: bool) -> None:
     @staged
-    async def play(stage: Stage) -> None:
+    async def play(stage: ControllerStage) -> None:
         seen: set[Request] = set()
 
         async def reconcile(request: Request) -> None:
@@ -246,7 +247,7 @@ def test_where_namespaces_are_named_a_kind_that_has_none_is_watched_whole(metada
 
 
 @staged
-async def test_where_namespaces_are_named_a_kind_that_has_none_may_be_defined_later(stage: Stage) -> None:
+async def test_where_namespaces_are_named_a_kind_that_has_none_may_be_defined_later(stage: ControllerStage) -> None:
     seen: list[Request] = []
 
     async def reconcile(request: Request) -> None:
@@ -256,9 +257,9 @@ async def test_where_namespaces_are_named_a_kind_that_has_none_may_be_defined_la
     dependencies = dataclasses.replace(stage.dependencies, informers=informers)
     task = asyncio.create_task(Builder("late").watch_for(GADGETS).complete(reconcile).run(dependencies))
     await stage.settle(5)
-    await stage.people.create(definition("Gadget", "gadgets", "Cluster"))
+    await stage.user.create(definition("Gadget", "gadgets", "Cluster"))
     await stage.settle(30)
-    await stage.people.create({"apiVersion": "example.dev/v1", "kind": "Gadget", "metadata": {"name": "a"}})
+    await stage.user.create({"apiVersion": "example.dev/v1", "kind": "Gadget", "metadata": {"name": "a"}})
     await stage.settle(5)
     assert seen == [Request("", "a")]
     (text,) = stage.log.texts()
@@ -271,7 +272,9 @@ async def test_where_namespaces_are_named_a_kind_that_has_none_may_be_defined_la
 
 
 @staged
-async def test_a_server_that_is_not_reached_is_what_a_controller_that_never_began_tells_of(stage: Stage) -> None:
+async def test_a_controller_that_cannot_sync_reports_the_unreachable_server(
+    stage: ControllerStage,
+) -> None:
     class Unplugged:
         async def request(self, request: Request) -> None:
             raise ConnectionLost("no route to host")

@@ -6,8 +6,9 @@ import asyncio
 from typing import Any
 
 import pytest
+from tests.stage.controllers import ControllerStage, staged
+from tests.stage.kinds import Widget, config_map, widget
 from tests.unit.controllers.sources.test_sources import A, reference, stop, told_by
-from tests.unit.controllers.stage import Stage, Widget, config_map, staged, widget
 
 from ostinato.api.object import kind_of
 from ostinato.cache import Event
@@ -56,28 +57,28 @@ def owned_by_a(**data: str) -> ConfigMap:
 
 
 @staged
-async def test_whatever_the_handler_what_nobody_waits_for_has_a_low_priority(stage: Stage) -> None:
-    made = await stage.people.create(owned_by_a())
+async def test_whatever_the_handler_what_nobody_waits_for_has_a_low_priority(stage: ControllerStage) -> None:
+    made = await stage.user.create(owned_by_a())
     for handler in HANDLERS:
         told, task = await told_by(stage, KindSource(ConfigMap, handler, KindOptions(resync=60)))
         assert told.take() == [(A, "ConfigMap found", LOW_PRIORITY)]
         await stage.settle(60)
         assert told.take() == [(A, "ConfigMap resynced", LOW_PRIORITY)]
         made.data["changed"] = str(handler)
-        made = await stage.people.update(made)
+        made = await stage.user.update(made)
         await stage.settle()
         assert told.take() == [(A, "ConfigMap updated", 0)]
         await stop(task)
 
 
 @staged
-async def test_a_priority_that_is_given_is_that_of_everything(stage: Stage) -> None:
-    made = await stage.people.create(owned_by_a())
+async def test_a_priority_that_is_given_is_that_of_everything(stage: ControllerStage) -> None:
+    made = await stage.user.create(owned_by_a())
     for handler in HANDLERS:
         told, task = await told_by(stage, KindSource(ConfigMap, handler, KindOptions(resync=60, priority=7)))
         await stage.settle(60)
         made.data["changed"] = str(handler)
-        made = await stage.people.update(made)
+        made = await stage.user.update(made)
         await stage.settle()
         assert [priority for _, _, priority in told.take()] == [7, 7, 7]
         await stop(task)
@@ -91,10 +92,10 @@ async def later(event: Event) -> Request:
 
 
 @staged
-async def test_a_function_of_events_says_none_one_or_many_now_or_later(stage: Stage) -> None:
+async def test_a_function_of_events_says_none_one_or_many_now_or_later(stage: ControllerStage) -> None:
     answers: list[Any] = [lambda event: None, everyone, lambda event: A, lambda event: (A for _ in "ab"), later]
     told = [await told_by(stage, KindSource(ConfigMap, ForEvent(each))) for each in answers]
-    await stage.people.create(config_map("x"))
+    await stage.user.create(config_map("x"))
     await stage.settle()
     assert [each.keys for each, _ in told] == [[], [A], [A], [A], [A]]
     assert stage.log.texts() == []
@@ -103,10 +104,10 @@ async def test_a_function_of_events_says_none_one_or_many_now_or_later(stage: St
 
 
 @staged
-async def test_what_is_no_key_is_reported_with_the_object_that_nobody_reconciles_now(stage: Stage) -> None:
+async def test_what_is_no_key_is_reported_with_the_object_that_nobody_reconciles_now(stage: ControllerStage) -> None:
     answers: list[Any] = [lambda event: "name", lambda event: [["a", "list"]], lambda event: 1 / 0]
     told = [await told_by(stage, KindSource(ConfigMap, ForEvent(each))) for each in answers]
-    await stage.people.create(config_map("x"))
+    await stage.user.create(config_map("x"))
     await stage.settle()
     assert [each.keys for each, _ in told[::2]] == [[], []]
     texts = stage.log.texts()
@@ -118,13 +119,13 @@ async def test_what_is_no_key_is_reported_with_the_object_that_nobody_reconciles
         await stop(task)
     async with stage.running(Builder("x").watches(Secret, handler=ForEvent(answers[1])).complete(lambda request: None)):
         await stage.settle()
-        await stage.people.create(Secret(metadata=config_map("y").metadata))
+        await stage.user.create(Secret(metadata=config_map("y").metadata))
         await stage.settle()
     assert stage.log.texts()[-1].endswith("error=TypeError: unhashable type: 'list'")
 
 
 @staged
-async def test_a_handler_may_be_that_of_several_kinds(stage: Stage) -> None:
+async def test_a_handler_may_be_that_of_several_kinds(stage: ControllerStage) -> None:
     given: list[str] = []
 
     def keys(each: ConfigMap | Secret) -> Request:
@@ -140,9 +141,9 @@ async def test_a_handler_may_be_that_of_several_kinds(stage: Stage) -> None:
     build = Builder("both").watches(ConfigMap, handler=both).watches(Secret, handler=both)
     async with stage.running(build.complete(reconcile)):
         await stage.settle()
-        await stage.people.create(config_map("a"))
+        await stage.user.create(config_map("a"))
         await stage.settle()
-        await stage.people.create(Secret(metadata=config_map("b").metadata))
+        await stage.user.create(Secret(metadata=config_map("b").metadata))
         await stage.settle()
     assert given == ["ConfigMap", "Secret"]
     assert seen == [A, A]
@@ -150,7 +151,7 @@ async def test_a_handler_may_be_that_of_several_kinds(stage: Stage) -> None:
 
 
 @staged
-async def test_a_map_function_receives_the_dependencies_of_its_manager(stage: Stage) -> None:
+async def test_a_map_function_receives_the_dependencies_of_its_manager(stage: ControllerStage) -> None:
     asked: list[object] = []
 
     def keys(each: ConfigMap, dependencies: Dependencies) -> None:
@@ -159,10 +160,10 @@ async def test_a_map_function_receives_the_dependencies_of_its_manager(stage: St
     @controller(Widget, watches=[WatchKind(ConfigMap, map_to=keys)])
     async def widgets(each: Widget, ctx: Context) -> None: ...
 
-    other = Stage(stage.world, stage.server)
+    other = ControllerStage(stage.world, stage.server)
     async with stage.running(widgets), other.running(widgets):
         await stage.settle()
-        await stage.people.create(config_map("a"))
+        await stage.user.create(config_map("a"))
         await stage.settle()
         await other.informers.stop()
     assert len(asked) == 2
@@ -183,7 +184,7 @@ def test_a_source_needs_a_kind_and_a_handler_and_an_owner_a_kind() -> None:
 
 
 @staged
-async def test_several_controllers_watch_the_metadata_of_a_kind_for_owned_or_mapped(stage: Stage) -> None:
+async def test_several_controllers_watch_the_metadata_of_a_kind_for_owned_or_mapped(stage: ControllerStage) -> None:
     given: dict[str, list[Any]] = {"for": [], "owner": [], "map": []}
 
     async def reconcile_metadata(each: Any, ctx: Context) -> None:
@@ -206,7 +207,7 @@ async def test_several_controllers_watch_the_metadata_of_a_kind_for_owned_or_map
     ]
     tasks = [asyncio.create_task(each.run(stage.dependencies)) for each in controllers]
     await stage.settle()
-    await stage.people.create(owned_by_a(text="long"))
+    await stage.user.create(owned_by_a(text="long"))
     await stage.settle()
     for task in tasks:
         await stop(task)
@@ -222,7 +223,7 @@ async def test_several_controllers_watch_the_metadata_of_a_kind_for_owned_or_map
 
 
 @staged
-async def test_predicates_of_one_kind_are_not_asked_about_another(stage: Stage) -> None:
+async def test_predicates_of_one_kind_are_not_asked_about_another(stage: ControllerStage) -> None:
     seen: list[Request] = []
 
     async def reconcile(request: Request) -> None:
@@ -237,8 +238,8 @@ async def test_predicates_of_one_kind_are_not_asked_about_another(stage: Stage) 
     )
     async with stage.running(built):
         await stage.settle()
-        await stage.people.create(widget("w"))
-        await stage.people.create(Secret(metadata=config_map("b").metadata))
-        await stage.people.create(owned_by_a())
+        await stage.user.create(widget("w"))
+        await stage.user.create(Secret(metadata=config_map("b").metadata))
+        await stage.user.create(owned_by_a())
         await stage.settle()
     assert seen == [A]

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.unit.controllers.stage import Widget
+from tests.stage.kinds import Widget
 
 from ostinato.api.object import kind_of
 from ostinato.cache import Added, Deleted, Event, Updated

@@ -10,17 +10,8 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.unit.controllers.stage import (
-    Light,
-    Stage,
-    Widget,
-    WidgetSpec,
-    config_map,
-    definition,
-    lightly,
-    staged,
-    widget,
-)
+from tests.stage.controllers import ControllerStage, ServerlessStage, staged, without_server
+from tests.stage.kinds import Widget, WidgetSpec, config_map, definition, widget
 
 from ostinato.api.meta import ObjectMeta, OwnerReference
 from ostinato.api.object import CustomResource
@@ -57,7 +48,7 @@ from ostinato.world import Simulation, World
 class Told:
     """A sink that notes what it is told."""
 
-    def __init__(self, stage: Stage | Light) -> None:
+    def __init__(self, stage: ControllerStage | ServerlessStage) -> None:
         self.keys: list[Hashable] = []
         self.entries: list[tuple[Hashable, str, int]] = []
         self.causes: list[Cause | None] = []
@@ -85,7 +76,7 @@ class Told:
         return taken
 
 
-async def told_by(stage: Stage | Light, source: Any) -> tuple[Told, asyncio.Task[None]]:
+async def told_by(stage: ControllerStage | ServerlessStage, source: Any) -> tuple[Told, asyncio.Task[None]]:
     told = Told(stage)
     task = asyncio.create_task(source.run(told.sink))
     await stage.settle()
@@ -105,16 +96,16 @@ B = Request("default", "b")
 
 
 @staged
-async def test_what_was_there_and_what_did_not_change_comes_with_low_priority(stage: Stage) -> None:
-    await stage.people.create(widget("a"))
+async def test_what_was_there_and_what_did_not_change_comes_with_low_priority(stage: ControllerStage) -> None:
+    await stage.user.create(widget("a"))
     source = KindSource(Widget, ForObject(), KindOptions(resync=60))
     told, task = await told_by(stage, source)
     assert told.take() == [(A, "Widget found", LOW_PRIORITY)]
     assert told.is_ready
-    created = await stage.people.create(widget("b"))
+    created = await stage.user.create(widget("b"))
     created.spec.size = 2
-    await stage.people.update(created)
-    await stage.people.delete(Widget, "b")
+    await stage.user.update(created)
+    await stage.user.delete(Widget, "b")
     await stage.settle()
     assert told.take() == [(B, "Widget added", 0), (B, "Widget updated", 0), (B, "Widget deleted", 0)]
     await stage.settle(60)
@@ -127,10 +118,10 @@ async def test_what_was_there_and_what_did_not_change_comes_with_low_priority(st
 
 
 @staged
-async def test_what_happens_in_another_cluster_is_no_version_of_anything_here(stage: Stage) -> None:
-    there = Informers(stage.people)
+async def test_what_happens_in_another_cluster_is_no_version_of_anything_here(stage: ControllerStage) -> None:
+    there = Informers(stage.user)
     told, task = await told_by(stage, KindSource(Widget, ForObject(), KindOptions(informers=there)))
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     await stage.settle()
     assert told.take() == [(A, "Widget added", 0)]
     assert told.causes == [None]
@@ -140,16 +131,16 @@ async def test_what_happens_in_another_cluster_is_no_version_of_anything_here(st
 
 
 @staged
-async def test_after_its_end_a_source_hears_nothing(stage: Stage) -> None:
+async def test_after_its_end_a_source_hears_nothing(stage: ControllerStage) -> None:
     told, task = await told_by(stage, KindSource(Widget, ForObject()))
     await stop(task)
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     await stage.settle()
     assert told.entries == []
 
 
 @staged
-async def test_what_happened_can_be_told_by_the_key(stage: Stage) -> None:
+async def test_what_happened_can_be_told_by_the_key(stage: ControllerStage) -> None:
     def keys(event: Event) -> list[str]:
         match event:
             case Added(object=entry):
@@ -160,20 +151,20 @@ async def test_what_happened_can_be_told_by_the_key(stage: Stage) -> None:
                 return [f"deleted {entry.key.name}"]
 
     told, task = await told_by(stage, KindSource(Widget, ForEvent(keys)))
-    await stage.people.create(widget("a"))
-    await stage.people.delete(Widget, "a")
+    await stage.user.create(widget("a"))
+    await stage.user.delete(Widget, "a")
     await stage.settle()
     assert told.keys == ["added a", "deleted a"]
     await stop(task)
 
 
 @staged
-async def test_predicates_of_one_watch_do_not_affect_another(stage: Stage) -> None:
+async def test_predicates_of_one_watch_do_not_affect_another(stage: ControllerStage) -> None:
     only = KindSource(Widget, ForObject(), KindOptions(predicates=(having_labels("app=web"),)))
     everything = KindSource(Widget, ForObject())
     first, one = await told_by(stage, only)
     second, other = await told_by(stage, everything)
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     await stage.settle()
     assert (first.keys, second.keys) == ([], [A])
     await stop(one)
@@ -181,7 +172,7 @@ async def test_predicates_of_one_watch_do_not_affect_another(stage: Stage) -> No
 
 
 @staged
-async def test_predicates_are_asked_in_order_until_one_says_no(stage: Stage) -> None:
+async def test_predicates_are_asked_in_order_until_one_says_no(stage: ControllerStage) -> None:
     asked: list[str] = []
 
     def no(event: Event) -> bool:
@@ -194,20 +185,20 @@ async def test_predicates_are_asked_in_order_until_one_says_no(stage: Stage) -> 
 
     source = KindSource(Widget, ForObject(), KindOptions(predicates=(never,))).with_filters([no])
     told, task = await told_by(stage, source)
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     await stage.settle()
     assert (asked, told.keys) == (["no"], [])
     await stop(task)
 
 
 @staged
-async def test_a_predicate_that_raises_is_reported_and_taken_for_a_yes(stage: Stage) -> None:
+async def test_a_predicate_that_raises_is_reported_and_taken_for_a_yes(stage: ControllerStage) -> None:
     def broken(event: Event) -> bool:
         raise KeyError("x")
 
     source = KindSource(Widget, ForObject(), KindOptions(predicates=(broken,)))
     told, task = await told_by(stage, source)
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     await stage.settle()
     assert told.keys == [A]
     assert "broken object='Widget default/a' error=KeyError: 'x'" in stage.log.texts()[0]
@@ -215,7 +206,7 @@ async def test_a_predicate_that_raises_is_reported_and_taken_for_a_yes(stage: St
 
 
 @staged
-async def test_a_handler_that_raises_is_reported_with_the_object_and_goes_on(stage: Stage) -> None:
+async def test_a_handler_that_raises_is_reported_with_the_object_and_goes_on(stage: ControllerStage) -> None:
     def broken(each: Widget) -> list[Request]:
         if each.metadata.name == "a":
             raise ValueError("no idea")
@@ -226,8 +217,8 @@ async def test_a_handler_that_raises_is_reported_with_the_object_and_goes_on(sta
 
     told, task = await told_by(stage, KindSource(Widget, MapTo(broken)))
     other, second = await told_by(stage, KindSource(Widget, ForEvent(broken_event)))
-    await stage.people.create(widget("a"))
-    await stage.people.create(widget("b"))
+    await stage.user.create(widget("a"))
+    await stage.user.create(widget("b"))
     await stage.settle()
     assert told.keys == [B]
     assert other.keys == []
@@ -241,13 +232,13 @@ async def test_a_handler_that_raises_is_reported_with_the_object_and_goes_on(sta
 
 
 @staged
-async def test_what_is_cached_of_a_kind_can_be_said_for_one_source(stage: Stage) -> None:
+async def test_what_is_cached_of_a_kind_can_be_said_for_one_source(stage: ControllerStage) -> None:
     source = KindSource(Widget, ForObject(), KindOptions(settings=InformerSettings(labels="app=web")))
     told, task = await told_by(stage, source)
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     labelled = widget("b")
     labelled.metadata.labels = {"app": "web"}
-    await stage.people.create(labelled)
+    await stage.user.create(labelled)
     await stage.settle()
     assert told.keys == [B]
     await stop(task)
@@ -297,35 +288,35 @@ def test_owners_count_by_group_and_kind(
 
 
 @staged
-async def test_an_object_that_moves_is_of_interest_to_both_owners(stage: Stage) -> None:
+async def test_an_object_that_moves_is_of_interest_to_both_owners(stage: ControllerStage) -> None:
     told, task = await told_by(stage, KindSource(ConfigMap, ForOwner(Widget)))
-    first = await stage.people.create(widget("a"))
-    second = await stage.people.create(widget("b"))
+    first = await stage.user.create(widget("a"))
+    second = await stage.user.create(widget("b"))
     one, other = reference_to(first), reference_to(second)
     one.controller = other.controller = True
-    made = await stage.people.create(owned("x", one))
+    made = await stage.user.create(owned("x", one))
     await stage.settle()
     told.take()
     made.metadata.owner_references = [other]
-    await stage.people.update(made)
+    await stage.user.update(made)
     await stage.settle()
     assert [key for key, _, _ in told.take()] == [B, A]
     await stop(task)
 
 
 @staged
-async def test_an_owner_that_is_in_no_namespace_has_a_request_without_one(stage: Stage) -> None:
+async def test_an_owner_that_is_in_no_namespace_has_a_request_without_one(stage: ControllerStage) -> None:
     class Planet(CustomResource, group="example.dev", version="v1", namespaced=False):
         spec: WidgetSpec | None = None
 
-    await stage.people.create(definition("Planet", "planets", "Cluster"))
+    await stage.user.create(definition("Planet", "planets", "Cluster"))
     await stage.settle()
-    planet = await stage.people.create(Planet(metadata=ObjectMeta(name="mars")))
+    planet = await stage.user.create(Planet(metadata=ObjectMeta(name="mars")))
     owner = reference_to(planet)
     owner.controller = True
     for kind in (Planet, Unstructured.of("example.dev/v1", "Planet")):
         told, task = await told_by(stage, KindSource(ConfigMap, ForOwner(kind)))
-        await stage.people.create(owned(f"x-{len(str(kind))}", owner))
+        await stage.user.create(owned(f"x-{len(str(kind))}", owner))
         await stage.settle()
         assert set(told.keys) == {Request("", "mars")}
         await stop(task)
@@ -335,46 +326,46 @@ async def test_an_owner_that_is_in_no_namespace_has_a_request_without_one(stage:
 
 
 @staged
-async def test_a_map_function_says_none_one_or_many_for_the_old_and_the_new_state(stage: Stage) -> None:
+async def test_a_map_function_says_none_one_or_many_for_the_old_and_the_new_state(stage: ControllerStage) -> None:
     def keys(each: Widget) -> Any:
         return {"": None, "one": A, "many": [A, B, A]}.get(each.spec.text, Request("", each.spec.text))
 
     told, task = await told_by(stage, KindSource(Widget, MapTo(keys)))
     for name, text in (("n", ""), ("o", "one"), ("m", "many")):
-        await stage.people.create(widget(name, text=text))
+        await stage.user.create(widget(name, text=text))
     await stage.settle()
     assert [key for key, _, _ in told.take()] == [A, A, B]
-    changed = await stage.people.get(Widget, "m")
+    changed = await stage.user.get(Widget, "m")
     changed.spec.text = "else"
-    await stage.people.update(changed)
+    await stage.user.update(changed)
     await stage.settle()
     assert [key for key, _, _ in told.take()] == [Request("", "else"), A, B]
     await stop(task)
 
 
 @staged
-async def test_a_map_function_may_be_async_and_use_the_client(stage: Stage) -> None:
+async def test_a_map_function_may_be_async_and_use_the_client(stage: ControllerStage) -> None:
     async def keys(each: ConfigMap, dependencies: Dependencies) -> list[Request]:
         found = await dependencies.client.list(Widget, namespace=each.metadata.namespace)
         return [Request("default", other.metadata.name) for other in found]
 
-    await stage.people.create(widget("a"))
-    await stage.people.create(widget("b"))
+    await stage.user.create(widget("a"))
+    await stage.user.create(widget("b"))
     told, task = await told_by(stage, KindSource(ConfigMap, MapTo(keys)))
     told.take()
-    await stage.people.create(config_map("x"))
+    await stage.user.create(config_map("x"))
     await stage.settle()
     assert sorted(told.keys) == [A, B]  # type: ignore[type-var]
     await stop(task)
 
 
 @staged
-async def test_a_map_function_that_returns_a_name_is_told_so(stage: Stage) -> None:
+async def test_a_map_function_that_returns_a_name_is_told_so(stage: ControllerStage) -> None:
     def keys(each: Widget) -> str:
         return each.metadata.name
 
     told, task = await told_by(stage, KindSource(Widget, MapTo(keys)))
-    await stage.people.create(widget("a"))
+    await stage.user.create(widget("a"))
     await stage.settle()
     assert told.keys == []
     assert "returned the string 'a'; return NamespacedName(namespace, name)" in stage.log.texts()[0]
@@ -389,43 +380,43 @@ def test_a_map_function_takes_one_or_two_arguments() -> None:
 # Channels
 
 
-@lightly
-async def test_what_is_put_into_a_channel_before_anybody_listens_is_told(light: Light) -> None:
+@without_server
+async def test_what_is_put_into_a_channel_before_anybody_listens_is_told(stage: ServerlessStage) -> None:
     channel = Channel()
     channel.put(A, 3)
     channel.put(A)
-    told, task = await told_by(light, ChannelSource(channel))
+    told, task = await told_by(stage, ChannelSource(channel))
     channel.put(B)
-    await light.settle()
+    await stage.settle()
     assert told.take() == [(A, "channel", 3), (B, "channel", 0)]
     await stop(task)
 
 
-@lightly
-async def test_every_controller_that_listens_hears_everything(light: Light) -> None:
+@without_server
+async def test_every_controller_that_listens_hears_everything(stage: ServerlessStage) -> None:
     channel = Channel()
-    first, one = await told_by(light, ChannelSource(channel))
-    second, other = await told_by(light, ChannelSource(channel))
+    first, one = await told_by(stage, ChannelSource(channel))
+    second, other = await told_by(stage, ChannelSource(channel))
     channel.put(A)
-    await light.settle()
+    await stage.settle()
     assert (first.keys, second.keys) == ([A], [A])
     await stop(one)
     await stop(other)
 
 
-@lightly
-async def test_a_channel_that_is_closed_is_heard_to_its_end(light: Light) -> None:
+@without_server
+async def test_a_channel_that_is_closed_is_heard_to_its_end(stage: ServerlessStage) -> None:
     channel = Channel()
     channel.put(A)
     channel.close()
-    told, task = await told_by(light, ChannelSource(channel))
+    told, task = await told_by(stage, ChannelSource(channel))
     assert told.keys == [A]
     assert task.done()
     with pytest.raises(RuntimeError, match="closed"):
         channel.put(B)
-    listening, other = await told_by(light, ChannelSource(open_channel := Channel()))
+    listening, other = await told_by(stage, ChannelSource(open_channel := Channel()))
     open_channel.close()
-    await light.settle()
+    await stage.settle()
     assert other.done()
     assert listening.keys == []
 
@@ -435,7 +426,7 @@ def test_what_another_thread_puts_into_a_channel_is_told_at_once() -> None:
         channel, clock, told = Channel(), World.real().clock, asyncio.Event()
         sink = Sink(
             controller="test",
-            dependencies=Light(Simulation(1)).dependencies,
+            dependencies=ServerlessStage(Simulation(1)).dependencies,
             logger=logging.getLogger(),
             sync_timeout=1,
             add=lambda *_: told.set(),
@@ -453,8 +444,8 @@ def test_what_another_thread_puts_into_a_channel_is_told_at_once() -> None:
     asyncio.run(main())
 
 
-@lightly
-async def test_what_is_put_into_a_channel_while_somebody_begins_to_listen_is_told(light: Light) -> None:
+@without_server
+async def test_what_is_put_into_a_channel_while_somebody_begins_to_listen_is_told(stage: ServerlessStage) -> None:
     channel = Channel()
 
     class Slow:
@@ -469,7 +460,7 @@ async def test_what_is_put_into_a_channel_while_somebody_begins_to_listen_is_tol
     listening: list[bool] = []
     channel.put(slow := Slow())
     listening.append(True)
-    told, task = await told_by(light, ChannelSource(channel))
+    told, task = await told_by(stage, ChannelSource(channel))
     assert set(told.keys) == {slow, "b"}
     await stop(task)
 
@@ -489,13 +480,13 @@ def test_what_another_thread_puts_into_a_channel_before_it_closes_it_is_told() -
         return True
 
     channel.put(A)
-    told = Told(Light(Simulation(1)))
+    told = Told(ServerlessStage(Simulation(1)))
     asyncio.run(ChannelSource(channel, wanted=wanted).run(told.sink))
     assert told.keys == [A, B]
 
 
-@lightly
-async def test_what_comes_from_a_channel_can_be_chosen_and_mapped(light: Light) -> None:
+@without_server
+async def test_what_comes_from_a_channel_can_be_chosen_and_mapped(stage: ServerlessStage) -> None:
     channel = Channel()
 
     def keys(thing: Hashable) -> list[Hashable]:
@@ -503,12 +494,12 @@ async def test_what_comes_from_a_channel_can_be_chosen_and_mapped(light: Light) 
             raise ValueError("no idea")
         return [f"{thing}1", f"{thing}2"]
 
-    told, task = await told_by(light, ChannelSource(channel, keys=keys, wanted=lambda thing: thing != "no"))
+    told, task = await told_by(stage, ChannelSource(channel, keys=keys, wanted=lambda thing: thing != "no"))
     for thing in ("no", "bad", "x"):
         channel.put(thing)
-    await light.settle()
+    await stage.settle()
     assert told.keys == ["x1", "x2"]
-    assert "mapping a channel value failed; not enqueued controller=test value='bad'" in light.log.texts()[0]
+    assert "mapping a channel value failed; not enqueued controller=test value='bad'" in stage.log.texts()[0]
     await stop(task)
 
 
@@ -524,35 +515,35 @@ def test_a_channel_is_needed_and_things_are_hashable() -> None:
 # Time
 
 
-@lightly
-async def test_a_schedule_tells_its_keys_at_its_times(light: Light) -> None:
-    told, task = await told_by(light, CronSource("*/30 * * * *", [A]))
+@without_server
+async def test_a_schedule_tells_its_keys_at_its_times(stage: ServerlessStage) -> None:
+    told, task = await told_by(stage, CronSource("*/30 * * * *", [A]))
     assert told.is_ready
-    await light.settle(1799.4)
+    await stage.settle(1799.4)
     assert told.keys == []
-    await light.settle(0.2)
+    await stage.settle(0.2)
     assert told.take() == [(A, "schedule", 0)]
-    await light.settle(3600)
+    await stage.settle(3600)
     assert told.keys == [A, A]
     await stop(task)
 
 
-@lightly
-async def test_the_keys_of_a_schedule_may_come_from_a_function(light: Light) -> None:
+@without_server
+async def test_the_keys_of_a_schedule_may_come_from_a_function(stage: ServerlessStage) -> None:
     days: list[str] = []
 
     def keys() -> list[Hashable]:
-        days.append(light.world.clock.now().strftime("%H:%M"))
+        days.append(stage.world.clock.now().strftime("%H:%M"))
         return [A]
 
-    _, task = await told_by(light, CronSource("0 6 * * *", keys, time_zone="Europe/Paris"))
-    await light.settle(20_000)
+    _, task = await told_by(stage, CronSource("0 6 * * *", keys, time_zone="Europe/Paris"))
+    await stage.settle(20_000)
     assert days == ["05:00"]
     await stop(task)
 
 
-@lightly
-async def test_a_function_that_cannot_say_the_keys_of_a_schedule_is_asked_the_next_time(light: Light) -> None:
+@without_server
+async def test_a_function_that_cannot_say_the_keys_of_a_schedule_is_asked_the_next_time(stage: ServerlessStage) -> None:
     answers: list[Any] = [OSError("the provider is down"), "a name", A, [A, B], None]
 
     def keys() -> Any:
@@ -561,11 +552,11 @@ async def test_a_function_that_cannot_say_the_keys_of_a_schedule_is_asked_the_ne
             raise answer
         return answer
 
-    told, task = await told_by(light, CronSource("* * * * *", keys))
-    await light.settle(300)
+    told, task = await told_by(stage, CronSource("* * * * *", keys))
+    await stage.settle(300)
     assert (told.keys, answers, task.done()) == ([A, A, B], [], False)
     assert (
-        light.log.texts()
+        stage.log.texts()
         == ["key function failed; nothing enqueued controller=test source=\"schedule '* * * * *'\""] * 2
     )
     await stop(task)
@@ -581,22 +572,24 @@ def test_an_async_function_for_the_keys_of_a_schedule_or_startup_is_refused_wher
             make(wrong)
 
 
-@lightly
-async def test_the_keys_of_a_schedule_are_those_that_are_in_the_list_when_its_time_comes(light: Light) -> None:
+@without_server
+async def test_a_schedule_enqueues_the_keys_that_the_list_has_when_it_fires(
+    stage: ServerlessStage,
+) -> None:
     keys: list[Hashable] = [A]
-    told, task = await told_by(light, CronSource("* * * * *", keys))
-    await light.settle(60)
+    told, task = await told_by(stage, CronSource("* * * * *", keys))
+    await stage.settle(60)
     keys.append(B)
-    await light.settle(60)
+    await stage.settle(60)
     assert told.keys == [A, A, B]
     await stop(task)
 
 
-@lightly
-async def test_the_keys_of_a_schedule_may_be_one_or_come_from_a_generator(light: Light) -> None:
-    one, first = await told_by(light, CronSource("* * * * *", A))
-    several, second = await told_by(light, CronSource("* * * * *", (each for each in (A, B))))
-    await light.settle(130)
+@without_server
+async def test_the_keys_of_a_schedule_may_be_one_or_come_from_a_generator(stage: ServerlessStage) -> None:
+    one, first = await told_by(stage, CronSource("* * * * *", A))
+    several, second = await told_by(stage, CronSource("* * * * *", (each for each in (A, B))))
+    await stage.settle(130)
     assert (one.keys, several.keys) == ([A, A], [A, B, A, B])
     await stop(first)
     await stop(second)
@@ -604,13 +597,13 @@ async def test_the_keys_of_a_schedule_may_be_one_or_come_from_a_generator(light:
         CronSource("@daily", "report")
 
 
-@lightly
-async def test_a_schedule_that_never_comes_again_says_so_and_ends(light: Light) -> None:
+@without_server
+async def test_a_schedule_that_never_comes_again_says_so_and_ends(stage: ServerlessStage) -> None:
     source = CronSource("0 0 30 2 *", [A])
-    told, task = await told_by(light, source)
+    told, task = await told_by(stage, source)
     assert task.done()
     assert told.is_ready
-    assert light.log.texts() == ["schedule has no next time controller=test source=\"schedule '0 0 30 2 *'\""]
+    assert stage.log.texts() == ["schedule has no next time controller=test source=\"schedule '0 0 30 2 *'\""]
 
 
 def test_a_date_that_is_set_back_is_waited_for_again() -> None:
@@ -618,14 +611,14 @@ def test_a_date_that_is_set_back_is_waited_for_again() -> None:
 
     async def main() -> None:
         world = simulation.machine("slow", wall_rate=0.5)
-        light = Light(simulation)
-        told = Told(light)
+        stage = ServerlessStage(simulation)
+        told = Told(stage)
         slow = Sink(
             controller="test",
             dependencies=Dependencies(
                 client=told.sink.dependencies.client, informers=told.sink.dependencies.informers, world=world
             ),
-            logger=light.logger,
+            logger=stage.logger,
             sync_timeout=1,
             add=told._add,
             ready=told._ready,
@@ -640,11 +633,11 @@ def test_a_date_that_is_set_back_is_waited_for_again() -> None:
     simulation.run(main())
 
 
-@lightly
-async def test_a_startup_tells_its_keys_once(light: Light) -> None:
-    told, task = await told_by(light, StartupSource([A, B]))
+@without_server
+async def test_a_startup_tells_its_keys_once(stage: ServerlessStage) -> None:
+    told, task = await told_by(stage, StartupSource([A, B]))
     assert told.take() == [(A, "startup", 0), (B, "startup", 0)]
-    await light.settle(3600)
+    await stage.settle(3600)
     assert told.keys == []
     await stop(task)
 
@@ -660,7 +653,7 @@ def test_sources_say_what_they_are() -> None:
 
 
 @staged
-async def test_a_reconcile_knows_all_the_reasons_it_runs_for_each_once(stage: Stage) -> None:
+async def test_a_reconcile_knows_all_the_reasons_it_runs_for_each_once(stage: ControllerStage) -> None:
     whys: list[tuple[str, ...]] = []
     gate = asyncio.Event()
 
@@ -678,13 +671,13 @@ async def test_a_reconcile_knows_all_the_reasons_it_runs_for_each_once(stage: St
     )
     async with stage.running(built):
         await stage.settle()
-        await stage.people.create(widget("a"))
+        await stage.user.create(widget("a"))
         await stage.settle()
-        found = await stage.people.get(Widget, "a")
+        found = await stage.user.get(Widget, "a")
         for size in range(2, 30):
             found.spec.size = size
-            found = await stage.people.update(found)
-        await stage.people.create(config_map("x"))
+            found = await stage.user.update(found)
+        await stage.user.create(config_map("x"))
         await stage.settle()
         gate.set()
         await stage.settle()
@@ -693,8 +686,10 @@ async def test_a_reconcile_knows_all_the_reasons_it_runs_for_each_once(stage: St
         assert built.statistics.reasons["Widget updated"] == 1
 
 
-@lightly
-async def test_a_run_that_was_to_come_while_another_ran_and_the_one_after_it_both_say_why(light: Light) -> None:
+@without_server
+async def test_a_requeue_during_a_run_and_the_next_run_both_have_their_trigger(
+    stage: ServerlessStage,
+) -> None:
     whys: list[str] = []
 
     async def reconcile(request: str, ctx: Context) -> Result | None:
@@ -702,9 +697,9 @@ async def test_a_run_that_was_to_come_while_another_ran_and_the_one_after_it_bot
         await ctx.world.clock.sleep(0.5)
         return Result(requeue_after=10) if len(whys) < 3 else None
 
-    async with light.running(light.controller(reconcile)):
-        light.channel.put("a")
-        await light.settle(10.3)
-        light.channel.put("a")
-        await light.settle(100)
+    async with stage.running(stage.controller(reconcile)):
+        stage.channel.put("a")
+        await stage.settle(10.3)
+        stage.channel.put("a")
+        await stage.settle(100)
     assert whys == ["channel", "channel", "requeue after", "requeue after"]

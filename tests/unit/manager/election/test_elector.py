@@ -5,7 +5,7 @@ import itertools
 from typing import Any
 
 import pytest
-from tests.unit.manager.stage import Candidate, Stage, staged
+from tests.stage.election import Candidate, ElectionStage, staged
 
 from ostinato.api.errors import Forbidden
 from ostinato.api.gvk import GroupResource
@@ -62,7 +62,7 @@ def test_identities_are_those_of_the_host_and_unique() -> None:
 
 
 @staged
-async def test_a_lease_that_is_not_there_is_created_and_led_after_its_time(stage: Stage) -> None:
+async def test_a_lease_that_is_not_there_is_created_and_led_after_its_time(stage: ElectionStage) -> None:
     a = stage.candidate("a", labels={"team": "x"})
     began = stage.clock.monotonic()
     await a.elector.acquire()
@@ -71,7 +71,7 @@ async def test_a_lease_that_is_not_there_is_created_and_led_after_its_time(stage
     lease = await stage.lease()
     assert (lease.spec.holder_identity, lease.spec.lease_duration_seconds, lease.spec.lease_transitions) == ("a", 15, 0)
     assert lease.metadata.labels == {"team": "x"}
-    assert a.seen == ["a"]
+    assert a.leaders == ["a"]
     assert a.elector.is_leader
     assert a.fence.is_open
 
@@ -79,7 +79,7 @@ async def test_a_lease_that_is_not_there_is_created_and_led_after_its_time(stage
 @pytest.mark.parametrize("trust", [False, True])
 def test_the_log_says_why_the_first_candidate_waits(caplog: pytest.LogCaptureFixture, *, trust: bool) -> None:
     @staged
-    async def play(stage: Stage) -> None:
+    async def play(stage: ElectionStage) -> None:
         await stage.candidate("a", trust_absence=trust).elector.acquire()
 
     caplog.set_level("INFO")
@@ -93,9 +93,9 @@ def test_who_may_not_have_the_lease_is_told_what_writes_the_role(caplog: pytest.
         raise Forbidden.of(GroupResource("coordination.k8s.io", "leases"), "widgets", "no")
 
     @staged
-    async def play(stage: Stage) -> None:
+    async def play(stage: ElectionStage) -> None:
         a = stage.candidate("a")
-        a.wire.before = before
+        a.transport.before = before
         task = asyncio.create_task(a.elector.acquire())
         await stage.clock.sleep(1)
         task.cancel()
@@ -107,24 +107,24 @@ def test_who_may_not_have_the_lease_is_told_what_writes_the_role(caplog: pytest.
 
 
 @staged
-async def test_who_trusts_absence_leads_at_once(stage: Stage) -> None:
+async def test_who_trusts_absence_leads_at_once(stage: ElectionStage) -> None:
     a = stage.candidate("a", trust_absence=True)
     began = stage.clock.monotonic()
     await a.elector.acquire()
     assert stage.clock.monotonic() == began
-    assert a.wire.asked == ["GET widgets", "POST leases"]
+    assert a.transport.short_calls == ["GET widgets", "POST leases"]
     lease = await stage.lease()
     assert lease.spec.acquire_time == lease.spec.renew_time is not None
 
 
-async def _led(stage: Stage, name: str = "a", **options: Any) -> Candidate:
+async def _led(stage: ElectionStage, name: str = "a", **options: Any) -> Candidate:
     candidate = stage.candidate(name, trust_absence=True, **options)
     await candidate.elector.acquire()
     return candidate
 
 
 @staged
-async def test_a_new_candidate_watches_an_unchanged_lease_for_its_whole_time(stage: Stage) -> None:
+async def test_a_new_candidate_watches_an_unchanged_lease_for_its_whole_time(stage: ElectionStage) -> None:
     await _led(stage)
     await stage.clock.sleep(100)  # long dead by its own clock, which nobody asks
     b = stage.candidate("b")
@@ -133,16 +133,16 @@ async def test_a_new_candidate_watches_an_unchanged_lease_for_its_whole_time(sta
     assert 15 < stage.clock.monotonic() - began <= 15 + 2 * 4.4
     lease = await stage.lease()
     assert (lease.spec.holder_identity, lease.spec.lease_transitions) == ("b", 1)
-    assert b.seen == ["a", "b"]
+    assert b.leaders == ["a", "b"]
 
 
 @staged
-async def test_attempts_are_two_to_four_seconds_and_a_bit_apart(stage: Stage) -> None:
+async def test_attempts_are_two_to_four_seconds_and_a_bit_apart(stage: ElectionStage) -> None:
     a = await _led(stage)
     renewing = asyncio.create_task(a.elector.renew())
     b = stage.candidate("b")
     times: list[float] = []
-    b.wire.before = lambda _: times.append(stage.clock.monotonic())
+    b.transport.before = lambda _: times.append(stage.clock.monotonic())
     trying = asyncio.create_task(b.elector.acquire())
     await stage.clock.sleep(200)
     gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
@@ -154,7 +154,7 @@ async def test_attempts_are_two_to_four_seconds_and_a_bit_apart(stage: Stage) ->
 
 
 @staged
-async def test_a_released_lease_is_taken_at_once(stage: Stage) -> None:
+async def test_a_released_lease_is_taken_at_once(stage: ElectionStage) -> None:
     a = await _led(stage)
     assert await a.elector.release()
     released = await stage.lease()
@@ -167,13 +167,13 @@ async def test_a_released_lease_is_taken_at_once(stage: Stage) -> None:
 
 
 @staged
-async def test_renewal_is_one_write_that_keeps_when_it_was_acquired(stage: Stage) -> None:
+async def test_renewal_is_one_write_that_keeps_when_it_was_acquired(stage: ElectionStage) -> None:
     a = await _led(stage)
     before = await stage.lease()
-    a.wire.requests.clear()
+    a.transport.requests.clear()
     renewing = asyncio.create_task(a.elector.renew())
     await stage.clock.sleep(7)
-    assert a.wire.asked == ["PUT widgets"] * 3
+    assert a.transport.short_calls == ["PUT widgets"] * 3
     after = await stage.lease()
     assert after.spec.acquire_time == before.spec.acquire_time
     assert after.spec.renew_time > before.spec.renew_time  # type: ignore[operator]
@@ -183,7 +183,7 @@ async def test_renewal_is_one_write_that_keeps_when_it_was_acquired(stage: Stage
 
 
 @staged
-async def test_labels_are_put_on_the_lease_with_each_write_and_others_stay(stage: Stage) -> None:
+async def test_labels_are_put_on_the_lease_with_each_write_and_others_stay(stage: ElectionStage) -> None:
     a = await _led(stage, labels={"team": "x"})
     lease = await stage.lease()
     lease.metadata.labels = {"team": "y", "other": "z"}
@@ -195,12 +195,12 @@ async def test_labels_are_put_on_the_lease_with_each_write_and_others_stay(stage
 
 
 @staged
-async def test_a_lost_answer_makes_the_next_renewal_read_first(stage: Stage) -> None:
+async def test_a_lost_answer_makes_the_next_renewal_read_first(stage: ElectionStage) -> None:
     a = await _led(stage)
-    a.wire.after = fail("PUT")
+    a.transport.after = fail("PUT")
     renewing = asyncio.create_task(a.elector.renew())
     await stage.clock.sleep(2.5)
-    a.wire.after = lambda _: None
+    a.transport.after = lambda _: None
     await stage.clock.sleep(4)
     assert not renewing.done()
     assert a.elector.slow_paths >= 1
@@ -209,10 +209,12 @@ async def test_a_lost_answer_makes_the_next_renewal_read_first(stage: Stage) -> 
 
 
 @staged
-async def test_a_leader_that_cannot_renew_gives_up_ten_seconds_after_its_last_renewal_was_sent(stage: Stage) -> None:
+async def test_a_leader_that_cannot_renew_gives_up_ten_seconds_after_its_last_renewal(
+    stage: ElectionStage,
+) -> None:
     a = await _led(stage)
     began = stage.clock.monotonic()
-    a.wire.before = fail("GET", "PUT")
+    a.transport.before = fail("GET", "PUT")
     with pytest.raises(LeadershipLost, match=r"lease default/widgets could not be renewed within 10 s"):
         await a.elector.renew()
     assert stage.clock.monotonic() - began == pytest.approx(10)
@@ -222,22 +224,22 @@ async def test_a_leader_that_cannot_renew_gives_up_ten_seconds_after_its_last_re
 
 
 @staged
-async def test_a_request_that_hangs_is_given_up_in_time_for_another(stage: Stage) -> None:
+async def test_a_request_that_hangs_is_given_up_in_time_for_another(stage: ElectionStage) -> None:
     a = await _led(stage)
-    server = a.wire.inner
+    server = a.transport.inner
 
     class Hanging:
         host = "hanging"
 
         async def request(self, request: Request) -> Any:
             hung.append(request.method)
-            a.wire.inner = server
+            a.transport.inner = server
             assert request.timeout is not None
             await stage.clock.sleep(request.timeout)
             raise RequestTimedOut("no answer")
 
     hung: list[str] = []
-    a.wire.inner = Hanging()
+    a.transport.inner = Hanging()
     renewing = asyncio.create_task(a.elector.renew())
     await stage.clock.sleep(9)
     assert hung == ["PUT"]
@@ -247,9 +249,9 @@ async def test_a_request_that_hangs_is_given_up_in_time_for_another(stage: Stage
 
 
 @staged
-async def test_a_slow_renewal_counts_from_when_it_was_sent(stage: Stage) -> None:
+async def test_a_slow_renewal_counts_from_when_it_was_sent(stage: ElectionStage) -> None:
     a = await _led(stage)
-    a.wire.after = lambda _: stage.clock.sleep(4)
+    a.transport.after = lambda _: stage.clock.sleep(4)
     renewing = asyncio.create_task(a.elector.renew())
     sent = stage.clock.monotonic() + 2
     await stage.clock.sleep(6.5)
@@ -258,7 +260,7 @@ async def test_a_slow_renewal_counts_from_when_it_was_sent(stage: Stage) -> None
 
 
 @staged
-async def test_a_leader_that_sees_another_holder_gives_up_at_once(stage: Stage) -> None:
+async def test_a_leader_that_sees_another_holder_gives_up_at_once(stage: ElectionStage) -> None:
     a = await _led(stage)
     lease = await stage.lease()
     lease.spec.holder_identity = "intruder"
@@ -271,19 +273,19 @@ async def test_a_leader_that_sees_another_holder_gives_up_at_once(stage: Stage) 
 
 
 @staged
-async def test_a_leader_whose_lease_was_deleted_makes_it_again_and_leads_on(stage: Stage) -> None:
+async def test_a_leader_whose_lease_was_deleted_makes_it_again_and_leads_on(stage: ElectionStage) -> None:
     a = await _led(stage)
     renewing = asyncio.create_task(a.elector.renew())
     await stage.client.delete(Lease, "widgets")
     await stage.clock.sleep(3)
     assert (await stage.lease()).spec.holder_identity == "a"
     assert a.fence.is_open
-    assert "POST leases" in a.wire.asked[2:], "a renewal never creates: it would not know who came in between"
+    assert "POST leases" in a.transport.short_calls[2:], "a renewal never creates the Lease"
     renewing.cancel()
 
 
 @staged
-async def test_a_candidate_that_finds_the_lease_deleted_waits_for_whoever_led(stage: Stage) -> None:
+async def test_a_candidate_that_finds_the_lease_deleted_waits_for_whoever_led(stage: ElectionStage) -> None:
     a = await _led(stage)
     b = stage.candidate("b")
     trying = asyncio.create_task(b.elector.acquire())
@@ -296,7 +298,7 @@ async def test_a_candidate_that_finds_the_lease_deleted_waits_for_whoever_led(st
 
 
 @staged
-async def test_who_only_waits_to_lead_releases_nothing(stage: Stage) -> None:
+async def test_who_only_waits_to_lead_releases_nothing(stage: ElectionStage) -> None:
     b = stage.candidate("b")
     trying = asyncio.create_task(b.elector.acquire())
     await stage.clock.sleep(1)
@@ -306,7 +308,7 @@ async def test_who_only_waits_to_lead_releases_nothing(stage: Stage) -> None:
 
 
 @staged
-async def test_a_release_does_not_blank_the_lease_of_a_successor(stage: Stage) -> None:
+async def test_a_release_does_not_blank_the_lease_of_a_successor(stage: ElectionStage) -> None:
     a = await _led(stage)
     lease = await stage.lease()
     lease.spec.holder_identity = "successor"
@@ -318,14 +320,14 @@ async def test_a_release_does_not_blank_the_lease_of_a_successor(stage: Stage) -
 @pytest.mark.parametrize("why", ["missing", "cut off", "slow"])
 def test_a_release_that_fails_is_left_to_time(why: str) -> None:
     @staged
-    async def play(stage: Stage) -> None:
+    async def play(stage: ElectionStage) -> None:
         a = await _led(stage)
         if why == "missing":
             await stage.client.delete(Lease, "widgets")
         elif why == "cut off":
-            a.wire.before = fail("PUT")
+            a.transport.before = fail("PUT")
         else:
-            a.wire.before = lambda _: stage.clock.sleep(100)
+            a.transport.before = lambda _: stage.clock.sleep(100)
         assert not await a.elector.release()
         assert not a.fence.is_open
 
@@ -333,7 +335,7 @@ def test_a_release_that_fails_is_left_to_time(why: str) -> None:
 
 
 @staged
-async def test_health_fails_only_for_a_leader_that_should_have_given_up(stage: Stage) -> None:
+async def test_health_fails_only_for_a_leader_that_should_have_given_up(stage: ElectionStage) -> None:
     a = await _led(stage)
     a.elector.check()
     await stage.clock.sleep(15)
@@ -348,9 +350,9 @@ async def test_health_fails_only_for_a_leader_that_should_have_given_up(stage: S
 
 
 @staged
-async def test_a_fenced_transport_reads_before_leadership_and_writes_only_while_it_lasts(stage: Stage) -> None:
+async def test_a_fenced_transport_reads_before_leadership_and_writes_only_while_it_lasts(stage: ElectionStage) -> None:
     fence = Fence(stage.clock)
-    transport = FencedTransport(stage.wire, fence)
+    transport = FencedTransport(stage.transport, fence)
     assert transport.host == "in-process"
     assert (await transport.request(Request("GET", "/version"))).status == 200
     for attempt in (transport.request(Request("DELETE", "/api/v1/x")), transport.websocket(Request("GET", "/x"), [])):
@@ -362,4 +364,4 @@ async def test_a_fenced_transport_reads_before_leadership_and_writes_only_while_
     with pytest.raises(DeadlinePassed):
         await transport.request(Request("DELETE", "/api/v1/namespaces/x"))
     await transport.close()
-    assert stage.wire.closed
+    assert stage.transport.closed

@@ -7,8 +7,8 @@ import logging
 from typing import Any
 
 import pytest
-from tests.unit.manager.stage import Stage, staged
-from tests.unit.manager.told import Told
+from tests.stage.election import ElectionStage, staged
+from tests.unit.manager.events.published import PublishedEvents
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.client import Client, Unstructured
@@ -26,10 +26,10 @@ A = ConfigMap(metadata=ObjectMeta(name="a", namespace="default", uid="u1", resou
 
 
 @staged
-async def test_an_event_has_all_that_describe_shows(stage: Stage) -> None:
-    told = Told(stage, Event)
-    told.recorder.event(A, "ScalingReplicaSet", "Scaled up replica set a-1 from 0 to 3", kind="Warning")
-    [event] = await told.settled()
+async def test_an_event_has_all_that_describe_shows(stage: ElectionStage) -> None:
+    published = PublishedEvents(stage, Event)
+    published.recorder.event(A, "ScalingReplicaSet", "Scaled up replica set a-1 from 0 to 3", kind="Warning")
+    [event] = await published.settled()
     about = event.involved_object
     assert (about.api_version, about.kind, about.namespace, about.name, about.uid, about.resource_version) == (
         "v1",
@@ -47,95 +47,97 @@ async def test_an_event_has_all_that_describe_shows(stage: Stage) -> None:
     assert event.first_timestamp == event.last_timestamp
     assert (event.event_time, event.action, event.series) == (None, None, None)
     assert event.metadata.name.startswith("a.")
-    await told.events.stop()
+    await published.events.stop()
 
 
 @staged
-async def test_different_words_are_different_events_and_the_same_words_are_counted(stage: Stage) -> None:
-    told = Told(stage, Event)
+async def test_different_words_are_different_events_and_the_same_words_are_counted(stage: ElectionStage) -> None:
+    published = PublishedEvents(stage, Event)
     for message in ("from 0 to 1", "from 1 to 2", "from 0 to 1", "from 0 to 1"):
-        told.recorder.event(A, "ScalingReplicaSet", message)
+        published.recorder.event(A, "ScalingReplicaSet", message)
         await stage.clock.sleep(10)
-    events = {str(event.message): event for event in await told.settled()}
+    events = {str(event.message): event for event in await published.settled()}
     assert {message: event.count for message, event in events.items()} == {"from 0 to 1": 3, "from 1 to 2": 1}
     again = events["from 0 to 1"]
     assert again.first_timestamp is not None
     assert again.last_timestamp is not None
     assert (again.last_timestamp - again.first_timestamp).total_seconds() == 30
-    assert [each for each in stage.wire.asked if each.startswith("POST")] == ["POST events"] * 2
-    await told.events.stop()
+    assert [each for each in stage.transport.short_calls if each.startswith("POST")] == ["POST events"] * 2
+    await published.events.stop()
 
 
 @staged
-async def test_from_the_tenth_message_of_one_reason_on_they_are_combined(stage: Stage) -> None:
-    told = Told(stage, Event)
+async def test_from_the_tenth_message_of_one_reason_on_they_are_combined(stage: ElectionStage) -> None:
+    published = PublishedEvents(stage, Event)
     for number in range(14):
-        told.recorder.event(A, "Failed", f"attempt {number}")
-    told.recorder.event(A, "Failed", "attempt 3")
-    told.recorder.event(A, "Other", "x")
-    counts = {event.message: event.count for event in await told.settled()}
+        published.recorder.event(A, "Failed", f"attempt {number}")
+    published.recorder.event(A, "Failed", "attempt 3")
+    published.recorder.event(A, "Other", "x")
+    counts = {event.message: event.count for event in await published.settled()}
     assert counts.pop("(combined from similar events): attempt 13") == 5
     assert counts.pop("x") == 1
     assert counts == {f"attempt {number}": 2 if number == 3 else 1 for number in range(9)}
     await stage.clock.sleep(601)
-    told.recorder.event(A, "Failed", "attempt 99")
-    assert "attempt 99" in [event.message for event in await told.settled()], "after ten quiet minutes they count anew"
-    await told.events.stop()
+    published.recorder.event(A, "Failed", "attempt 99")
+    assert "attempt 99" in [event.message for event in await published.settled()], (
+        "the limit is reset after ten minutes"
+    )
+    await published.events.stop()
 
 
 @staged
-async def test_spam_is_not_written_but_counted(stage: Stage) -> None:
-    told = Told(stage, Event)
+async def test_spam_is_not_written_but_counted(stage: ElectionStage) -> None:
+    published = PublishedEvents(stage, Event)
     for _ in range(40):
-        told.recorder.event(A, "Failed", "x")
+        published.recorder.event(A, "Failed", "x")
         await stage.clock.sleep(0.1)
-    told.recorder.event(A, "Failed", "x", kind="Warning")
-    events = {event.type: event for event in await told.settled()}
+    published.recorder.event(A, "Failed", "x", kind="Warning")
+    events = {event.type: event for event in await published.settled()}
     assert events["Normal"].count == 25
     assert events["Warning"].count == 1, "warnings have a limit of their own"
     await stage.clock.sleep(301)
-    told.recorder.event(A, "Failed", "x")
-    assert {event.type: event.count for event in await told.settled()}["Normal"] == 41
-    await told.events.stop()
+    published.recorder.event(A, "Failed", "x")
+    assert {event.type: event.count for event in await published.settled()}["Normal"] == 41
+    await published.events.stop()
 
 
 @staged
-async def test_an_event_that_is_gone_is_made_again_with_its_count(stage: Stage) -> None:
-    told = Told(stage, Event)
-    told.recorder.event(A, "Failed", "x")
-    [event] = await told.settled()
+async def test_an_event_that_is_gone_is_made_again_with_its_count(stage: ElectionStage) -> None:
+    published = PublishedEvents(stage, Event)
+    published.recorder.event(A, "Failed", "x")
+    [event] = await published.settled()
     await stage.client.delete(event)
-    told.recorder.event(A, "Failed", "x")
-    [event] = await told.settled()
+    published.recorder.event(A, "Failed", "x")
+    [event] = await published.settled()
     assert event.count == 2
-    await told.events.stop()
+    await published.events.stop()
 
 
 @staged
-async def test_a_reference_may_name_a_part_of_an_object_and_a_host(stage: Stage) -> None:
-    told = Told(stage, Event)
-    kubelet = told.events.core_recorder("kubelet", host="node-1")
+async def test_a_reference_may_name_a_part_of_an_object_and_a_host(stage: ElectionStage) -> None:
+    published = PublishedEvents(stage, Event)
+    kubelet = published.events.core_recorder("kubelet", host="node-1")
     part = ObjectReference(
         api_version="v1", kind="Pod", namespace="default", name="p", field_path="spec.containers{main}"
     )
     kubelet.event(part, "Started", "Container started", related=Node(metadata=ObjectMeta(name="node-1")))
     kubelet.event(part, "Started", "x", kind="Odd")
-    [event] = await told.settled()
+    [event] = await published.settled()
     assert event.involved_object.field_path == "spec.containers{main}"
     assert event.source is not None
     assert (event.source.component, event.source.host, event.reporting_instance) == ("kubelet", "node-1", "node-1")
     assert event.related is not None
     assert event.related.name == "node-1"
-    await told.events.stop()
+    await published.events.stop()
 
 
 @staged
-async def test_events_of_both_groups_are_seen_through_the_other(stage: Stage) -> None:
-    told = Told(stage, Event)
-    told.recorder.event(A, "Old", "old words")
+async def test_events_of_both_groups_are_seen_through_the_other(stage: ElectionStage) -> None:
+    published = PublishedEvents(stage, Event)
+    published.recorder.event(A, "Old", "old words")
     for _ in range(2):
-        told.events.recorder("scheduler").event(A, "New", "new words", action="Binding", kind="Warning")
-    core = {event.reason: event for event in await told.settled()}
+        published.events.recorder("scheduler").event(A, "New", "new words", action="Binding", kind="Warning")
+    core = {event.reason: event for event in await published.settled()}
     new = {event.reason: event async for event in stage.client.list(events_v1.Event)}
     seen = core["New"]
     assert (seen.involved_object.name, seen.message, seen.reporting_component) == ("a", "new words", "scheduler")
@@ -152,23 +154,23 @@ async def test_events_of_both_groups_are_seen_through_the_other(stage: Stage) ->
         assert found == [reason], "kubectl get events --field-selector"
     uid = [event.reason async for event in stage.client.list(Event, fields={"involvedObject.uid": "u1"})]
     assert sorted(map(str, uid)) == ["New", "Old"], "as kubectl describe asks"
-    await told.events.stop()
+    await published.events.stop()
 
 
 def test_a_namespace_that_goes_takes_its_events_without_a_fuss(caplog: pytest.LogCaptureFixture) -> None:
     @staged
-    async def play(stage: Stage) -> None:
+    async def play(stage: ElectionStage) -> None:
         await stage.client.create(Namespace(metadata=ObjectMeta(name="going")))
         await stage.client.delete(Namespace, "going")
-        told = Told(stage, Event)
+        published = PublishedEvents(stage, Event)
         lost = ConfigMap(metadata=ObjectMeta(name="a", namespace="going"))
-        told.recorder.event(lost, "Killing", "x")
-        told.events.recorder("widgets").event(lost, "Killing", "x")
-        assert [event for event in await told.settled() if event.metadata.namespace == "going"] == []
+        published.recorder.event(lost, "Killing", "x")
+        published.events.recorder("widgets").event(lost, "Killing", "x")
+        assert [event for event in await published.settled() if event.metadata.namespace == "going"] == []
         missing = ConfigMap(metadata=ObjectMeta(name="a", namespace="missing"))
-        told.recorder.event(missing, "Killing", "x")
-        await told.settled()
-        await told.events.stop()
+        published.recorder.event(missing, "Killing", "x")
+        await published.settled()
+        await published.events.stop()
 
     with caplog.at_level(logging.DEBUG, "ostinato.manager"):
         play()
@@ -181,22 +183,22 @@ def test_a_namespace_that_goes_takes_its_events_without_a_fuss(caplog: pytest.Lo
 
 
 @staged
-async def test_spam_takes_no_place_from_others_and_what_waits_is_told_once_as_it_stands(stage: Stage) -> None:
-    told = Told(stage, Event)
-    stage.wire.before = lambda _: stage.clock.sleep(0.1)  # a slow server
-    told.recorder.event(A, "First", "x")
+async def test_spam_takes_no_place_from_others_and_what_waits_is_told_once_as_it_stands(stage: ElectionStage) -> None:
+    published = PublishedEvents(stage, Event)
+    stage.transport.before = lambda _: stage.clock.sleep(0.1)  # a slow server
+    published.recorder.event(A, "First", "x")
     await stage.clock.sleep(0.01)
     for _ in range(10):
         for _ in range(200):
-            told.recorder.event(A, "Failed", "again and again")
+            published.recorder.event(A, "Failed", "again and again")
         await stage.clock.sleep(0.15)
-    told.recorder.event(Node(metadata=ObjectMeta(name="n")), "Other", "x")
-    stage.wire.before = lambda _: None
-    counts = {event.reason: event.count for event in await told.settled()}
+    published.recorder.event(Node(metadata=ObjectMeta(name="n")), "Other", "x")
+    stage.transport.before = lambda _: None
+    counts = {event.reason: event.count for event in await published.settled()}
     assert counts == {"First": 1, "Failed": 200, "Other": 1}, "the rest was too much, and kept nobody else away"
-    written = [asked for asked in stage.wire.asked if not asked.startswith("GET")]
+    written = [asked for asked in stage.transport.short_calls if not asked.startswith("GET")]
     assert len(written) <= 4, "24 within the limit took no 24 requests"
-    await told.events.stop()
+    await published.events.stop()
 
 
 def test_events_may_come_from_threads(caplog: pytest.LogCaptureFixture) -> None:
@@ -232,7 +234,7 @@ def test_what_is_remembered_is_bounded() -> None:
 
 
 @staged
-async def test_a_manager_says_in_which_group_events_are_written(stage: Stage) -> None:
+async def test_a_manager_says_in_which_group_events_are_written(stage: ElectionStage) -> None:
     from ostinato.controllers import Dependencies, Task
     from ostinato.manager import Manager, Purpose, ReportingOptions
 

@@ -5,8 +5,8 @@ import logging
 from typing import Any
 
 import pytest
-from tests.unit.manager.stage import Stage, staged
-from tests.unit.manager.told import Told
+from tests.stage.election import ElectionStage, staged
+from tests.unit.manager.events.published import PublishedEvents
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.client.transport.protocol import ConnectionLost, Request
@@ -23,11 +23,11 @@ A = ConfigMap(metadata=ObjectMeta(name="a", namespace="default", uid="u1"))
 
 
 @staged
-async def test_an_event_says_who_did_what_to_which_object(stage: Stage) -> None:
-    told = Told(stage, Event)
+async def test_an_event_says_who_did_what_to_which_object(stage: ElectionStage) -> None:
+    published = PublishedEvents(stage, Event)
     node = Node(metadata=ObjectMeta(name="n", uid="u2"))
-    told.recorder.event(A, "Scaled", "3 now", kind="Warning", action="Scale", related=node)
-    [event] = await told.settled()
+    published.recorder.event(A, "Scaled", "3 now", kind="Warning", action="Scale", related=node)
+    [event] = await published.settled()
     assert (event.type, event.reason, event.action, event.note) == ("Warning", "Scaled", "Scale", "3 now")
     assert event.regarding is not None
     assert event.related is not None
@@ -45,22 +45,22 @@ async def test_an_event_says_who_did_what_to_which_object(stage: Stage) -> None:
     assert event.series is None
     assert event.metadata.namespace == "default"
     assert event.metadata.name.startswith("a.")
-    await told.events.stop()
+    await published.events.stop()
 
 
 @staged
-async def test_events_of_objects_without_a_namespace_are_in_the_default_one(stage: Stage) -> None:
-    told = Told(stage, Event)
-    told.recorder.event({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}, "Slow", "x")
-    [event] = await told.settled()
+async def test_events_of_objects_without_a_namespace_are_in_the_default_one(stage: ElectionStage) -> None:
+    published = PublishedEvents(stage, Event)
+    published.recorder.event({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}, "Slow", "x")
+    [event] = await published.settled()
     assert event.metadata.namespace == "default"
     assert event.action == "Slow", "the action defaults to the reason"
-    await told.events.stop()
+    await published.events.stop()
 
 
 @staged
-async def test_what_two_processes_say_of_one_name_in_the_same_moment_is_two_events(stage: Stage) -> None:
-    one, other = Told(stage, Event), Told(stage, Event)
+async def test_what_two_processes_say_of_one_name_in_the_same_moment_is_two_events(stage: ElectionStage) -> None:
+    one, other = PublishedEvents(stage, Event), PublishedEvents(stage, Event)
     one.recorder.event(A, "Scaled", "x")
     other.recorder.event(A, "Refused", "y")
     assert {event.reason for event in await one.settled()} == {"Scaled", "Refused"}
@@ -69,150 +69,150 @@ async def test_what_two_processes_say_of_one_name_in_the_same_moment_is_two_even
 
 
 @staged
-async def test_the_second_makes_a_series_and_further_ones_are_only_counted(stage: Stage) -> None:
-    told = Told(stage, Event)
+async def test_the_second_makes_a_series_and_further_ones_are_only_counted(stage: ElectionStage) -> None:
+    published = PublishedEvents(stage, Event)
     for number in range(5):
-        told.recorder.event(A, "Scaled", f"{number} now")
+        published.recorder.event(A, "Scaled", f"{number} now")
         await stage.clock.sleep(1)
-    [event] = await told.settled()
+    [event] = await published.settled()
     assert event.series is not None
     assert event.series.count == 2
     assert event.note == "0 now"
-    assert stage.wire.asked.count("POST events") == 1
-    [event] = await told.settled(720)
+    assert stage.transport.short_calls.count("POST events") == 1
+    [event] = await published.settled(720)
     assert event.series is not None
-    assert event.series.count == 5, "told when the series is over"
-    told.recorder.event(A, "Scaled", "again")
-    assert len(await told.settled()) == 2, "a new one begins"
-    await told.events.stop()
+    assert event.series.count == 5, "published when the series is over"
+    published.recorder.event(A, "Scaled", "again")
+    assert len(await published.settled()) == 2, "a new one begins"
+    await published.events.stop()
 
 
 @staged
-async def test_a_long_series_is_told_every_half_hour(stage: Stage) -> None:
-    told = Told(stage, Event)
+async def test_a_long_series_is_told_every_half_hour(stage: ElectionStage) -> None:
+    published = PublishedEvents(stage, Event)
     for _ in range(40):
-        told.recorder.event(A, "Scaled", "x")
+        published.recorder.event(A, "Scaled", "x")
         await stage.clock.sleep(60)
-    [event] = await told.settled()
+    [event] = await published.settled()
     assert event.series is not None
     assert 25 <= event.series.count <= 36
-    await told.events.stop()
+    await published.events.stop()
 
 
 @staged
-async def test_a_series_whose_event_is_gone_is_made_again(stage: Stage) -> None:
-    told = Told(stage, Event)
-    told.recorder.event(A, "Scaled", "x")
-    [event] = await told.settled()
+async def test_a_series_whose_event_is_gone_is_made_again(stage: ElectionStage) -> None:
+    published = PublishedEvents(stage, Event)
+    published.recorder.event(A, "Scaled", "x")
+    [event] = await published.settled()
     await stage.client.delete(event)
-    told.recorder.event(A, "Scaled", "x")
-    [event] = await told.settled()
+    published.recorder.event(A, "Scaled", "x")
+    [event] = await published.settled()
     assert event.series is not None
     assert event.series.count == 2
-    await told.events.stop()
+    await published.events.stop()
 
 
 @staged
-async def test_spam_about_one_object_is_cut_and_others_are_told(stage: Stage) -> None:
-    told = Told(stage, Event)
+async def test_spam_about_one_object_is_cut_and_others_are_told(stage: ElectionStage) -> None:
+    published = PublishedEvents(stage, Event)
     for number in range(100):
-        told.recorder.event(A, f"Reason{number}", "x")
-    told.recorder.event(ConfigMap(metadata=ObjectMeta(name="b", namespace="default")), "Other", "x")
-    events = await told.settled()
+        published.recorder.event(A, f"Reason{number}", "x")
+    published.recorder.event(ConfigMap(metadata=ObjectMeta(name="b", namespace="default")), "Other", "x")
+    events = await published.settled()
     assert len(events) == 26
     await stage.clock.sleep(301)
-    told.recorder.event(A, "Later", "x")
-    assert len(await told.settled()) == 27
-    await told.events.stop()
+    published.recorder.event(A, "Later", "x")
+    assert len(await published.settled()) == 27
+    await published.events.stop()
 
 
 @staged
-async def test_what_is_left_is_told_at_the_end_with_the_counts_of_series(stage: Stage) -> None:
-    told = Told(stage, Event)
+async def test_what_is_left_is_told_at_the_end_with_the_counts_of_series(stage: ElectionStage) -> None:
+    published = PublishedEvents(stage, Event)
     for _ in range(3):
-        told.recorder.event(A, "Scaled", "x")
+        published.recorder.event(A, "Scaled", "x")
     await stage.clock.sleep(1)
-    told.recorder.event(A, "Scaled", "x")
-    told.recorder.event(A, "Stopped", "x")
-    await told.events.stop()
-    counts = {event.reason: event.series.count if event.series else 1 for event in await told.settled()}
+    published.recorder.event(A, "Scaled", "x")
+    published.recorder.event(A, "Stopped", "x")
+    await published.events.stop()
+    counts = {event.reason: event.series.count if event.series else 1 for event in await published.settled()}
     assert counts == {"Scaled": 4, "Stopped": 1}
-    told.recorder.event(A, "TooLate", "x")
-    await told.events.stop()
-    assert len(await told.settled()) == 2
+    published.recorder.event(A, "TooLate", "x")
+    await published.events.stop()
+    assert len(await published.settled()) == 2
 
 
 @staged
-async def test_recorded_but_never_started_is_no_error(stage: Stage) -> None:
+async def test_recorded_but_never_started_is_no_error(stage: ElectionStage) -> None:
     events = Events(stage.client, stage.world)
     events.recorder("x").event(A, "Scaled", "x")
     await events.stop()
 
 
 @staged
-async def test_a_server_that_cannot_be_reached_is_asked_again_twelve_times(stage: Stage) -> None:
-    told = Told(stage, Event)
+async def test_a_server_that_cannot_be_reached_is_asked_again_twelve_times(stage: ElectionStage) -> None:
+    published = PublishedEvents(stage, Event)
     times: list[float] = []
 
     def cut(request: Request) -> None:
         times.append(stage.clock.monotonic())
         raise ConnectionLost("cut off")
 
-    stage.wire.before = cut
-    told.recorder.event(A, "Scaled", "x")
+    stage.transport.before = cut
+    published.recorder.event(A, "Scaled", "x")
     await stage.clock.sleep(200)
     assert len(times) == 12
     gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
     assert all(10 <= gap <= 12.5 for gap in gaps)
-    stage.wire.before = lambda _: None
-    told.recorder.event(A, "Scaled", "y")
-    [event] = await told.settled()
+    stage.transport.before = lambda _: None
+    published.recorder.event(A, "Scaled", "y")
+    [event] = await published.settled()
     assert event.note == "y", "what was given up does not count"
-    await told.events.stop()
+    await published.events.stop()
 
 
 @staged
-async def test_an_event_under_way_at_the_end_is_told_once_more(stage: Stage) -> None:
-    told = Told(stage, Event)
+async def test_an_event_under_way_at_the_end_is_told_once_more(stage: ElectionStage) -> None:
+    published = PublishedEvents(stage, Event)
     fails = [ConnectionLost("cut off")]
 
     def once(request: Request) -> None:
         if fails:
             raise fails.pop()
 
-    stage.wire.before = once
-    told.recorder.event(A, "Scaled", "x")
+    stage.transport.before = once
+    published.recorder.event(A, "Scaled", "x")
     await stage.clock.sleep(1)
-    await told.events.stop()
-    [event] = await told.settled()
+    await published.events.stop()
+    [event] = await published.settled()
     assert event.series is None
 
 
 @staged
-async def test_a_lost_answer_makes_no_second_event(stage: Stage) -> None:
-    told = Told(stage, Event)
+async def test_a_lost_answer_makes_no_second_event(stage: ElectionStage) -> None:
+    published = PublishedEvents(stage, Event)
     fails = [ConnectionLost("lost")]
 
     def once(request: Request) -> None:
         if fails:
             raise fails.pop()
 
-    stage.wire.after = once
-    told.recorder.event(A, "Scaled", "x")
-    assert len(await told.settled(30)) == 1
-    assert stage.wire.asked.count("POST events") == 2
-    await told.events.stop()
+    stage.transport.after = once
+    published.recorder.event(A, "Scaled", "x")
+    assert len(await published.settled(30)) == 1
+    assert stage.transport.short_calls.count("POST events") == 2
+    await published.events.stop()
 
 
 def test_an_event_about_nothing_is_told_and_dropped(caplog: pytest.LogCaptureFixture) -> None:
     @staged
-    async def play(stage: Stage) -> None:
-        told = Told(stage, Event)
-        told.recorder.event("a", "Scaled", "x")  # type: ignore[arg-type]
-        told.recorder.event(ConfigMap, "Scaled", "x")  # type: ignore[arg-type]
-        told.recorder.event(A, "Scaled", "x", kind="warning")  # type: ignore[typeddict-item]
-        assert await told.settled() == []
-        await told.events.stop()
+    async def play(stage: ElectionStage) -> None:
+        published = PublishedEvents(stage, Event)
+        published.recorder.event("a", "Scaled", "x")  # type: ignore[arg-type]
+        published.recorder.event(ConfigMap, "Scaled", "x")  # type: ignore[arg-type]
+        published.recorder.event(A, "Scaled", "x", kind="warning")  # type: ignore[typeddict-item]
+        assert await published.settled() == []
+        await published.events.stop()
 
     play()
     assert [record.exc_info for record in caplog.records] == [None, None, None]
@@ -224,64 +224,64 @@ def test_an_event_about_nothing_is_told_and_dropped(caplog: pytest.LogCaptureFix
 
 
 @staged
-async def test_the_end_does_not_wait_for_a_slow_server(stage: Stage) -> None:
-    told = Told(stage, Event)
-    stage.wire.before = lambda _: stage.clock.sleep(100)
-    told.recorder.event(A, "Scaled", "x")
+async def test_the_end_does_not_wait_for_a_slow_server(stage: ElectionStage) -> None:
+    published = PublishedEvents(stage, Event)
+    stage.transport.before = lambda _: stage.clock.sleep(100)
+    published.recorder.event(A, "Scaled", "x")
     await stage.clock.sleep(1)
     began = stage.clock.monotonic()
-    await told.events.stop()
+    await published.events.stop()
     assert stage.clock.monotonic() - began == 5
-    stage.wire.before = lambda _: None
+    stage.transport.before = lambda _: None
 
 
 @staged
-async def test_what_a_server_refuses_is_dropped_and_the_next_is_told(stage: Stage) -> None:
-    told = Told(stage, Event)
-    told.recorder.event(ConfigMap(metadata=ObjectMeta(name="a", namespace="missing")), "Scaled", "x")
-    told.recorder.event(A, "Scaled", "x")
-    [event] = await told.settled(60)
+async def test_what_a_server_refuses_is_dropped_and_the_next_is_told(stage: ElectionStage) -> None:
+    published = PublishedEvents(stage, Event)
+    published.recorder.event(ConfigMap(metadata=ObjectMeta(name="a", namespace="missing")), "Scaled", "x")
+    published.recorder.event(A, "Scaled", "x")
+    [event] = await published.settled(60)
     assert event.metadata.namespace == "default"
-    assert stage.wire.asked.count("POST events") == 2, "a refusal is final"
-    await told.events.stop()
+    assert stage.transport.short_calls.count("POST events") == 2, "a refusal is final"
+    await published.events.stop()
 
 
-def scaled(told: Told[Event], times: int) -> None:
+def scaled(published: PublishedEvents[Event], times: int) -> None:
     for number in range(times):
-        told.recorder.event(ConfigMap(metadata=ObjectMeta(name=f"c{number}", namespace="default")), "Scaled", "x")
+        published.recorder.event(ConfigMap(metadata=ObjectMeta(name=f"c{number}", namespace="default")), "Scaled", "x")
 
 
 @staged
-async def test_a_burst_is_told_several_at_once_and_nobody_waits(stage: Stage) -> None:
-    told = Told(stage, Event)
-    stage.wire.before = lambda _: stage.clock.sleep(0.01)
+async def test_a_burst_is_told_several_at_once_and_nobody_waits(stage: ElectionStage) -> None:
+    published = PublishedEvents(stage, Event)
+    stage.transport.before = lambda _: stage.clock.sleep(0.01)
     began = stage.clock.monotonic()
-    scaled(told, 1500)
+    scaled(published, 1500)
     assert stage.clock.monotonic() == began
     await stage.clock.sleep(2)
-    assert stage.wire.asked.count("POST events") == 1500, "one by one they take 15 seconds"
-    stage.wire.before = lambda _: None
-    assert len(await told.settled()) == 1500
-    await told.events.stop()
+    assert stage.transport.short_calls.count("POST events") == 1500, "one by one they take 15 seconds"
+    stage.transport.before = lambda _: None
+    assert len(await published.settled()) == 1500
+    await published.events.stop()
 
 
 def test_too_many_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(events, "MAX_QUEUED", 100)
 
     @staged
-    async def play(stage: Stage) -> None:
-        told = Told(stage, Event)
-        scaled(told, 150)
-        assert len(await told.settled(5)) == 100
-        await told.events.stop()
+    async def play(stage: ElectionStage) -> None:
+        published = PublishedEvents(stage, Event)
+        scaled(published, 150)
+        assert len(await published.settled(5)) == 100
+        await published.events.stop()
 
     play()
 
 
 @staged
-async def test_what_happens_again_while_it_is_told_is_told_after_that(stage: Stage) -> None:
-    told = Told(stage, Event)
-    recorder = told.events.core_recorder("widgets")
+async def test_what_happens_again_while_it_is_told_is_told_after_that(stage: ElectionStage) -> None:
+    published = PublishedEvents(stage, Event)
+    recorder = published.events.core_recorder("widgets")
     under_way: set[str] = set()
 
     async def slow(request: Request) -> None:
@@ -291,16 +291,16 @@ async def test_what_happens_again_while_it_is_told_is_told_after_that(stage: Sta
         await stage.clock.sleep(1)
         under_way.remove(name)
 
-    stage.wire.before = slow
+    stage.transport.before = slow
     for _ in range(5):
         recorder.event(A, "Scaled", "x")
         await stage.clock.sleep(0.3)
-    stage.wire.before = lambda _: None
+    stage.transport.before = lambda _: None
     await stage.clock.sleep(5)
     [event] = [event async for event in stage.client.list(CoreEvent)]
     assert event.count == 5
-    assert stage.wire.asked.count("POST events") == 1
-    await told.events.stop()
+    assert stage.transport.short_calls.count("POST events") == 1
+    await published.events.stop()
 
 
 @pytest.mark.parametrize(
@@ -308,12 +308,12 @@ async def test_what_happens_again_while_it_is_told_is_told_after_that(stage: Sta
 )
 def test_recording_never_raises(about: Any, caplog: pytest.LogCaptureFixture) -> None:
     @staged
-    async def play(stage: Stage) -> None:
-        told = Told(stage, Event)
-        told.recorder.event(about, "Scaled", "x")
-        told.recorder.event(A, "Scaled", "x", kind="Odd")
-        assert await told.settled() == []
-        await told.events.stop()
+    async def play(stage: ElectionStage) -> None:
+        published = PublishedEvents(stage, Event)
+        published.recorder.event(about, "Scaled", "x")
+        published.recorder.event(A, "Scaled", "x", kind="Odd")
+        assert await published.settled() == []
+        await published.events.stop()
 
     play()
     assert "type=Odd" in caplog.text
@@ -322,19 +322,19 @@ def test_recording_never_raises(about: Any, caplog: pytest.LogCaptureFixture) ->
 
 def test_an_event_that_cannot_be_written_keeps_no_other_from_it(caplog: pytest.LogCaptureFixture) -> None:
     @staged
-    async def play(stage: Stage) -> None:
-        told = Told(stage, Event)
-        told.recorder.event(A, "Output", "caf\udce9 \N{SNOWMAN}", action="\ud83d")
+    async def play(stage: ElectionStage) -> None:
+        published = PublishedEvents(stage, Event)
+        published.recorder.event(A, "Output", "caf\udce9 \N{SNOWMAN}", action="\ud83d")
         broken = ConfigMap(metadata=ObjectMeta(name="\ud83d", namespace="default"))
-        told.recorder.event(broken, "Broken", "x")
-        told.recorder.event(A, "Fine", "x")
-        assert {event.reason: event.note for event in await told.settled()} == {
+        published.recorder.event(broken, "Broken", "x")
+        published.recorder.event(A, "Fine", "x")
+        assert {event.reason: event.note for event in await published.settled()} == {
             "Output": "caf? \N{SNOWMAN}",
             "Fine": "x",
         }
-        told.recorder.event(A, "Later", "x")
-        assert len(await told.settled()) == 3
-        await told.events.stop()
+        published.recorder.event(A, "Later", "x")
+        assert len(await published.settled()) == 3
+        await published.events.stop()
 
     play()
     assert caplog.messages == [r"event cannot be encoded, dropped event='Broken about ConfigMap default/\ud83d'"]
@@ -342,30 +342,30 @@ def test_an_event_that_cannot_be_written_keeps_no_other_from_it(caplog: pytest.L
 
 def test_an_option_that_there_is_not_is_told_and_the_event_recorded(caplog: pytest.LogCaptureFixture) -> None:
     @staged
-    async def play(stage: Stage) -> None:
-        told = Told(stage, Event)
-        told.recorder.event(A, "Refused", "no", type="Warning")  # type: ignore[call-arg]
-        assert [event.type for event in await told.settled()] == ["Normal"]
-        await told.events.stop()
+    async def play(stage: ElectionStage) -> None:
+        published = PublishedEvents(stage, Event)
+        published.recorder.event(A, "Refused", "no", type="Warning")  # type: ignore[call-arg]
+        assert [event.type for event in await published.settled()] == ["Normal"]
+        await published.events.stop()
 
     play()
     assert caplog.messages == ["unknown event option ignored event=Refused option=type options=kind, action, related"]
 
 
 @staged
-async def test_long_texts_and_odd_names_are_made_to_fit(stage: Stage) -> None:
-    told = Told(stage, Event)
-    recorder = told.events.recorder("my controllers/of many: things" + "x" * 100)
+async def test_long_texts_and_odd_names_are_made_to_fit(stage: ElectionStage) -> None:
+    published = PublishedEvents(stage, Event)
+    recorder = published.events.recorder("my controllers/of many: things" + "x" * 100)
     recorder.event(A, "R" * 200, "é" * 2000, action="A" * 200)
     odd = {"apiVersion": "v1", "kind": "Odd", "metadata": {"name": "Not_A:Name", "namespace": "default"}}
     recorder.event(odd, "Odd", "x")
-    events = {event.reason: event for event in await told.settled()}
+    events = {event.reason: event for event in await published.settled()}
     assert set(events) == {"R" * 125 + "...", "Odd"}
     assert len(str(events["R" * 125 + "..."].note).encode()) <= 1024
     assert len(events["Odd"].metadata.name) == 36, "a uid"
     assert events["Odd"].reporting_controller == ("my-controllers-of-many--things" + "x" * 100)[:63]
-    assert told.events.recorder(":")._controller == "ostinato"
-    await told.events.stop()
+    assert published.events.recorder(":")._controller == "ostinato"
+    await published.events.stop()
 
 
 def test_what_is_remembered_is_bounded() -> None:

@@ -1,10 +1,10 @@
-"""Events on a stage, and what the server knows of them, of one of the two groups that have such a kind."""
+"""Events that a stage publishes, of one of the two API groups with an Event kind."""
 
 from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from tests.unit.manager.stage import Stage
+from tests.stage.client import Stage
 
 from ostinato.kinds import core_v1, events_v1
 from ostinato.manager.events.events import Events
@@ -12,7 +12,7 @@ from ostinato.manager.events.events import Events
 E = TypeVar("E", core_v1.Event, events_v1.Event)
 
 
-class Told(Generic[E]):
+class PublishedEvents(Generic[E]):
     def __init__(self, stage: Stage, kind: type[E]) -> None:
         self.stage = stage
         self.kind: type[E] = kind

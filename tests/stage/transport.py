@@ -1,90 +1,62 @@
-"""A client on a server in the same process, in virtual time; and a transport whose answers a test writes itself."""
+"""Transports for tests: one that records and may delay or fail requests, and one with scripted responses."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 import msgspec
-from tests.unit.on_a_server import Recording, on_a_server
 
-from ostinato.api.meta import ObjectMeta
-from ostinato.api.object import CustomResource
-from ostinato.api.struct import Struct
 from ostinato.client import Client
 from ostinato.client.transport.protocol import ConnectionLost, Request, WebSocket
-from ostinato.kinds.core_v1 import ConfigMap
-from ostinato.server.core import Server
-from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.world import Simulation
 
-Json = dict[str, Any]
 
+class RecordingTransport:
+    """A transport that records requests to another one.
 
-class WidgetSpec(Struct):
-    replicas: int = 0
-    image: str = ""
+    `before` and `after` are called with each request; they may raise, or return an awaitable.
+    """
 
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+        self.host = inner.host
+        self.requests: list[Request] = []
+        self.before: Callable[[Request], Awaitable[Any] | None] = lambda _: None
+        self.after: Callable[[Request], Awaitable[Any] | None] = lambda _: None
+        self.closed = False
 
-class WidgetStatus(Struct):
-    ready: int = 0
+    async def request(self, request: Request) -> Any:
+        self.requests.append(request)
+        if (waiting := self.before(request)) is not None:
+            await waiting
+        response = await self.inner.request(request)
+        if (waiting := self.after(request)) is not None:
+            await waiting
+        return response
 
+    async def websocket(self, request: Request, protocols: Sequence[str]) -> Any:
+        self.requests.append(request)
+        return await self.inner.websocket(request, protocols)
 
-class Widget(CustomResource, group="example.dev", version="v1", short_names=["wd"]):
-    spec: WidgetSpec = msgspec.field(default_factory=WidgetSpec)
-    status: WidgetStatus | None = None
+    async def close(self) -> None:
+        self.closed = True
+        await self.inner.close()
 
+    @property
+    def calls(self) -> list[str]:
+        """Method and target of each request."""
+        return [f"{request.method} {request.target}" for request in self.requests]
 
-WIDGETS: Json = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "widgets.example.dev"},
-    "spec": {
-        "group": "example.dev",
-        "scope": "Namespaced",
-        "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "shortNames": ["wd"]},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-                },
-                "subresources": {
-                    "status": {},
-                    "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.ready"},
-                },
-            }
-        ],
-    },
-}
+    @property
+    def short_calls(self) -> list[str]:
+        """Method and last path segment of each request."""
+        return [f"{request.method} {request.path.rpartition('/')[2]}" for request in self.requests]
 
-
-class Stage:
-    """A server, a client of it, and what the server warned of."""
-
-    def __init__(self, world: Simulation, server: Server) -> None:
-        self.world = world
-        self.server = server
-        self.warnings: list[str] = []
-        self.transport = Recording(InProcessTransport(server))
-        self.client = self.another()
-
-    def another(self, **options: Any) -> Client:
-        options = {"namespace": "default", "field_manager": "test", **options}
-        return Client(self.transport, world=self.world, warn=self.warnings.append, **options)
-
-
-def staged(play: Callable[[Stage], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-    """Run a test against a fresh server, in virtual time."""
-    return on_a_server(play.__name__, lambda world, server: play(Stage(world, server)))
-
-
-def config_map(name: str, **data: str) -> ConfigMap:
-    return ConfigMap(metadata=ObjectMeta(name=name), data=data)
+    def writes(self) -> list[str]:
+        return [f"{each.method} {each.path}" for each in self.requests if each.method != "GET"]
 
 
 class Answer:
@@ -138,7 +110,7 @@ class Streamed(Answer):
 Script = Callable[[Request], Answer | Exception | Awaitable[Answer]]
 
 
-class Scripted:
+class ScriptedTransport:
     """A transport that answers as a function says."""
 
     host = "scripted"
@@ -180,7 +152,7 @@ def in_turn(*answers: Answer | Exception) -> Script:
     return script
 
 
-def scripted(world: Simulation, script: Script, **options: Any) -> tuple[Client, Scripted]:
-    transport = Scripted(script)
+def scripted(world: Simulation, script: Script, **options: Any) -> tuple[Client, ScriptedTransport]:
+    transport = ScriptedTransport(script)
     options = {"namespace": "default", "field_manager": "test", **options}
     return Client(transport, world=world, **options), transport
