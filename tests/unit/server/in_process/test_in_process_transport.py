@@ -72,7 +72,7 @@ def test_an_answer_has_its_status_headers_and_body() -> None:
     _served(play)
 
 
-def test_who_asks_is_an_administrator_unless_said_otherwise() -> None:
+def test_the_default_user_is_an_administrator() -> None:
     async def play(_: Simulation, server: Server) -> None:
         answer = await InProcessTransport(server, user=("jane", ["dev"])).request(GET)
         assert answer.status == 403
@@ -81,7 +81,7 @@ def test_who_asks_is_an_administrator_unless_said_otherwise() -> None:
     _served(play)
 
 
-def test_a_header_that_comes_twice_arrives_twice() -> None:
+def test_a_repeated_header_is_passed_on() -> None:
     async def play(_: Simulation, server: Server) -> None:
         headers = [("Impersonate-User", "jane"), ("Impersonate-Group", "a"), ("Impersonate-Group", "b")]
         path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
@@ -114,7 +114,7 @@ def test_the_request_arrives_as_it_was_sent() -> None:
     assert request.headers == {"user-agent": "me/1", "content-type": "text/plain"}
 
 
-def test_warnings_and_the_first_of_each_header_are_told() -> None:
+def test_warnings_and_the_first_of_each_header_are_returned() -> None:
     world = Simulation(1)
 
     async def warn(_: Request) -> Response:
@@ -162,7 +162,7 @@ def test_a_time_out_within_the_server_is_not_mistaken_for_ours() -> None:
 
 
 @pytest.mark.parametrize(("refusals", "answers"), [(3, 4), (10, 11), (99, 11)])
-def test_a_server_that_asks_for_it_is_asked_again_ten_times_at_most(refusals: int, answers: int) -> None:
+def test_retry_after_is_honoured_at_most_ten_times(refusals: int, answers: int) -> None:
     world = Simulation(1)
     asked: list[float] = []
 
@@ -180,7 +180,7 @@ def test_a_server_that_asks_for_it_is_asked_again_ten_times_at_most(refusals: in
     assert asked[-1] == pytest.approx(2 * (answers - 1))
 
 
-def test_what_can_be_sent_only_once_is_sent_once() -> None:
+def test_a_request_that_is_not_replayable_is_sent_once() -> None:
     world = Simulation(1)
     asked = 0
 
@@ -244,7 +244,7 @@ def test_a_stream_that_is_closed_or_left_ends_on_the_server_too() -> None:
     _served(play)
 
 
-def test_a_reader_that_is_cancelled_is_cancelled_and_not_told_anything_else() -> None:
+def test_a_cancelled_reader_raises_cancelled_error() -> None:
     async def play(world: Simulation, server: Server) -> None:
         answer = await InProcessTransport(server).request(WATCH)
         waiting = asyncio.ensure_future(anext(answer.chunks()))
@@ -265,7 +265,7 @@ def test_a_stream_may_be_read_to_its_end() -> None:
     _served(play)
 
 
-def test_closing_the_transport_ends_what_is_open_and_refuses_more() -> None:
+def test_closing_the_transport_closes_streams_and_rejects_requests() -> None:
     async def play(world: Simulation, server: Server) -> None:
         transport = InProcessTransport(server)
         answers = [await transport.request(WATCH) for _ in range(3)]
@@ -283,7 +283,7 @@ def test_closing_the_transport_ends_what_is_open_and_refuses_more() -> None:
     _served(play)
 
 
-def test_a_websocket_is_refused_with_what_the_server_says() -> None:
+def test_a_rejected_websocket_has_the_servers_response() -> None:
     async def play(_: Simulation, server: Server) -> None:
         asked = Asked("GET", "/api/v1/namespaces/default/pods/nope/exec", [("command", "x")])
         with pytest.raises(UpgradeRefused, match="WebSocket not opened: the server returned 404") as caught:

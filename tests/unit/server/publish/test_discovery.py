@@ -28,7 +28,7 @@ def test_the_older_documents_are_those_of_kube_apiserver_in_content_and_order(se
     assert json.dumps(json.loads(answer.body)) == json.dumps(LEGACY[path])
 
 
-def test_the_core_tells_its_versions_and_where_it_is(server: Server) -> None:
+def test_the_core_group_has_its_versions_and_the_server_address(server: Server) -> None:
     told = json.loads(ask(server, "/api", host="example.org:6443").body)
     assert told == {
         "kind": "APIVersions",
@@ -61,11 +61,11 @@ def test_the_aggregated_document_is_served_to_older_clients_in_its_beta_version(
         AGGREGATED.replace("APIGroupDiscoveryList", "Table") + ",*/*",
     ],
 )
-def test_who_prefers_the_older_documents_gets_them(server: Server, accept: str) -> None:
+def test_unaggregated_discovery_is_served_on_request(server: Server, accept: str) -> None:
     assert json.loads(ask(server, "/apis", accept=accept).body)["kind"] == "APIGroupList"
 
 
-def test_the_aggregated_document_has_a_tag_and_is_not_sent_again_to_who_knows_it(server: Server) -> None:
+def test_the_aggregated_document_has_an_etag_and_is_answered_with_304(server: Server) -> None:
     first = ask(server, "/apis", accept=AGGREGATED)
     headers = dict(first.headers)
     assert headers["ETag"] == f'"{hashlib.sha512(first.body).hexdigest().upper()}"'
@@ -78,7 +78,7 @@ def test_the_aggregated_document_has_a_tag_and_is_not_sent_again_to_who_knows_it
     assert ask(server, "/apis", accept=AGGREGATED, if_none_match="*").status == 304
 
 
-def test_custom_resources_come_and_go(server: Server) -> None:
+def test_custom_resources_are_added_and_removed(server: Server) -> None:
     before = ask(server, "/apis", accept=AGGREGATED)
     resources = list(custom_resources(CUSTOM["definitions"]))
     for resource in resources:

@@ -102,7 +102,7 @@ def test_every_reference_of_a_document_leads_somewhere(server: Server, zoo: list
         assert refs(document) <= {V3 + name for name in document["components"]["schemas"]}, path
 
 
-def test_version_3_says_of_values_that_are_text_or_number_that_they_are(server: Server) -> None:
+def test_version_3_describes_int_or_string_and_quantity(server: Server) -> None:
     schemas = v3(server, "api/v1")["components"]["schemas"]
     quantity = schemas["io.k8s.apimachinery.pkg.api.resource.Quantity"]
     assert quantity == {"oneOf": [{"type": "string"}, {"type": "number"}]}
@@ -121,7 +121,7 @@ def test_a_document_of_version_3_holds_only_the_schemas_that_it_needs(server: Se
 # Custom resources.
 
 
-def test_custom_resources_are_published_in_version_2_with_what_it_has_words_for() -> None:
+def test_custom_resources_are_published_in_version_2_as_far_as_it_can_express_them() -> None:
     found: Json = {}
     for resource in custom_resources(CUSTOM["definitions"]):
         found |= definitions_of(resource, V2)
@@ -160,7 +160,7 @@ def test_custom_resources_have_the_operations_of_kube_apiserver(server: Server, 
         ),
     ],
 )
-def test_what_readers_of_version_2_trip_over_is_left_out(written: Json, published: Json) -> None:
+def test_schemas_that_clients_of_version_2_cannot_read_are_omitted(written: Json, published: Json) -> None:
     definition = json.loads(json.dumps(CUSTOM["definitions"][1]))
     definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = {"type": "object", "properties": {"f": written}}
     resource = next(custom_resources([definition]))
@@ -192,7 +192,7 @@ def test_a_document_stays_the_same_when_another_group_changes(server: Server) ->
 # The requests.
 
 
-def test_the_address_of_a_document_changes_with_it_and_lets_it_be_kept(server: Server) -> None:
+def test_the_url_of_a_document_contains_its_hash_and_is_cacheable(server: Server) -> None:
     address = json.loads(ask(server, "/openapi/v3").body)["paths"]["apis/apps/v1"]["serverRelativeURL"]
     answer = ask(server, address)
     headers = dict(answer.headers)
@@ -229,7 +229,7 @@ def test_there_are_no_other_pages(server: Server, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3/api/v1"])
-def test_a_media_type_that_there_is_not_is_refused(server: Server, path: str) -> None:
+def test_an_unknown_media_type_is_rejected(server: Server, path: str) -> None:
     answer = ask(server, path, accept="text/plain")
     assert (answer.status, answer.body) == (406, b"")
     assert ask(server, path, accept="text/plain, application/json;q=0.1").status == 200

@@ -42,7 +42,7 @@ def test_the_root_lists_the_paths_that_answer(server: Server) -> None:
             assert ask(server, path).status == 200, path
 
 
-def test_the_version_is_that_of_the_api_and_says_who_serves_it(server: Server) -> None:
+def test_the_version_is_that_of_the_api_with_a_suffix(server: Server) -> None:
     for path in ("/version", "/version/"):
         answer = ask(server, path)
         told = json.loads(answer.body)
@@ -51,7 +51,7 @@ def test_the_version_is_that_of_the_api_and_says_who_serves_it(server: Server) -
         assert answer.body.startswith(b'{\n  "major": "1",')
 
 
-def test_the_version_is_told_in_json_alone(server: Server) -> None:
+def test_the_version_is_served_as_json_only(server: Server) -> None:
     answer = ask(server, "/version", accept="application/yaml")
     assert answer.status == 406
     assert b"Available representations: application/json" in answer.body
@@ -85,14 +85,14 @@ def test_the_issuer_of_tokens_publishes_its_key(server: Server) -> None:
     "path",
     ["/nonsense", "/apis/nowhere.io", "/apis/nowhere.io/v1", "//apis", "/healthz/", "/healthz/no", "/readyz/ping/x"],
 )
-def test_a_path_that_there_is_not_is_a_page_not_found(server: Server, path: str) -> None:
+def test_an_unknown_path_is_a_page_not_found(server: Server, path: str) -> None:
     answer = ask(server, path)
     assert (answer.status, answer.body) == (404, b"404 page not found\n")
     assert answer.content_type == "text/plain; charset=utf-8"
 
 
 @pytest.mark.parametrize("path", ["/api/v2", "/apis/apps/v9", "/version/x", "/api/kubernetes"])
-def test_a_version_that_there_is_not_is_told_as_a_status(server: Server, path: str) -> None:
+def test_an_unknown_version_is_reported_as_a_status(server: Server, path: str) -> None:
     assert status_of(ask(server, path)) == (404, NOT_FOUND)
 
 
@@ -122,7 +122,7 @@ def test_the_others_do_not_mind_the_method(server: Server, path: str) -> None:
         ("/apis/apps/v1", "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, "),
     ],
 )
-def test_a_media_type_that_there_is_not_is_refused(server: Server, path: str, message: str) -> None:
+def test_an_unknown_media_type_is_rejected(server: Server, path: str, message: str) -> None:
     code, told = status_of(ask(server, path, accept="text/foo"))
     assert code == 406
     assert told == message + "application/vnd.kubernetes.protobuf"
@@ -147,28 +147,28 @@ def attributes_of(server: Server, user: User | None, path: str, method: str = "G
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/version", "/version/"])
-def test_anybody_may_ask_for_health_and_version(server: Server, path: str) -> None:
+def test_health_and_version_need_no_authentication(server: Server, path: str) -> None:
     assert attributes_of(server, None, path).status == 200
 
 
 @pytest.mark.parametrize("path", ["/", "/api", "/apis", "/metrics", "/openapi/v2", "/healthz/ping", "/nonsense"])
-def test_who_is_not_known_may_ask_for_nothing_else(server: Server, path: str) -> None:
+def test_everything_else_needs_authentication(server: Server, path: str) -> None:
     answer = attributes_of(server, None, path)
     assert status_of(answer) == (403, f'forbidden: User "system:anonymous" cannot get path "{path}"')
     assert json.loads(answer.body)["details"] == {}
 
 
-def test_who_is_not_known_may_only_read(server: Server) -> None:
+def test_unauthenticated_requests_are_read_only(server: Server) -> None:
     answer = attributes_of(server, None, "/healthz", "POST")
     assert status_of(answer) == (403, 'forbidden: User "system:anonymous" cannot post path "/healthz"')
 
 
 @pytest.mark.parametrize(("path", "code"), [("/api", 200), ("/apis/apps/v1", 200), ("/openapi/v3", 200)])
-def test_who_is_known_may_discover(server: Server, path: str, code: int) -> None:
+def test_authenticated_users_may_use_discovery(server: Server, path: str, code: int) -> None:
     assert attributes_of(server, User("alice"), path).status == code
 
 
-def test_who_is_known_but_no_administrator_may_not_see_metrics(server: Server) -> None:
+def test_metrics_need_permission(server: Server) -> None:
     answer = attributes_of(server, User("alice"), "/metrics")
     assert status_of(answer) == (403, 'forbidden: User "alice" cannot get path "/metrics"')
 
@@ -185,17 +185,17 @@ def test_health_is_one_word_or_a_line_for_each_check(server: Server, endpoint: s
     assert lines[-1] == f"{endpoint} check passed"
 
 
-def test_a_single_check_can_be_asked_for(server: Server) -> None:
+def test_a_single_check_has_its_own_path(server: Server) -> None:
     assert ask(server, "/readyz/etcd").body == b"ok"
 
 
-def test_a_check_can_be_left_out_and_one_that_there_is_not_is_warned_of(server: Server) -> None:
+def test_a_check_can_be_excluded_and_an_unknown_one_is_warned_of(server: Server) -> None:
     lines = ask(server, "/livez?verbose&exclude=etcd&exclude=b&exclude=a").body.decode().splitlines()
     assert "[+]etcd excluded: ok" in lines
     assert lines[-2] == 'warn: some health checks cannot be excluded: no matches for "a","b"'
 
 
-def test_a_store_that_cannot_write_is_told_without_the_reason_but_by_its_own_path(server: Server) -> None:
+def test_a_failed_store_check_shows_its_reason_only_on_its_own_path(server: Server) -> None:
     server.index.failure = "disk full"
     answer = ask(server, "/healthz")
     assert answer.status == 500
@@ -228,7 +228,7 @@ def labels(resource: str, verb: str, scope: str, version: str = "v1") -> str:
     )
 
 
-def test_requests_are_counted_by_what_they_ask_for_and_their_code(server: Server) -> None:
+def test_requests_are_counted_by_resource_and_status_code(server: Server) -> None:
     for _ in range(3):
         ask(server, "/api/v1/namespaces")
     ask(server, "/api/v1/namespaces/none")
@@ -238,7 +238,7 @@ def test_requests_are_counted_by_what_they_ask_for_and_their_code(server: Server
     assert found[f"apiserver_request_duration_seconds_count{{{labels('namespaces', 'LIST', 'cluster')}}}"] == 3
 
 
-def test_what_a_client_makes_up_never_becomes_a_label(server: Server) -> None:
+def test_text_of_a_client_never_becomes_a_label(server: Server) -> None:
     for path in ("/api/v1/made-up", "/apis/made.up/v1/made-up", "/api/v1/namespaces/a/pods/b/made-up", "/made-up"):
         ask(server, path)
     ask(server, "/api/v1/namespaces", method="MADEUP")
@@ -275,7 +275,7 @@ def test_stored_objects_are_counted_by_resource(server: Server) -> None:
 # Component statuses.
 
 
-def test_the_old_component_statuses_tell_of_the_store(server: Server) -> None:
+def test_component_statuses_report_the_store(server: Server) -> None:
     answer = ask(server, "/api/v1/componentstatuses")
     assert ("Warning", '299 - "v1 ComponentStatus is deprecated in v1.19+"') in answer.headers
     (item,) = json.loads(answer.body)["items"]

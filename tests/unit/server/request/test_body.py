@@ -48,7 +48,7 @@ def test_a_body_of_another_kind_is_refused(body: bytes, message: str) -> None:
 
 
 @asking
-async def test_a_version_that_was_served_once_is_told_from_one_that_never_was(api: Api) -> None:
+async def test_a_removed_version_and_an_unknown_one_have_different_errors(api: Api) -> None:
     path = "/apis/apps/v1/namespaces/default/deployments"
     old = await api.post(path, {"apiVersion": "extensions/v1beta1", "kind": "Deployment"})
     assert old.message.startswith("the API version in the data (extensions/v1beta1) does not match")
@@ -57,7 +57,7 @@ async def test_a_version_that_was_served_once_is_told_from_one_that_never_was(ap
 
 
 @asking
-async def test_repeated_keys_are_read_over_each_other_and_told(api: Api) -> None:
+async def test_the_last_of_duplicate_keys_counts_and_is_reported(api: Api) -> None:
     body = b'{"metadata": {"name": "a"}, "data": {"k": "1", "k": "2"}, "data": {"j": "3"}, "odd": 1}'
     code, answer, warnings = await send(api, body)
     assert (code, answer["data"]) == (201, {"k": "2", "j": "3"})
@@ -74,7 +74,7 @@ async def test_repeated_keys_are_read_over_each_other_and_told(api: Api) -> None
 
 
 @asking
-async def test_repeated_keys_in_yaml_are_told_by_their_lines(api: Api) -> None:
+async def test_duplicate_keys_in_yaml_are_reported_with_their_lines(api: Api) -> None:
     body = b"metadata: {name: a}\ndata: {k: v}\ndata: {j: v}\nodd: 1\n"
     code, answer, warnings = await send(api, body, content_type="application/yaml")
     assert (code, answer["data"]) == (201, {"j": "v"})

@@ -56,7 +56,7 @@ async def test_a_wide_integer_beside_a_repeated_key_is_a_float(api: Api) -> None
     ],
     ids=str,
 )
-def test_a_custom_object_of_another_kind_whose_metadata_are_none(metadata: Any, why: str) -> None:
+def test_a_custom_object_of_another_kind_with_invalid_metadata(metadata: Any, why: str) -> None:
     @asking
     async def talk(api: Api) -> None:
         await define(api, {})
@@ -116,7 +116,7 @@ async def test_an_applied_configuration_without_metadata(api: Api) -> None:
 
 
 @asking
-async def test_a_merge_key_that_is_no_scalar(api: Api) -> None:
+async def test_a_merge_key_that_is_not_a_scalar(api: Api) -> None:
     """kube-apiserver panics and closes the connection."""
     deployments = "/apis/apps/v1/namespaces/default/deployments"
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}

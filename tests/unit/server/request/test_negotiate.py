@@ -72,7 +72,7 @@ def test_the_first_clause_that_can_be_met_counts(accept: str, expected: Form) ->
         ("application/json;stream=other", "only the following media types are accepted: "),
     ],
 )
-def test_if_no_clause_can_be_met_the_client_is_told_what_there_is(accept: str, message: str) -> None:
+def test_if_no_clause_can_be_satisfied_the_supported_types_are_listed(accept: str, message: str) -> None:
     with pytest.raises(APIError) as refused:
         form(accept)
     assert refused.value.code == 406
@@ -114,7 +114,7 @@ def test_people_get_indented_answers(query: str, agent: str, *, pretty: bool) ->
     assert status_form(asked("", query, agent)).pretty is pretty
 
 
-def test_a_table_row_shows_what_is_asked_for() -> None:
+def test_a_table_row_includes_the_requested_object() -> None:
     assert form(TABLE, "includeObject=Object").include == "Object"
     assert form(TABLE, "includeObject=").include == "Metadata"
     assert form("application/json;q=1", "includeObject=Nonsense").include == "Metadata"

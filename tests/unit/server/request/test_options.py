@@ -49,7 +49,7 @@ def test_a_flag_is_set_by_anything_but_zero_and_false(text: str, *, value: bool)
         ("resourceVersionMatch=NotOlderThan&resourceVersion=1", []),
     ],
 )
-def test_what_makes_no_sense_for_a_list(query: str, fields: list[str]) -> None:
+def test_invalid_combinations_of_list_options(query: str, fields: list[str]) -> None:
     if not fields:
         check_list_options(list_options(asked(query)), watch=False)
         return
@@ -67,7 +67,7 @@ def test_what_makes_no_sense_for_a_list(query: str, fields: list[str]) -> None:
         ("sendInitialEvents=1&resourceVersionMatch=NotOlderThan", []),
     ],
 )
-def test_what_makes_no_sense_for_a_watch(query: str, fields: list[str]) -> None:
+def test_invalid_combinations_of_watch_options(query: str, fields: list[str]) -> None:
     if not fields:
         check_list_options(list_options(asked(f"watch=1&{query}")), watch=True)
         return
@@ -87,7 +87,7 @@ def test_options_of_a_write() -> None:
     assert [cause.field for cause in refused.value.causes] == ["fieldManager", "dryRun", "fieldValidation"]
 
 
-def test_options_of_a_delete_come_from_the_body_or_the_query() -> None:
+def test_delete_options_are_read_from_the_body_or_the_query() -> None:
     assert delete_options(asked(""), None) == DeleteOptions()
     query = "gracePeriodSeconds=5&propagationPolicy=Orphan&dryRun=All"
     assert delete_options(asked(query), None) == DeleteOptions(grace=5, propagation="Orphan", dry_run=True)

@@ -27,7 +27,7 @@ async def test_a_table_has_a_row_for_each_object_and_the_metadata_of_the_list(ap
 @pytest.mark.parametrize(
     ("include", "kind"), [("", "PartialObjectMetadata"), ("Metadata", "PartialObjectMetadata"), ("Object", "ConfigMap")]
 )
-def test_a_row_shows_as_much_of_its_object_as_is_asked_for(include: str, kind: str) -> None:
+def test_a_row_includes_the_requested_part_of_its_object(include: str, kind: str) -> None:
     @asking
     async def talk(api: Api) -> None:
         await api.post(MAPS, {"metadata": {"name": "a"}})
@@ -39,7 +39,7 @@ def test_a_row_shows_as_much_of_its_object_as_is_asked_for(include: str, kind: s
 
 
 @asking
-async def test_a_row_may_show_nothing_of_its_object(api: Api) -> None:
+async def test_a_row_may_omit_its_object(api: Api) -> None:
     await api.post(MAPS, {"metadata": {"name": "a"}})
     assert (await api.get(f"{MAPS}?includeObject=None", accept=TABLE)).body["rows"][0]["object"] is None
 

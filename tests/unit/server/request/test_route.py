@@ -53,7 +53,7 @@ def test_a_path_of_a_resource(method: str, path: str, expected: tuple[str, ...])
 
 
 @pytest.mark.parametrize("path", ["/", "/api", "/api/v1", "/apis/apps/v1", "/apis/apps", "/healthz"])
-def test_every_other_path_is_no_resource(path: str) -> None:
+def test_every_other_path_is_a_non_resource_path(path: str) -> None:
     assert route("GET", path) is None
 
 
@@ -77,7 +77,7 @@ def test_a_path_with_an_empty_segment_at_its_start_is_authorized_and_never_serve
         ("/api/v1/pods", False),
     ],
 )
-def test_a_route_says_whether_its_resource_is_in_a_namespace(path: str, expected: bool) -> None:
+def test_a_route_has_whether_its_resource_is_in_a_namespace(path: str, expected: bool) -> None:
     found = route("GET", path)
     assert found is not None
     assert found.in_namespace is expected

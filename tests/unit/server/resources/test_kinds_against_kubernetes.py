@@ -61,7 +61,7 @@ def test_a_kind_of_two_versions_is_converted_as_by_kubernetes(case: Json) -> Non
 
 
 @pytest.mark.parametrize("case", [case for case in OBJECTS if "other" in case], ids=name_of)
-def test_a_kind_of_two_versions_goes_there_and_back(case: Json) -> None:
+def test_a_kind_of_two_versions_survives_a_round_trip(case: Json) -> None:
     one, other = resource_of(case["object"]), resource_of(case["other"])
     stored = one.stored(body.shaped(one, case["object"]))
     back = other.stored(body.shaped(other, case["other"]))
@@ -91,5 +91,5 @@ def test_every_kind_with_columns_of_its_own_is_compared() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "text"), RECORDED["durations"].items())
-def test_durations_are_told_as_by_kubernetes(seconds: str, text: str) -> None:
+def test_durations_are_formatted_as_in_kubernetes(seconds: str, text: str) -> None:
     assert human(timedelta(seconds=int(seconds))) == text

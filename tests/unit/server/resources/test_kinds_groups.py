@@ -466,7 +466,7 @@ FIXED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("path", "sent", "change", "part"), FIXED)
-def test_what_is_fixed_cannot_change(path: str, sent: dict[str, Any], change: dict[str, Any], part: str) -> None:
+def test_immutable_fields_cannot_change(path: str, sent: dict[str, Any], change: dict[str, Any], part: str) -> None:
     @asking
     async def check(api: Api) -> None:
         made = await api.post(path, sent)
@@ -506,7 +506,7 @@ def test_some_kinds_are_not_updated_without_a_version(path: str) -> None:
         (EVENTS, named(involvedObject={"namespace": "default"})),
     ],
 )
-def test_some_kinds_come_into_being_by_an_update(path: str, sent: dict[str, Any]) -> None:
+def test_some_kinds_can_be_created_by_an_update(path: str, sent: dict[str, Any]) -> None:
     @asking
     async def check(api: Api) -> None:
         assert (await api.put(f"{path}/a", sent)).code == 201
@@ -618,7 +618,7 @@ async def test_a_local_api_service_is_available_at_once(api: Api) -> None:
 
 
 @asking
-async def test_a_device_is_tainted_now_unless_it_says_when(api: Api) -> None:
+async def test_a_device_taint_defaults_to_the_current_time(api: Api) -> None:
     spec = {
         "driver": "d",
         "nodeName": "n",
@@ -635,7 +635,7 @@ REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 
 
 @asking
-async def test_a_signing_request_carries_the_user_that_asked(api: Api) -> None:
+async def test_a_signing_request_has_the_requesting_user(api: Api) -> None:
     spec = {"request": PEM, "signerName": "a.b/c", "usages": ["client auth"], "username": "forged", "groups": ["x"]}
     made = (await api.post(REQUESTS, named(spec=spec))).body
     assert made["spec"]["username"] == "admin"
@@ -732,7 +732,7 @@ async def test_events_of_the_new_group_are_held_to_stricter_rules(api: Api) -> N
 
 
 @asking
-async def test_an_event_is_in_the_namespace_of_what_it_is_about(api: Api) -> None:
+async def test_an_event_is_in_the_namespace_of_the_involved_object(api: Api) -> None:
     refused = await api.post(EVENTS, named(involvedObject={"namespace": "other"}))
     assert 'involvedObject.namespace: Invalid value: "other": does not match event.namespace' in refused.message
     await api.post("/api/v1/namespaces", named("other"))
@@ -744,7 +744,7 @@ async def test_an_event_is_in_the_namespace_of_what_it_is_about(api: Api) -> Non
 
 
 @asking
-async def test_who_applies_an_event_in_one_group_owns_it_in_the_other(api: Api) -> None:
+async def test_field_ownership_of_an_event_is_converted_between_its_groups(api: Api) -> None:
     about = {"kind": "Pod", "name": "p", "namespace": "default"}
     config = {"apiVersion": "v1", "kind": "Event", **named(involvedObject=about, message="m")}
     assert (await api.apply(f"{EVENTS}/a?fieldManager=one", config)).code == 201
@@ -754,7 +754,7 @@ async def test_who_applies_an_event_in_one_group_owns_it_in_the_other(api: Api) 
 
 
 @asking
-async def test_an_autoscaler_of_the_old_version_keeps_what_it_does_not_know(api: Api) -> None:
+async def test_an_autoscaler_of_v1_keeps_v2_fields_in_annotations(api: Api) -> None:
     memory = {
         "type": "Resource",
         "resource": {"name": "memory", "target": {"type": "AverageValue", "averageValue": "1Gi"}},
@@ -775,7 +775,7 @@ async def test_an_autoscaler_of_the_old_version_keeps_what_it_does_not_know(api:
 
 
 @asking
-async def test_a_flow_schema_tells_whether_its_priority_level_is_there(api: Api) -> None:
+async def test_a_flow_schema_reports_a_missing_priority_level(api: Api) -> None:
     flow = "/apis/flowcontrol.apiserver.k8s.io/v1"
     level = {"priorityLevelConfiguration": {"name": "mine"}, "matchingPrecedence": 5}
     assert (await api.post(f"{flow}/flowschemas", named(spec=level))).body["status"] == {}

@@ -13,7 +13,7 @@ POD: dict[str, Any] = {"containers": [{"name": "c", "image": "i"}]}
 
 
 @asking
-async def test_a_pod_update_tells_the_difference_as_a_kube_apiserver_does(api: Api) -> None:
+async def test_a_pod_update_error_shows_the_difference(api: Api) -> None:
     await api.post(f"{CORE}/serviceaccounts", {"metadata": {"name": "default"}})
     made = (await api.post(f"{CORE}/pods", {"metadata": {"name": "p"}, "spec": POD})).body
     made["spec"]["hostname"] = "h"
@@ -33,7 +33,7 @@ async def test_a_storage_class_is_checked_whole_when_it_changes(api: Api) -> Non
 
 
 @asking
-async def test_a_service_cidr_may_get_a_second_family_and_nothing_else(api: Api) -> None:
+async def test_a_service_cidr_can_only_add_a_second_family(api: Api) -> None:
     path, meta = f"{NETWORK}/servicecidrs", {"name": "x"}
     await api.post(path, {"metadata": meta, "spec": {"cidrs": ["192.168.0.0/24"]}})
     answer = await api.put(f"{path}/x", {"metadata": meta, "spec": {"cidrs": ["192.168.1.0/24"]}})
@@ -100,7 +100,7 @@ async def test_files_of_a_volume_that_get_in_each_others_way_are_warned_of(api: 
 
 
 @asking
-async def test_a_wrong_type_is_told_with_the_struct_that_go_has_there(api: Api) -> None:
+async def test_a_type_error_names_the_go_struct(api: Api) -> None:
     container = {"name": "c", "image": "i", "livenessProbe": {"httpGet": {"port": 80, "path": 7}}}
     template = {"metadata": {"name": "t"}, "template": {"spec": {"containers": [container]}}}
     answer = await api.post(f"{CORE}/podtemplates?dryRun=All", template)

@@ -287,7 +287,7 @@ async def test_a_selector_that_is_not_generated_is_refused_unless_it_is_wanted(a
 
 
 @asking
-async def test_a_job_that_is_deleted_leaves_its_pods_and_says_so(api: Api) -> None:
+async def test_deleting_a_job_orphans_its_pods_with_a_warning(api: Api) -> None:
     await api.post(f"{BATCH}/jobs", job())
     gone = await api.delete(f"{BATCH}/jobs/a")
     assert gone.body["metadata"]["finalizers"] == ["orphan"]

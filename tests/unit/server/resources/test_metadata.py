@@ -37,7 +37,7 @@ OWNER = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}
         ),
     ],
 )
-def test_what_is_wrong_with_new_metadata(metadata: dict[str, Any], field: str, message: str) -> None:
+def test_invalid_new_metadata_is_reported(metadata: dict[str, Any], field: str, message: str) -> None:
     @asking
     async def talk(api: Api) -> None:
         refused = await api.post(MAPS, {"metadata": metadata})
@@ -73,7 +73,7 @@ async def test_objects_outside_of_namespaces_lose_theirs(api: Api) -> None:
         ({"finalizers": ["plain"]}, ["metadata.finalizers[0]"] * 2),
     ],
 )
-def test_what_is_wrong_with_a_change_is_told_by_all_who_look_at_it(metadata: dict[str, Any], fields: list[str]) -> None:
+def test_an_invalid_change_is_reported_by_each_rule(metadata: dict[str, Any], fields: list[str]) -> None:
     @asking
     async def talk(api: Api) -> None:
         await api.post(MAPS, {"metadata": {"name": "a"}})
@@ -99,7 +99,7 @@ async def test_a_dying_object_takes_no_more_finalizers(api: Api) -> None:
         ({"operation": "Update", "subresource": "x" * 300}, "metadata.managedFields[0].subresource"),
     ],
 )
-def test_managed_fields_that_nobody_tracks_are_still_checked(entry: dict[str, Any], field: str) -> None:
+def test_untracked_managed_fields_are_validated(entry: dict[str, Any], field: str) -> None:
     @asking
     async def talk(api: Api) -> None:
         resource = api.server.registry.get("", "v1", "configmaps")

@@ -17,7 +17,7 @@ async def test_ages_follow_the_servers_clock(api: Api) -> None:
 
 
 @asking
-async def test_a_kind_without_a_row_of_its_own_shows_name_and_creation(api: Api) -> None:
+async def test_a_kind_without_columns_shows_name_and_creation(api: Api) -> None:
     made = await api.post("/api/v1/namespaces/default/limitranges", {"metadata": {"name": "a"}, "spec": {"limits": []}})
     cells = await api.cells("/api/v1/namespaces/default/limitranges")
     assert cells == [["a", made.body["metadata"]["creationTimestamp"]]]
@@ -49,7 +49,7 @@ async def test_flow_schemas_are_shown_in_the_order_in_which_they_are_tried(api: 
 
 
 @asking
-async def test_a_finished_pod_says_so_in_its_row(api: Api) -> None:
+async def test_a_finished_pod_has_a_condition_in_its_row(api: Api) -> None:
     await api.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
     for name in ("a", "b"):
         made = await api.post(PODS, {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}})

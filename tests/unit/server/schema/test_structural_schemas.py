@@ -312,7 +312,7 @@ def test_resources_embedded_in_lists_are_checked() -> None:
     assert [str(error) for error in embedded_faults(Structural(EMBEDDED), value)] == ["pods[1].kind: Required value"]
 
 
-def test_schemas_inside_of_a_definition_lose_what_nobody_knows() -> None:
+def test_unknown_keywords_in_the_schema_of_a_definition_are_dropped() -> None:
     model = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
     inner = {"type": "string", "odd": 1, "nullable": False, "items": None}
     body = {

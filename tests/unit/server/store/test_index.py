@@ -88,7 +88,7 @@ def test_versions_begin_above_zero_which_clients_take_for_any() -> None:
     assert Index(MemoryLog(), Simulation(1).clock).version == 1
 
 
-def test_writes_that_come_while_the_log_is_busy_share_one_batch() -> None:
+def test_writes_that_arrive_during_a_commit_share_one_batch() -> None:
     shelf = Shelf()
 
     async def main() -> None:
@@ -248,7 +248,7 @@ def test_closing_finishes_the_writes_under_way_ends_the_watches_and_takes_no_mor
 # Waiting
 
 
-def test_a_reader_waits_for_a_version_and_leaves_nothing_behind_when_it_gives_up() -> None:
+def test_a_reader_that_stops_waiting_for_a_version_is_removed() -> None:
     shelf = Shelf()
 
     async def main() -> None:
@@ -267,7 +267,7 @@ def test_a_reader_waits_for_a_version_and_leaves_nothing_behind_when_it_gives_up
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_what_a_client_is_told_can_wait_until_what_it_goes_by_is_durable(fails: bool) -> None:
+def test_a_response_can_wait_until_the_state_it_depends_on_is_durable(fails: bool) -> None:
     shelf = Shelf()
 
     async def main() -> None:
@@ -294,7 +294,7 @@ def fill(collection: Collection, keys: list[str]) -> None:
         collection.apply(event)
 
 
-def test_a_page_never_leaves_its_namespace_whatever_its_token_says() -> None:
+def test_a_page_never_leaves_its_namespace_whatever_its_token() -> None:
     collection = Collection("things")
     fill(collection, ["a/1", "a-b/1", "b/1", "b/2", "c/1"])
     assert [e.key for e in collection.select()] == ["a-b/1", "a/1", "b/1", "b/2", "c/1"]
@@ -306,7 +306,7 @@ def test_a_page_never_leaves_its_namespace_whatever_its_token_says() -> None:
     assert [e.key for e in collection.select_at(3, "b/", "a/0")] == ["b/1"]
 
 
-def test_the_past_is_forgotten_by_age(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_history_is_compacted_by_age(monkeypatch: pytest.MonkeyPatch) -> None:
     shelf = Shelf()
 
     async def main() -> None:
@@ -326,7 +326,7 @@ def test_the_past_is_forgotten_by_age(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("limit", ["HISTORY_EVENTS", "HISTORY_BYTES"])
-def test_the_past_is_forgotten_by_number_and_by_size(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+def test_history_is_compacted_by_number_and_by_size(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     monkeypatch.setattr(index_module, limit, 10 if limit == "HISTORY_EVENTS" else 1000)
     shelf = Shelf()
     others = shelf.index.collection("others", describe)
@@ -343,7 +343,7 @@ def test_the_past_is_forgotten_by_number_and_by_size(monkeypatch: pytest.MonkeyP
     shelf.world.run(main())
 
 
-def test_encodings_are_shared_for_a_while_and_then_kept_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_recent_events_cache_their_encodings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index_module, "SHARED_EVENTS", 2)
     shelf = Shelf()
 
@@ -357,7 +357,7 @@ def test_encodings_are_shared_for_a_while_and_then_kept_no_more(monkeypatch: pyt
     shelf.world.run(main())
 
 
-def test_a_collection_is_filled_from_the_log_when_it_is_first_asked_for() -> None:
+def test_a_collection_is_loaded_from_the_log_on_first_use() -> None:
     class Loaded(MemoryLog):
         def load(self) -> tuple[int, Iterator[tuple[str, str, int, bytes]]]:
             return 7, iter([("things", "b", 5, b"B"), ("others", "x", 7, b"X"), ("things", "a", 6, b"A")])

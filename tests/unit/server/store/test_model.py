@@ -56,7 +56,7 @@ steps = st.lists(
 
 @settings(max_examples=120, deadline=None)
 @given(steps=steps, failing=st.sets(st.integers(1, 12), max_size=3), kept=st.sampled_from([3, 8, 1000]))
-def test_the_index_agrees_with_a_model_that_forgets_nothing(
+def test_the_index_agrees_with_a_model_with_full_history(
     steps: list[tuple[str, str, bool]], failing: set[int], kept: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:

@@ -48,7 +48,7 @@ def append(path: Path, world: World, *batches: list[Write]) -> None:
             asyncio.run(log.append(batch))
 
 
-def test_what_is_written_is_there_when_the_file_is_opened_again(path: Path, world: World) -> None:
+def test_writes_survive_reopening_the_file(path: Path, world: World) -> None:
     append(
         path,
         world,
@@ -141,7 +141,7 @@ def test_a_store_that_was_not_finished_is_made_again(path: Path, world: World, m
     assert objects(path, world) == (0, {})
 
 
-def test_a_write_is_kept_though_the_mark_cannot_be_written(
+def test_a_write_succeeds_if_the_mark_cannot_be_written(
     path: Path, world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: object) -> None:
@@ -164,19 +164,19 @@ def test_a_database_of_another_program_is_refused_and_left_alone(path: Path, wor
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
 
 
-def test_a_file_that_is_no_database_is_refused(path: Path, world: World) -> None:
+def test_a_file_that_is_not_a_database_is_rejected(path: Path, world: World) -> None:
     path.write_bytes(b"not a database, but long enough to be looked at" * 100)
     with pytest.raises(UnusableStore, match="file is not a database"):
         SQLiteLog(path, world)
 
 
-def test_a_place_that_does_not_exist_is_told(tmp_path: Path, world: World) -> None:
+def test_a_missing_directory_is_reported(tmp_path: Path, world: World) -> None:
     with pytest.raises(UnusableStore, match=r"cannot open the store .*/nowhere/store.db: No such file or directory"):
         SQLiteLog(tmp_path / "nowhere" / "store.db", world)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path, world: World) -> None:
+def test_a_read_only_directory_is_reported(tmp_path: Path, world: World) -> None:
     tmp_path.chmod(0o500)
     try:
         with pytest.raises(UnusableStore, match="Permission denied"):
@@ -253,7 +253,7 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("after", [50, 400])
-def test_what_was_acknowledged_before_a_kill_is_there_after_it(path: Path, world: World, after: int) -> None:
+def test_acknowledged_writes_survive_a_kill(path: Path, world: World, after: int) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(SOURCE)}
     )
@@ -314,7 +314,7 @@ def test_a_torn_write_ahead_log_loses_the_torn_batch_and_no_other(path: Path, wo
     assert objects(copy, world)[0] == 9
 
 
-def test_the_loop_goes_on_while_the_disk_is_written(path: Path, world: World) -> None:
+def test_the_event_loop_runs_while_the_disk_is_written(path: Path, world: World) -> None:
     async def main() -> None:
         log = SQLiteLog(path, world)
         threads: list[str] = []

@@ -95,7 +95,7 @@ def event(version: int, key: str = "ns/a", data: bytes = b"x") -> Event:
     return Event(key, version, Entry(key, version, data, {}, {}, ""), None, 0.0)
 
 
-def test_a_watcher_that_is_too_far_behind_is_closed_with_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_watcher_is_closed_and_keeps_its_backlog(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub_module, "BACKLOG_EVENTS", 3)
     hub = Hub()
     slow, quick = hub.subscribe(), hub.subscribe()
@@ -119,7 +119,7 @@ def test_a_watcher_that_is_behind_by_too_many_bytes_is_closed(monkeypatch: pytes
     assert slow.closed
 
 
-def test_a_watcher_is_offered_what_is_in_its_scope_and_concerns_it() -> None:
+def test_a_watcher_receives_accepted_events_of_its_scope() -> None:
     hub = Hub()
     everything, namespace, one = hub.subscribe(), hub.subscribe("ns/"), hub.subscribe("ns/a")
     even = hub.subscribe("", lambda event: event.version % 2 == 0)
@@ -136,7 +136,7 @@ def test_a_watcher_is_offered_what_is_in_its_scope_and_concerns_it() -> None:
     assert len(hub) == 0
 
 
-def test_a_watcher_that_cannot_be_asked_is_closed_and_the_others_go_on() -> None:
+def test_a_watcher_whose_filter_fails_is_closed_and_the_others_continue() -> None:
     hub = Hub()
     broken, sound = hub.subscribe("", lambda event: 1 // 0 == 0), hub.subscribe()
     hub.publish(event(1))

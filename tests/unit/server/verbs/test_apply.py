@@ -118,7 +118,7 @@ async def test_a_configuration_is_yaml_that_names_the_object_of_its_path(api: Ap
 
 
 @asking
-async def test_keys_given_twice_are_told_as_the_client_asked(api: Api) -> None:
+async def test_duplicate_keys_are_reported_by_field_validation(api: Api) -> None:
     for text in (
         '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"x":"1","x":"2"}}',
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: '1', x: '2'}\n",
@@ -136,7 +136,7 @@ async def test_keys_given_twice_are_told_as_the_client_asked(api: Api) -> None:
 
 
 @asking
-async def test_what_was_there_before_the_first_apply_has_an_owner(api: Api) -> None:
+async def test_fields_from_before_the_first_apply_have_an_owner(api: Api) -> None:
     await config_map(api, "a", data={"x": "1"})
     reset = await api.merge(A, {"metadata": {"managedFields": [{}]}})
     assert managers(reset) == []
@@ -162,7 +162,7 @@ async def test_a_status_is_applied_to_an_object_that_is_there(api: Api) -> None:
 
 
 @asking
-async def test_defaults_belong_to_nobody_who_applies(api: Api) -> None:
+async def test_defaults_are_not_owned_by_the_applier(api: Api) -> None:
     services = "/api/v1/namespaces/default/services/s"
     sent = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}
     applied = await apply(api, sent, path=services)
@@ -173,7 +173,7 @@ async def test_defaults_belong_to_nobody_who_applies(api: Api) -> None:
 
 
 @asking
-async def test_a_value_that_its_kind_cannot_hold_is_told_in_the_words_of_apply(api: Api) -> None:
+async def test_a_type_error_has_the_message_of_apply(api: Api) -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"k": "1"}}
     answer = await apply(api, secret, path="/api/v1/namespaces/default/secrets/s")
     assert answer.code == 500
@@ -242,7 +242,7 @@ async def test_applies_of_many_managers_at_once_all_succeed_the_first_creates(ap
 
 
 @asking
-async def test_an_apply_that_is_overtaken_by_a_deletion_creates_anew(api: Api) -> None:
+async def test_an_apply_after_a_concurrent_deletion_creates_the_object(api: Api) -> None:
     first = await apply(api, config({"x": "1"}))
     slowly(api)
     applying = asyncio.create_task(apply(api, config({"x": "2"})))

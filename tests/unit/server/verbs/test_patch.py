@@ -58,14 +58,14 @@ async def test_each_kind_of_patch_changes_an_object(api: Api) -> None:
 
 
 @asking
-async def test_a_patch_for_an_object_that_is_not_there_is_told_just_that(api: Api) -> None:
+async def test_a_patch_of_a_missing_object_is_not_found(api: Api) -> None:
     for kind in (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH):
         answer = await patch(api, A, kind, "nonsense")
         assert (answer.code, answer.message) == (404, 'configmaps "a" not found')
 
 
 @asking
-async def test_a_patch_that_changes_nothing_keeps_the_version(api: Api) -> None:
+async def test_a_patch_that_changes_nothing_keeps_the_resource_version(api: Api) -> None:
     before = await config_map(api, "a", data={"a": "1"})
     for kind, sent in (
         (JSON_PATCH, []),
@@ -224,7 +224,7 @@ async def test_a_patch_of_too_many_operations_is_too_large(api: Api) -> None:
 
 
 @asking
-async def test_what_is_given_twice_or_unknown_is_told_as_the_client_asked(api: Api) -> None:
+async def test_duplicate_and_unknown_fields_are_reported_by_field_validation(api: Api) -> None:
     await config_map(api, "a", data={"a": "1"})
     twice = '{"data":{"a":"2","a":"3"},"bogus":1}'
     for kind in (MERGE_PATCH, STRATEGIC_PATCH):
@@ -247,7 +247,7 @@ async def test_what_is_given_twice_or_unknown_is_told_as_the_client_asked(api: A
 
 
 @asking
-async def test_force_belongs_to_apply_alone_and_content_types_are_what_they_are(api: Api) -> None:
+async def test_force_needs_apply_and_content_types_are_checked(api: Api) -> None:
     await config_map(api, "a")
     answer = await patch(api, f"{A}?force=true", MERGE_PATCH, {})
     assert answer.message.endswith("force: Forbidden: may not be specified for non-apply patch")
@@ -296,5 +296,5 @@ async def test_a_patch_of_the_status_leaves_the_rest_and_a_patch_of_the_rest_the
         (BadValue("unable to parse quantity's suffix"), "unable to parse quantity's suffix"),
     ],
 )
-def test_a_strategic_patch_has_words_of_its_own_for_values_that_do_not_fit(error: Any, words: str) -> None:
+def test_a_strategic_patch_has_its_own_type_errors(error: Any, words: str) -> None:
     assert restore_error(error) == words

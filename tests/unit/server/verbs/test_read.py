@@ -42,7 +42,7 @@ async def test_pages_show_the_list_as_it_was_when_the_first_was_read(api: Api) -
 
 
 @asking
-async def test_a_page_that_is_too_old_brings_a_token_that_goes_on_with_what_is_there(api: Api) -> None:
+async def test_an_expired_page_returns_a_token_for_the_current_state(api: Api) -> None:
     await some(api)
     token = (await api.get(f"{MAPS}?limit=2")).body["metadata"]["continue"]
     await api.post(MAPS, {"metadata": {"name": "e"}})
@@ -74,7 +74,7 @@ async def test_versions_of_lists(api: Api) -> None:
 
 
 @asking
-async def test_a_read_waits_a_little_for_a_version_to_come(api: Api) -> None:
+async def test_a_read_waits_briefly_for_a_future_resource_version(api: Api) -> None:
     await some(api, "a")
     wanted = api.server.index.version + 1
     waiting = asyncio.ensure_future(api.get(f"{MAPS}/a?resourceVersion={wanted}"))
@@ -98,7 +98,7 @@ async def test_a_read_waits_a_little_for_a_version_to_come(api: Api) -> None:
         ("/none", 404, 'configmaps "none" not found'),
     ],
 )
-def test_what_cannot_be_read_is_refused(path: str, code: int, message: str) -> None:
+def test_an_unreadable_request_is_rejected(path: str, code: int, message: str) -> None:
     @asking
     async def talk(api: Api) -> None:
         await some(api, "a")
@@ -147,7 +147,7 @@ def test_a_token_reads_back() -> None:
         (token({**GOOD, "start": "../x"}), "../x"),
     ],
 )
-def test_what_is_no_token_is_refused_with_a_reason(text: str, why: str) -> None:
+def test_an_invalid_continue_token_is_rejected_with_a_reason(text: str, why: str) -> None:
     with pytest.raises(BadRequest) as refused:
         ContinueToken.decode(text)
     assert refused.value.message == f"invalid continue token: continue key is not valid: {why}"

@@ -33,7 +33,7 @@ async def test_an_empty_map_in_a_value_is_shown_too(api: Api) -> None:
 
 
 @asking
-async def test_a_refusal_leaves_who_owns_what_in_other_objects_alone(api: Api) -> None:
+async def test_a_rejected_write_leaves_shared_managed_fields_unchanged(api: Api) -> None:
     path, container = "/api/v1/namespaces/default/podtemplates", {"name": "c", "image": "i"}
     limited = {**container, "resources": {"limits": {"cpu": "1"}}}
     body = {"metadata": {"name": "a"}, "template": {"spec": {"containers": [limited]}}}

@@ -28,7 +28,7 @@ async def test_a_watch_from_a_version_sees_each_later_change_in_order(api: Api) 
 
 
 @asking
-async def test_a_watch_from_anywhere_begins_with_what_is_there_in_the_order_of_keys(api: Api) -> None:
+async def test_a_watch_without_resource_version_begins_with_the_current_state(api: Api) -> None:
     await config_map(api, "b")
     await config_map(api, "a")
     for start in ("", "&resourceVersion=0", "&resourceVersion=00"):
@@ -37,7 +37,7 @@ async def test_a_watch_from_anywhere_begins_with_what_is_there_in_the_order_of_k
 
 
 @asking
-async def test_many_first_events_come_in_several_chunks(api: Api) -> None:
+async def test_many_initial_events_are_sent_in_several_chunks(api: Api) -> None:
     for number in range(5):
         await config_map(api, f"large-{number}", data={"k": "x" * 500_000})
     live = await watch(api, f"{CONFIG_MAPS}?watch=1")
@@ -65,7 +65,7 @@ async def test_an_object_that_enters_a_selector_is_added_and_one_that_leaves_is_
 
 
 @asking
-async def test_a_watch_of_a_namespace_an_object_or_a_field_sees_nothing_else(api: Api) -> None:
+async def test_a_watch_of_a_namespace_an_object_or_a_field_has_only_its_events(api: Api) -> None:
     await api.post("/api/v1/namespaces", {"metadata": {"name": "other"}})
     start = api.server.index.version
     since = f"watch=1&resourceVersion={start}"
@@ -131,7 +131,7 @@ async def test_a_name_in_the_path_and_another_in_the_selector_are_refused(api: A
 
 
 @asking
-async def test_what_holds_a_dying_object_shows_as_modified_before_it_is_deleted(api: Api) -> None:
+async def test_a_terminating_object_is_modified_before_it_is_deleted(api: Api) -> None:
     start = version(await config_map(api, "a", metadata={"finalizers": ["example.com/f"]}))
     live = await watch(api, f"{CONFIG_MAPS}?watch=1&resourceVersion={start}")
     await api.delete(f"{CONFIG_MAPS}/a")
@@ -144,7 +144,7 @@ async def test_what_holds_a_dying_object_shows_as_modified_before_it_is_deleted(
 
 
 @asking
-async def test_writes_that_change_nothing_and_dry_runs_bring_no_event(api: Api) -> None:
+async def test_writes_that_change_nothing_and_dry_runs_emit_no_event(api: Api) -> None:
     start = version(await config_map(api, "a", data={"k": "1"}))
     live = await watch(api, f"{CONFIG_MAPS}?watch=1&resourceVersion={start}")
     await api.put(f"{CONFIG_MAPS}/a", {"metadata": {"name": "a"}, "data": {"k": "1"}})
@@ -156,7 +156,7 @@ async def test_writes_that_change_nothing_and_dry_runs_bring_no_event(api: Api) 
 
 
 @asking
-async def test_a_watch_from_a_version_yet_to_come_is_silent_until_then(api: Api) -> None:
+async def test_a_watch_from_a_future_resource_version_is_silent_until_then(api: Api) -> None:
     start = version(await config_map(api, "a")) + 2
     live = await watch(
         api, f"{CONFIG_MAPS}?watch=1&resourceVersion={start}&allowWatchBookmarks=true&timeoutSeconds=300"
@@ -168,7 +168,7 @@ async def test_a_watch_from_a_version_yet_to_come_is_silent_until_then(api: Api)
 
 
 @asking
-async def test_a_watch_from_a_version_long_gone_is_told_so_in_an_event_and_ends(api: Api) -> None:
+async def test_a_watch_from_a_compacted_resource_version_ends_with_an_error_event(api: Api) -> None:
     oldest = api.server.index.compacted
     live = await watch(api, f"{CONFIG_MAPS}?watch=1&resourceVersion={oldest - 1}")
     (event,) = await live.rest()
@@ -187,7 +187,7 @@ async def test_a_watch_from_a_version_long_gone_is_told_so_in_an_event_and_ends(
     assert len(api.server.index.collections["configmaps"].hub) == 0
 
 
-def test_what_is_older_than_the_history_cannot_be_watched_from(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watch_cannot_begin_before_the_history(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "HISTORY_EVENTS", 2)
 
     @asking

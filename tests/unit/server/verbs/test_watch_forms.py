@@ -25,7 +25,7 @@ EMPTY = json.loads((Path(__file__).resolve().parents[3] / "data/server/empty_obj
 
 
 @asking
-async def test_a_streaming_list_ends_in_a_marked_bookmark_and_goes_on(api: Api) -> None:
+async def test_a_streaming_list_ends_with_an_annotated_bookmark_and_continues(api: Api) -> None:
     await config_map(api, "b")
     await config_map(api, "a")
     now = api.server.index.version
@@ -45,7 +45,7 @@ async def test_a_streaming_list_ends_in_a_marked_bookmark_and_goes_on(api: Api) 
 
 
 @asking
-async def test_the_mark_comes_only_with_first_events_and_bookmarks(api: Api) -> None:
+async def test_the_initial_events_annotation_needs_initial_events_and_bookmarks(api: Api) -> None:
     await config_map(api, "a")
     begins = "&resourceVersion=0"
     for query, expected in (
@@ -60,7 +60,7 @@ async def test_the_mark_comes_only_with_first_events_and_bookmarks(api: Api) -> 
 
 
 @asking
-async def test_a_streaming_list_from_the_future_waits_a_little_and_is_told_so_in_an_event(api: Api) -> None:
+async def test_a_streaming_list_from_the_future_times_out_with_an_error_event(api: Api) -> None:
     clock, now = api.server.world.clock, api.server.index.version
     began = clock.monotonic()
     live = await watch(api, f"{CONFIG_MAPS}?{FIRST}&resourceVersion=999999")
@@ -72,7 +72,7 @@ async def test_a_streaming_list_from_the_future_waits_a_little_and_is_told_so_in
 
 
 @asking
-async def test_bookmarks_come_every_minute_and_shortly_before_the_end_to_those_who_ask(api: Api) -> None:
+async def test_requested_bookmarks_are_sent_every_minute_and_before_the_end(api: Api) -> None:
     clock = api.server.world.clock
     began, start = clock.monotonic(), version(await config_map(api, "a"))
     live = await watch(
@@ -117,9 +117,7 @@ async def test_a_watch_of_tables_names_the_columns_in_its_first_event_alone(api:
 @pytest.mark.parametrize(
     ("include", "kinds"), [("None", [None, "PartialObjectMetadata"]), ("Object", ["ConfigMap"] * 2)]
 )
-def test_a_table_shows_what_was_asked_for_of_its_objects_and_always_the_mark(
-    include: str, kinds: list[str | None]
-) -> None:
+def test_a_table_includes_the_requested_part_of_its_objects(include: str, kinds: list[str | None]) -> None:
     @asking
     async def run(api: Api) -> None:
         await config_map(api, "a")
@@ -132,7 +130,7 @@ def test_a_table_shows_what_was_asked_for_of_its_objects_and_always_the_mark(
 
 
 @asking
-async def test_a_watch_of_metadata_shows_nothing_else(api: Api) -> None:
+async def test_a_watch_of_metadata_has_only_metadata(api: Api) -> None:
     await config_map(api, "a", data={"k": "1"})
     live = await watch(api, f"{CONFIG_MAPS}?watch=1&allowWatchBookmarks=true", accept=PARTIAL)
     await api.delete(f"{CONFIG_MAPS}/a")
@@ -153,7 +151,7 @@ async def test_a_watch_of_lists_of_metadata_ends_with_its_first_event(api: Api) 
 
 
 @asking
-async def test_who_takes_only_protobuf_gets_frames_of_it(api: Api) -> None:
+async def test_a_client_that_accepts_only_protobuf_gets_frames(api: Api) -> None:
     await config_map(api, "a", data={"k": "1"})
     live = await watch(api, f"{CONFIG_MAPS}?watch=1&allowWatchBookmarks=true", accept=PROTOBUF)
     assert live.content_type == f"{PROTOBUF};stream=watch"

@@ -95,7 +95,7 @@ WATCHES: list[tuple[str, Callable[[list[Event]], Seen]]] = [
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_every_watch_is_exactly_the_part_of_the_log_that_it_asked_for(seed: int) -> None:
+def test_every_watch_is_exactly_its_selection_of_the_log(seed: int) -> None:
     world = Simulation(seed, interleave=True)
 
     async def main() -> None:

@@ -18,7 +18,7 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 @asking
-async def test_the_server_sets_uid_time_and_version_whatever_the_client_says(api: Api) -> None:
+async def test_the_server_sets_uid_time_and_resource_version(api: Api) -> None:
     meta = {"name": "a", "uid": "mine", "creationTimestamp": "2001-01-01T00:00:00Z", "selfLink": "/x"}
     made = await api.post(MAPS, {"metadata": meta})
     assert made.code == 201
@@ -38,7 +38,7 @@ async def test_a_generated_name_is_one_that_is_free(api: Api) -> None:
 
 
 @asking
-async def test_if_no_generated_name_is_free_the_client_is_told_to_try_again(api: Api) -> None:
+async def test_if_no_generated_name_is_free_the_client_must_retry(api: Api) -> None:
     await api.post(MAPS, {"metadata": {"name": "x-aaaaa"}})
     with patch.object(Ids, "suffix", return_value="aaaaa") as suffix:
         refused = await api.post(MAPS, {"metadata": {"generateName": "x-"}})
@@ -79,7 +79,7 @@ async def test_an_object_that_another_makes_meanwhile_is_not_overwritten(api: Ap
 
 
 @asking
-async def test_a_dry_run_stores_nothing_and_shows_what_would_be(api: Api) -> None:
+async def test_a_dry_run_stores_nothing_and_returns_the_result(api: Api) -> None:
     before = api.server.index.version
     made = await api.post(f"{MAPS}?dryRun=All", {"metadata": {"name": "a"}})
     assert made.code == 201
@@ -89,7 +89,7 @@ async def test_a_dry_run_stores_nothing_and_shows_what_would_be(api: Api) -> Non
 
 
 @asking
-async def test_the_body_may_come_as_bytes_without_any_transport(api: Api) -> None:
+async def test_the_body_may_be_bytes(api: Api) -> None:
     body = b'{"metadata": {"name": "a"}}'
     answer = await api.server.handle(Request("POST", MAPS, headers={"authorization": "Bearer admin"}, body=body))
     assert isinstance(answer, Response)
@@ -142,7 +142,7 @@ def test_a_new_object_has_no_version(version: str, code: int) -> None:
 
 
 @asking
-async def test_a_dry_run_of_what_exists_is_refused(api: Api) -> None:
+async def test_a_dry_run_of_an_existing_object_is_rejected(api: Api) -> None:
     await api.post(MAPS, {"metadata": {"name": "a"}})
     assert (await api.post(f"{MAPS}?dryRun=All", {"metadata": {"name": "a"}})).code == 409
 

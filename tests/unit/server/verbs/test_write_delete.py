@@ -18,7 +18,7 @@ async def made(api: Api, name: str = "a", **metadata: Any) -> dict[str, Any]:
 
 
 @asking
-async def test_what_goes_at_once_is_told_by_a_status_with_its_uid(api: Api) -> None:
+async def test_an_immediate_deletion_returns_a_status_with_the_uid(api: Api) -> None:
     old = await made(api)
     gone = await api.delete(f"{MAPS}/a")
     details = {"name": "a", "kind": "configmaps", "uid": old["metadata"]["uid"]}
@@ -43,7 +43,7 @@ async def test_what_goes_at_once_is_told_by_a_status_with_its_uid(api: Api) -> N
         (["foregroundDeletion"], {}, ["foregroundDeletion"]),
     ],
 )
-def test_the_policy_is_told_to_the_garbage_collector_by_a_finalizer(
+def test_the_propagation_policy_is_a_finalizer(
     present: list[str], options: dict[str, Any], left: list[str] | None
 ) -> None:
     @asking
@@ -90,7 +90,7 @@ async def running(api: Api) -> None:
 
 
 @asking
-async def test_a_pod_is_first_marked_with_the_time_at_which_it_goes(api: Api) -> None:
+async def test_a_pod_first_gets_a_deletion_timestamp(api: Api) -> None:
     await running(api)
     marked = (await api.delete(f"{PODS}/p")).body["metadata"]
     assert marked["deletionGracePeriodSeconds"] == 30
@@ -122,7 +122,7 @@ async def test_a_negative_grace_period_is_a_second(api: Api) -> None:
 
 
 @asking
-async def test_a_collection_is_deleted_by_selector_and_told_as_a_list(api: Api) -> None:
+async def test_a_collection_is_deleted_by_selector_and_returned_as_a_list(api: Api) -> None:
     for name in "abc":
         await made(api, name, labels={"x": "y" if name != "c" else "z"})
     gone = await api.delete(f"{MAPS}?labelSelector=x%3Dy")
@@ -132,7 +132,7 @@ async def test_a_collection_is_deleted_by_selector_and_told_as_a_list(api: Api) 
 
 
 @asking
-async def test_a_collection_is_deleted_page_by_page_if_asked_to(api: Api) -> None:
+async def test_a_collection_is_deleted_page_by_page_with_a_limit(api: Api) -> None:
     for name in "abc":
         await made(api, name)
     page = await api.delete(f"{MAPS}?limit=2")
@@ -179,7 +179,7 @@ async def test_a_namespace_terminates_until_both_kinds_of_finalizers_are_gone(ap
 
 
 @asking
-async def test_a_namespace_without_finalizers_goes_with_the_second_delete(api: Api) -> None:
+async def test_a_namespace_without_finalizers_is_removed_by_the_second_delete(api: Api) -> None:
     await api.post("/api/v1/namespaces", {"metadata": {"name": "x"}})
     await api.put("/api/v1/namespaces/x/finalize", {"metadata": {"name": "x"}, "spec": {}})
     assert (await api.delete("/api/v1/namespaces/x")).body["status"]["phase"] == "Terminating"
@@ -207,7 +207,7 @@ def test_the_first_namespaces_stay(name: str) -> None:
 
 
 @asking
-async def test_preconditions_of_a_namespace_are_told_in_words_of_its_own(api: Api) -> None:
+async def test_preconditions_of_a_namespace_have_their_own_messages(api: Api) -> None:
     await api.post("/api/v1/namespaces", {"metadata": {"name": "x"}})
     for preconditions in ({"uid": "other"}, {"resourceVersion": "1"}):
         refused = await api.ask("DELETE", "/api/v1/namespaces/x", {"preconditions": preconditions})

@@ -94,7 +94,7 @@ async def test_name_and_namespace_are_those_of_the_path(api: Api) -> None:
 
 
 @asking
-async def test_an_object_ends_when_its_last_finalizer_goes(api: Api) -> None:
+async def test_an_object_is_removed_with_its_last_finalizer(api: Api) -> None:
     await made(api, finalizers=["x.y/z"])
     await api.delete(f"{MAPS}/a")
     kept = await api.ask("PATCH", f"{MAPS}/a?dryRun=All", {"metadata": {"finalizers": None}}, content_type=MERGE)
@@ -140,7 +140,7 @@ async def test_an_object_that_changes_meanwhile_is_updated_again(api: Api) -> No
 
 
 @asking
-async def test_many_writers_of_one_object_lose_nothing(api: Api) -> None:
+async def test_concurrent_writers_of_one_object_lose_no_update(api: Api) -> None:
     await made(api)
     await asyncio.gather(*(api.merge(f"{MAPS}/a", {"data": {f"k{i}": "v"}}) for i in range(20)))
     found = await api.get(f"{MAPS}/a")

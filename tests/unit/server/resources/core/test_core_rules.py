@@ -83,7 +83,7 @@ def test_ports_that_get_in_each_others_way_are_warned_of() -> None:
     ]
 
 
-def test_what_is_on_its_way_out_or_matches_nothing_is_warned_of() -> None:
+def test_deprecated_fields_and_empty_selectors_are_warned_of() -> None:
     expression = {"matchExpressions": [{"key": "beta.kubernetes.io/os", "operator": "Exists"}]}
     required, preferred = (f"{how}DuringSchedulingIgnoredDuringExecution" for how in ("required", "preferred"))
     old = 'deprecated since v1.14; use "kubernetes.io/os" instead'
@@ -194,7 +194,7 @@ def test_a_service_with_two_addresses_keeps_the_first() -> None:
     )
 
 
-def test_services_say_what_belongs_together() -> None:
+def test_linked_fields_of_services_must_match() -> None:
     two = [{**port, "name": "x", "nodePort": 30001} for port in _SERVICE["ports"] * 2]
     errors = _service_errors(
         sessionAffinity="ClientIP", sessionAffinityConfig={}, ports=two, type="NodePort", externalTrafficPolicy="Local"
@@ -209,7 +209,7 @@ def test_services_say_what_belongs_together() -> None:
     assert local == ["spec.healthCheckNodePort: Required value"]
 
 
-def test_a_load_balancer_tells_an_address_and_its_mode() -> None:
+def test_a_load_balancer_status_has_an_address_and_its_mode() -> None:
     status = {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}, {"hostname": "a", "ipMode": "VIP"}]}}
     service = {"spec": {"type": "LoadBalancer"}, "status": status}
     assert [str(error) for error in validate_load_balancer(service, {})] == [
@@ -279,7 +279,7 @@ def test_a_quota_can_be_about_some_priorities(term: dict[str, Any], name: str, *
     assert in_scope(PODS, {"spec": {"priorityClassName": name}}, {"scopeSelector": selector}) is matches
 
 
-def test_a_pod_is_in_the_scopes_that_fit_it() -> None:
+def test_a_pod_is_counted_in_its_quota_scopes() -> None:
     pod = {"spec": {"activeDeadlineSeconds": 5, "containers": []}}
     scopes = ("Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "CrossNamespacePodAffinity")
     assert [in_scope(PODS, pod, {"scopes": [scope]}) for scope in scopes] == [True, False, True, False, False]
@@ -296,11 +296,11 @@ def test_a_quota_of_claims_can_be_about_those_with_a_class_of_attributes() -> No
     assert not in_scope(GroupResource("", "services"), {"spec": {}}, quota)
 
 
-def test_a_pod_that_has_ended_uses_nothing_but_its_place() -> None:
+def test_a_finished_pod_counts_only_as_an_object() -> None:
     used = usage(GroupResource("", "pods"), {"spec": {"containers": []}, "status": {"phase": "Failed"}})
     assert {name: str(amount) for name, amount in used.items()} == {"count/pods": "1"}
 
 
-def test_a_difference_is_told_by_lines_unless_it_is_too_long() -> None:
+def test_a_difference_is_shown_by_lines_unless_it_is_too_long() -> None:
     assert difference({"a": 1, "b": 2}, {"a": 1, "b": 3}) == '@@ -1,4 +1,4 @@\n {\n  "a": 1,\n- "b": 2\n+ "b": 3\n }\n'
     assert difference(list(range(5000)), []) == ""

@@ -27,7 +27,7 @@ async def test_services_that_are_created_at_once_get_different_addresses_and_por
 
 
 @asking
-async def test_the_range_of_addresses_is_used_up_to_the_last_and_an_address_comes_back(api: Api) -> None:
+async def test_every_address_of_a_range_is_allocated_and_released(api: Api) -> None:
     made = await _many(api, 253)  # all but that of the service `kubernetes`
     assert {answer.code for answer in made} == {201}
     full = await api.post(_SERVICES, _service("one-more"))
@@ -41,7 +41,7 @@ async def test_the_range_of_addresses_is_used_up_to_the_last_and_an_address_come
 
 
 @asking
-async def test_an_address_that_was_asked_for_is_not_given_twice(api: Api) -> None:
+async def test_a_requested_address_is_not_allocated_twice(api: Api) -> None:
     wanted = _service("a", clusterIP="10.0.0.40"), _service("b", clusterIP="10.0.0.40")
     first, second = await asyncio.gather(*(api.post(_SERVICES, each) for each in wanted))
     assert {first.code, second.code} == {201, 422}
@@ -122,7 +122,7 @@ async def test_an_address_is_an_object_for_as_long_as_a_service_has_it(api: Api)
 
 
 @asking
-async def test_an_address_that_somebody_named_is_not_given_out(api: Api) -> None:
+async def test_an_address_with_an_ip_address_object_is_not_allocated(api: Api) -> None:
     parent = {"resource": "gateways", "group": "a.b", "name": "g", "namespace": "default"}
     await api.post(_ADDRESSES, {"metadata": {"name": "10.0.0.60"}, "spec": {"parentRef": parent}})
     refused = await api.post(_SERVICES, _service("a", clusterIP="10.0.0.60"))
@@ -130,7 +130,7 @@ async def test_an_address_that_somebody_named_is_not_given_out(api: Api) -> None
 
 
 @asking
-async def test_a_further_range_has_further_addresses_until_it_goes(api: Api) -> None:
+async def test_a_further_service_cidr_is_used_until_it_is_deleted(api: Api) -> None:
     assert (await api.get(f"{_RANGES}/kubernetes")).body["spec"]["cidrs"] == ["10.0.0.0/24"]
     wanted = _service("a", clusterIP="192.168.7.5")
     assert "does not match the current range" in (await api.post(_SERVICES, wanted)).message
@@ -145,7 +145,7 @@ async def test_a_further_range_has_further_addresses_until_it_goes(api: Api) -> 
 
 
 @asking
-async def test_a_dry_run_is_told_values_that_nobody_has(api: Api) -> None:
+async def test_a_dry_run_returns_placeholder_values(api: Api) -> None:
     for _ in range(2):
         dry = (await api.post(f"{_SERVICES}?dryRun=All", _service("a", type="NodePort"))).body["spec"]
         assert (dry["clusterIP"], dry["ports"][0]["nodePort"]) == ("10.0.0.0", 32769)

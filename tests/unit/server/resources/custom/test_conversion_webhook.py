@@ -83,7 +83,7 @@ def second(name: str, **spec: Any) -> Json:
     return widget(name, spec, api_version="example.com/v2")
 
 
-def test_an_object_is_what_the_webhook_makes_of_it() -> None:
+def test_an_object_is_converted_by_the_webhook() -> None:
     async def talk(api: Api, hook: Hook) -> None:
         made = await api.good("POST", WIDGETS, widget("w", {"a": "x"}))
         assert (made["apiVersion"], made["spec"]) == ("example.com/v1", {"a": "x", "n": 7})
@@ -101,7 +101,7 @@ def test_an_object_is_what_the_webhook_makes_of_it() -> None:
     play(talk)
 
 
-def test_a_read_asks_each_time_and_a_list_once() -> None:
+def test_a_get_calls_the_webhook_each_time_and_a_list_once() -> None:
     async def talk(api: Api, hook: Hook) -> None:
         for name in "abc":
             await api.good("POST", SECOND, second(name, b=name))
@@ -143,7 +143,7 @@ def test_writes_of_one_version_are_seen_in_the_other() -> None:
     play(talk)
 
 
-def test_status_and_scale_are_of_the_version_that_is_asked() -> None:
+def test_status_and_scale_are_converted_to_the_requested_version() -> None:
     async def talk(api: Api, hook: Hook) -> None:
         await api.good("POST", SECOND, second("w", b="x", n=1))
         scale = await api.good("GET", f"{WIDGETS}/w/scale")
@@ -158,7 +158,7 @@ def test_status_and_scale_are_of_the_version_that_is_asked() -> None:
     play(talk, subresources=subresources)
 
 
-def test_a_dry_run_goes_to_the_storage_version_and_back() -> None:
+def test_a_dry_run_is_converted_to_the_storage_version_and_back() -> None:
     async def talk(api: Api, hook: Hook) -> None:
         made = await api.good("POST", f"{WIDGETS}?dryRun=All", widget("w", {"a": "x"}))
         assert made["spec"] == {"a": "x", "n": 7}
@@ -226,7 +226,7 @@ def test_a_watch_ends_with_the_reason_when_an_event_cannot_be_converted() -> Non
     play(talk)
 
 
-def test_selectors_ask_for_what_clients_see() -> None:
+def test_selectors_apply_to_converted_objects() -> None:
     async def talk(api: Api, hook: Hook) -> None:
         def label(review: Json) -> None:
             for obj in review["response"]["convertedObjects"]:
@@ -242,7 +242,7 @@ def test_selectors_ask_for_what_clients_see() -> None:
     play(talk)
 
 
-def test_a_new_storage_version_holds_for_what_is_written_from_then_on() -> None:
+def test_a_new_storage_version_applies_to_later_writes() -> None:
     async def talk(api: Api, hook: Hook) -> None:
         await api.good("POST", WIDGETS, widget("old", {"a": "x"}))
         found = await api.good("GET", f"{DEFINITIONS}/{NAME}")
@@ -259,7 +259,7 @@ def test_a_new_storage_version_holds_for_what_is_written_from_then_on() -> None:
     play(talk, storage="v1")
 
 
-def test_a_definition_ends_though_its_webhook_is_gone() -> None:
+def test_a_definition_can_be_deleted_without_its_webhook() -> None:
     async def talk(api: Api, hook: Hook) -> None:
         await api.good("POST", WIDGETS, widget("w", {"a": "x"}))
         hook.gone = True
@@ -345,7 +345,7 @@ BAD_NAME = (
         ),
     ],
 )
-def test_what_a_webhook_may_not_answer_fails_the_request(change: Callable[[Json], Any], message: str) -> None:
+def test_an_invalid_webhook_response_fails_the_request(change: Callable[[Json], Any], message: str) -> None:
     async def talk(api: Api, hook: Hook) -> None:
         await api.good("POST", SECOND, second("w", b="x"))
         hook.change = change
@@ -374,7 +374,7 @@ def test_an_answer_to_another_review_is_refused() -> None:
     play(talk)
 
 
-def test_an_old_review_is_answered_by_whoever_says_nothing_of_it() -> None:
+def test_a_v1beta1_review_is_the_default_of_older_webhooks() -> None:
     async def talk(api: Api, hook: Hook) -> None:
         hook.change = _response(uid="other")
         await api.good("POST", WIDGETS, widget("w", {"a": "x"}))
@@ -393,7 +393,7 @@ def test_a_webhook_changes_labels_and_annotations_but_no_other_metadata() -> Non
     play(talk)
 
 
-def test_what_is_in_neither_schema_is_cut_off() -> None:
+def test_fields_in_neither_schema_are_pruned() -> None:
     async def talk(api: Api, hook: Hook) -> None:
         await api.good("POST", SECOND, second("w", b="x"))
         hook.change = _object(spec={"a": "y", "odd": 1})
@@ -402,7 +402,7 @@ def test_what_is_in_neither_schema_is_cut_off() -> None:
     play(talk)
 
 
-def test_an_object_that_cannot_be_stored_is_told_before_it_is_found_to_be_there() -> None:
+def test_a_conversion_error_is_reported_before_already_exists() -> None:
     async def talk(api: Api, hook: Hook) -> None:
         await api.good("POST", WIDGETS, widget("w", {"a": "x"}))
         assert (await api("POST", WIDGETS, widget("w", {"a": "x"}))).code == 409

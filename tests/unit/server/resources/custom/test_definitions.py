@@ -124,7 +124,7 @@ def test_every_step_of_a_definition_is_seen_by_a_watch() -> None:
     run(talk)
 
 
-def test_names_that_another_definition_has_are_not_accepted_until_it_goes() -> None:
+def test_names_of_another_definition_are_not_accepted_until_it_is_deleted() -> None:
     async def talk(api: Api) -> None:
         await api.define(definition(shortNames=["wd"]))
         second = definition(plural="gadgets", shortNames=["wd", "gd"])
@@ -179,7 +179,7 @@ def test_new_short_names_and_categories_are_accepted_later_on() -> None:
     run(talk)
 
 
-def test_a_group_of_the_community_tells_whether_it_was_approved() -> None:
+def test_a_protected_group_has_an_approval_condition() -> None:
     async def talk(api: Api) -> None:
         raw = definition()
         raw["spec"]["group"] = "example.k8s.io"
@@ -219,7 +219,7 @@ def test_storage_versions_add_up_and_may_not_be_dropped_while_stored() -> None:
     run(talk)
 
 
-def test_what_affects_the_storage_cannot_change() -> None:
+def test_fields_that_affect_the_storage_are_immutable() -> None:
     async def talk(api: Api) -> None:
         await api.define(definition())
         for path, value in ((("scope",), "Cluster"), (("names", "kind"), "Other"), (("group",), "other.com")):
@@ -234,7 +234,7 @@ def test_what_affects_the_storage_cannot_change() -> None:
     run(talk)
 
 
-def test_formats_that_mean_nothing_are_warned_of_once() -> None:
+def test_unknown_formats_are_warned_of_once() -> None:
     async def talk(api: Api) -> None:
         openapi = schema(
             a={"type": "string", "format": "odd"}, b={"type": "array", "items": {"type": "integer", "format": "x"}}
@@ -251,7 +251,7 @@ def test_formats_that_mean_nothing_are_warned_of_once() -> None:
     run(talk)
 
 
-def test_the_status_of_a_definition_is_no_business_of_its_author() -> None:
+def test_the_status_of_a_definition_cannot_be_set_by_its_author() -> None:
     async def talk(api: Api) -> None:
         raw = {
             **definition(),
@@ -268,7 +268,7 @@ def test_the_status_of_a_definition_is_no_business_of_its_author() -> None:
     run(talk)
 
 
-def test_a_definition_goes_with_its_objects_and_its_watches() -> None:
+def test_deleting_a_definition_deletes_its_objects_and_ends_its_watches() -> None:
     async def talk(api: Api) -> None:
         await api.define(definition())
         await api.good("POST", WIDGETS, widget("a"))
@@ -331,7 +331,7 @@ def test_a_definition_with_finalizers_of_others_stays_for_them() -> None:
     run(talk)
 
 
-def test_a_definition_that_was_never_established_goes_at_once() -> None:
+def test_a_definition_that_was_never_established_is_deleted_immediately() -> None:
     async def talk(api: Api) -> None:
         await api.define(definition())
         second = definition(plural="gadgets")

@@ -36,7 +36,7 @@ async def change_schema(api: Api, openapi: Json, at: int = 0) -> None:
 # Writing
 
 
-def test_unknown_fields_are_pruned_and_told() -> None:
+def test_unknown_fields_are_pruned_and_reported() -> None:
     async def talk(api: Api) -> None:
         await api.define(definition(version(openapi=schema(n=INTEGER))))
         body = {**widget("w", {"n": 1, "odd": 2}), "top": 3}
@@ -57,7 +57,7 @@ def test_unknown_fields_are_pruned_and_told() -> None:
     run(talk)
 
 
-def test_a_null_that_a_patch_brings_where_there_was_nothing_goes_and_is_told() -> None:
+def test_a_null_that_a_patch_adds_is_pruned_and_reported() -> None:
     async def talk(api: Api) -> None:
         openapi = schema(n=INTEGER)
         openapi["properties"]["more"] = {"type": "string"}
@@ -83,7 +83,7 @@ def test_a_null_that_a_patch_brings_where_there_was_nothing_goes_and_is_told() -
         ("ownerReferences", None, None),
     ],
 )
-def test_nulls_in_applied_metadata_are_empty_or_nothing(field: str, applied: Any, kept: Any) -> None:
+def test_nulls_in_applied_metadata_become_empty_or_absent(field: str, applied: Any, kept: Any) -> None:
     async def talk(api: Api) -> None:
         await api.define(definition())
         config = widget("w")
@@ -246,7 +246,7 @@ def test_defaults_are_set_where_fields_are_absent_or_null() -> None:
     run(talk)
 
 
-def test_a_patch_leaves_what_it_does_not_name_as_it_is() -> None:
+def test_a_patch_keeps_fields_that_it_does_not_name() -> None:
     async def talk(api: Api) -> None:
         openapi = {
             "type": "object",
@@ -269,7 +269,7 @@ def test_a_patch_leaves_what_it_does_not_name_as_it_is() -> None:
     run(talk)
 
 
-def test_a_default_that_comes_later_shows_on_read_without_a_write() -> None:
+def test_a_new_default_applies_on_read_without_a_write() -> None:
     async def talk(api: Api) -> None:
         await api.define(definition(version(openapi=schema(n=INTEGER))))
         made = await api.good("POST", WIDGETS, widget("w", {"n": 1}))
@@ -334,7 +334,7 @@ def test_versions_with_one_schema_differ_only_in_name() -> None:
     run(talk)
 
 
-def test_each_version_shows_and_keeps_what_its_schema_knows() -> None:
+def test_each_version_is_pruned_to_its_own_schema() -> None:
     async def talk(api: Api) -> None:
         first, second = schema(a=INTEGER, c=INTEGER), schema(b={**INTEGER, "default": 7}, c=INTEGER)
         await api.define(definition(version("v1", first), version("v2", second, storage=False)))
@@ -348,7 +348,7 @@ def test_each_version_shows_and_keeps_what_its_schema_knows() -> None:
     run(talk)
 
 
-def test_what_is_stored_in_an_older_version_keeps_that_versions_fields() -> None:
+def test_an_object_stored_in_an_older_version_keeps_that_versions_fields() -> None:
     async def talk(api: Api) -> None:
         await api.define(definition(version("v1", schema(a=INTEGER)), version("v2", schema(b=INTEGER), storage=False)))
         await api.good("POST", WIDGETS, widget("w", {"a": 1}))
@@ -473,7 +473,7 @@ def test_the_scale_subresource_reads_and_writes_the_replicas() -> None:
         ),
     ],
 )
-def test_what_a_scale_shows_must_be_of_its_types(fields: Json, why: str) -> None:
+def test_scale_fields_must_have_the_right_types(fields: Json, why: str) -> None:
     async def talk(api: Api) -> None:
         await api.define(definition(version(subresources={"scale": SCALE})))
         refused = await api("POST", WIDGETS, {**widget("w"), **fields})
@@ -485,7 +485,7 @@ def test_what_a_scale_shows_must_be_of_its_types(fields: Json, why: str) -> None
 # Server-side apply
 
 
-def test_apply_goes_by_the_schema_of_the_definition() -> None:
+def test_apply_uses_the_schema_of_the_definition() -> None:
     async def talk(api: Api) -> None:
         ports = {
             "type": "array",
@@ -597,7 +597,7 @@ def test_printer_columns_make_the_table() -> None:
     run(talk)
 
 
-def test_columns_end_before_the_first_whose_path_means_nothing() -> None:
+def test_columns_end_before_the_first_invalid_json_path() -> None:
     async def talk(api: Api) -> None:
         columns = [COLUMNS[0], {"name": "Bad", "type": "string", "jsonPath": ".spec["}, COLUMNS[1]]
         await api.define(definition(version(additionalPrinterColumns=columns)))

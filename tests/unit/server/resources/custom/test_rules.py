@@ -37,11 +37,11 @@ _INT = {"type": "integer"}
 _TEXT = {"type": "string"}
 
 
-def test_a_rule_that_holds_says_nothing() -> None:
+def test_a_satisfied_rule_reports_nothing() -> None:
     assert _errors(_object({"a": _INT}, "self.a > 1"), {"a": 2}) == []
 
 
-def test_a_broken_rule_is_told_at_its_place() -> None:
+def test_a_violated_rule_is_reported_at_its_field_path() -> None:
     spec = _object({"l": {"type": "array", "items": {**_INT, "x-kubernetes-validations": [{"rule": "self > 0"}]}}})
     assert _errors(spec, {"l": [1, 0]}) == ["spec.l[1]: Invalid value: 0: failed rule: self > 0"]
 
@@ -67,7 +67,7 @@ def test_a_transition_rule_waits_for_an_old_value() -> None:
     assert _errors(spec, {"a": "x"}, {"a": "y"}) == ['spec.a: Invalid value: "x": failed rule: self == oldSelf']
 
 
-def test_an_optional_old_value_is_asked_for_on_creation_too() -> None:
+def test_an_optional_old_self_rule_is_evaluated_on_creation() -> None:
     rule = {"rule": "oldSelf.hasValue() || self == 'new'", "optionalOldSelf": True}
     spec = _object({"a": {**_TEXT, "x-kubernetes-validations": [rule]}})
     assert len(_errors(spec, {"a": "x"})) == 1
@@ -91,7 +91,7 @@ def test_items_of_keyed_lists_are_compared_with_those_of_the_same_key() -> None:
     assert broken == ["spec.l[0].v: Invalid value: 4: failed rule: self >= oldSelf"]
 
 
-def test_what_has_not_changed_may_stay_broken_with_a_warning() -> None:
+def test_an_unchanged_value_may_violate_a_rule_with_a_warning() -> None:
     spec = _object({"a": {**_TEXT, "x-kubernetes-validations": [{"rule": "self != 'old'"}]}, "b": _INT})
     found = _check(spec, {"a": "old", "b": 2}, {"a": "old", "b": 1})
     assert (found.errors, found.warnings) == ([], ["spec.a: Invalid value: \"old\": failed rule: self != 'old'"])
@@ -121,7 +121,7 @@ def test_an_error_of_a_rule_names_the_rule() -> None:
     ]
 
 
-def test_a_value_of_two_types_is_told_by_the_rule_that_cannot_take_it() -> None:
+def test_an_int_or_string_value_of_the_wrong_type_fails_the_rule() -> None:
     spec = _object({"a": {"x-kubernetes-int-or-string": True}}, "self.a > 5")
     (error,) = _errors(spec, {"a": "x"})
     assert "call arguments did not match a supported operator" in error
@@ -171,7 +171,7 @@ def test_a_rule_costs_by_the_sizes_that_the_schema_allows() -> None:
     assert _faults(_object({"l": small})) == []
 
 
-def test_oldself_may_be_used_only_where_the_past_can_be_told() -> None:
+def test_oldself_is_allowed_only_where_old_values_can_be_correlated() -> None:
     item = {**_INT, "x-kubernetes-validations": [{"rule": "self == oldSelf"}]}
     (fault,) = _faults(_object({"l": {"type": "array", "items": item}}))
     assert "oldSelf cannot be used on the uncorrelatable portion" in fault.detail

@@ -46,7 +46,7 @@ def test_a_value_is_shown_as_a_kube_apiserver_holds_it(model: str, value: dict[s
     assert json_text(as_internal(model, value)) == text
 
 
-def test_what_a_pod_shares_with_its_host_is_shown_in_its_security_context() -> None:
+def test_host_fields_of_a_pod_are_shown_in_its_security_context() -> None:
     shown = as_internal("core.v1.PodSpec", {"hostNetwork": True, "containers": []})
     assert shown["SecurityContext"]["HostNetwork"] is True
     assert "HostNetwork" not in shown

@@ -25,7 +25,7 @@ def _pod(name: str = "p") -> dict[str, Any]:
 
 
 @asking
-async def test_what_cannot_be_reached_is_told_apart(api: Api) -> None:
+async def test_unreachable_targets_have_distinct_errors(api: Api) -> None:
     await api.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
     await api.post(PODS, _pod())
     assert (await api.get(f"{PODS}/none/proxy/")).message == 'pods "none" not found'
@@ -42,7 +42,7 @@ async def test_what_cannot_be_reached_is_told_apart(api: Api) -> None:
 
 
 @asking
-async def test_an_address_of_endpoints_that_is_no_pods_is_not_asked(api: Api) -> None:
+async def test_an_endpoint_address_that_is_not_its_pods_is_skipped(api: Api) -> None:
     await api.post(SERVICES, {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}})
     subset = {"addresses": [{"ip": "10.9.9.9"}], "ports": [{"port": 80}]}
     await api.post("/api/v1/namespaces/default/endpoints", {"metadata": {"name": "s"}, "subsets": [subset]})
@@ -50,7 +50,7 @@ async def test_an_address_of_endpoints_that_is_no_pods_is_not_asked(api: Api) ->
 
 
 @asking
-async def test_a_node_in_this_process_is_asked_for_the_path_behind_the_proxy(api: Api) -> None:
+async def test_a_local_node_receives_the_path_after_proxy(api: Api) -> None:
     async def agent(request: Request) -> Answer:
         return Response(200, b'{"asked": "%s"}' % f"{request.path}?{request.query_string}".encode())
 
@@ -83,7 +83,7 @@ async def _body(answer: Answer) -> bytes:
     return b"".join([chunk async for chunk in answer.chunks])
 
 
-def test_a_request_goes_on_with_its_body_and_without_credentials() -> None:
+def test_a_request_is_forwarded_with_its_body_and_without_credentials() -> None:
     seen = []
 
     def answer(request: bytes) -> bytes:
@@ -130,7 +130,7 @@ def test_a_redirection_leads_through_the_server_again(location: str, shown: str)
     _with_peer(answer, test)
 
 
-def test_who_does_not_answer_in_http_is_unavailable() -> None:
+def test_a_target_that_does_not_speak_http_is_unavailable() -> None:
     async def test(place: Backend) -> None:
         with pytest.raises(ServiceUnavailable, match="error trying to reach service"):
             await forward(Request("GET", "/x/proxy/"), place, "/", World.real().clock)
@@ -138,7 +138,7 @@ def test_who_does_not_answer_in_http_is_unavailable() -> None:
     _with_peer(lambda _: b"220 mail\r\n\r\n", test)
 
 
-def test_a_port_that_nobody_listens_at_is_named() -> None:
+def test_a_closed_port_is_named() -> None:
     async def test(place: Backend) -> None:
         async with await asyncio.start_server(lambda *_: None, "127.0.0.1", 0) as server:
             closed = server.sockets[0].getsockname()[1]

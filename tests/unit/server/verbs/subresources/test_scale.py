@@ -85,7 +85,7 @@ async def test_a_dry_run_of_a_scale_stores_nothing(api: Api) -> None:
 
 
 @asking
-async def test_who_scales_owns_the_replicas_of_the_parent(api: Api) -> None:
+async def test_scaling_owns_the_replicas_of_the_parent(api: Api) -> None:
     config = {"apiVersion": "apps/v1", "kind": "Deployment", **workload(replicas=2)}
     await api.apply(f"{DEPLOYMENT}?fieldManager=one", config)
     wanted = {"apiVersion": "autoscaling/v1", "kind": "Scale", **scale(5)}
@@ -149,7 +149,7 @@ DEFINITION = {
 
 
 @asking
-async def test_a_custom_resource_is_scaled_where_its_definition_says(api: Api) -> None:
+async def test_a_custom_resource_is_scaled_at_the_paths_of_its_definition(api: Api) -> None:
     await api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION)
     path = "/apis/example.dev/v1/namespaces/default/widgets"
     widget = {"apiVersion": "example.dev/v1", "kind": "Widget", "metadata": {"name": "a"}}

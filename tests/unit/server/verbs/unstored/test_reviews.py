@@ -19,7 +19,7 @@ async def bind(api: Api, name: str, subject: dict[str, str], role: str = "system
 
 
 @asking
-async def test_a_caller_learns_who_he_is(api: Api) -> None:
+async def test_a_self_subject_review_returns_the_user(api: Api) -> None:
     answer = await api.post(f"{AUTHENTICATION}/selfsubjectreviews", {})
     assert answer.code == 201
     assert answer.body["status"] == {
@@ -28,7 +28,7 @@ async def test_a_caller_learns_who_he_is(api: Api) -> None:
 
 
 @asking
-async def test_a_token_review_says_whose_token_it_is(api: Api) -> None:
+async def test_a_token_review_returns_the_user_of_the_token(api: Api) -> None:
     path = f"{AUTHENTICATION}/tokenreviews"
     known = (await api.post(path, {"spec": {"token": "jane"}})).body["status"]
     user = {"username": "jane", "groups": ["dev", "system:authenticated"]}
@@ -41,7 +41,7 @@ async def test_a_token_review_says_whose_token_it_is(api: Api) -> None:
 
 
 @asking
-async def test_access_is_reviewed_by_the_roles_that_somebody_has(api: Api) -> None:
+async def test_access_reviews_use_the_roles_of_the_subject(api: Api) -> None:
     mine = await api.post(f"{AUTHORIZATION}/selfsubjectaccessreviews", {"spec": PODS})
     assert (mine.code, mine.body["status"]) == (201, {"allowed": True})
     assert mine.body["metadata"]["managedFields"][0]["fieldsV1"].keys() == {"f:spec"}
@@ -62,7 +62,7 @@ async def test_access_is_reviewed_by_the_roles_that_somebody_has(api: Api) -> No
 
 
 @asking
-async def test_a_rules_review_tells_all_rules_and_what_is_missing(api: Api) -> None:
+async def test_a_rules_review_returns_all_rules_and_whether_they_are_incomplete(api: Api) -> None:
     path = f"{AUTHORIZATION}/selfsubjectrulesreviews"
     rules = (await api.post(path, {"spec": {"namespace": "default"}})).body["status"]
     assert {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]} in rules["resourceRules"]
@@ -145,5 +145,5 @@ def test_a_bad_review_is_refused(path: str, sent: dict[str, Any], part: str) -> 
 
 
 @asking
-async def test_reviews_are_only_asked(api: Api) -> None:
+async def test_reviews_can_only_be_created(api: Api) -> None:
     assert (await api.get(f"{AUTHORIZATION}/selfsubjectaccessreviews")).code == 405
