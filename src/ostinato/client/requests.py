@@ -19,7 +19,7 @@ from ostinato.client.discovery.discovery import Discovery
 from ostinato.client.discovery.mapping import Mapper
 from ostinato.client.discovery.paths import Key, object_path
 from ostinato.client.options import Query
-from ostinato.client.transport.exchange import Call, Exchange, WarningHandler
+from ostinato.client.transport.exchange import Call, Exchange, LogWarnings, WarningHandler
 from ostinato.client.transport.protocol import Transport
 from ostinato.client.views import JSON, MetadataOf, PartialObjectMetadata, Unstructured, View, view_of
 from ostinato.kinds.builtin import builtin_scheme
@@ -55,11 +55,11 @@ class Requests:
     def __init__(
         self, transport: Transport, world: World, scheme: Scheme | None, namespace: str, warn: WarningHandler | None
     ) -> None:
-        self.exchange = Exchange(transport, warn)
+        warn = warn or LogWarnings()
         self.world = world
         self.namespace = namespace
-        self.mapper = Mapper(Discovery(self.exchange), world.clock)
-        self.exchange.on_missing_kind = self.mapper.forget
+        self.mapper = Mapper(Discovery(Exchange(transport, warn)), world.clock)
+        self.exchange = Exchange(transport, warn, on_missing_kind=self.mapper.forget)
         self._scheme = scheme or builtin_scheme()
 
     async def resolve(self, view: View[Any]) -> KindInfo:

@@ -66,12 +66,19 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Exchange:
-    def __init__(self, transport: Transport, warn: WarningHandler | None = None) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        warn: WarningHandler | None = None,
+        on_missing_kind: Callable[[GroupVersionKind], object] | None = None,
+    ) -> None:
+        """
+        - `warn`: receives the server's warnings. Defaults to `LogWarnings`.
+        - `on_missing_kind`: called when the server does not serve a kind any more. Defaults to none.
+        """
         self.transport = transport
-        self.on_missing_kind: Callable[[GroupVersionKind], object] = (
-            _ignore  # called when a kind is not served any more
-        )
         self._warn = warn or LogWarnings()
+        self._on_missing_kind = on_missing_kind
 
     async def open(self, call: Call) -> Response:
         """Return a successful response, whose body is still to be read."""
@@ -98,12 +105,9 @@ class Exchange:
 
     def _error(self, call: Call, response: Response, body: bytes) -> APIError:
         error = response_error(call, response.status, response.headers, body)
-        if isinstance(error, NoSuchKind) and call.info is not None:
-            self.on_missing_kind(call.info.gvk)
+        if isinstance(error, NoSuchKind) and call.info is not None and self._on_missing_kind is not None:
+            self._on_missing_kind(call.info.gvk)
         return error
-
-
-def _ignore(gvk: GroupVersionKind) -> None: ...
 
 
 class LogWarnings:
