@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import pytest
+from tests.stage.api import Api, asking
 from tests.unit.crd.sample_kinds import Gadget, OldSpec, Widget, WidgetSpec, WidgetV1Alpha1, WidgetV1Beta1
-from tests.unit.server.asking import Api, asking
 
 from ostinato.api.codec import from_dict, to_dict
 from ostinato.api.markers import (

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.stage.api import Api, asking
 from tests.unit.crd.sample_kinds import Gadget, Widget
-from tests.unit.server.asking import Api, asking
 
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.wire.yaml import decode_yaml_documents

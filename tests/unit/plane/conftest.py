@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.plane import stage
-from tests.unit.plane.over_http import OverHttp
+from tests.stage import plane as stage
+from tests.stage.over_http import OverHttp
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.plane.stage import Stage
+from tests.stage.plane import Stage
 
 from ostinato.controllers import Context, Request
 from ostinato.kinds.core_v1 import Pod

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tests.stage.plane import Stage, on_stage
 from tests.unit.plane.controllers import test_quota
 from tests.unit.plane.controllers.autoscaling import test_autoscaler
 from tests.unit.plane.controllers.disruption import test_disruption
@@ -20,7 +21,6 @@ from tests.unit.plane.controllers.workloads.job import test_job
 from tests.unit.plane.controllers.workloads.statefulset import test_statefulset
 from tests.unit.plane.node.runtimes import test_simulated
 from tests.unit.plane.scheduler import test_scheduler
-from tests.unit.plane.stage import Stage, on_stage
 
 from ostinato.manager.connecting import Purpose
 from ostinato.world import BackgroundError

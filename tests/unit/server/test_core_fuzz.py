@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from tests.unit.server.asking import Api, asking
+from tests.stage.api import Api, asking
 
 _POD: dict[str, Any] = {
     "volumes": [

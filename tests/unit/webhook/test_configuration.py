@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.server.asking import Api, asking
+from tests.stage.api import Api, asking
 from tests.unit.webhook.samples import Widget, WidgetV2, WidgetV2Spec
 
 from ostinato.api.gvk import GroupVersionKind

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import pytest
-from tests.unit.server.asking import Api, asking
+from tests.stage.api import Api, asking
 
 from ostinato.api.markers import Column, Ge, Inexact, Rule, marked
 from ostinato.api.struct import Struct

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.unit.plane.stage import Stage, on_stage
+from tests.stage.plane import Stage, on_stage
 
 from ostinato.api.codec import from_dict
 from ostinato.api.owners import controller_reference_to

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.plane.stage import Stage, on_stage
+from tests.stage.plane import Stage, on_stage
 
 from ostinato.api.codec import from_dict
 from ostinato.api.owners import controller_reference_to

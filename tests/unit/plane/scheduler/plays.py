@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from tests.stage.plane import Stage, on_stage
 from tests.unit.plane.scheduler import board
-from tests.unit.plane.stage import Stage, on_stage
 
 from ostinato.api.codec import from_dict
 from ostinato.client import MergePatch

@@ -3,10 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.stage.plane import Stage
 from tests.unit.plane.scheduler import board
 from tests.unit.plane.scheduler.board import Json
 from tests.unit.plane.scheduler.plays import add_node, add_pod, placed, play, priority, where, why
-from tests.unit.plane.stage import Stage
 
 from ostinato.api.codec import from_dict
 from ostinato.api.errors import ServiceUnavailable

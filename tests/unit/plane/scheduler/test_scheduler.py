@@ -4,10 +4,10 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from tests.stage.plane import Stage, on_stage
 from tests.unit.plane.scheduler import board
 from tests.unit.plane.scheduler.board import Json
 from tests.unit.plane.scheduler.plays import add_node, add_pod, finish, placed, play, priority, where, why
-from tests.unit.plane.stage import Stage, on_stage
 
 from ostinato.api.codec import from_dict
 from ostinato.client import MergePatch

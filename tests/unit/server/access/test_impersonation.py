@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.server.asking import Answer, Api, asking
+from tests.stage.api import Answer, Api, asking
 
 REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.unit.server.asking import Answer, Api, asking
+from tests.stage.api import Answer, Api, asking
 
 from ostinato.server.admission.pods.image_policy import ImagePolicy
 from ostinato.server.admission.settings import AdmissionSettings

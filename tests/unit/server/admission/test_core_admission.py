@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from tests.unit.server.asking import Api, asking
+from tests.stage.api import Api, asking
 
 _PODS = "/api/v1/namespaces/default/pods"
 _ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"

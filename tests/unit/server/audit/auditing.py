@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-from tests.unit.server.asking import Api, Json
+from tests.stage.api import Api, Json
 
 from ostinato.server.audit.settings import AuditLogSettings, AuditSettings
 from ostinato.server.core import Server

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.unit.server.asking import APPLY, MERGE
+from tests.stage.api import APPLY, MERGE
 from tests.unit.server.audit.auditing import Scene, audited
 
 SECRET = "hunter2-is-the-password"

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Sequence
 
 import pytest
-from tests.unit.server.asking import Api, asking
+from tests.stage.api import Api, asking
 
 from ostinato.server.backends.addresses import AddressError, AddressGuard, look_up
 from ostinato.world import World

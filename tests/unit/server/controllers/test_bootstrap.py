@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.server.asking import Api, asking
+from tests.stage.api import Api, asking
 
 from ostinato.server.core import Server
 

@@ -8,7 +8,7 @@ import json
 import threading
 
 import pytest
-from tests.unit.server.asking import MERGE, Api, asking
+from tests.stage.api import MERGE, Api, asking
 
 from ostinato.server.core import Server
 from ostinato.server.flow.heavy import HeavyLane, is_heavy

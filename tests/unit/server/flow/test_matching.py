@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.unit.server.asking import Api, asking
+from tests.stage.api import Api, asking
 
 from ostinato.server.request import Request, Response, Stream
 

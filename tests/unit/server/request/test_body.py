@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.unit.server.asking import Api, asking
+from tests.stage.api import Api, asking
 
 from ostinato.api import protobuf
 from ostinato.server.request import Request, Response

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.server.asking import TABLE, Api, asking
+from tests.stage.api import TABLE, Api, asking
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"

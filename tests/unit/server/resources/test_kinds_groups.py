@@ -4,7 +4,7 @@ import base64
 from typing import Any
 
 import pytest
-from tests.unit.server.asking import Api, asking
+from tests.stage.api import Api, asking
 
 NETWORK = "/apis/networking.k8s.io/v1"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

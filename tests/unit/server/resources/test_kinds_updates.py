@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.server.asking import Api, asking
+from tests.stage.api import Api, asking
 
 CORE = "/api/v1/namespaces/default"
 STORAGE = "/apis/storage.k8s.io/v1"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.server.asking import Api, asking
+from tests.stage.api import Api, asking
 
 APPS = "/apis/apps/v1/namespaces/default"
 BATCH = "/apis/batch/v1/namespaces/default"

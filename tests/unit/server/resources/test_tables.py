@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.server.asking import TABLE, Api, asking
+from tests.stage.api import TABLE, Api, asking
 
 PODS = "/api/v1/namespaces/default/pods"
 FLOWS = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"

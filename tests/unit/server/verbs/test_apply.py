@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.server.asking import APPLY, Answer, Api, Json, asking
+from tests.stage.api import APPLY, Answer, Api, Json, asking
 from tests.unit.server.verbs.test_patch import patch, slowly
 from tests.unit.server.verbs.watching import CONFIG_MAPS, config_map, version
 

@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.unit.server.asking import Answer, Api, asking
+from tests.stage.api import Answer, Api, asking
 from tests.unit.server.verbs.watching import CONFIG_MAPS, config_map, version
 
 from ostinato.server.request import Request, Response

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.server.asking import Api, asking
+from tests.stage.api import Api, asking
 
 APPS = "/apis/apps/v1/namespaces/default/deployments"
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"

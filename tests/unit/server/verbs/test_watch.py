@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.unit.server.asking import Api, asking
+from tests.stage.api import Api, asking
 from tests.unit.server.verbs.watching import CONFIG_MAPS, config_map, refused, told, version, watch
 
 from ostinato.server.store import hub, index

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.server.asking import TABLE, Api, asking
+from tests.stage.api import TABLE, Api, asking
 from tests.unit.server.verbs.watching import CONFIG_MAPS, config_map, refused, told, version, watch
 
 from ostinato.api import protobuf

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 import pytest
-from tests.unit.server.asking import APPLY, MERGE, Api, Json
+from tests.stage.api import APPLY, MERGE, Api, Json
 from tests.unit.server.verbs.watching import Watch, watch
 
 from ostinato.server.core import Server

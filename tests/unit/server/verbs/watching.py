@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
-from tests.unit.server.asking import Answer, Api, Json
+from tests.stage.api import Answer, Api, Json
 
 from ostinato.api.wire.yaml import decode_yaml
 from ostinato.server.request import Request, Stream

@@ -8,7 +8,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from tests.unit.plane.stage import Stage, on_stage
+from tests.stage.plane import Stage, on_stage
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.client import MergePatch

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 import pytest
+from tests.stage.plane import Stage, on_stage
 from tests.unit.plane.controllers.garbage.test_garbage import config, names, owner
 from tests.unit.plane.controllers.workloads.job.test_job import GARBAGE, JOBS, job
-from tests.unit.plane.stage import Stage, on_stage
 
 from ostinato.client import MergePatch
 from ostinato.client.transport import protocol

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.plane.stage import Stage, on_stage
+from tests.stage.plane import Stage, on_stage
 
 from ostinato.client import MergePatch
 from ostinato.kinds.core_v1 import Node, Pod, ServiceAccount

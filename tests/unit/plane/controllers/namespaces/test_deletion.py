@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.stage.plane import Stage, on_stage
 from tests.unit.plane.controllers.garbage.test_garbage import GADGETS, definition
-from tests.unit.plane.stage import Stage, on_stage
 
 from ostinato.api.gvk import GroupVersion, GroupVersionResource
 from ostinato.api.time import Time

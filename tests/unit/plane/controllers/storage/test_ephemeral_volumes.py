@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.plane.stage import Stage, on_stage
+from tests.stage.plane import Stage, on_stage
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.quantity import Quantity

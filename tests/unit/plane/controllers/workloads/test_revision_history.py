@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from tests.unit.plane.stage import Stage, on_stage
+from tests.stage.plane import Stage, on_stage
 
 from ostinato.api.codec import ObjectError, from_dict
 from ostinato.api.selectors.labels import from_set

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tests.stage.plane import Stage, on_stage
 from tests.unit.plane.controllers.workloads.job.test_job import GARBAGE, JOBS, begun, end, pods
-from tests.unit.plane.stage import Stage, on_stage
 
 from ostinato.client import MergePatch
 from ostinato.kinds.batch_v1 import Job

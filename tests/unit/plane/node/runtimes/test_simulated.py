@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.plane.stage import Stage, on_stage
+from tests.stage.plane import Stage, on_stage
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.client import MergePatch, StrategicMergePatch

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+from tests.stage.api import Api
 from tests.unit.server.access.authentication.issuing import HttpsIssuer
-from tests.unit.server.asking import Api
 
 from ostinato.server.access.authentication.settings import AuthenticationSettings
 from ostinato.server.core import Server

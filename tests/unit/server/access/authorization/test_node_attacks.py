@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.server.asking import MERGE, Api, asking
+from tests.stage.api import MERGE, Api, asking
 
 NODE = {"impersonate_user": "system:node:n1", "impersonate_group": "system:nodes"}
 PODS = "/api/v1/namespaces/default/pods"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.server.asking import Api, asking
+from tests.stage.api import Api, asking
 
 NODE = {"impersonate_user": "system:node:n1", "impersonate_group": "system:nodes"}
 SECRET = "/api/v1/namespaces/default/secrets/s"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.server.asking import Api, asking
+from tests.stage.api import Api, asking
 
 from ostinato.server.access.attributes import RequestAttributes
 from ostinato.server.access.authorization.roles import CACHED_ATTRIBUTES, CACHED_USERS, LONGEST_CACHED

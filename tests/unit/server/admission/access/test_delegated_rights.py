@@ -10,7 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
-from tests.unit.server.asking import MERGE, Answer, Api, asking
+from tests.stage.api import MERGE, Answer, Api, asking
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"

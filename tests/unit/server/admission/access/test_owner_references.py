@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from tests.unit.server.asking import MERGE, Answer, Api, asking
+from tests.stage.api import MERGE, Answer, Api, asking
 
 from ostinato.server.admission.settings import AdmissionSettings
 from ostinato.server.core import Server

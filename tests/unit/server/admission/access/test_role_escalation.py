@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.server.asking import MERGE, Answer, Api, asking
+from tests.stage.api import MERGE, Answer, Api, asking
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 HERE = f"{RBAC}/namespaces/default"

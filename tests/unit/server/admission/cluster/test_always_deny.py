@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.server.asking import Api
+from tests.stage.api import Api
 
 from ostinato.server.admission.settings import AdmissionSettings
 from ostinato.server.core import Server

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.unit.server.asking import Answer, Api, Json, asking
+from tests.stage.api import Answer, Api, Json, asking
 
 _GROUP = "/apis/admissionregistration.k8s.io/v1"
 _MAPS = "/api/v1/namespaces/default/configmaps"

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tests.unit.server.asking import Api, Json, asking
+from tests.stage.api import Api, Json, asking
 
 STEPS: list[Json] = json.loads(
     (Path(__file__).parents[4] / "data" / "webhooks" / "admission.json").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.unit.server.asking import APPLY, Api, Json, asking
+from tests.stage.api import APPLY, Api, Json, asking
 
 from ostinato.server.core import Server
 from ostinato.server.request import Request, Response

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.unit.server.asking import Api, asking
+from tests.stage.api import Api, asking
 
 _DATA = Path(__file__).parents[4] / "data/server/core_kinds.json"
 _CONVERSATIONS: list[dict[str, Any]] = msgspec.json.decode(_DATA.read_bytes())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from tests.unit.server.asking import Answer, Api, asking
+from tests.stage.api import Answer, Api, asking
 
 _SERVICES = "/api/v1/namespaces/default/services"
 

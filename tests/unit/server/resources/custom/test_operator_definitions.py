@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.server.asking import Api, asking
+from tests.stage.api import Api, asking
 
 DATA = Path(__file__).resolve().parents[4] / "data" / "crds"
 DEFINITIONS = {path.stem: json.loads(path.read_text()) for path in sorted(DATA.glob("*.json"))}

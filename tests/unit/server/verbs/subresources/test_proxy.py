@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.unit.server.asking import Api, asking
+from tests.stage.api import Api, asking
 
 from ostinato.api.errors import ServiceUnavailable
 from ostinato.server.backends.forwarding import Backend, forward

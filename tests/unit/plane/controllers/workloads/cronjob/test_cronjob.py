@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.unit.plane.stage import Stage, on_stage
+from tests.stage.plane import Stage, on_stage
 
 from ostinato.api.codec import from_dict
 from ostinato.api.text.cron import ScheduleError, parse_schedule

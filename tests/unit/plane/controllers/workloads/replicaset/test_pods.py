@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.stage.plane import Stage, on_stage
 from tests.unit.plane.controllers.workloads.replicaset.test_replicaset import a_pod
-from tests.unit.plane.stage import Stage, on_stage
 
 from ostinato.cache import Entry
 from ostinato.client import MergePatch

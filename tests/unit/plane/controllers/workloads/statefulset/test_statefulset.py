@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.stage.plane import Stage, on_stage
 from tests.unit.plane.nodes import Nodes
-from tests.unit.plane.stage import Stage, on_stage
 
 from ostinato.api.codec import from_dict, to_dict
 from ostinato.client import MergePatch

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
-from tests.unit.server.asking import Api
+from tests.stage.api import Api
 
 from ostinato.server.access.authentication.service_accounts import tokens as account_tokens
 from ostinato.server.access.authentication.settings import (

@@ -6,7 +6,7 @@ import base64
 import json
 
 import pytest
-from tests.unit.server.asking import Answer, Api, asking
+from tests.stage.api import Answer, Api, asking
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 PODS = "/api/v1/namespaces/default/pods"

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.unit.server.asking import Api, asking
+from tests.stage.api import Api, asking
 
 SECRETS = "/api/v1/namespaces/kube-system/secrets"
 ME = "/apis/authentication.k8s.io/v1/selfsubjectreviews"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from tests.stage.api import Api
 from tests.unit.server.access.authentication.mutations import Minter, every
-from tests.unit.server.asking import Api
 
 from ostinato.server.access.authentication.settings import AuthenticationSettings, ServiceAccountSettings
 from ostinato.server.core import Server

@@ -11,14 +11,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from tests.unit.plane.jumping_loop import JumpingLoop
-from tests.unit.plane.stage import Act
-
 from ostinato.client import Config
 from ostinato.manager.connecting import over_http
 from ostinato.server.standalone import Settings, Standalone
 from ostinato.world import BackgroundError, Ids, Rng, SimulatedClock, World
 from ostinato.world.simulated.executor import SimulatedExecutor
+from tests.stage.jumping_loop import JumpingLoop
+from tests.stage.plane import Act
 
 _BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 
