@@ -131,7 +131,7 @@ def test_an_unknown_media_type_is_rejected(server: Server, path: str, message: s
 # Who may ask.
 
 
-def attributes_of(server: Server, user: User | None, path: str, method: str = "GET") -> Response:
+def response_to(server: Server, user: User | None, path: str, method: str = "GET") -> Response:
     headers = {}
     if user is not None:
         server.authenticator.add("u", user)
@@ -148,28 +148,28 @@ def attributes_of(server: Server, user: User | None, path: str, method: str = "G
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/version", "/version/"])
 def test_health_and_version_need_no_authentication(server: Server, path: str) -> None:
-    assert attributes_of(server, None, path).status == 200
+    assert response_to(server, None, path).status == 200
 
 
 @pytest.mark.parametrize("path", ["/", "/api", "/apis", "/metrics", "/openapi/v2", "/healthz/ping", "/nonsense"])
 def test_everything_else_needs_authentication(server: Server, path: str) -> None:
-    answer = attributes_of(server, None, path)
+    answer = response_to(server, None, path)
     assert status_of(answer) == (403, f'forbidden: User "system:anonymous" cannot get path "{path}"')
     assert json.loads(answer.body)["details"] == {}
 
 
 def test_unauthenticated_requests_are_read_only(server: Server) -> None:
-    answer = attributes_of(server, None, "/healthz", "POST")
+    answer = response_to(server, None, "/healthz", "POST")
     assert status_of(answer) == (403, 'forbidden: User "system:anonymous" cannot post path "/healthz"')
 
 
 @pytest.mark.parametrize(("path", "code"), [("/api", 200), ("/apis/apps/v1", 200), ("/openapi/v3", 200)])
 def test_authenticated_users_may_use_discovery(server: Server, path: str, code: int) -> None:
-    assert attributes_of(server, User("alice"), path).status == code
+    assert response_to(server, User("alice"), path).status == code
 
 
 def test_metrics_need_permission(server: Server) -> None:
-    answer = attributes_of(server, User("alice"), "/metrics")
+    answer = response_to(server, User("alice"), "/metrics")
     assert status_of(answer) == (403, 'forbidden: User "alice" cannot get path "/metrics"')
 
 

@@ -374,7 +374,7 @@ def test_an_answer_to_another_review_is_refused() -> None:
     play(talk)
 
 
-def test_a_v1beta1_review_is_the_default_of_older_webhooks() -> None:
+def test_a_v1beta1_response_may_have_another_uid() -> None:
     async def talk(api: Api, hook: Hook) -> None:
         hook.change = _response(uid="other")
         await api.good("POST", WIDGETS, widget("w", {"a": "x"}))
