@@ -145,7 +145,10 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         reader = self.reader
         if reader.complete or self._error is not None:
-            self.abort()  # unsolicited data
+            if reader.status == 101 and self._error is None:
+                reader.rest += data  # of the other protocol, which has not taken over yet
+            else:
+                self.abort()  # unsolicited data
             return
         self.active = True
         try:

@@ -15,7 +15,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ostinato.client.config.config import Config
 from ostinato.client.config.credentials import ClientCertificate, Credential, CredentialsError
@@ -27,16 +27,15 @@ from ostinato.client.http.errors import failure, is_reset
 from ostinato.client.http.head import AddedHeaders, RequestHeads
 from ostinato.client.http.metrics import HttpMetrics
 from ostinato.client.http.response import HttpResponse
+from ostinato.client.http.websocket import Entropy, HttpWebSocket, new_key, upgrade
 from ostinato.client.transport.metrics import NO_RESPONSE, TRANSPORTS
 from ostinato.client.transport.protocol import ConnectionLost, Request, TransportError
 from ostinato.http.decompression import is_compressed
 from ostinato.http.errors import InvalidHttp
 from ostinato.http.response import ResponseParser
+from ostinato.http.websocket import upgrade_fields
 from ostinato.world import Clock, World
 from ostinato.world.clock import Timer
-
-if TYPE_CHECKING:
-    from ostinato.client.http.websocket import HttpWebSocket, WebSockets
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +63,7 @@ class PoolSettings(NamedTuple):
     headers: AddedHeaders
     max_response_bytes: int
     check: Callable[[], None] | None  # called immediately before a request is sent; raises to prevent it
+    entropy: Entropy
 
 
 class HttpPool:
@@ -77,6 +77,7 @@ class HttpPool:
         self.max_response_bytes = settings.max_response_bytes
         self._host = settings.host
         self._check = settings.check
+        self._entropy = settings.entropy
         self._dialer = Dialer(config, context, self.clock, self.metrics.sink)
         self._heads = RequestHeads(settings.headers, self._dialer.prefix, self._dialer.headers)
         self._loop = asyncio.get_running_loop()
@@ -86,7 +87,7 @@ class HttpPool:
         self._sweep: Timer | None = None  # while there are idle or monitored connections
         self._retired = False
         self._closed = False
-        self._sockets: WebSockets | None = None  # None until the first one
+        self._sockets: set[HttpWebSocket] = set()  # open
 
     async def send(self, request: Request, credential: Credential, until: float | None, *, retry: bool) -> HttpResponse:
         """Send a request, and return its response when the head has been received.
@@ -147,13 +148,24 @@ class HttpPool:
             self._loop.call_soon_threadsafe(self.release, connection, request)
 
     async def websocket(self, request: Request, credential: Credential, protocols: Sequence[str]) -> HttpWebSocket:
-        if self._sockets is None:
-            from ostinato.client.http.websocket import WebSockets  # noqa: PLC0415 - aiohttp takes 100 ms to import
-
-            measured = None if self.metrics.sink is None else (self.clock, self.metrics.sink)
-            self._sockets = WebSockets(self._config, self._context, self._dialer.proxy, self._check, measured)
-        headers = self._heads.all(request.headers, credential)
-        return await self._sockets.open(request.target, headers, protocols, self.what(request))
+        """Open a WebSocket. Raises `UpgradeRefused` if the server rejects the upgrade."""
+        key, what = new_key(self._entropy), self.what(request)
+        headers = [*request.headers, *upgrade_fields(key, protocols)]
+        head = self._heads.of(request._replace(headers=headers), credential)
+        connection = await self._dialer.connect(what)
+        try:
+            self._begin(connection, request, has_read_timeout=False)
+            protocol = await upgrade(connection, head, key, protocols, what)
+        except OSError as error:
+            connection.abort()
+            raise failure(error, what) from None
+        except BaseException:
+            connection.abort()
+            raise
+        socket = HttpWebSocket(connection, protocol, what, self.clock, self._entropy, self._sockets.discard)
+        if not socket.is_lost:
+            self._sockets.add(socket)
+        return socket
 
     def retire(self) -> None:
         """Close idle connections and streams; close the others when their request is complete."""
@@ -161,8 +173,8 @@ class HttpPool:
         for connection in [*self._idle, *(busy for busy, request in self._busy.items() if request.stream)]:
             connection.abort()
         self._idle.clear()
-        if self._sockets is not None:
-            self._sockets.retire()
+        for socket in [*self._sockets]:
+            socket.abort()
 
     async def close(self) -> None:
         self._closed = True
@@ -172,11 +184,9 @@ class HttpPool:
             connection.abort()
         if self._sweep is not None:
             self._sweep.cancel()
-        if self._sockets is not None:
-            await self._sockets.close()
 
     def is_unused(self) -> bool:
-        return not self._busy and (self._sockets is None or self._sockets.is_closed())
+        return not self._busy and not self._sockets
 
     # Connections
 

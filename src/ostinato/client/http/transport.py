@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ostinato.client.config.config import Config
@@ -22,6 +21,7 @@ from ostinato.client.http.head import AddedHeaders
 from ostinato.client.http.metrics import HttpMetrics
 from ostinato.client.http.pool import HttpPools, PoolSettings, Reset
 from ostinato.client.http.response import HttpResponse
+from ostinato.client.http.websocket import HttpWebSocket
 from ostinato.client.transport import metrics as names
 from ostinato.client.transport.headers import fixed_headers, impersonation_headers
 from ostinato.client.transport.metrics import ClientMetrics
@@ -45,9 +45,6 @@ from ostinato.client.transport.retry_policy import (
     wait_before_retry,
 )
 from ostinato.world import World
-
-if TYPE_CHECKING:
-    from ostinato.client.http.websocket import HttpWebSocket
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +79,9 @@ class HttpTransport:
         self._deadline = deadline
         self._headers = AddedHeaders(fixed_headers(config), impersonation_headers(config))
         check = None if deadline is None else self._check_deadline
-        settings = PoolSettings(self.host, world.clock, self._metrics, self._headers, max_response_bytes, check)
+        settings = PoolSettings(
+            self.host, world.clock, self._metrics, self._headers, max_response_bytes, check, world.ids.token
+        )
         self._pools = HttpPools(config, world, settings)
         if config.tls.insecure and config.secure:
             log.warning(

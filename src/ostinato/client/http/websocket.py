@@ -1,199 +1,166 @@
-"""WebSockets of the transport protocol, with aiohttp, which is imported on first use: it takes 100 ms."""
+"""WebSockets of the transport protocol.
+
+A WebSocket takes over the connection on which it was opened. Received messages are bounded: reading pauses while the
+caller does not take them.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import ssl
+import base64
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Final, cast
 
-import aiohttp
-from multidict import CIMultiDict
-from yarl import URL
-
-from ostinato.client.config.config import Config
-from ostinato.client.config.proxies import Proxy
-from ostinato.client.http.connection import keepalive_socket
-from ostinato.client.http.errors import failure, reason_of, unreachable, untrusted, without_tls
-from ostinato.client.transport.metrics import DNS, ClientMetrics
-from ostinato.client.transport.protocol import ConnectionLost, RequestTimedOut, TransportError, UpgradeRefused
+from ostinato.client.http.connection import Connection, ConnectionClosed
+from ostinato.client.http.errors import failure
+from ostinato.client.transport.protocol import ConnectionLost, UpgradeRefused
+from ostinato.http.errors import InvalidHttp
+from ostinato.http.response import ResponseParser
+from ostinato.http.websocket import BINARY, FrameReader, InvalidFrame, check_upgrade, close, frame
+from ostinato.streams.inbox import Inbox
 from ostinato.world import Clock
 
-_ABNORMAL: Final = 1006  # connection lost without a close frame
-_CONNECT: Final = 30.0  # seconds for a connection, TLS included
+Entropy = Callable[[int], bytes]
+"""Returns random bytes."""
+
+_CLOSE: Final = 10.0  # seconds to wait for the server's close frame
 _MAX_REJECTION: Final = 64 * 1024  # bytes read of the response to a rejected upgrade
 
 
-class WebSockets:
-    """WebSockets to one server, for one set of certificates. Must be created on the loop that uses them."""
+def new_key(entropy: Entropy) -> str:
+    """Return a `Sec-WebSocket-Key`."""
+    return base64.b64encode(entropy(16)).decode()
+
+
+async def upgrade(connection: Connection, head: bytes, key: str, protocols: Sequence[str], what: str) -> str:
+    """Request an upgrade, and return the selected subprotocol. The connection then carries frames.
+
+    - `head`: of the request. `key`: the `Sec-WebSocket-Key` in it. `what`: method and path, for messages.
+    - Raises `UpgradeRefused` if the server rejects the upgrade, `TransportError` if the connection fails.
+    """
+    response = ResponseParser(accepts_upgrade=True)
+    try:
+        await connection.send(head, response)
+        if response.status == 101:
+            return check_upgrade(response, key, protocols)
+        body = b""
+        while len(body) < _MAX_REJECTION and (piece := await connection.more()):
+            body += piece
+    except (InvalidHttp, ConnectionClosed, OSError) as error:
+        raise failure(error, what) from None
+    message = f"{what}: WebSocket upgrade rejected with status {response.status}"
+    raise UpgradeRefused(message, response.status, dict(response.headers), body[:_MAX_REJECTION])
+
+
+class HttpWebSocket(asyncio.Protocol):
+    """Implementation of `WebSocket`."""
 
     def __init__(
         self,
-        config: Config,
-        context: ssl.SSLContext | None,
-        proxy: Proxy | None,
-        check: Callable[[], None] | None,
-        measured: tuple[Clock, ClientMetrics] | None,
+        connection: Connection,
+        protocol: str,
+        what: str,
+        clock: Clock,
+        entropy: Entropy,
+        on_lost: Callable[[HttpWebSocket], None],
     ) -> None:
-        """`check`: called immediately before a request is sent; raises to prevent it."""
-        self._base = config.url
-        self._session = _session(check, [] if measured is None else [_dns_trace(config, *measured)])
-        self._end: asyncio.Task[None] | None = None
-        self._options: dict[str, Any] = {  # of every request
-            "ssl": context if context is not None else False,
-            "server_hostname": config.tls.server_name or None,
-        }
-        if proxy is not None:
-            password = proxy.authorization
-            given = {"Proxy-Authorization": password.reveal()} if password is not None else {}
-            self._options |= {"proxy": proxy.url, "proxy_headers": given}
-
-    async def open(
-        self, target: str, headers: Sequence[tuple[str, str]], protocols: Sequence[str], what: str
-    ) -> HttpWebSocket:
-        """Open a WebSocket. Raises `UpgradeRefused` if the server rejects the upgrade. `what`: for messages."""
-        url = URL(self._base + target, encoded=True)
-        try:
-            socket = await self._session.ws_connect(
-                url, headers=CIMultiDict(headers), protocols=protocols, **self._options
-            )
-            return HttpWebSocket(socket, what)
-        except _Refused as refused:
-            response = refused.response
-            message = f"{what}: WebSocket upgrade rejected with status {response.status}"
-            found = {name.lower(): value for name, value in response.headers.items()}
-            raise UpgradeRefused(message, response.status, found, refused.body) from None
-        except (aiohttp.ClientError, OSError) as error:
-            failed = error
-        # Raised outside of the except block: aiohttp's exception holds the headers, and must not be the context.
-        raise _failure(failed, what)
-
-    def retire(self) -> None:
-        """Close the open WebSockets."""
-        if self._end is None:
-            self._end = asyncio.get_running_loop().create_task(self._session.close(), name="retired WebSockets")
-
-    async def close(self) -> None:
-        self.retire()
-        if self._end is not None:
-            await self._end
-
-    def is_closed(self) -> bool:
-        return self._end is not None and self._end.done()
-
-
-class HttpWebSocket:
-    def __init__(self, socket: aiohttp.ClientWebSocketResponse, what: str) -> None:
-        self._socket = socket
+        """Take over a connection after `upgrade`. `on_lost`: called when the connection is closed."""
+        self.protocol = protocol
+        self.is_lost = False
+        self._on_lost = on_lost
+        self._transport = cast("asyncio.Transport", connection.transport)
         self._what = what
-        self.protocol = socket.protocol or ""
+        self._clock = clock
+        self._entropy = entropy
+        self._inbox = Inbox(drained=self._resume)
+        self._frames = FrameReader(self._inbox.put, self._mask)
+        self._paused = False  # reading is paused until messages are taken
+        self._writable: asyncio.Future[None] | None = None  # while the socket's buffer is full
+        self._closing = False  # a close frame was sent or received
+        self._failed = ""  # why the connection was lost; "" after a close frame
+        self._transport.set_protocol(self)
+        if not connection.is_open:
+            self.connection_lost(None)
+        elif connection.reader.rest:
+            self.data_received(connection.reader.rest)
 
     async def send(self, message: bytes) -> None:
-        try:
-            await self._socket.send_bytes(message)
-        except (aiohttp.ClientError, OSError) as error:
-            raise ConnectionLost(f"{self._what}: the WebSocket is closed: {type(error).__name__}") from None
+        if self._closing or self._inbox.ended:
+            raise ConnectionLost(f"{self._what}: the WebSocket is closed")
+        self._transport.write(frame(BINARY, message, self._mask()))
+        if self._writable is not None:
+            await self._writable
 
     async def receive(self) -> bytes | None:
-        message = await self._socket.receive()
-        match message.type:
-            case aiohttp.WSMsgType.BINARY:
-                data: bytes = message.data
-                return data
-            case aiohttp.WSMsgType.TEXT:
-                text: str = message.data
-                return text.encode()
-            case aiohttp.WSMsgType.ERROR:
-                raise ConnectionLost(f"{self._what}: the WebSocket failed: {type(message.data).__name__}")
-        if self._socket.close_code == _ABNORMAL:
-            raise ConnectionLost(f"{self._what}: the connection of the WebSocket was lost")
-        return None
+        message = await self._inbox.take()
+        if message is None and self._failed:
+            raise ConnectionLost(f"{self._what}: {self._failed}")
+        return message
 
     async def close(self) -> None:
-        await self._socket.close()
+        if not self._closing and not self._inbox.ended:
+            self._closing = True
+            self._transport.write(close(1000, self._mask()))
+            self._inbox.drop()
+            try:
+                async with self._clock.timeout(_CLOSE):
+                    await self._inbox.take()
+            except TimeoutError:
+                pass
+        self.abort()
 
+    def abort(self) -> None:
+        """Close without a close frame and without a TLS shutdown: the peer may be gone, and the event loop may end."""
+        self._transport.abort()
+        self._end("the WebSocket was aborted")
 
-class _Response(aiohttp.ClientResponse):
-    """Closes without a TLS shutdown: the peer may be gone, and the event loop may be about to end."""
+    def _mask(self) -> bytes:
+        return self._entropy(4)
 
-    def close(self) -> None:
-        connection = self.connection
-        if connection is not None and connection.transport is not None:
-            connection.transport.abort()
-        super().close()
+    def _end(self, failed: str) -> None:
+        if not self._inbox.ended:
+            self._failed = "" if self._closing else failed
+            self._inbox.end()
 
+    def _resume(self) -> None:
+        if self._paused and not self.is_lost:
+            self._paused = False
+            self._transport.resume_reading()
 
-class _Refused(Exception):  # noqa: N818
-    """Carries the body of a rejected upgrade, which aiohttp would drop."""
+    # Called by the event loop
 
-    def __init__(self, response: aiohttp.ClientResponse, body: bytes) -> None:
-        super().__init__()
-        self.response = response
-        self.body = body
+    def data_received(self, data: bytes) -> None:
+        if self._inbox.ended:
+            return
+        try:
+            response, closed = self._frames.feed(data)
+        except InvalidFrame as error:
+            self._transport.write(close(error.code, self._mask()))
+            self._end(f"the WebSocket failed: protocol error {error.code}")
+            self._transport.close()
+            return
+        if response and not (closed and self._closing):
+            self._transport.write(response)
+        if closed:
+            self._closing = True
+            self._end("")
+        elif self._inbox.is_full and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
 
+    def eof_received(self) -> bool:
+        return False
 
-def _session(check: Callable[[], None] | None, traces: list[aiohttp.TraceConfig]) -> aiohttp.ClientSession:
-    class CheckedRequest(aiohttp.ClientRequest):
-        async def send(self, conn: Any) -> aiohttp.ClientResponse:
-            if check is not None:
-                check()  # the connection is open: the next step sends the request
-            return await super().send(conn)
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
+        self.is_lost = True
+        self._end("the connection of the WebSocket was lost")
+        self.resume_writing()
+        self._on_lost(self)
 
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0, resolver=aiohttp.ThreadedResolver(), socket_factory=keepalive_socket),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT),
-        request_class=CheckedRequest,
-        response_class=_Response,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        skip_auto_headers=("Accept", "Content-Type"),
-        middlewares=(_keep_refusal,),
-        trace_configs=traces,
-    )
+    def pause_writing(self) -> None:
+        self._writable = asyncio.get_running_loop().create_future()
 
-
-async def _keep_refusal(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    response = await handler(request)
-    if response.status != 101:
-        body = await response.content.read(_MAX_REJECTION)
-        response.close()
-        raise _Refused(response, body)
-    return response
-
-
-def _failure(error: aiohttp.ClientError | OSError, what: str) -> TransportError:
-    """Return the `TransportError` for an error of aiohttp."""
-    match error:
-        case aiohttp.ClientConnectorCertificateError():
-            return untrusted(error.certificate_error, what)
-        case aiohttp.ClientConnectorError() if isinstance(error.os_error, ssl.SSLError):
-            return without_tls(error.os_error, what)
-        case aiohttp.ClientHttpProxyError():
-            return ConnectionLost(
-                f"{what}: the proxy responded with status {error.status}; check proxy-url and its password"
-            )
-        case aiohttp.ClientProxyConnectionError():
-            return ConnectionLost(f"{what}: the proxy cannot be reached: {reason_of(error.os_error)}; check proxy-url")
-        case aiohttp.ClientConnectorError():
-            return unreachable(error.os_error, what)
-        case aiohttp.ServerDisconnectedError():
-            return ConnectionLost(f"{what}: the server closed the connection")
-        case aiohttp.ClientResponseError():
-            return ConnectionLost(f"{what}: the response is not valid HTTP")
-        case aiohttp.ConnectionTimeoutError():
-            return RequestTimedOut(f"{what}: timed out while connecting")
-    return failure(error, what)
-
-
-def _dns_trace(config: Config, clock: Clock, metrics: ClientMetrics) -> aiohttp.TraceConfig:
-    host = URL(config.url).host or ""
-    trace = aiohttp.TraceConfig()
-
-    async def start(_session: object, context: Any, _params: object) -> None:
-        context.start = clock.monotonic()
-
-    async def end(_session: object, context: Any, _params: object) -> None:
-        metrics.observe(DNS, clock.monotonic() - context.start, {"host": host})
-
-    trace.on_dns_resolvehost_start.append(start)
-    trace.on_dns_resolvehost_end.append(end)
-    return trace
+    def resume_writing(self) -> None:
+        if self._writable is not None and not self._writable.done():
+            self._writable.set_result(None)
+        self._writable = None

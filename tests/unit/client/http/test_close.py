@@ -12,7 +12,6 @@ from aiohttp import web
 from tests.unit.client.http.servers import run, serving, transport
 
 from ostinato.client.http import dialer as http_dialer
-from ostinato.client.http import websocket as http_websocket
 from ostinato.client.http.transport import HttpTransport
 from ostinato.client.transport.protocol import Request
 
@@ -108,7 +107,6 @@ def test_closing_leaves_no_connection_open_though_the_server_is_deaf(
         return made[-1]
 
     monkeypatch.setattr(http_dialer, "keepalive_socket", noted)
-    monkeypatch.setattr(http_websocket, "keepalive_socket", noted)
 
     async def main() -> None:
         server = Deaf()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests.unit.client.http.servers import listening, run, serving, transport, w
 
 from ostinato.client.config.secret import Secret
 from ostinato.client.transport.protocol import ConnectionLost, Request, RequestTimedOut, TransportError, UpgradeRefused
+from ostinato.http.websocket import BINARY, PING, close, frame, handshake
 
 PROTOCOLS = ["v5.channel.k8s.io", "v4.channel.k8s.io"]
 EXEC = Request("GET", "/api/v1/namespaces/a/pods/b/exec", [("command", "sh"), ("command", "-c")])
@@ -152,5 +154,55 @@ def test_closing_the_transport_ends_a_pending_receive() -> None:
             await sender.close()
             with pytest.raises(ConnectionLost):
                 await waiting
+
+    run(main())
+
+
+def test_frames_that_follow_the_handshake_immediately_are_received() -> None:
+    async def converse(socket: Listener, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await socket.head(reader)
+        key = re.search(rb"(?i)sec-websocket-key: (.*)\r\n", head)
+        assert key is not None
+        writer.write(handshake(key[1].decode(), "v5.channel.k8s.io") + frame(BINARY, b"one"))
+        writer.write(frame(PING, b"p") + frame(BINARY, b"two") + close(1000))
+        await reader.read()
+
+    async def main() -> None:
+        async with listening(converse) as socket, transport(socket.config()) as sender:
+            opened = await sender.websocket(EXEC, PROTOCOLS)
+            assert [await opened.receive() for _ in range(3)] == [b"one", b"two", None]
+            with pytest.raises(ConnectionLost, match="the WebSocket is closed"):
+                await opened.send(b"more")
+            await opened.close()
+
+    run(main())
+
+
+def test_messages_that_are_not_received_pause_the_server() -> None:
+    async def flood(request: web.Request) -> web.StreamResponse:
+        nonlocal sent
+        socket = web.WebSocketResponse(protocols=PROTOCOLS)
+        await socket.prepare(request)
+        for _ in range(200):
+            await socket.send_bytes(bytes(1 << 18))
+            sent += 1
+        await socket.close()
+        return socket
+
+    sent = 0
+
+    async def main() -> None:
+        async with serving(flood) as served, transport(served.config()) as sender:
+            socket = await sender.websocket(EXEC, PROTOCOLS)
+            before = -1
+            while before != sent:
+                before = sent
+                await asyncio.sleep(0.1)
+            assert sent < 100
+            received = 0
+            while (message := await socket.receive()) is not None:
+                received += len(message)
+            assert received == 200 << 18
+            await socket.close()
 
     run(main())
