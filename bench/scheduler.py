@@ -32,7 +32,7 @@ from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.world import World
 
-_AT_ONCE = 32  # objects that are created side by side
+_CONCURRENCY = 32  # objects that are created side by side
 
 
 def node(number: int) -> dict[str, Any]:
@@ -149,8 +149,8 @@ async def measure(options: argparse.Namespace) -> None:
 
 
 async def _create(client: Client, listers: list[dict[str, Any]]) -> None:
-    for at in range(0, len(listers), _AT_ONCE):
-        await asyncio.gather(*[client.create(each) for each in listers[at : at + _AT_ONCE]])
+    for at in range(0, len(listers), _CONCURRENCY):
+        await asyncio.gather(*[client.create(each) for each in listers[at : at + _CONCURRENCY]])
 
 
 def main() -> None:

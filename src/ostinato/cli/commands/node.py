@@ -16,7 +16,7 @@ from ostinato.client.config.config import Config
 from ostinato.client.config.error import ConfigError
 from ostinato.manager import configure_logging
 from ostinato.plane.network.services import SERVICES
-from ostinato.plane.node.credentials.certificates import CertificateError
+from ostinato.plane.node.credentials.certificate_manager import CertificateError
 from ostinato.plane.node.credentials.cluster_discovery import DiscoveryError
 from ostinato.plane.node.joined_node import JoinedNode, Joining, JoinSettings
 from ostinato.plane.node.runtimes import ProcessOptions, UnusableRuntime
@@ -75,4 +75,4 @@ def _cluster(options: argparse.Namespace) -> tuple[Config | None, Joining]:
     server, hashes = options.server, tuple(options.ca_cert_hash)
     if not server.startswith("https://"):
         raise CommandError(f"--server {server}: want an https:// URL")
-    return None, Joining(server=server, token=options.token, hashes=hashes, patience=300.0, required=True)
+    return None, Joining(server=server, token=options.token, hashes=hashes, timeout=300.0, required=True)

@@ -18,10 +18,10 @@ from ostinato.plane.node.agent import NodeAgent
 from ostinato.plane.node.local_node import LocalNode
 from ostinato.plane.node.node_clients import ClientOf, node_clients
 from ostinato.plane.node.node_config import NodeConfig
-from ostinato.plane.node.orphaned_pods import Leftovers, Sweep
+from ostinato.plane.node.orphaned_pods import OrphanCleanup, PodInventory
 from ostinato.plane.node.private_files import make_directory
 from ostinato.plane.node.registration.heartbeat import Heartbeat
-from ostinato.plane.node.registration.machine_info import address, this_machine
+from ostinato.plane.node.registration.machine_info import address, machine_info
 from ostinato.plane.node.registration.node_status import Machine, node_of
 from ostinato.plane.node.runtimes import ProcessOptions, Runtime, UnusableRuntime
 from ostinato.plane.node.runtimes.simulated import SimulatedRuntime
@@ -38,22 +38,22 @@ if TYPE_CHECKING:  # what it needs is an extra
     from ostinato.plane.node.runtimes.containerd import Containerd
 
 RUNTIMES: Final = ("containerd", "process", "simulated")
-NO_OPTIONS: Final = ProcessOptions()
+DEFAULT_OPTIONS: Final = ProcessOptions()
 _SIMULATED_CAPACITY: Final = {"cpu": "32", "memory": "256Gi", "pods": "110", "ephemeral-storage": "1Ti"}
 
 
-class At(msgspec.Struct, frozen=True):
+class AgentAddress(msgspec.Struct, frozen=True):
     """Where the agent of a node is reached."""
 
     host: str
     port: int = 10250
 
 
-class LocalRuntime(Runtime, Leftovers, Protocol):
+class LocalRuntime(Runtime, PodInventory, Protocol):
     """A runtime whose containers are on this machine."""
 
 
-Make = Callable[[Path, str], LocalRuntime]
+MakeRuntime = Callable[[Path, str], LocalRuntime]
 """Makes the runtime of a node with a directory of its own, on a machine with this address."""
 
 
@@ -73,7 +73,7 @@ def add_to(
     runtime: str,
     state: Path | None = None,
     containerd: Containerd | None = None,
-    processes: ProcessOptions = NO_OPTIONS,
+    processes: ProcessOptions = DEFAULT_OPTIONS,
 ) -> dict[str, Endpoint]:
     """Have so many nodes in a manager's process, with one of the `RUNTIMES`.
 
@@ -82,49 +82,57 @@ def add_to(
     """
     names = [f"node-{number}" for number in range(1, count + 1)]
     if runtime == "simulated":
-        return add_hosts(manager, *_simulated(manager.world, names), logs=None)
+        return add_nodes(manager, *_simulated_nodes(manager.world, names), logs=None)
     if state is None:
         raise ValueError(f"the runtime {runtime!r} needs a directory for what its nodes keep")
-    make = _processes(manager.world, processes) if containerd is None else _containers(manager.world, containerd)
-    return _add_local(manager, names, make, state)
+    make = (
+        _process_runtime(manager.world, processes)
+        if containerd is None
+        else _containerd_runtime(manager.world, containerd)
+    )
+    return _add_local_nodes(manager, names, make, state)
 
 
 def join(
     manager: Manager,
     name: str,
     state: Path,
-    at: At,
+    at: AgentAddress,
     containerd: Containerd | None = None,
-    processes: ProcessOptions = NO_OPTIONS,
+    processes: ProcessOptions = DEFAULT_OPTIONS,
 ) -> Endpoint:
     """Have this machine as a node, whose agent listens as is said; without containerd its containers are processes."""
-    make = _processes(manager.world, processes) if containerd is None else _containers(manager.world, containerd)
-    return _add_local(manager, [name], make, state, at, lambda _: manager.client)[name]
+    make = (
+        _process_runtime(manager.world, processes)
+        if containerd is None
+        else _containerd_runtime(manager.world, containerd)
+    )
+    return _add_local_nodes(manager, [name], make, state, at, lambda _: manager.client)[name]
 
 
-def _add_local(
+def _add_local_nodes(
     manager: Manager,
     names: Sequence[str],
-    make: Make,
+    make: MakeRuntime,
     state: Path,
-    at: At | None = None,
+    at: AgentAddress | None = None,
     client_of: ClientOf | None = None,
 ) -> dict[str, Endpoint]:
     state = state.resolve()  # containers run in directories of their own, from where a relative path leads elsewhere
     for each in (state, state / "logs"):
         make_directory(each)
-    machines, hosts = [], {}
+    machines, nodes = [], {}
     client_of = client_of or node_clients(manager)
-    sweep = Sweep(state / "logs", client_of)
+    cleanup = OrphanCleanup(state / "logs", client_of)
     for name in names:
-        machine, host = _local(name, make, state, sweep, at or At(address()))
+        machine, node = _local_node(name, make, state, cleanup, at or AgentAddress(address()))
         machines.append(machine)
-        hosts[name] = host
-    manager.add(sweep)
-    return add_hosts(manager, machines, hosts, state / "logs", client_of)
+        nodes[name] = node
+    manager.add(cleanup)
+    return add_nodes(manager, machines, nodes, state / "logs", client_of)
 
 
-def _simulated(world: World, names: Sequence[str]) -> tuple[list[Machine], dict[str, LocalNode]]:
+def _simulated_nodes(world: World, names: Sequence[str]) -> tuple[list[Machine], dict[str, LocalNode]]:
     shared = SimulatedRuntime(world)
     machines = [
         Machine(
@@ -139,33 +147,35 @@ def _simulated(world: World, names: Sequence[str]) -> tuple[list[Machine], dict[
     return machines, {each.name: LocalNode(each.name, each.address, shared) for each in machines}
 
 
-def _processes(world: World, options: ProcessOptions) -> Make:
+def _process_runtime(world: World, options: ProcessOptions) -> MakeRuntime:
     from ostinato.plane.node.runtimes.process import ProcessRuntime  # noqa: PLC0415 - no other runtime needs it
 
     return lambda directory, address: ProcessRuntime(world, directory, address, options)
 
 
-def _containers(world: World, containerd: Containerd) -> Make:
+def _containerd_runtime(world: World, containerd: Containerd) -> MakeRuntime:
     from ostinato.plane.node.runtimes.containerd import ContainerdRuntime  # noqa: PLC0415
 
     return lambda directory, _: ContainerdRuntime(world, containerd, directory)
 
 
-def _local(name: str, make: Make, state: Path, sweep: Sweep, at: At) -> tuple[Machine, LocalNode]:
+def _local_node(
+    name: str, make: MakeRuntime, state: Path, cleanup: OrphanCleanup, at: AgentAddress
+) -> tuple[Machine, LocalNode]:
     directory = make_directory(state / name)
     runtime = make(directory, at.host)
-    machine = msgspec.structs.replace(this_machine(name, runtime.version, directory), address=at.host, port=at.port)
+    machine = msgspec.structs.replace(machine_info(name, runtime.version, directory), address=at.host, port=at.port)
     allocatable = {each: Quantity(amount) for each, amount in machine.capacity.items()}
-    sweep.add(name, directory, runtime)
+    cleanup.add(name, directory, runtime)
     config = NodeConfig(directory, state / "logs", machine.address, allocatable)
     info = NodeInfo(name, node_of(machine).metadata.labels, allocatable)
     return machine, LocalNode(name, machine.address, runtime, config, info)
 
 
-def add_hosts(
+def add_nodes(
     manager: Manager,
     machines: Sequence[Machine],
-    hosts: Mapping[str, LocalNode],
+    nodes: Mapping[str, LocalNode],
     logs: Path | None,
     client_of: ClientOf | None = None,
 ) -> dict[str, Endpoint]:
@@ -179,7 +189,7 @@ def add_hosts(
     def bound_to(key: NamespacedName) -> str:
         return next(iter(informer.store.values_of(NODE_NAME.name, key)), "")
 
-    agent = NodeAgent(hosts, bound_to, client_of)
+    agent = NodeAgent(nodes, bound_to, client_of)
     manager.add(Heartbeat(machines, client_of))
     (
         manager.build("kubelet")
@@ -189,9 +199,9 @@ def add_hosts(
         .complete(agent)
     )
 
-    for host in hosts.values():
-        if host.config is not None:
-            manager.add(StaticPodSource(host.name, host.config.directory / "manifests", agent.set_static_pods))
+    for node in nodes.values():
+        if node.config is not None:
+            manager.add(StaticPodSource(node.name, node.config.directory / "manifests", agent.set_static_pods))
 
     async def find(key: NamespacedName) -> Pod | None:
         found = await manager.client.get(Pod, key, missing=None)
@@ -201,7 +211,7 @@ def add_hosts(
         keys = informer.store.index_keys(NODE_NAME.name, node)
         return [pod for key in keys if (pod := await find(key)) is not None]
 
-    runtimes = {name: host.runtime for name, host in hosts.items()}
+    runtimes = {name: node.runtime for name, node in nodes.items()}
     streams = PodStreams(manager.world, find, runtimes, logs)
     stats = NodeStats(manager.world.clock, runtimes, pods_of)
-    return {name: NodeEndpoint(name, streams, stats).handle for name in hosts}
+    return {name: NodeEndpoint(name, streams, stats).handle for name in nodes}

@@ -24,8 +24,8 @@ from ostinato.kinds.core_v1 import Pod
 from ostinato.manager import CacheOptions, ClientOptions, Manager, ReportingOptions
 from ostinato.plane.network import services
 from ostinato.plane.node import fleet
-from ostinato.plane.node.credentials import certificates
-from ostinato.plane.node.credentials.cluster_discovery import discovered
+from ostinato.plane.node.credentials import certificate_manager as certificates
+from ostinato.plane.node.credentials.cluster_discovery import discover_cluster
 from ostinato.plane.node.registration.machine_info import address
 from ostinato.plane.node.runtimes import ProcessOptions, hiding
 from ostinato.plane.node.server.server import PORT, NodeServer
@@ -42,14 +42,14 @@ class Joining(msgspec.Struct, frozen=True, kw_only=True):
     """How a node comes to its own identity.
 
     - `server`, `token`, `hashes`: of a cluster that it joins by a bootstrap token. Without them, by its kubeconfig.
-    - `patience`: seconds for its first certificate to be signed; 0 asks for none. Defaults to half a minute.
+    - `timeout`: seconds for its first certificate to be signed; 0 asks for none. Defaults to half a minute.
     - `required`: without a certificate the node does not start. Otherwise it asks with what it was given.
     """
 
     server: str = ""
     token: str = ""
     hashes: tuple[str, ...] = ()
-    patience: float = 30.0
+    timeout: float = 30.0
     required: bool = False
 
 
@@ -138,7 +138,7 @@ class JoinedNode:
             await server.start(settings.host, settings.port, own_certificate, _authority(config))
             if is_own:
                 self._renew(manager, server, own_certificate)
-            at = fleet.At(self._host, server.port)
+            at = fleet.AgentAddress(self._host, server.port)
             server.endpoint = fleet.join(
                 manager, settings.name, settings.state, at, self._containerd, hiding(settings.processes, settings.state)
             )
@@ -154,15 +154,18 @@ class JoinedNode:
         settings, joining, given = self._settings, self._settings.joining, self._config
         kept = directory / "server.json"
         if given is None:
-            if certificates.Pair(directory / "client.pem").serves(self._world.clock.now()) and kept.exists():
+            if (
+                certificates.CertificateFile(directory / "client.pem").is_usable(self._world.clock.now())
+                and kept.exists()
+            ):
                 known = msgspec.json.decode(kept.read_bytes())
                 given = Config(server=known["server"], source=str(kept), tls=Tls(ca_data=known["ca"].encode()))
             else:
-                given = await discovered(self._world, joining.server, joining.token, joining.hashes)
-        if not joining.patience:
+                given = await discover_cluster(self._world, joining.server, joining.token, joining.hashes)
+        if not joining.timeout:
             return given, False
         try:
-            own = await certificates.own_config(self._world, settings.name, directory, given, joining.patience)
+            own = await certificates.bootstrap_config(self._world, settings.name, directory, given, joining.timeout)
         except (certificates.CertificateError, TransportError) as error:
             if joining.required:
                 raise
@@ -176,13 +179,18 @@ class JoinedNode:
     def _renew(self, manager: Manager, server: NodeServer, directory: Path) -> None:
         """Keep both certificates valid; the transport sees by itself that the client's file has changed."""
         name = self._settings.name
-        client, serving = certificates.Pair(directory / "client.pem"), certificates.Pair(directory / "serving.pem")
-        manager.add(
-            certificates.Renewal(name, certificates.CLIENT, client, lambda: None),
-            certificates.Renewal(name, certificates.SERVING, serving, lambda: server.show(serving.path)),
+        client, serving = (
+            certificates.CertificateFile(directory / "client.pem"),
+            certificates.CertificateFile(directory / "serving.pem"),
         )
-        if serving.serves(self._world.clock.now()):
-            server.show(serving.path)
+        manager.add(
+            certificates.CertificateManager(name, certificates.CLIENT, client, lambda: None),
+            certificates.CertificateManager(
+                name, certificates.SERVING, serving, lambda: server.use_certificate(serving.path)
+            ),
+        )
+        if serving.is_usable(self._world.clock.now()):
+            server.use_certificate(serving.path)
 
     async def failed(self) -> None:
         """Wait until a part fails, and raise its error; return when it is stopped."""

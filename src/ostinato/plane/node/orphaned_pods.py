@@ -1,4 +1,4 @@
-"""A sweep, when an agent begins: nothing is left of Pods that were taken away while there was none."""
+"""A cleanup, when an agent begins: nothing is left of Pods that were taken away while there was none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ostinato.plane.node.static_pods import static_pod_uids
 from ostinato.plane.node.volumes.trees import remove_tree
 
 
-class Leftovers(Protocol):
+class PodInventory(Protocol):
     """A runtime that knows of Pods by what is on this machine."""
 
     async def pod_uids(self) -> list[str]:
@@ -25,32 +25,32 @@ class Leftovers(Protocol):
         """End and forget all there is of one."""
 
 
-class Sweep:
+class OrphanCleanup:
     """A runnable of a manager."""
 
-    name = "node-sweep"
+    name = "node-cleanup"
     needs_leader_election = False
 
     def __init__(self, logs: Path, client_of: ClientOf) -> None:
         """`client_of`: with which a node asks, in its own name."""
         self._logs = logs
         self._client_of = client_of
-        self._nodes: dict[str, tuple[Path, Leftovers]] = {}
+        self._nodes: dict[str, tuple[Path, PodInventory]] = {}
 
-    def add(self, node: str, directory: Path, leftovers: Leftovers) -> None:
+    def add(self, node: str, directory: Path, inventory: PodInventory) -> None:
         """A node with a directory of its own, and what may be left there."""
-        self._nodes[node] = (directory, leftovers)
+        self._nodes[node] = (directory, inventory)
 
     async def run(self, dependencies: Dependencies) -> None:
-        found = {name: await leftovers.pod_uids() for name, (_, leftovers) in self._nodes.items()}
+        found = {name: await inventory.pod_uids() for name, (_, inventory) in self._nodes.items()}
         logged = [*self._logs.iterdir()] if self._logs.is_dir() else []
         alive = static_pod_uids({name: directory / "manifests" for name, (directory, _) in self._nodes.items()})
         alive |= await self._alive(dependencies)  # after that: a Pod that comes meanwhile is not left over
-        for name, (directory, leftovers) in self._nodes.items():
+        for name, (directory, inventory) in self._nodes.items():
             for uid in found[name]:
                 if uid not in alive:
                     dependencies.logger.info("Pod %s is gone: ending what is left of it", uid)
-                    await leftovers.remove(uid)
+                    await inventory.remove(uid)
                     await dependencies.world.executor.run(remove_tree, directory / "pods" / uid)
         for each in logged:
             if each.name.rpartition("_")[2] not in alive:

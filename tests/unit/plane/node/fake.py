@@ -179,7 +179,7 @@ def on_node(play: Callable[[NodeStage], Awaitable[None]], directory: Path) -> No
         config = NodeConfig(directory / "node", directory / "logs", machine.address, allocatable)
         info = NodeInfo("node-1", {"disk": "fast"}, allocatable)
         host = LocalNode("node-1", machine.address, runtime, config, info)
-        stage.run(lambda manager: fleet.add_hosts(manager, [machine], {"node-1": host}, None), field_manager="kubelet")
+        stage.run(lambda manager: fleet.add_nodes(manager, [machine], {"node-1": host}, None), field_manager="kubelet")
         await stage.settle()
         await play(NodeStage(stage, runtime))
 

@@ -21,8 +21,13 @@ from ostinato.kinds.core_v1 import Node, NodeAddress, Secret
 from ostinato.kinds.core_v1 import Secret as CoreSecret
 from ostinato.manager.connecting import Purpose
 from ostinato.plane.access.cluster_info import BOOTSTRAPPERS, ca_cert_hash
-from ostinato.plane.node.credentials.certificates import SERVING, Pair, _made, own_config
-from ostinato.plane.node.credentials.cluster_discovery import DiscoveryError, discovered
+from ostinato.plane.node.credentials.certificate_manager import (
+    SERVING,
+    CertificateFile,
+    _new_key_and_request,
+    bootstrap_config,
+)
+from ostinato.plane.node.credentials.cluster_discovery import DiscoveryError, discover_cluster
 from ostinato.plane.plane import Plane, PlaneSettings
 from ostinato.server.standalone import Settings
 from ostinato.world import World
@@ -60,21 +65,21 @@ def joined(tmp_path: Path, then: Callable[[World, Plane, bytes], Awaitable[None]
 def test_a_cluster_with_another_authority_is_not_believed(tmp_path: Path) -> None:
     async def then(world: World, plane: Plane, authority: bytes) -> None:
         with pytest.raises(DiscoveryError, match="not the cluster that --ca-cert-hash names"):
-            await discovered(world, plane.url, TOKEN, [f"sha256:{'0' * 64}"])
+            await discover_cluster(world, plane.url, TOKEN, [f"sha256:{'0' * 64}"])
 
     joined(tmp_path, then)
 
 
 def test_a_token_gets_a_certificate_in_the_name_of_the_node_and_nothing_else(tmp_path: Path) -> None:
     async def then(world: World, plane: Plane, authority: bytes) -> None:
-        given = await discovered(world, plane.url, TOKEN, [ca_cert_hash(authority)])
+        given = await discover_cluster(world, plane.url, TOKEN, [ca_cert_hash(authority)])
         by_token = Client(HttpTransport(given, world), world=world)
         with pytest.raises(Forbidden):
             await by_token.get(CoreSecret, "x", namespace="kube-system")
         with pytest.raises(Forbidden):
             await by_token.create(Node(metadata=ObjectMeta(name="worker")))
         await by_token.close()
-        own = await own_config(world, "worker", tmp_path, given, 30.0)
+        own = await bootstrap_config(world, "worker", tmp_path, given, 30.0)
         certificate = x509.load_pem_x509_certificate((tmp_path / "client.pem").read_bytes())
         assert certificate.subject.rfc4514_string() == "CN=system:node:worker,O=system:nodes"
         assert (tmp_path / "client.pem").stat().st_mode & 0o077 == 0
@@ -83,7 +88,7 @@ def test_a_token_gets_a_certificate_in_the_name_of_the_node_and_nothing_else(tmp
         await node.create(Node(metadata=ObjectMeta(name="worker")))
         with pytest.raises(Forbidden, match="cannot read 'other', only its own Node object"):
             await node.get(Node, "other")
-        again = await own_config(world, "worker", tmp_path, Config(server=plane.url), 1.0)
+        again = await bootstrap_config(world, "worker", tmp_path, Config(server=plane.url), 1.0)
         assert again.tls.certificate_file == own.tls.certificate_file, "the certificate of the last start serves"
         await node.close()
 
@@ -105,7 +110,7 @@ def test_a_node_gets_a_serving_certificate_for_its_own_addresses(user: str, host
         node = await stage.client.create(Node(metadata=ObjectMeta(name="worker")))
         node.status.addresses = [NodeAddress(type="InternalIP", address="10.0.0.7")]
         await stage.client.update(node, subresource="status")
-        _, request = _made("gone" if user == "gone" else "worker", hosts)
+        _, request = _new_key_and_request("gone" if user == "gone" else "worker", hosts)
         asks = Client(stage.connect(Purpose(identity=f"system:node:{user}")), world=stage.world)
         spec = CertificateSigningRequestSpec(
             request=request, signer_name=SERVING, usages=["digital signature", "server auth"]
@@ -125,15 +130,15 @@ def test_a_node_gets_a_serving_certificate_for_its_own_addresses(user: str, host
 
 
 def test_a_certificate_near_its_end_is_not_used_again(tmp_path: Path) -> None:
-    pair = Pair(tmp_path / "client.pem")
-    assert pair.times is None
+    pair = CertificateFile(tmp_path / "client.pem")
+    assert pair.validity is None
 
     async def then(world: World, plane: Plane, authority: bytes) -> None:
-        given = await discovered(world, plane.url, TOKEN, [ca_cert_hash(authority)])
-        await own_config(world, "worker", tmp_path, given, 30.0)
+        given = await discover_cluster(world, plane.url, TOKEN, [ca_cert_hash(authority)])
+        await bootstrap_config(world, "worker", tmp_path, given, 30.0)
         now = world.clock.now()
-        assert pair.serves(now)
-        assert not pair.serves(now + timedelta(days=364))
-        assert not pair.serves(now - timedelta(days=1))
+        assert pair.is_usable(now)
+        assert not pair.is_usable(now + timedelta(days=364))
+        assert not pair.is_usable(now - timedelta(days=1))
 
     joined(tmp_path, then)

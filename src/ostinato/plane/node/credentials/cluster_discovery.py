@@ -30,7 +30,7 @@ class DiscoveryError(Exception):
     """The cluster cannot be found, or is not the one that was named; the message says which."""
 
 
-async def discovered(world: World, server: str, token: str, hashes: Sequence[str]) -> Config:
+async def discover_cluster(world: World, server: str, token: str, hashes: Sequence[str]) -> Config:
     """The configuration of who shows a bootstrap token to a server whose authority has one of these hashes."""
     anonymous = Config(server=server, tls=Tls(insecure=True), source=server, timeout=_TIMEOUT)
     unverified = Client(HttpTransport(anonymous, world), world=world)

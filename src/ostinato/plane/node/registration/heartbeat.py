@@ -22,12 +22,12 @@ from ostinato.controllers import Dependencies
 from ostinato.kinds.coordination_v1 import Lease
 from ostinato.kinds.core_v1 import Node
 from ostinato.plane.node.node_clients import ClientOf
-from ostinato.plane.node.registration.node_status import LEASES, Machine, lease_of, node_of, status_of
+from ostinato.plane.node.registration.node_status import LEASE_NAMESPACE, Machine, lease_of, node_of, status_of
 from ostinato.world import Clock
 
-RENEW_EVERY: Final = 10.0
-STATUS_EVERY: Final = 300.0
-_AT_ONCE: Final = 32  # registrations, or renewals where the server is slow
+RENEW_INTERVAL: Final = 10.0
+STATUS_INTERVAL: Final = 300.0
+_CONCURRENCY: Final = 32  # registrations, or renewals where the server is slow
 
 
 class Heartbeat:
@@ -43,7 +43,7 @@ class Heartbeat:
 
     async def run(self, dependencies: Dependencies) -> None:
         clock = dependencies.world.clock
-        limit = asyncio.Semaphore(_AT_ONCE)
+        limit = asyncio.Semaphore(_CONCURRENCY)
 
         async def join(machine: Machine) -> None:
             async with limit:
@@ -51,16 +51,16 @@ class Heartbeat:
 
         await asyncio.gather(*(join(machine) for machine in self._machines))
         dependencies.logger.info("%d nodes have joined", len(self._machines))
-        pause = RENEW_EVERY / max(len(self._machines), 1)
+        pause = RENEW_INTERVAL / max(len(self._machines), 1)
         async with asyncio.TaskGroup() as group:
-            for lane in range(min(_AT_ONCE, len(self._machines))):
-                group.create_task(self._beat(self._machines[lane::_AT_ONCE], dependencies, lane * pause))
+            for lane in range(min(_CONCURRENCY, len(self._machines))):
+                group.create_task(self._beat(self._machines[lane::_CONCURRENCY], dependencies, lane * pause))
 
     async def _beat(self, machines: Sequence[Machine], dependencies: Dependencies, offset: float) -> None:
         """Renew the leases of some nodes, one after the other, for ever."""
         clock = dependencies.world.clock
         told = {machine.name: clock.monotonic() for machine in machines}
-        pause = RENEW_EVERY / len(machines)
+        pause = RENEW_INTERVAL / len(machines)
         began, turns = clock.monotonic() + offset, 0
         while True:
             for machine in machines:
@@ -70,15 +70,15 @@ class Heartbeat:
                     client = self._client_of(machine.name)
                     await _renew(machine, client.live, clock)
                     node = await client.get(Node, machine.name, missing=None)
-                    is_given_up = node is not None and _is_given_up(node)
-                    if is_given_up or clock.monotonic() - told[machine.name] >= STATUS_EVERY:
+                    is_unknown = node is not None and _is_unknown(node)
+                    if is_unknown or clock.monotonic() - told[machine.name] >= STATUS_INTERVAL:
                         await _register(machine, client.live, clock)
                         told[machine.name] = clock.monotonic()
                 except (APIError, TransportError) as error:
                     dependencies.logger.warning("node %s: its heartbeat failed: %s", machine.name, error)
 
 
-def _is_given_up(node: Node) -> bool:
+def _is_unknown(node: Node) -> bool:
     """Whether somebody has said that nothing is known of the node."""
     return any(each.status == "Unknown" for each in node.status.conditions)
 
@@ -101,18 +101,18 @@ async def _renew(machine: Machine, client: Client, clock: Clock) -> None:
     now = MicroTime.of(clock.now())
     try:
         change = {"spec": {"renewTime": str(now)}}
-        await client.patch(Lease, machine.name, MergePatch(change), namespace=LEASES)
+        await client.patch(Lease, machine.name, MergePatch(change), namespace=LEASE_NAMESPACE)
     except NotFound:
         lease = lease_of(machine, now)
         node = await client.get(Node, machine.name, missing=None)
         if node is None:
-            await _register_anew(machine, client, clock)
+            await _register_again(machine, client, clock)
             return
         lease.metadata.owner_references = [reference_to(node)]
         await client.create(lease)
 
 
-async def _register_anew(machine: Machine, client: Client, clock: Clock) -> None:
+async def _register_again(machine: Machine, client: Client, clock: Clock) -> None:
     """Somebody deleted the Node: a node that lives comes back."""
     await client.create(node_of(machine))
     await _register(machine, client, clock)

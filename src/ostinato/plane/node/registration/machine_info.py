@@ -16,7 +16,7 @@ _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"
 _PODS: Final = "110"
 
 
-def this_machine(name: str, runtime: str, directory: Path) -> Machine:
+def machine_info(name: str, runtime: str, directory: Path) -> Machine:
     """`directory`: on the disk that Pods write to."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return Machine(

@@ -20,11 +20,11 @@ from ostinato.kinds.core_v1 import (
     NodeSystemInfo,
 )
 
-LEASES: Final = "kube-node-lease"
+LEASE_NAMESPACE: Final = "kube-node-lease"
 LEASE_SECONDS: Final = 40
 VERSION: Final = "v1.36.4"
 
-_GOOD: Final = (  # type, status, reason, message
+_HEALTHY: Final = (  # type, status, reason, message
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
     ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
@@ -65,7 +65,7 @@ def status_of(machine: Machine, before: NodeStatus, now: Time) -> NodeStatus:
     """The status of a node that is well. Whoever has been in a condition stays in it since then."""
     known = {each.type: each for each in before.conditions}
     conditions = []
-    for name, status, reason, message in _GOOD:
+    for name, status, reason, message in _HEALTHY:
         old = known.get(name)
         since = old.last_transition_time if old is not None and old.status == status else now
         conditions.append(
@@ -88,7 +88,7 @@ def status_of(machine: Machine, before: NodeStatus, now: Time) -> NodeStatus:
         capacity=capacity,
         allocatable=dict(capacity),
         daemon_endpoints=NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=machine.port)),
-        conditions=[*conditions, *(each for name, each in known.items() if name not in {good[0] for good in _GOOD})],
+        conditions=[*conditions, *(each for name, each in known.items() if name not in {good[0] for good in _HEALTHY})],
         node_info=NodeSystemInfo(
             architecture=machine.architecture,
             boot_id=machine.boot_id or machine.id,
@@ -106,4 +106,4 @@ def status_of(machine: Machine, before: NodeStatus, now: Time) -> NodeStatus:
 
 def lease_of(machine: Machine, now: MicroTime) -> Lease:
     spec = LeaseSpec(holder_identity=machine.name, lease_duration_seconds=LEASE_SECONDS, renew_time=now)
-    return Lease(metadata=ObjectMeta(name=machine.name, namespace=LEASES), spec=spec)
+    return Lease(metadata=ObjectMeta(name=machine.name, namespace=LEASE_NAMESPACE), spec=spec)

@@ -74,7 +74,7 @@ class _Kept(Generic[Value]):
         self._entries[key] = (self._clock.monotonic() + seconds, value)
 
 
-class Delegation:
+class DelegatedAuthorization:
     """Of one node."""
 
     def __init__(self, node: str, client: Client, clock: Clock) -> None:

@@ -9,7 +9,7 @@ import ssl
 from pathlib import Path
 
 from ostinato.client.client import Client
-from ostinato.plane.node.server.authorization import Delegation
+from ostinato.plane.node.server.authorization import DelegatedAuthorization
 from ostinato.server.access.authority import Authority
 from ostinato.server.http import HttpServer
 from ostinato.server.node_agents.endpoint import Endpoint
@@ -27,7 +27,7 @@ class NodeServer:
         self.world = world
         self.endpoint: Endpoint | None = None  # nobody is answered before it is there
         self._node = node
-        self._delegation = Delegation(node, client, world.clock)
+        self._authorization = DelegatedAuthorization(node, client, world.clock)
         self._http: HttpServer | None = None
         self._context: ssl.SSLContext | None = None
 
@@ -54,7 +54,7 @@ class NodeServer:
         self._http = HttpServer(self, context)
         await self._http.start(host, port)
 
-    def show(self, certificate: Path) -> None:
+    def use_certificate(self, certificate: Path) -> None:
         """Show another certificate, with its key in the same file, on connections from now on."""
         assert self._context is not None, "it has been started"
         self._context.load_cert_chain(certificate)
@@ -70,7 +70,7 @@ class NodeServer:
         return None
 
     async def handle(self, request: Request) -> Answer:
-        refused = await self._delegation.refusal(request)
+        refused = await self._authorization.refusal(request)
         if refused is not None:
             return refused
         return text_response(503, "starting") if self.endpoint is None else await self.endpoint(request)

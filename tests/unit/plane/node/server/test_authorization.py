@@ -11,7 +11,7 @@ from ostinato.api.errors import InternalError
 from ostinato.client.client import Client
 from ostinato.kinds.authentication_v1 import TokenReview, TokenReviewStatus, UserInfo
 from ostinato.kinds.authorization_v1 import SubjectAccessReview, SubjectAccessReviewStatus
-from ostinato.plane.node.server.authorization import Delegation
+from ostinato.plane.node.server.authorization import DelegatedAuthorization
 from ostinato.server.request import Peer, Request
 from ostinato.world import World
 
@@ -85,7 +85,7 @@ def test_what_is_asked_of_the_api_server_follows_from_method_and_path(
     server = ApiServer()
 
     async def play() -> None:
-        delegation = Delegation("n", cast("Client", server), World.real().clock)
+        delegation = DelegatedAuthorization("n", cast("Client", server), World.real().clock)
         refused = await delegation.refusal(request(path, method, JANE))
         assert refused is not None
         assert refused.status == 403
@@ -100,7 +100,7 @@ def test_nobody_is_exempt_and_no_one_without_a_name_is_asked_about() -> None:
     server = ApiServer(("admin", "get", "stats"))
 
     async def play() -> None:
-        delegation = Delegation("n", cast("Client", server), World.real().clock)
+        delegation = DelegatedAuthorization("n", cast("Client", server), World.real().clock)
         masters = Peer("admin", ("system:masters",))
         assert await delegation.refusal(request("/stats/summary", peer=masters)) is None
         refused = await delegation.refusal(request("/exec/ns/p/c", "POST", masters))
@@ -128,12 +128,12 @@ def test_answers_are_kept_for_a_while_a_yes_longer_than_a_no() -> None:
 
     clock = Clock()
 
-    async def status(delegation: Delegation, path: str) -> int:
+    async def status(delegation: DelegatedAuthorization, path: str) -> int:
         refused = await delegation.refusal(request(path, token="good"))
         return 200 if refused is None else refused.status
 
     async def play() -> None:
-        delegation = Delegation("n", cast("Client", server), cast("Any", clock))
+        delegation = DelegatedAuthorization("n", cast("Client", server), cast("Any", clock))
         for _ in range(3):
             assert await status(delegation, "/stats/summary") == 200
             assert await status(delegation, "/metrics") == 403
@@ -154,7 +154,7 @@ def test_who_cannot_be_asked_about_is_refused() -> None:
     server.fails = True
 
     async def play() -> None:
-        delegation = Delegation("n", cast("Client", server), World.real().clock)
+        delegation = DelegatedAuthorization("n", cast("Client", server), World.real().clock)
         refused = await delegation.refusal(request("/stats/summary", peer=JANE))
         assert refused is not None
         assert refused.status == 500

@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 CLIENT: Final = "kubernetes.io/kube-apiserver-client-kubelet"
 SERVING: Final = "kubernetes.io/kubelet-serving"
 
-_ASK_EVERY: Final = 1.0  # seconds until it is looked whether a request was signed
+_POLL_INTERVAL: Final = 1.0  # seconds until it is looked whether a request was signed
 _FIRST_RETRY: Final = 1.0
-_LONGEST_RETRY: Final = 60.0
-_PATIENCE: Final = 300.0  # seconds for a renewal to be signed
-_LEAST_LEFT: Final = 0.1  # of its lifetime, for a certificate of the last start to be used
+_MAX_RETRY: Final = 60.0
+_SIGN_TIMEOUT: Final = 300.0  # seconds for a renewal to be signed
+_MINIMUM_LEFT: Final = 0.1  # of its lifetime, for a certificate of the last start to be used
 
 
 class CertificateError(Exception):
     """The node gets no certificate; the message says why, and what to do."""
 
 
-class Pair:
+class CertificateFile:
     """A certificate and its key, in one file: it is replaced whole."""
 
     def __init__(self, path: Path) -> None:
@@ -56,7 +56,7 @@ class Pair:
         write_private(self.path, certificate + key)
 
     @property
-    def times(self) -> tuple[datetime, datetime] | None:
+    def validity(self) -> tuple[datetime, datetime] | None:
         """From when until when the certificate is valid; None if there is none."""
         from cryptography import x509  # noqa: PLC0415 - loads only where a node joins
 
@@ -66,25 +66,25 @@ class Pair:
             return None
         return certificate.not_valid_before_utc, certificate.not_valid_after_utc
 
-    def serves(self, now: datetime) -> bool:
-        times = self.times
-        if times is None:
+    def is_usable(self, now: datetime) -> bool:
+        validity = self.validity
+        if validity is None:
             return False
-        begins, ends = times
-        return begins <= now and ends - now > (ends - begins) * _LEAST_LEFT
+        begins, ends = validity
+        return begins <= now and ends - now > (ends - begins) * _MINIMUM_LEFT
 
 
-async def own_config(world: World, node: str, directory: Path, given: Config, patience: float) -> Config:
+async def bootstrap_config(world: World, node: str, directory: Path, given: Config, within: float) -> Config:
     """The configuration with which a node asks in its own name.
 
     `directory` keeps the certificate; without one that serves, it is asked for with `given`. CertificateError if it is
-    not signed within `patience` seconds.
+    not signed within `within` seconds.
     """
-    pair = Pair(directory / "client.pem")
-    if not pair.serves(world.clock.now()):
+    pair = CertificateFile(directory / "client.pem")
+    if not pair.is_usable(world.clock.now()):
         client = Client(HttpTransport(given, world), world=world, namespace="default")
         try:
-            await _renewed(client, world, node, CLIENT, [], pair, patience)
+            await _request_certificate(client, world, node, CLIENT, [], pair, within)
         finally:
             await client.close()
     tls = Tls(
@@ -106,12 +106,12 @@ async def own_config(world: World, node: str, directory: Path, given: Config, pa
     )
 
 
-class Renewal:
+class CertificateManager:
     """A runnable of a manager: renews a certificate of a node when most of its time is over."""
 
     needs_leader_election = False
 
-    def __init__(self, node: str, signer: str, pair: Pair, changed: Callable[[], None]) -> None:
+    def __init__(self, node: str, signer: str, pair: CertificateFile, changed: Callable[[], None]) -> None:
         """`changed` is called with each new certificate."""
         self.name = f"certificate-{signer.rpartition('/')[2]}"
         self._node = node
@@ -127,33 +127,33 @@ class Renewal:
                 hosts: Sequence[str] = ()
                 if self._signer == SERVING:
                     hosts = _addresses(await client.get(Node, self._node))
-                await _renewed(client, world, self._node, self._signer, hosts, self._pair, _PATIENCE)
+                await _request_certificate(client, world, self._node, self._signer, hosts, self._pair, _SIGN_TIMEOUT)
             except NotFound:  # a node asks for its serving certificate once it has registered
                 await world.clock.sleep(_FIRST_RETRY)
                 continue
             except (APIError, TransportError, CertificateError) as error:
                 dependencies.logger.warning("certificate not renewed signer=%s error=%s", self._signer, error)
                 await world.clock.sleep(retry)
-                retry = min(2 * retry, _LONGEST_RETRY)
+                retry = min(2 * retry, _MAX_RETRY)
                 continue
             retry = _FIRST_RETRY
             self._changed()
 
     def _left(self, world: World) -> float:
         """Seconds until it is time: at a moment between 70 and 90 % of the lifetime, another for each certificate."""
-        times = self._pair.times
-        if times is None:
+        validity = self._pair.validity
+        if validity is None:
             return 0.0
-        begins, ends = times
+        begins, ends = validity
         part = 0.7 + 0.2 * world.rng.random()
         return (begins + (ends - begins) * part - world.clock.now()).total_seconds()
 
 
-async def _renewed(
-    client: Client, world: World, node: str, signer: str, hosts: Sequence[str], pair: Pair, patience: float
+async def _request_certificate(
+    client: Client, world: World, node: str, signer: str, hosts: Sequence[str], pair: CertificateFile, within: float
 ) -> None:
     """Make a key, have it signed, and keep both."""
-    key, request = await world.executor.run(_made, node, hosts)
+    key, request = await world.executor.run(_new_key_and_request, node, hosts)
     usages = ["digital signature", "server auth" if signer == SERVING else "client auth"]
     asked = CertificateSigningRequest(
         metadata=ObjectMeta(generate_name="csr-"),
@@ -161,14 +161,14 @@ async def _renewed(
     )
     try:
         made = await client.create(asked)
-        certificate = await _signed(client, world, made.metadata.name, patience)
+        certificate = await _wait_until_signed(client, world, made.metadata.name, within)
     except APIError as error:
         raise CertificateError(f"node {node}: cannot ask for a certificate of {signer}: {error}") from error
     pair.write(certificate, key)
 
 
-async def _signed(client: Client, world: World, name: str, patience: float) -> bytes:
-    until = world.clock.monotonic() + patience
+async def _wait_until_signed(client: Client, world: World, name: str, within: float) -> bytes:
+    until = world.clock.monotonic() + within
     while True:
         request = await client.get(CertificateSigningRequest, name)
         for condition in request.status.conditions:
@@ -178,13 +178,13 @@ async def _signed(client: Client, world: World, name: str, patience: float) -> b
             return bytes(request.status.certificate)
         if world.clock.monotonic() >= until:
             raise CertificateError(
-                f"CertificateSigningRequest {name}: not signed within {patience:g} seconds; approve it with "
+                f"CertificateSigningRequest {name}: not signed within {within:g} seconds; approve it with "
                 f"`kubectl certificate approve {name}`, and see that the controllers run"
             )
-        await world.clock.sleep(_ASK_EVERY)
+        await world.clock.sleep(_POLL_INTERVAL)
 
 
-def _made(node: str, hosts: Sequence[str]) -> tuple[bytes, bytes]:
+def _new_key_and_request(node: str, hosts: Sequence[str]) -> tuple[bytes, bytes]:
     """A new key, and a request for a certificate of it, both in PEM."""
     from cryptography import x509  # noqa: PLC0415 - loads only where a node joins
     from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
