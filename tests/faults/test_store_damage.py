@@ -26,7 +26,7 @@ WAL_HEADER, FRAME_HEADER, PAGE = 32, 24, 4096
 FRAME = FRAME_HEADER + PAGE
 REMEDY = (
     "; restore a snapshot with `ostinato snapshot restore`, "
-    "or start with --accept-data-loss to go on with what can be read"
+    "or start with --accept-data-loss to continue with its readable part"
 )
 
 

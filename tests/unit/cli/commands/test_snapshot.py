@@ -197,7 +197,7 @@ def test_a_killed_server_with_a_flipped_bit_in_its_write_ahead_log_does_not_star
     options = ("apiserver", "--state", str(state), "--listen", "127.0.0.1:0")
     refused = command(*options)
     assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (1, "", 1), refused.stderr
-    assert "or start with --accept-data-loss to go on with what can be read" in refused.stderr
+    assert "or start with --accept-data-loss to continue with its readable part" in refused.stderr
     assert snapshot(state, capsys, "save", str(tmp_path / "file"))[0] == 1
     accepted = start("--accept-data-loss")
     assert len(names_of(accepted)) >= 19
@@ -219,7 +219,7 @@ def test_run_embedded_rejects_a_damaged_store_unless_data_loss_is_accepted(start
     options = ("run", "--embedded", "--state", str(state), str(program))
     refused = command(*options)
     assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (1, "", 1), refused.stderr
-    assert "or start with --accept-data-loss to go on with what can be read" in refused.stderr
+    assert "or start with --accept-data-loss to continue with its readable part" in refused.stderr
     assert "exits with 7 on import" in command(*options, "--accept-data-loss").stderr
     assert (state / "store.db.damaged-1-wal").read_bytes() == bytes(wal)
 

@@ -19,7 +19,7 @@ class DamagedStore(UnusableStore):
     def __init__(self, what: str) -> None:
         super().__init__(
             f"{what}; restore a snapshot with `ostinato snapshot restore`, "
-            "or start with --accept-data-loss to go on with what can be read"
+            "or start with --accept-data-loss to continue with its readable part"
         )
         self.what = what
 
