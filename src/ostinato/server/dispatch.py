@@ -60,9 +60,9 @@ class Dispatcher:
             method,
             route.verb,
             route.subresource,
-            bool(route.namespace),
-            bool(route.name),
-            bool(route.path),
+            not route.namespace,
+            not route.name,
+            not route.path,
             route.old_watch,
             route.in_namespace,
         )

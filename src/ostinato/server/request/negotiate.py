@@ -48,6 +48,7 @@ class Form(msgspec.Struct, frozen=True):
 
 
 PLAIN = Form()
+_PLAIN_ACCEPTS = frozenset({"", "*/*", JSON})
 _PRETTY = Form(pretty=True)
 
 
@@ -69,10 +70,13 @@ class _Offer(msgspec.Struct, frozen=True):
 
 def form_of(request: Request, resource: Resource, *, watchable: bool = False) -> Form:
     """The form of the response to a resource request; NotAcceptable if no clause of its Accept can be satisfied."""
-    accept = request.headers.get("accept", "")
+    headers = request.headers
+    accept = headers.get("accept", "")
+    if accept in _PLAIN_ACCEPTS:
+        if not request.query_string and not headers.get("user-agent", "").startswith(_PEOPLE):
+            return PLAIN  # as for nearly every request
+        return _PRETTY if _for_people(request) else PLAIN
     pretty = _for_people(request)
-    if not accept or accept in ("*/*", JSON):
-        return _PRETTY if pretty else PLAIN
     custom = resource.custom
     offer = _Offer(
         unconverted=(JSON, YAML) if custom else TYPES,
@@ -90,7 +94,7 @@ def form_of(request: Request, resource: Resource, *, watchable: bool = False) ->
 def status_form(request: Request) -> Form:
     """The form of an error: never converted; indented JSON if no clause can be satisfied."""
     accept = request.headers.get("accept", "")
-    if not accept or accept in ("*/*", JSON):
+    if accept in _PLAIN_ACCEPTS:
         return _PRETTY if _for_people(request) else PLAIN
     try:
         form = _negotiated(accept, _ERRORS)
