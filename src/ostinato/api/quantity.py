@@ -1,16 +1,15 @@
 """Quantities: exact amounts of a resource, such as "100m" of a CPU or "128Mi" of memory.
 
-- Exact: an amount is a whole number of nano-units. No floating point anywhere; what is finer than a nano-unit when
-  read is rounded away from zero to the next one.
-- Compared and hashed by value: "1" equals "1000m". Immutable: arithmetic gives new quantities.
-- Written in the family of suffixes it was read in (`Format`), without a fraction and with the largest suffix that
-  allows that: "1.5" becomes "1500m", "1024Mi" becomes "1Gi". A text that already reads so is given back as it is.
-- Binary quantities below 1024, or with a fraction, are written in decimal; amounts read with a binary suffix stop at
-  2^63-1, decimal ones do not.
-- A sum takes the format of its left operand, unless that is zero.
+- Exact: an integer number of nano-units, without floating point. Parsing rounds finer values away from zero.
+- Compared and hashed by value: "1" equals "1000m". Immutable.
+- Printed with the suffixes of the parsed format (`Format`), without a fraction and with the largest possible suffix:
+  "1.5" becomes "1500m", "1024Mi" becomes "1Gi". A canonical string is returned unchanged.
+- Binary quantities below 1024, or with a fraction, are printed in decimal. Values parsed with a binary suffix saturate
+  at 2^63-1, decimal ones do not.
+- A sum has the format of its left operand, unless that is zero.
 
-Where Kubernetes has no suffix (from 1000E upwards) it writes the number without one, which is another amount; here
-the largest suffix stays: "1000E". Numbers and exponents beyond a thousand digits are refused.
+Differences to Kubernetes: from 1000E on it prints the number without a suffix, which is another value; here the largest
+suffix is kept: "1000E". Numbers and exponents of more than a thousand digits are rejected.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from functools import lru_cache
 
 
 class Format(StrEnum):
-    """A family of suffixes."""
+    """A family of suffixes of quantities."""
 
     DECIMAL_SI = "DecimalSI"  # n u m k M G T P E: powers of 1000
     BINARY_SI = "BinarySI"  # Ki Mi Gi Ti Pi Ei: powers of 1024
@@ -29,7 +28,7 @@ class Format(StrEnum):
 
 
 class QuantityError(ValueError):
-    """A text that is no quantity; the message is the one that the API server gives."""
+    """The string is not a quantity; the API server's message."""
 
 
 _SPLIT = re.compile(r"([+-]?)([0-9]*)(?:\.([0-9]*))?([eEinumkKMGTP]*[-+]?[0-9]*)")
@@ -56,10 +55,10 @@ class Quantity:
 
     _nanos: int
     _format: Format
-    _text: str | None  # the wire form, once it is known
+    _text: str | None  # the canonical string, once it is known
 
     def __init__(self, value: str | int = 0) -> None:
-        """A text ("500m") or whole units; `milli` takes thousandths."""
+        """`value`: a string ("500m"), or an integer number of units; `milli` takes thousandths."""
         known = _read(value) if isinstance(value, str) else _quantity(value * _NANO, Format.DECIMAL_SI)
         self._nanos, self._format, self._text = known._nanos, known._format, known._text
 
@@ -69,7 +68,7 @@ class Quantity:
 
     @classmethod
     def from_json(cls, value: object) -> Quantity:
-        """From a decoded JSON value: a string (space around it is dropped) or a number; null is zero."""
+        """Convert a JSON value: a string (whitespace around it is ignored) or a number; null is zero."""
         if isinstance(value, str):
             return cls.parse(value.strip(_WHITESPACE))
         if value is None:
@@ -84,12 +83,12 @@ class Quantity:
 
     @classmethod
     def milli(cls, value: int, format: Format = Format.DECIMAL_SI) -> Quantity:  # noqa: A002
-        """So many thousandths: `Quantity.milli(100)` is "100m"."""
+        """Return a quantity of thousandths: `Quantity.milli(100)` is "100m"."""
         return _quantity(value * 10**6, format)
 
     @property
     def nanos(self) -> int:
-        """The exact amount, in billionths."""
+        """The exact value, in billionths."""
         return self._nanos
 
     @property
@@ -109,33 +108,33 @@ class Quantity:
         return (self._nanos > 0) - (self._nanos < 0)
 
     def value(self) -> int:
-        """Whole units; a fraction counts as one more, away from zero."""
+        """Return the value in units, rounded away from zero."""
         return _divide_away_from_zero(self._nanos, _NANO)
 
     def milli_value(self) -> int:
-        """Whole thousandths; a fraction counts as one more, away from zero."""
+        """Return the value in thousandths, rounded away from zero."""
         return _divide_away_from_zero(self._nanos, 10**6)
 
     def scaled_value(self, scale: int) -> int:
-        """In units of 10^scale; a fraction counts as one more, away from zero."""
+        """Return the value in units of 10^scale, rounded away from zero."""
         power = scale + 9
         return _divide_away_from_zero(self._nanos, 10**power) if power >= 0 else self._nanos * 10**-power
 
     def round_up(self, scale: int) -> Quantity:
-        """Rounded away from zero to a multiple of 10^scale."""
+        """Round away from zero to a multiple of 10^scale."""
         if scale <= -9:
             return self
         return _quantity(self.scaled_value(scale) * 10 ** (scale + 9), self._format)
 
     def with_format(self, format: Format) -> Quantity:  # noqa: A002
-        """The same amount, written with another family of suffixes."""
+        """Return the same value with another format."""
         return _quantity(self._nanos, format)
 
     def __int__(self) -> int:
         return self.value()
 
     def __float__(self) -> float:
-        """The nearest floating-point number; infinite if there is none."""
+        """Return the nearest floating-point number, or infinity."""
         try:
             return self._nanos / _NANO
         except OverflowError:
@@ -193,7 +192,7 @@ class Quantity:
 
 
 def _quantity(nanos: int, written_in: Format, text: str | None = None) -> Quantity:
-    """So many billionths; `text` is the wire form, if it is known."""
+    """Return a quantity of billionths; `text` is the canonical string, if known."""
     quantity = Quantity.__new__(Quantity)
     quantity._nanos, quantity._format, quantity._text = nanos, written_in, text
     return quantity
@@ -214,8 +213,8 @@ def _parse(text: str) -> Quantity:
     if len(digits) > _MOST_DIGITS:
         raise QuantityError(_WRONG_NUMBER)
 
-    # Kubernetes reads small numbers in one way and all others in another, and the ways differ in two respects: only
-    # the first keeps a text that is canonical (or nearly: "+1" and "1.500" too), and only the second wants a digit.
+    # Kubernetes parses small numbers on a fast path. It differs from the general path in two respects: only the fast
+    # path keeps a (nearly) canonical string, such as "+1" and "1.500", and only the general path requires a digit.
     small = _is_small(base, exponent, len(significant), len(fraction))
     if not small and not whole and not fraction:
         raise QuantityError(_WRONG_NUMBER)
@@ -229,12 +228,12 @@ def _parse(text: str) -> Quantity:
     return _quantity(-nanos if sign == "-" else nanos, written_in, kept)
 
 
-# The same few texts stand in every pod: each is read once. Long ones are not kept.
+# The same few quantities are in every Pod; long strings are not cached.
 _parse_short = lru_cache(maxsize=4096)(_parse)
 
 
 def _interpret(suffix: str) -> tuple[int, int, Format]:
-    """Base, exponent and format; the base is 10 or 2."""
+    """Return base (10 or 2), exponent and format of a suffix."""
     if (power := _DECIMAL_SUFFIXES.get(suffix)) is not None:
         return 10, power, Format.DECIMAL_SI
     if (power := _BINARY_SUFFIXES.get(suffix)) is not None:
@@ -258,7 +257,7 @@ def _is_canonical(base: int, digits: str, exponent: int) -> bool:
 
 
 def _shift_decimally(value: int, places: int) -> int:
-    """The value times 10^places, rounded up."""
+    """Return value * 10^places, rounded up."""
     power: int = 10 ** abs(places)
     return value * power if places >= 0 else -(-value // power)
 
@@ -282,7 +281,7 @@ def _canonical(nanos: int, written_in: Format) -> str:
 
 
 def _without_factors(value: int, factor: int, most: int | None) -> tuple[int, int]:
-    """The value divided by the factor as often as it goes, at most so many times; and how often that was."""
+    """Divide by the factor while there is no remainder, at most `most` times. Returns value and number of times."""
     times = 0
     while times != most and value % factor == 0:
         value //= factor
@@ -291,7 +290,7 @@ def _without_factors(value: int, factor: int, most: int | None) -> tuple[int, in
 
 
 def _number_text(value: float) -> str:
-    """A JSON number as text. Integers are bounded first: Python refuses to print very long ones."""
+    """Format a JSON number. Long integers are rejected, as Python limits their conversion."""
     if isinstance(value, int) and abs(value) >= 10**_MOST_DIGITS:
         raise QuantityError(_WRONG_NUMBER)
     return str(value)

@@ -1,14 +1,12 @@
-"""Moments and lengths of time as they stand on the wire.
+"""Time, MicroTime and Duration of meta/v1.
 
-- `Time` is RFC 3339 in whole seconds and UTC: "2026-01-31T12:00:00Z". A fraction that was read is kept in memory
-  and dropped on output.
-- `MicroTime` has exactly six fraction digits, on input as well: "2026-01-31T12:00:00.000001Z".
-- `Duration` is Go's notation, "1h2m3.5s", counted in whole nanoseconds within 64 bits.
-
-`Time` and `MicroTime` are aware datetimes in UTC: comparing, subtracting and adding a `timedelta` work as usual and
-keep the type. `str()` of each is its wire form. What cannot be read is a `TimeError` in the words of Go's parser.
-
-The year 1, midnight of January 1st, is "no time" on the wire: it is written as null (`is_zero`).
+- `Time` is RFC 3339 in whole seconds and UTC: "2026-01-31T12:00:00Z". A parsed fraction is kept in memory, and not
+  printed.
+- `MicroTime` has exactly six fraction digits, in parsing too: "2026-01-31T12:00:00.000001Z".
+- `Duration` has Go's notation, "1h2m3.5s", and is a 64-bit number of nanoseconds.
+- `Time` and `MicroTime` are aware datetimes in UTC; arithmetic with `timedelta` keeps the type.
+- `str()` returns the JSON form. Parse errors are `TimeError` with the messages of Go's parser.
+- The zero time, January 1st of year 1, is encoded as null (`is_zero`).
 """
 
 from __future__ import annotations
@@ -21,11 +19,11 @@ from typing import ClassVar, Self, TypeVar
 _LAYOUT_SECONDS = "2006-01-02T15:04:05Z07:00"
 _LAYOUT_MICROSECONDS = "2006-01-02T15:04:05.000000Z07:00"
 
-# The old way to format, at half the cost of the others: every object that is written has a time.
+# % formatting takes half the time of f-strings here, and every written object has a time.
 _SECONDS = "%04d-%02d-%02dT%02d:%02d:%02dZ"
 _MICROSECONDS = "%04d-%02d-%02dT%02d:%02d:%02d.%06dZ"
 
-# The forms that are nearly all of what is read. Everything else takes the careful way.
+# The usual forms, for the fast path. Others are parsed by `_parse_moment`.
 _USUAL_SECONDS = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z")
 _USUAL_MICROSECONDS = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z")
 
@@ -38,11 +36,11 @@ _OFFSET = re.compile(r"(.)([0-9]{2}):([0-9]{2})", re.DOTALL)
 
 
 class TimeError(ValueError):
-    """A text that is no time or no duration; the message is Go's."""
+    """The string is not a time or duration; Go's message."""
 
 
 class _Moment(datetime):
-    """What `Time` and `MicroTime` share; they differ in layout alone."""
+    """Base class of `Time` and `MicroTime`, which differ in layout."""
 
     __slots__ = ()
 
@@ -55,16 +53,16 @@ class _Moment(datetime):
             try:
                 return cls.fromisoformat(text)
             except ValueError:
-                pass  # a field is out of range: the careful way says which
+                pass  # a field is out of range; the general path reports which one
         return _parse_moment(cls, text)
 
     @classmethod
     def of(cls, moment: datetime) -> Self:
-        """The same moment; a datetime without a time zone is refused, since nobody knows which one it is."""
+        """Convert a datetime. Raises TimeError if it has no time zone."""
         zone = moment.tzinfo
         if zone is not UTC:
             if zone is None:
-                raise TimeError(f"{moment!r} has no time zone")
+                raise TimeError(f"{moment!r} has no time zone; use an aware datetime")
             moment = moment.astimezone(UTC)
         return cls(
             moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second, moment.microsecond, UTC
@@ -72,7 +70,7 @@ class _Moment(datetime):
 
     @classmethod
     def from_unix(cls, seconds: int, nanoseconds: int = 0) -> Self:
-        """From seconds and nanoseconds since 1970, as in the protobuf form; exact to the microsecond."""
+        """Convert seconds and nanoseconds since 1970, as in protobuf; truncated to microseconds."""
         try:
             return cls.of(_EPOCH) + timedelta(seconds=seconds, microseconds=nanoseconds // 1000)
         except OverflowError:
@@ -83,13 +81,13 @@ class _Moment(datetime):
         return self.year == 1 and self == _ZERO
 
     def to_unix(self) -> tuple[int, int]:
-        """Whole seconds since 1970, and the nanoseconds after them (never negative)."""
+        """Return seconds since 1970, and nanoseconds (never negative)."""
         since = _utc(self) - _EPOCH
         return since.days * 86_400 + since.seconds, since.microseconds * 1000
 
 
 class Time(_Moment):
-    """A moment, whole seconds on the wire."""
+    """A point in time, in whole seconds in JSON."""
 
     __slots__ = ()
 
@@ -102,7 +100,7 @@ class Time(_Moment):
 
 
 class MicroTime(_Moment):
-    """A moment, six fraction digits on the wire."""
+    """A point in time, with six fraction digits in JSON."""
 
     __slots__ = ()
 
@@ -121,7 +119,7 @@ _ZERO = datetime(1, 1, 1, tzinfo=UTC)
 
 
 def _utc(moment: datetime) -> datetime:
-    """In UTC. One built without a time zone by the constructor is taken to be in UTC already."""
+    """Convert to UTC. A datetime without a time zone, as the constructor allows, is in UTC."""
     zone = moment.tzinfo
     if zone is UTC:
         return moment
@@ -129,7 +127,7 @@ def _utc(moment: datetime) -> datetime:
 
 
 def _parse_moment(cls: type[M], text: str) -> M:
-    """Read the layout part by part, as strictly and as leniently as Go does, for its words when a part does not fit."""
+    """Parse the layout part by part as Go does, with Go's error messages."""
     reader = _Reader(text, cls._layout)
     year = reader.number("2006", _DIGITS_4)
     reader.literal("-")
@@ -147,27 +145,27 @@ def _parse_moment(cls: type[M], text: str) -> M:
     reader.end()
 
     if not 1 <= day <= _days_in(month, year):
-        raise reader.refuse(": day out of range")
+        raise reader.error(": day out of range")
     try:
         return cls(year, month, day, hour, minute, second, microsecond, UTC) - offset
-    except (ValueError, OverflowError):  # the years 0 and 10000, which Go has and Python has not
-        raise reader.refuse(": year out of range") from None
+    except (ValueError, OverflowError):  # the years 0 and 10000, which Python does not support
+        raise reader.error(": year out of range") from None
 
 
 class _Reader:
-    """Takes one part of the layout after another off the text."""
+    """Parses the parts of a layout one after the other."""
 
     def __init__(self, text: str, layout: str) -> None:
         self._text = text
         self._layout = layout
         self._position = 0
 
-    def refuse(self, message: str) -> TimeError:
+    def error(self, message: str) -> TimeError:
         return TimeError(f"parsing time {_quote(self._text)}{message}")
 
     def _mismatch(self, part: str) -> TimeError:
         rest = self._text[self._position :]
-        return self.refuse(f" as {_quote(self._layout)}: cannot parse {_quote(rest)} as {_quote(part)}")
+        return self.error(f" as {_quote(self._layout)}: cannot parse {_quote(rest)} as {_quote(part)}")
 
     def literal(self, character: str) -> None:
         if not self._text.startswith(character, self._position):
@@ -180,12 +178,12 @@ class _Reader:
             raise self._mismatch(part)
         value = int(match[0])
         if not least <= value <= most:
-            raise self.refuse(f": {name} out of range")
+            raise self.error(f": {name} out of range")
         self._position = match.end()
         return value
 
     def any_fraction(self) -> int:
-        """Microseconds; finer digits are cut off. Go takes a comma too."""
+        """Parse microseconds; further digits are truncated. Go accepts a comma too."""
         match = _ANY_FRACTION.match(self._text, self._position)
         if match is None:
             return 0
@@ -196,9 +194,9 @@ class _Reader:
         match = _SIX_DIGIT_FRACTION.match(self._text, self._position)
         if match is None:
             raise self._mismatch(".000000")
-        value = int(match[1])  # Go reads a signed number here, and refuses only what is below zero
+        value = int(match[1])  # Go parses a signed number here, and rejects negative ones
         if value < 0:
-            raise self.refuse(": fractional second out of range")
+            raise self.error(": fractional second out of range")
         self._position = match.end()
         return value
 
@@ -210,10 +208,10 @@ class _Reader:
         if match is None:
             raise self._mismatch("Z07:00")
         hours, minutes = int(match[2]), int(match[3])
-        if minutes > 60:  # 24 hours and 60 minutes are let through, as people do write them
-            raise self.refuse(": time zone offset minute out of range")
+        if minutes > 60:  # Go accepts 24 hours and 60 minutes
+            raise self.error(": time zone offset minute out of range")
         if hours > 24:
-            raise self.refuse(": time zone offset hour out of range")
+            raise self.error(": time zone offset hour out of range")
         if match[1] not in "+-":
             raise self._mismatch("Z07:00")
         self._position = match.end()
@@ -222,7 +220,7 @@ class _Reader:
 
     def end(self) -> None:
         if rest := self._text[self._position :]:
-            raise self.refuse(f": extra text: {_quote(rest)}")
+            raise self.error(f": extra text: {_quote(rest)}")
 
 
 _UNITS = {
@@ -241,7 +239,7 @@ _TERM = re.compile(r"([0-9]*)(?:(\.)([0-9]*))?([^0-9.]*)")
 
 @total_ordering
 class Duration:
-    """A length of time, in nanoseconds; 292 years at most."""
+    """A duration in nanoseconds; at most 292 years."""
 
     __slots__ = ("nanoseconds",)
 
@@ -260,7 +258,7 @@ class Duration:
         total = position = 0
         while position < len(unsigned) or position == 0:
             term = _TERM.match(unsigned, position)
-            assert term is not None  # the pattern matches the empty text
+            assert term is not None  # the pattern matches the empty string
             position = term.end()
             total += _term_nanoseconds(term, text)
             if total > _LONGEST:
@@ -273,7 +271,7 @@ class Duration:
 
     @classmethod
     def of(cls, length: timedelta | float) -> Duration:
-        """From a `timedelta`, or from seconds."""
+        """Convert a `timedelta`, or seconds."""
         if isinstance(length, timedelta):
             return cls(((length.days * 86_400 + length.seconds) * 1_000_000 + length.microseconds) * 1_000)
         if isinstance(length, int):
@@ -288,7 +286,7 @@ class Duration:
         return self.nanoseconds / 1_000_000_000
 
     def to_timedelta(self) -> timedelta:
-        """To the microsecond, which is the finest that Python has; finer parts are cut off towards zero."""
+        """Convert to a `timedelta`, truncated to microseconds."""
         microseconds = abs(self.nanoseconds) // 1_000
         return timedelta(microseconds=microseconds if self.nanoseconds >= 0 else -microseconds)
 
@@ -345,7 +343,7 @@ def _invalid(text: str) -> TimeError:
 
 
 def _term_nanoseconds(term: re.Match[str], text: str) -> int:
-    """One number with its unit, such as the "3.5s" of "2m3.5s"."""
+    """Return the value of a number with its unit, such as "3.5s" in "2m3.5s"."""
     whole_digits, point, fraction_digits, unit = term.groups()
     if not whole_digits and not fraction_digits:
         raise _invalid(text)
@@ -366,13 +364,13 @@ def _term_nanoseconds(term: re.Match[str], text: str) -> int:
 
 
 def _bounded_int(digits: str) -> int:
-    """The number, or one that is too large if it has more digits than any duration."""
+    """Return the number, or one that is too large if there are too many digits."""
     significant = digits.lstrip("0")
     return int(significant or "0") if len(significant) < 20 else _LONGEST + 1
 
 
 def _fraction_nanoseconds(digits: str, factor: int) -> int:
-    """Go computes fractions in floating point, from as many digits as fit into 64 bits: the same bits come out here."""
+    """Compute a fraction in floating point as Go does, from as many digits as fit into 64 bits."""
     numerator, scale = 0, 1.0
     for digit in digits:
         longer = numerator * 10 + ord(digit) - ord("0")
@@ -383,7 +381,7 @@ def _fraction_nanoseconds(digits: str, factor: int) -> int:
 
 
 def _decimal(value: int, places: int) -> str:
-    """The value divided by a power of ten, without trailing zeros."""
+    """Format value / 10^places without trailing zeros."""
     whole, fraction = divmod(value, 10**places)
     return f"{whole}.{fraction:0{places}}".rstrip("0") if fraction else str(whole)
 
@@ -395,7 +393,7 @@ def _days_in(month: int, year: int) -> int:
 
 
 def _quote(text: str) -> str:
-    """As Go's time package quotes: what is not printable ASCII byte by byte in hexadecimal."""
+    """Quote as Go's time package: bytes that are not printable ASCII in hexadecimal."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     parts: list[str] = []

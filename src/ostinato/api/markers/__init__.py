@@ -1,4 +1,4 @@
-"""Markers: what a type alone cannot say, written beside it.
+"""Markers: properties of fields and classes that types cannot express, as metadata of `Annotated`.
 
     containers: Annotated[list[Container], ListMap("name"), PatchMerge("name")]
     replicas: Annotated[int, Ge(0)] = 1
@@ -6,15 +6,13 @@
     @marked(Rule("self.min <= self.max"))
     class Range(Struct): ...
 
-- `ListAtomic`, `ListSet`, `ListMap`, `MapAtomic` and `MapGranular` say how server-side apply merges the field;
-  `PatchMerge`, `PatchReplace` and `PatchRetainKeys` say how strategic merge patch does, as the built-in kinds have it.
-- `Ge` and the other constraints say which values there may be, and `Enum` which are known today.
-- `Column` and those like it say what a kind's definition holds beside its schema.
+- `ListAtomic`, `ListSet`, `ListMap`, `MapAtomic` and `MapGranular`: merge strategy of server-side apply. `PatchMerge`,
+  `PatchReplace` and `PatchRetainKeys`: merge strategy of strategic merge patch, for built-in kinds.
+- `Ge` and the other constraints: validation. `Enum`: the known values.
+- `Column`, `Selectable`, `Scale` and others: the CustomResourceDefinition besides its schema.
 
-Markers describe: they never make decoding fail, since a server may be newer than the class. `ostinato.crd` makes
-definitions of them, which a server enforces.
-
-A marker knows its OpenAPI form (`schema`), so that schemas are made from classes without a table of markers elsewhere.
+Decoding never validates markers, as a server may be newer than the class. `ostinato.crd` generates definitions from
+them, which the server enforces. Each marker has its OpenAPI form (`schema`).
 """
 
 from ostinato.api.markers.constraints import (

@@ -1,4 +1,4 @@
-"""Constraints: which values a field may have. An API server enforces them; decoding here never does."""
+"""Constraints on values. The API server enforces them; decoding does not."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Number(Marker):
 
 
 class Ge(_Number):
-    """Greater than this, or equal to it."""
+    """Minimum, inclusive."""
 
     __slots__ = ()
 
@@ -40,7 +40,7 @@ class Ge(_Number):
 
 
 class Gt(_Number):
-    """Greater than this."""
+    """Minimum, exclusive."""
 
     __slots__ = ()
 
@@ -50,7 +50,7 @@ class Gt(_Number):
 
 
 class Le(_Number):
-    """Less than this, or equal to it."""
+    """Maximum, inclusive."""
 
     __slots__ = ()
 
@@ -60,7 +60,7 @@ class Le(_Number):
 
 
 class Lt(_Number):
-    """Less than this."""
+    """Maximum, exclusive."""
 
     __slots__ = ()
 
@@ -70,7 +70,7 @@ class Lt(_Number):
 
 
 class MultipleOf(_Number):
-    """A multiple of this."""
+    """Multiple of a number."""
 
     __slots__ = ()
 
@@ -85,7 +85,7 @@ class MultipleOf(_Number):
 
 
 class Len(SilentMarker):
-    """How long a text, or how large a list or a map may be: `Len(1, 63)`, `Len(1)`, `Len(at_most=63)`."""
+    """Minimum and maximum length of a string, list or map: `Len(1, 63)`, `Len(1)`, `Len(at_most=63)`."""
 
     __slots__ = ()
     types = frozenset(_LENGTHS)
@@ -93,9 +93,9 @@ class Len(SilentMarker):
     def __init__(self, at_least: int = 0, at_most: int | None = None) -> None:
         for bound in (at_least, 0 if at_most is None else at_most):
             if isinstance(bound, bool) or not isinstance(bound, int) or bound < 0:
-                raise ValueError(f"Len needs whole numbers from 0 on, got {bound!r}")
+                raise ValueError(f"Len needs non-negative integers, got {bound!r}")
         if at_most is not None and at_most < at_least:
-            raise ValueError(f"Len({at_least}, {at_most}): nothing is that long")
+            raise ValueError(f"Len({at_least}, {at_most}): the minimum exceeds the maximum")
         if at_least and at_most is not None:
             super().__init__(at_least, at_most)
         elif at_most is not None:
@@ -118,7 +118,7 @@ class Len(SilentMarker):
 
 
 class Pattern(TextMarker):
-    """A regular expression that is found somewhere in the text, in the syntax of RE2 (no lookahead, no \\1)."""
+    """Regular expression that matches anywhere in the string, in RE2 syntax (no lookahead, no \\1)."""
 
     __slots__ = ()
     types = _TEXTS
@@ -126,7 +126,7 @@ class Pattern(TextMarker):
 
 
 class Format(TextMarker):
-    """A named form: "date-time", "ipv4", "uri", "int32", ... A server knows some and passes over the others."""
+    """Named format: "date-time", "ipv4", "uri", "int32", ... A server ignores unknown ones."""
 
     __slots__ = ()
     types = frozenset({"string", "integer", "number"})
@@ -134,14 +134,14 @@ class Format(TextMarker):
 
 
 class Enum(Marker):
-    """The values that are known. The type stays `str` (or `int`): a newer server may send others."""
+    """The known values. The type remains `str` (or `int`), as a newer server may send others."""
 
     __slots__ = ()
     types = frozenset({"string", "integer", "number", "int-or-string"})
 
     def __init__(self, *values: Any) -> None:
         if not values:
-            raise ValueError("Enum needs values: without any, everything is allowed")
+            raise ValueError("Enum needs at least one value")
         super().__init__(*values)
 
     @property
@@ -154,10 +154,13 @@ class Enum(Marker):
 
 
 class Rule(Marker):
-    """A rule in CEL over `self`, on a field or a class: `Rule("self.min <= self.max", message="min is above max")`.
+    """CEL validation rule on a field or class: `Rule("self.min <= self.max", message="min is above max")`.
 
-    Several add up. `reason` is one of FieldValueInvalid (the default), FieldValueForbidden, FieldValueRequired and
-    FieldValueDuplicate. `optional_old_self` makes `oldSelf` an optional, so that the rule runs on creation, too.
+    - `reason`: FieldValueInvalid, FieldValueForbidden, FieldValueRequired or FieldValueDuplicate. Defaults to
+      FieldValueInvalid.
+    - `optional_old_self`: `oldSelf` is an optional, so that the rule is evaluated on creation too.
+
+    Several rules accumulate.
     """
 
     __slots__ = ()
@@ -200,7 +203,7 @@ class Rule(Marker):
 
 
 class Immutable(Marker):
-    """The value cannot be changed once it is set; nor, where the field is optional, be removed."""
+    """The value cannot be changed or removed once it is set."""
 
     __slots__ = ()
 
@@ -210,7 +213,7 @@ class Immutable(Marker):
 
 
 class MembersMarker(SilentMarker):
-    """A rule about how many of some fields of a class are set. Fields are named as in Python or as on the wire."""
+    """Base of rules on the number of fields that are set. Fields have their Python or JSON names."""
 
     __slots__ = ()
     types = frozenset({"object"})
@@ -219,7 +222,7 @@ class MembersMarker(SilentMarker):
 
     def __init__(self, *fields: str) -> None:
         if len(fields) < 2:
-            raise ValueError(f"{type(self).__name__} needs the names of two fields or more")
+            raise ValueError(f"{type(self).__name__} needs the names of at least two fields")
         super().__init__(*fields)
 
     @property
@@ -227,31 +230,31 @@ class MembersMarker(SilentMarker):
         return self.arguments
 
     def rule(self, wire: list[str], shown: list[str]) -> Rule:
-        """The rule, which the class makes, as it knows the names: `wire` as CEL writes them, `shown` as people do."""
+        """Return the rule; `wire` are the field names in CEL, `shown` those in messages."""
         message = f"{self.words[0]} of the fields in [{' '.join(shown)}] {self.words[1]} be set"
         return Rule(self._condition([f"has(self.{name})" for name in wire]), message=message)
 
     def _condition(self, there: list[str]) -> str:
-        """In words that cost little: the rule may stand on the items of a list that has no bound."""
+        """Return the condition in a form of low cost, as the rule may apply to the items of an unbounded list."""
         return " + ".join(f"({each} ? 1 : 0)" for each in there) + f" {self.relation}"
 
 
 class ExactlyOneOf(MembersMarker):
-    """Of these fields, one is set and no more."""
+    """Exactly one of these fields is set."""
 
     __slots__ = ()
     relation, words = "== 1", ("exactly one", "must")
 
 
 class AtMostOneOf(MembersMarker):
-    """Of these fields, one is set or none."""
+    """At most one of these fields is set."""
 
     __slots__ = ()
     relation, words = "<= 1", ("at most one", "may")
 
 
 class AtLeastOneOf(MembersMarker):
-    """Of these fields, one is set or more."""
+    """At least one of these fields is set."""
 
     __slots__ = ()
     words = ("at least one", "must")

@@ -1,7 +1,7 @@
-"""What a kind's definition says beside its schema: columns, fields to select by, scale, versions.
+"""Markers for the CustomResourceDefinition besides its schema: columns, selectable fields, scale, versions.
 
-They stand on the class of a kind, `@marked(Column("Ready", ".status.ready"))`; `Column` and `Selectable` also on a
-field, whose path and type they then have.
+They are set on the class of a kind, `@marked(Column("Ready", ".status.ready"))`; `Column` and `Selectable` also on a
+field, with its path and type.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ _COLUMN_TYPES = ("", "boolean", "date", "integer", "number", "string")
 
 
 class Column(SilentMarker):
-    """A column of `kubectl get`: `Annotated[int, Column("Replicas")]`, or with its path on the class.
+    """Printer column: `Annotated[int, Column("Replicas")]`, or on the class with its path.
 
-    The type is that of the field. Columns with a priority above 0 are shown by `-o wide` alone.
+    - `type`: defaults to that of the field.
+    - `priority`: columns with a priority above 0 are shown only by `-o wide`. Defaults to 0.
     """
 
     __slots__ = ()
@@ -47,7 +48,7 @@ class Column(SilentMarker):
 
 
 class Selectable(SilentMarker):
-    """Objects can be selected by the field: `kubectl get widgets --field-selector spec.color=blue`."""
+    """Selectable field: `kubectl get widgets --field-selector spec.color=blue`."""
 
     __slots__ = ()
 
@@ -60,7 +61,7 @@ class Selectable(SilentMarker):
 
 
 class Scale(SilentMarker):
-    """`kubectl scale` and autoscalers work: where the replicas are, and a text with the selector of the Pods."""
+    """Scale subresource, for `kubectl scale` and autoscalers: paths of the replicas and of the selector of the Pods."""
 
     __slots__ = ()
 
@@ -74,38 +75,38 @@ class Scale(SilentMarker):
 
 
 class NoStatus(SilentMarker):
-    """The status is written with the rest of the object, and has no subresource."""
+    """No status subresource: the status is written with the rest of the object."""
 
     __slots__ = ()
 
 
 class _OfOneClass(SilentMarker):
-    """Not for classes that derive from the one that says it."""
+    """Base of markers that subclasses do not inherit."""
 
     __slots__ = ()
     inherited = False
 
 
 class Stored(_OfOneClass):
-    """The version in which objects are kept. One of several versions must say so."""
+    """The storage version. Needed on one of several versions."""
 
     __slots__ = ()
 
 
 class Unserved(_OfOneClass):
-    """The version is not served: objects are still kept in it, and nobody can ask for them in it."""
+    """The version is not served; stored objects may still have it."""
 
     __slots__ = ()
 
 
 class Foreign(SilentMarker):
-    """The kind is somebody else's, and so is its definition: no manifest is written of it."""
+    """The definition of the kind is maintained elsewhere: no manifest is generated."""
 
     __slots__ = ()
 
 
 class Deprecated(_OfOneClass):
-    """Whoever uses the version is warned, in these words or in the server's own."""
+    """The version is deprecated; clients get this warning, or the server's default."""
 
     __slots__ = ()
 
@@ -118,7 +119,7 @@ class Deprecated(_OfOneClass):
 
 
 class DefinitionMeta(SilentMarker):
-    """Labels and annotations of the definition itself."""
+    """Labels and annotations of the CustomResourceDefinition."""
 
     __slots__ = ()
 
@@ -130,5 +131,5 @@ class DefinitionMeta(SilentMarker):
 
 
 def _rooted(path: str) -> str:
-    """Paths begin with a dot; `spec.replicas` is taken for `.spec.replicas`."""
+    """Return the path with a leading dot: `.spec.replicas` for `spec.replicas`."""
     return path if path.startswith(".") else f".{path}"

@@ -1,4 +1,4 @@
-"""Documentation: what `kubectl explain` and editors show."""
+"""Documentation for `kubectl explain` and editors."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from ostinato.api.markers.marker import Marker, TextMarker
 
 
 class Doc(TextMarker):
-    """The description, in place of the docstring."""
+    """Description; replaces the docstring."""
 
     __slots__ = ()
     word = "description"
 
 
 class Title(TextMarker):
-    """A short name for people."""
+    """Short title."""
 
     __slots__ = ()
     word = "title"
 
 
 class Example(Marker):
-    """A value as it might be, in JSON shape."""
+    """Example value, JSON-compatible."""
 
     __slots__ = ()
 
@@ -35,7 +35,7 @@ class Example(Marker):
 
 
 class ExternalDocs(Marker):
-    """Where to read more."""
+    """Link to external documentation."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""What a marker is, and how markers are put on classes."""
+"""Base classes of markers, and the `marked` decorator."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ T = TypeVar("T", bound=type)
 
 _ADDED_UP = "x-kubernetes-validations"
 _JOINED = "x-kubernetes-patch-strategy"
-_ANEW = {"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}  # a later bound says anew whether it counts
+_EXCLUSIVE = {"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"}  # reset by a later bound
 
 
 class Marker:
-    """The base of all markers; other metadata in `Annotated` is passed over. Immutable, equal by what it says.
+    """Base class of markers. Other metadata in `Annotated` is ignored. Immutable, equal by arguments.
 
-    It prints as it is written. `keywords` has only those that are not at their default.
+    `repr` is the source form; `keywords` are the keyword arguments that differ from their defaults.
     """
 
     __slots__ = ("arguments", "keywords")
 
-    types: ClassVar[frozenset[str]] = frozenset()  # the JSON types that it is for, all if empty
-    inherited: ClassVar[bool] = True  # whether a class has it from its bases
+    types: ClassVar[frozenset[str]] = frozenset()  # JSON types that it applies to; all if empty
+    inherited: ClassVar[bool] = True  # whether subclasses inherit it
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         self.arguments = arguments
@@ -29,18 +29,18 @@ class Marker:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """What the marker adds to the OpenAPI schema, whatever the type."""
+        """OpenAPI keywords of the marker, for any type."""
         raise NotImplementedError
 
     def schema_for(self, json_type: str) -> dict[str, Any]:  # noqa: ARG002 - for those that depend on the type
-        """What it adds to the schema of a value of this JSON type."""
+        """Return the OpenAPI keywords for a value of this JSON type."""
         return self.schema
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and isinstance(other, Marker) and self._said == other._said
 
     def __hash__(self) -> int:
-        return hash((type(self), repr(self)))  # what it says may be a list or a dict
+        return hash((type(self), repr(self)))  # arguments may be lists or dicts
 
     def __repr__(self) -> str:
         positional = [repr(each) for each in self.arguments]
@@ -52,14 +52,14 @@ class Marker:
 
 
 class TextMarker(Marker):
-    """A marker with one text."""
+    """Marker with a string."""
 
     __slots__ = ()
-    word: ClassVar[str]  # of the schema
+    word: ClassVar[str]  # OpenAPI keyword
 
     def __init__(self, text: str) -> None:
         if not isinstance(text, str) or not text:
-            raise TypeError(f"{type(self).__name__} needs a text, got {text!r}")
+            raise TypeError(f"{type(self).__name__} needs a string, got {text!r}")
         super().__init__(text)
 
     @property
@@ -72,7 +72,7 @@ class TextMarker(Marker):
 
 
 class SilentMarker(Marker):
-    """A marker that adds nothing to a schema by itself: whoever makes the schema reads it."""
+    """Marker without OpenAPI keywords; the schema generator evaluates it."""
 
     __slots__ = ()
 
@@ -82,7 +82,7 @@ class SilentMarker(Marker):
 
 
 def combined_schema(markers: Iterable[Marker]) -> dict[str, Any]:
-    """The OpenAPI form of several markers: rules and the strategies of strategic merge patch add up."""
+    """Return the OpenAPI keywords of several markers; rules and patch strategies accumulate."""
     combined: dict[str, Any] = {}
     for marker in markers:
         add_to(combined, marker.schema)
@@ -90,7 +90,7 @@ def combined_schema(markers: Iterable[Marker]) -> dict[str, Any]:
 
 
 def add_to(schema: dict[str, Any], addition: dict[str, Any]) -> None:
-    """Add what one marker says to a schema, in place."""
+    """Add the keywords of a marker to a schema, in place."""
     for name, value in addition.items():
         if name == _JOINED and name in schema:
             schema[name] = ",".join(sorted((schema[name], value)))
@@ -98,11 +98,11 @@ def add_to(schema: dict[str, Any], addition: dict[str, Any]) -> None:
             schema[name] = [*schema[name], *value]
         else:
             schema[name] = value
-            schema.pop(_ANEW.get(name, ""), None)
+            schema.pop(_EXCLUSIVE.get(name, ""), None)
 
 
 def marked(*markers: Marker) -> Callable[[T], T]:
-    """Put markers on a class, struct or kind: `@marked(Rule("self.min <= self.max"))`."""
+    """Set markers of a class: `@marked(Rule("self.min <= self.max"))`."""
     for marker in list[Any](markers):
         if not isinstance(marker, Marker):
             hint = f": write {marker.__name__}(...)" if isinstance(marker, type) and issubclass(marker, Marker) else ""
@@ -116,7 +116,7 @@ def marked(*markers: Marker) -> Callable[[T], T]:
 
 
 def markers_on(cls: type) -> tuple[Marker, ...]:
-    """The markers of a class: those of its bases first, but for what is said of one class alone."""
+    """Return the markers of a class, after the inherited ones."""
     found: list[Marker] = []
     for base in reversed(cls.__mro__):
         said: tuple[Marker, ...] = base.__dict__.get("__markers__", ())

@@ -1,4 +1,4 @@
-"""How lists, maps and structs merge: by server-side apply, and by strategic merge patch."""
+"""Merge strategies of lists, maps and structs, for server-side apply and strategic merge patch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ostinato.api.markers.marker import Marker
 
 
 class ListAtomic(Marker):
-    """The list is replaced as a whole, and has one owner. The default, where nothing is declared."""
+    """The list is replaced and owned as a whole. The default."""
 
     __slots__ = ()
     types = frozenset({"array"})
@@ -19,7 +19,7 @@ class ListAtomic(Marker):
 
 
 class ListSet(Marker):
-    """The list is a set of scalars; each has its owners."""
+    """The list is a set of scalars, each with its own managers."""
 
     __slots__ = ()
     types = frozenset({"array"})
@@ -30,7 +30,7 @@ class ListSet(Marker):
 
 
 class ListMap(Marker):
-    """The list is a map by these fields of its items, named as on the wire; each item has its owners."""
+    """The list is a map by these fields of its items (JSON names); each item has its own managers."""
 
     __slots__ = ()
     types = frozenset({"array"})
@@ -61,7 +61,7 @@ class MapAtomic(Marker):
 
 
 class MapGranular(Marker):
-    """Each entry of the map or field of the struct has its owners. The default."""
+    """Each entry of the map or field of the struct has its own managers. The default."""
 
     __slots__ = ()
     types = frozenset({"object"})
@@ -72,7 +72,7 @@ class MapGranular(Marker):
 
 
 class PatchMerge(Marker):
-    """A strategic merge patch merges the list: by `key` of its items, or as a set where there is none."""
+    """A strategic merge patch merges the list by the `key` of its items; without a key, as a set."""
 
     __slots__ = ()
 
@@ -100,7 +100,7 @@ class PatchReplace(Marker):
 
 
 class PatchRetainKeys(Marker):
-    """A strategic merge patch may clear the fields of a union that it does not name; also of each item of a list."""
+    """A strategic merge patch may clear the fields of a union, or of each item of a list, that it does not contain."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Presence: whether a value may be null, what it is by default, and what may stand where no type says it."""
+"""Null values, defaults, and schemas for values without a type."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ostinato.api.markers.marker import Marker, SilentMarker
 
 
 class Nullable(Marker):
-    """Null is a value of its own, kept as such. Without it, a null in a field is the same as no field."""
+    """Null is a value and is kept. Without this marker a null field is the same as an absent one."""
 
     __slots__ = ()
 
@@ -19,7 +19,7 @@ class Nullable(Marker):
 
 
 class ServerDefault(Marker):
-    """What the server fills in, in JSON shape, where that is not the default of the class."""
+    """Default that the server sets, JSON-compatible, if it differs from the default of the class."""
 
     __slots__ = ()
 
@@ -32,25 +32,25 @@ class ServerDefault(Marker):
 
 
 class ClientDefault(SilentMarker):
-    """The default of the class stays with the class: the server fills in nothing."""
+    """The default of the class is not part of the schema: the server does not set it."""
 
     __slots__ = ()
 
 
 class Inexact(SilentMarker):
-    """A `float` is meant. Without it floats are refused: languages and encodings do not agree on their digits."""
+    """Allow a `float`. Without this marker floats are rejected, as encodings differ in precision."""
 
     __slots__ = ()
 
 
 class Schemaless(SilentMarker):
-    """Anything may stand here, whatever the type says; also the way to end a type that contains itself."""
+    """Allow any value, regardless of the type; also ends the schema of a recursive type."""
 
     __slots__ = ()
 
 
 class PreserveUnknown(Marker):
-    """Fields that the schema does not know are kept, on a field or a class."""
+    """Unknown fields are preserved, below a field or class."""
 
     __slots__ = ()
 
@@ -60,7 +60,7 @@ class PreserveUnknown(Marker):
 
 
 class EmbeddedResource(Marker):
-    """The value is an object with apiVersion, kind and metadata, which the server checks."""
+    """The value is an object with apiVersion, kind and metadata, which the server validates."""
 
     __slots__ = ()
     types = frozenset({"object"})
@@ -71,13 +71,13 @@ class EmbeddedResource(Marker):
 
 
 class SchemaType(Marker):
-    """The JSON type of a field whose Python type says nothing of it, e.g. one that a hook of yours reads."""
+    """JSON type of a field whose Python type does not determine it, e.g. with a custom decoding hook."""
 
     __slots__ = ()
 
     def __init__(self, name: str) -> None:
         if name not in ("array", "boolean", "integer", "number", "object", "string"):
-            raise ValueError(f"SchemaType: {name!r} is no JSON type")
+            raise ValueError(f"SchemaType: {name!r} is not a JSON type")
         super().__init__(name)
 
     @property
@@ -86,7 +86,7 @@ class SchemaType(Marker):
 
 
 class RawSchema(Marker):
-    """What no other marker says, in OpenAPI's words: `RawSchema({"not": {"enum": ["root"]}})`."""
+    """OpenAPI keywords without a marker: `RawSchema({"not": {"enum": ["root"]}})`."""
 
     __slots__ = ()
 
@@ -102,4 +102,4 @@ class RawSchema(Marker):
 
 Int32 = Annotated[int, Format("int32")]
 Int64 = Annotated[int, Format("int64")]
-AnyResource = Annotated[dict[str, Any], EmbeddedResource()]  # a whole object of any kind
+AnyResource = Annotated[dict[str, Any], EmbeddedResource()]  # an object of any kind

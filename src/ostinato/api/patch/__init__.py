@@ -1,8 +1,8 @@
-"""Patches: JSON patch, merge patch and strategic merge patch, applied and computed.
+"""Patches: apply and compute JSON patch, JSON merge patch and strategic merge patch.
 
-All are pure functions on JSON values. They never change their arguments, and their results share with the arguments
-what was not changed: whoever writes to a result in place copies it first. Errors are subclasses of PatchError, with the
-words of kube-apiserver and the status code that it answers with.
+- Pure functions on JSON values: arguments are not modified. Results share structure with them; copy a result before you
+  modify it in place.
+- Errors are subclasses of PatchError, with kube-apiserver's messages and status codes.
 """
 
 from __future__ import annotations

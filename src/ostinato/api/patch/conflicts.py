@@ -1,4 +1,4 @@
-"""Whether two strategic merge patches contradict each other: set one field to different values."""
+"""Conflicts between two strategic merge patches: fields that are set to different values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ostinato.api.schema import Schema
 
 
 def has_conflicts(left: dict[str, Any], right: dict[str, Any], schema: Schema | None) -> bool:
-    """Whether a field that both patches mention gets different values from them."""
+    """Whether the patches set a field to different values."""
     if _directives_differ(left, right):
         return True
     for key, value in left.items():
@@ -25,7 +25,7 @@ def has_conflicts(left: dict[str, Any], right: dict[str, Any], schema: Schema | 
         field = None if schema is None else schema.field(key)
         strategies = frozenset() if field is None else field.patch_strategies
         if isinstance(value, dict):
-            if REPLACE in strategies:  # replaced as a whole: no fields to disagree on, and the patch wins
+            if REPLACE in strategies:  # replaced as a whole, so that fields cannot conflict
                 if _directives_differ(value, other):
                     return True
             elif has_conflicts(value, other, field):
@@ -47,7 +47,7 @@ def _lists_conflict(left: list[Any], right: list[Any], field: Schema | None, *, 
     items = None if field is None else field.items
     if merging:
         if kind is not dict:
-            return False  # a union cannot contradict another
+            return False  # unions of scalars cannot conflict
         merge_key = "" if field is None else field.patch_merge_key or ""
         others = _by_merge_key(right, merge_key)
         return any(

@@ -1,19 +1,19 @@
-"""The words of strategic merge patches: strategies that a schema names, and directives that a patch holds."""
+"""Keywords of strategic merge patches: strategies in schemas, and directives in patches."""
 
 from __future__ import annotations
 
 from typing import Final
 
-# What `x-kubernetes-patch-strategy` and, the first two, `$patch` say.
+# Values of `x-kubernetes-patch-strategy`; the first two also of `$patch`.
 MERGE: Final = "merge"
 REPLACE: Final = "replace"
-RETAIN: Final = "retainKeys"  # a strategy only: patches of this field name the keys that stay
-DELETE: Final = "delete"  # a directive only
+RETAIN: Final = "retainKeys"  # strategy only: patches of the field list the keys to retain
+DELETE: Final = "delete"  # directive only
 
-# Keys among the fields of a map.
+# Keys in maps, beside the fields.
 PATCH: Final = "$patch"
 RETAIN_KEYS: Final = "$retainKeys"
 
-# Keys in front of the name of a list that stands beside them, after a slash.
+# Prefixes of keys: followed by a slash and the name of a list.
 SET_ELEMENT_ORDER: Final = "$setElementOrder"
 DELETE_FROM_PRIMITIVE_LIST: Final = "$deleteFromPrimitiveList"

@@ -1,9 +1,9 @@
-"""Why a patch was refused, and the HTTP status with which an API server answers.
+"""Errors of patches, with the HTTP status of the response.
 
-The texts are those of kube-apiserver and kubectl, so that what people have learnt to search for stays true.
+The messages are those of kube-apiserver and kubectl.
 """
 
-# The classes say what is wrong in the words that one would use; "Error" behind them adds nothing.
+# The classes are named after the conditions, without the suffix "Error".
 # ruff: noqa: N818
 
 from __future__ import annotations
@@ -12,49 +12,46 @@ from typing import ClassVar
 
 
 class PatchError(ValueError):
-    """A patch could not be applied, or could not be computed."""
+    """A patch cannot be applied or computed."""
 
     code: ClassVar[int] = 500
 
 
 class MalformedPatch(PatchError):
-    """The patch is not what its type asks for, whatever it is applied to."""
+    """The patch is invalid for its type, regardless of the object."""
 
     code = 400
 
 
 class PatchTooLarge(PatchError):
-    """The patch has more operations than anybody needs."""
+    """The patch has too many operations."""
 
     code = 413
 
 
 class InapplicablePatch(PatchError):
-    """The patch is well formed, but does not fit this object."""
+    """The patch is well-formed, but cannot be applied to the object."""
 
     code = 422
 
 
 class TestFailed(InapplicablePatch):
-    """A `test` operation found another value: the object is not in the state that the patch was made for."""
+    """A `test` operation failed: the object has another value."""
 
-    __test__ = False  # no test case, whatever pytest makes of the name
+    __test__ = False  # not a test case for pytest
 
 
 class UnmergeablePatch(PatchError):
-    """The lists of a strategic merge patch and of the object cannot be matched.
-
-    kube-apiserver gives these no status of their own, and so answers 500.
-    """
+    """The lists of a strategic merge patch and of the object cannot be merged. kube-apiserver responds with 500."""
 
 
 class PreconditionFailed(PatchError):
-    """The computed patch would change what must stay: the kind, the version or the name."""
+    """The computed patch would change kind, apiVersion or name."""
 
     code = 409
 
 
 class PatchConflict(PatchError):
-    """The same field was changed to different values by the configuration and by somebody else."""
+    """A field was changed to different values in the configuration and in the live object."""
 
     code = 409

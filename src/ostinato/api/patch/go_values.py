@@ -1,4 +1,4 @@
-"""Words of errors: values as Go prints them, because clients know Kubernetes' errors in that form."""
+"""Values and types in error messages, as Go formats decoded JSON."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _JSON_NAMES = {dict: "object", list: "array", str: "string", bool: "bool", int: 
 
 
 def go_type(value: Any) -> str:
-    """The type of a decoded JSON value, as `%T` and reflection name it."""
+    """Return the type of a decoded JSON value, as `%T`."""
     return "%!s(<nil>)" if value is None else _TYPES.get(type(value), type(value).__name__)
 
 
 def json_name(value: Any) -> str:
-    """The type of a JSON value, as Go's decoder names it."""
+    """Return the type of a JSON value in errors of Go's decoder."""
     return _JSON_NAMES.get(type(value), type(value).__name__)
 
 
 def go_value(value: Any) -> str:
-    """A decoded JSON value as `%v` prints it: `map[a:1 b:[x y]]`, with sorted keys."""
+    """Format a decoded JSON value as `%v`: `map[a:1 b:[x y]]`, with sorted keys."""
     if isinstance(value, str):
         return value
     words = []
@@ -48,18 +48,18 @@ def go_value(value: Any) -> str:
 
 
 def go_string(value: Any) -> str:
-    """A decoded JSON value as `%s` prints it: what is no string shows as a mistake."""
+    """Format a decoded JSON value as `%s`; other types than strings as Go's format error."""
     if isinstance(value, str | dict | list):
         return go_value(value)
     return "%!s(<nil>)" if value is None else f"%!s({go_type(value)}={go_value(value)})"
 
 
 def shown(value: dict[str, Any]) -> str:
-    """An object as YAML, with the quotes that Go's encoder sets."""
+    """Format an object as YAML, with the quotes of Go's encoder."""
     import yaml  # noqa: PLC0415 rarely needed, and slow to import
 
     class Dumper(yaml.SafeDumper):
-        """Quotes strings that could be taken for something else, doubly."""
+        """Double-quotes strings that are ambiguous."""
 
     def represent(dumper: Dumper, text: str) -> yaml.ScalarNode:
         plain_tag = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
@@ -69,6 +69,6 @@ def shown(value: dict[str, Any]) -> str:
     Dumper.add_representer(str, represent)
     try:
         text: str = yaml.dump(value, Dumper=Dumper, default_flow_style=False, allow_unicode=True)
-    except RecursionError:  # YAML takes many frames a level; nobody reads so deep an object anyway
+    except RecursionError:  # YAML needs many frames per level
         return go_value(value)
     return text

@@ -1,10 +1,10 @@
-"""The JSON patch (RFC 6902) that turns one document into another.
+"""JSON patch (RFC 6902) from one document to another.
 
-- Maps are compared key by key. In lists, what is equal at both ends stays; in between, items are compared by their
-  place, and those that are too many or too few are removed or added. That is not always the shortest patch, but it is
-  found in one pass, and an item put in, taken out or changed anywhere is told as just that.
-- Values are equal if they are of one type: 1 becomes 1.0 by a `replace`.
-- Only `add`, `remove` and `replace` are used, and a document that is equal needs no operation.
+- Maps are compared by key. In lists, equal items at both ends are kept; in between, items are compared by index, and
+  missing or additional ones are removed or added. This takes one pass, and a single inserted, removed or changed item
+  is one operation, but the patch is not always the shortest.
+- Values are equal if they have the same type: 1 and 1.0 need a `replace`.
+- Operations are `add`, `remove` and `replace`; equal documents need none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ostinato.api.patch.values import same
 
 
 def create_json_patch(original: Any, modified: Any) -> list[dict[str, Any]]:
-    """The operations in order. They share values with `modified`."""
+    """Return the operations; they share values with `modified`."""
     operations: list[dict[str, Any]] = []
     _compare(original, modified, "", operations)
     return operations
@@ -49,13 +49,13 @@ def _compare_lists(original: list[Any], modified: list[Any], path: str, operatio
     first = 0
     while first < shorter and same(original[first], modified[first]):
         first += 1
-    last = 0  # counted from the end
+    last = 0  # index from the end
     while last < shorter - first and same(original[-1 - last], modified[-1 - last]):
         last += 1
     before, after = len(original) - last, len(modified) - last
     for index in range(first, min(before, after)):
         _compare(original[index], modified[index], f"{path}/{index}", operations)
-    # From the end, so that what is still to go keeps its place.
+    # From the end, so that the remaining indexes stay valid.
     operations += ({"op": "remove", "path": f"{path}/{index}"} for index in range(before - 1, after - 1, -1))
     operations += ({"op": "add", "path": f"{path}/{index}", "value": modified[index]} for index in range(before, after))
 

@@ -1,13 +1,13 @@
-"""JSON patch (RFC 6902): a list of operations, done in order, all or none.
+"""JSON patch (RFC 6902): a list of operations, applied in order, all or none.
 
-As kube-apiserver reads it, which is more lenient than the RFC in places that clients rely on:
+As in kube-apiserver, which is more lenient than the RFC:
 
-- `replace` of a key that a map does not have adds it; `copy` from such a key adds a null; `test` of one finds null;
-- a missing `value` is null;
-- an index may be negative, and then counts from the end;
-- whatever stands before the first slash of a pointer is ignored.
+- `replace` of an absent key adds it; `copy` from an absent key adds null; `test` of an absent key finds null;
+- an absent `value` is null;
+- a negative index counts from the end;
+- characters before the first slash of a pointer are ignored.
 
-What a hostile patch could make grow is bounded: the number of operations, the bytes that copies add, and the depth.
+The number of operations, the bytes added by `copy` and the depth are limited.
 """
 
 from __future__ import annotations
@@ -34,14 +34,11 @@ MAX_OPERATIONS: Final = 10_000
 MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
 MAX_DEPTH: Final = 500
 
-_UNCHECKED_DEPTH = 100  # operations that name fewer levels than this in total cannot deepen a document noticeably
+_UNCHECKED_DEPTH = 100  # depth is not checked if all paths together have fewer levels
 
 
 def json_patch(document: Any, operations: Any, *, max_copied_bytes: int = MAX_COPIED_BYTES) -> Any:
-    """Apply the operations to a document and return the new document.
-
-    Neither the document nor the operations are changed; the result shares with them what was not changed.
-    """
+    """Apply the operations to a document and return the new document. Arguments are not modified, but shared."""
     operations = check_operations(operations)
     if not isinstance(document, dict | list):
         raise InapplicablePatch(
@@ -51,7 +48,7 @@ def json_patch(document: Any, operations: Any, *, max_copied_bytes: int = MAX_CO
 
 
 def check_operations(operations: Any) -> list[dict[str, Any]]:
-    """The operations, if the patch is a list of operations at all; whether they apply is a question of the document."""
+    """Return the operations if the patch is a list of operations. Raises MalformedPatch or PatchTooLarge."""
     if operations is None:
         return []
     if not isinstance(operations, list):
@@ -77,15 +74,14 @@ def _undecodable(value: Any, target: str) -> MalformedPatch:
 
 
 class _Application:
-    """One run of a patch over one document.
+    """The application of a patch to a document.
 
-    Containers are copied when they are first written to, and `_owned` remembers the copies: no operation writes to
-    anything else, so neither the document nor the values of the patch change.
+    Containers are copied on the first write. `_owned` contains the copies; nothing else is modified.
     """
 
     def __init__(self, document: Any, max_copied_bytes: int) -> None:
         self._root = document
-        self._owned: dict[int, Any] = {}  # id -> container; holding it keeps the id from being used again
+        self._owned: dict[int, Any] = {}  # id -> container; the reference keeps the id unique
         self._max_copied_bytes = max_copied_bytes
         self._copied_bytes = 0
         self._levels_named = 0
@@ -101,7 +97,7 @@ class _Application:
             raise InapplicablePatch("exceeded max depth")
         return self._root
 
-    # The operations.
+    # Operations
 
     def add(self, operation: dict[str, Any]) -> None:
         path = operation.get("path")
@@ -171,10 +167,10 @@ class _Application:
         if not same(found, expected):
             raise TestFailed(f"testing value {path} failed: test failed")
 
-    # Ways through the document.
+    # Paths
 
     def _read(self, pointer: str, missing: str, failed: str) -> Any:
-        """The value at a pointer, null where the last step names a key that its map does not have."""
+        """Return the value at a pointer; null if the last step is an absent key of a map."""
         container = self._root
         parts = pointer.split("/")
         if len(parts) < 2:
@@ -195,7 +191,7 @@ class _Application:
             raise InapplicablePatch(f"{failed}: {error}") from error
 
     def _writable(self, pointer: str, missing: str) -> tuple[Any, str]:
-        """The container that a pointer's last step is in, ready to be written to, and that step."""
+        """Return the container of a pointer's last step, copied if needed, and that step."""
         parts = pointer.split("/")
         if len(parts) < 2:
             raise InapplicablePatch(f"{missing}: missing value")
@@ -258,7 +254,7 @@ def _from_of(operation: dict[str, Any], name: str) -> str:
 
 
 def _encoded_size(value: Any) -> int:
-    """The bytes that a value takes as JSON with the characters of HTML escaped, as the copy limit counts them."""
+    """Return the size of a value as JSON with HTML characters escaped, for the copy limit."""
     if value is None:
         return 0
     encoded = msgspec.json.encode(value)
@@ -267,10 +263,10 @@ def _encoded_size(value: Any) -> int:
 
 
 def _copied(value: Any) -> Any:
-    """A copy that shares no container, so that writing to one of the two leaves the other."""
+    """Return a deep copy."""
     if isinstance(value, dict):
         fields = {}
-        for key, item in value.items():  # loops, not comprehensions: those take a second frame a level
+        for key, item in value.items():  # a comprehension would take a second frame per level
             fields[key] = _copied(item)
         return fields
     if isinstance(value, list):

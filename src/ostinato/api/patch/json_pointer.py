@@ -1,6 +1,6 @@
-"""Steps of a JSON pointer (RFC 6901) into a document, and what may be done at the last one.
+"""Steps of JSON pointers (RFC 6901): look up, insert and remove an entry of a container.
 
-An index may carry a sign: a negative one counts from the end of the list, for `insert` from behind it.
+A negative index counts from the end of the list; for `insert` from the position after the end.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ _INDEX_LIMIT = 1 << 63
 
 
 class MissingError(Exception):
-    """A pointer leads nowhere; the operation says what that means to it."""
+    """The pointer refers to nothing; the operation defines the consequence."""
 
 
 class BadIndexError(Exception):
-    """A step names no position of a list; the message says why."""
+    """The step is not a valid index of the list."""
 
 
 def unescaped(part: str) -> str:
@@ -28,7 +28,7 @@ def unescaped(part: str) -> str:
 
 
 def entry(container: Any, key: str) -> Any:
-    """The key or index of an existing entry on the way to somewhere."""
+    """Return the key or index of an existing entry."""
     if isinstance(container, dict):
         if key in container:
             return key
@@ -47,7 +47,7 @@ def existing_index(items: list[Any], key: str) -> int:
 def _parsed_index(key: str) -> int:
     if not _INDEX.fullmatch(key):
         raise BadIndexError(f"strconv.Atoi: parsing {quote(key)}: invalid syntax")
-    index = int(key) if len(key) < 25 else _INDEX_LIMIT  # no number of so many digits is worth reading
+    index = int(key) if len(key) < 25 else _INDEX_LIMIT  # too many digits
     if not -_INDEX_LIMIT <= index < _INDEX_LIMIT:
         raise BadIndexError(f"strconv.Atoi: parsing {quote(key)}: value out of range")
     return index
@@ -60,7 +60,7 @@ def _bounded(index: int, length: int) -> int:
 
 
 def insert(container: Any, key: str, value: Any, failed: str) -> None:
-    """Set a key of a map, or put a value before a position of a list; `failed` begins the words of an error."""
+    """Set a key of a map, or insert a value into a list; `failed` is the prefix of errors."""
     if isinstance(container, dict):
         container[key] = value
     elif key == "-":
@@ -80,7 +80,7 @@ def _insertion_index(key: str) -> int:
 
 
 def take(container: Any, key: str, failed: str) -> Any:
-    """Remove an entry and return it; `failed` begins the words of an error."""
+    """Remove an entry and return it; `failed` is the prefix of errors."""
     if isinstance(container, dict):
         if key not in container:
             raise InapplicablePatch(f"{failed}: Unable to remove nonexistent key: {key}: missing value")

@@ -1,10 +1,8 @@
-"""The order of merged lists in a strategic merge patch, and what the items of such lists must be.
+"""Order of merged lists in strategic merge patches, and requirements for their items.
 
-Items that the patch names keep the patch's order among themselves, items that only the object has keep the object's,
-and the two are woven together: an item of the object goes before one of the patch only if the object had them so.
-New items come first.
-
-Lists that merge hold scalars, or maps that are told apart by a merge key; `merge_key` is "" for scalars.
+- Items of the patch keep its order; items that only the object has keep the order of the object. They are interleaved:
+  an item of the object is placed before one of the patch only if it was before it in the object. New items are first.
+- Merged lists contain scalars, or maps identified by a merge key; `merge_key` is "" for scalars.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from ostinato.api.patch.errors import InapplicablePatch, UnmergeablePatch
 from ostinato.api.patch.go_values import go_type, go_value
 from ostinato.api.patch.values import identity
 
-_INSERTION_SORTED = 20  # lists up to this length are sorted by insertion, which shows where items are in no order
+_INSERTION_SORTED = 20  # Go sorts lists up to this length by insertion, which is visible for items without an order
 
 
 def wrong_type(expected: type[dict[str, Any] | list[Any]], actual: Any) -> UnmergeablePatch:
@@ -29,7 +27,7 @@ def no_merge_key(item: dict[str, Any], merge_key: str) -> UnmergeablePatch:
 
 
 def element_type(*lists: list[Any]) -> type:
-    """The one type of all items; lists that mix types, hold lists or hold nothing cannot be merged."""
+    """Return the type of all items. Mixed types, lists of lists and empty lists cannot be merged."""
     found: type | None = None
     for items in lists:
         for item in items:
@@ -46,7 +44,7 @@ def element_type(*lists: list[Any]) -> type:
 
 
 def merge_value(item: Any, merge_key: str) -> Any:
-    """The value that tells an item of a list of maps apart."""
+    """Return the value of the merge key of an item."""
     if not isinstance(item, dict):
         raise wrong_type(dict, item)
     if merge_key not in item:
@@ -59,14 +57,14 @@ def item_identity(item: Any, merge_key: str) -> Hashable:
 
 
 def is_deletion(item: Any) -> bool:
-    """Whether an item of a patch's list of maps says that the item of the object goes."""
+    """Whether an item of a patch has `$patch: delete`."""
     if not isinstance(item, dict):
         raise wrong_type(dict, item)
     return item.get(PATCH) == DELETE
 
 
 def positions(items: list[Any], merge_key: str) -> dict[Hashable, int]:
-    """Where each item stands, the first one of equal ones."""
+    """Return the index of each item; of equal items, of the first."""
     found: dict[Hashable, int] = {}
     for position, item in enumerate(items):
         found.setdefault(item_identity(item, merge_key), position)
@@ -74,9 +72,9 @@ def positions(items: list[Any], merge_key: str) -> dict[Hashable, int]:
 
 
 def partition(items: list[Any], by: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
-    """Split a list into the items that another list names, and those that it does not."""
+    """Split a list into the items that are in another list, and the others."""
     named: set[Hashable] = set()
-    no_map: int | None = None  # where the other list holds something that has no merge key
+    no_map: int | None = None  # index of an item of the other list that is not a map
     for position, item in enumerate(by):
         if not merge_key:
             named.add(identity(item))
@@ -98,7 +96,7 @@ def partition(items: list[Any], by: list[Any], merge_key: str) -> tuple[list[Any
 
 
 def in_order(items: list[Any], order: list[Any], merge_key: str, kind: type) -> list[Any]:
-    """Sort items as another list has them; items to delete go last."""
+    """Sort items by their order in another list; items to delete are last."""
     deletions: list[Any] = []
     if kind is dict:
         for item in (*items, *order):
@@ -115,7 +113,7 @@ def in_order(items: list[Any], order: list[Any], merge_key: str, kind: type) -> 
 
 
 def _sorted(ranked: list[tuple[int | None, Any]]) -> list[tuple[int | None, Any]]:
-    """A stable sort in which an item without a rank is less than every other, and every other less than it."""
+    """Stable sort; an item without a rank compares less than every other, and every other less than it."""
     if len(ranked) > _INSERTION_SORTED or all(rank is not None for rank, _ in ranked):
         return sorted(ranked, key=lambda entry: -1 if entry[0] is None else entry[0])
     result: list[tuple[int | None, Any]] = []
@@ -131,7 +129,7 @@ def _less(left: int | None, right: int | None) -> bool:
     return left is None or right is None or left < right
 
 
-def woven(
+def interleaved(
     patched: list[Any],
     only_in_object: list[Any],
     patch_order: list[Any],
@@ -140,7 +138,7 @@ def woven(
     merge_key: str,
     kind: type,
 ) -> list[Any]:
-    """Order the items of the patch and those of the object alone, each by its own order, and weave them together."""
+    """Sort the items of the patch, and those of the object only, each by its own order, and interleave them."""
     patched = in_order(patched, patch_order, merge_key, kind)
     only_in_object = in_order(only_in_object, object_order, merge_key, kind)
     if not patched or not only_in_object:
@@ -165,7 +163,7 @@ def _precedes(left: int | None, right: int | None) -> bool:
 
 
 def check_element_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
-    """A patch that says the order of a list must list its own items in that order, and no others."""
+    """Check that the items of a patch have the order of its `$setElementOrder`, without additional ones."""
     if not order or not patch:
         return
     items = [item for item in patch if not is_deletion(item)] if merge_key else patch

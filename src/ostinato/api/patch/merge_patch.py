@@ -1,7 +1,6 @@
-"""JSON merge patch (RFC 7386): maps are merged, null deletes, everything else is replaced, lists among it.
+"""JSON merge patch (RFC 7386): maps are merged, null deletes, all other values are replaced, lists included.
 
-As kube-apiserver and kubectl do it: nulls within a value that is set where there was no map are dropped, also within
-maps that are items of lists.
+As in kube-apiserver and kubectl, nulls in a new value are dropped, also in maps that are items of lists.
 """
 
 from __future__ import annotations
@@ -13,10 +12,7 @@ from ostinato.api.patch.go_values import json_name
 
 
 def merge_patch(original: dict[str, Any], patch: Any) -> dict[str, Any]:
-    """Apply a merge patch and return the new object.
-
-    Neither argument is changed; the result shares with both what was not changed.
-    """
+    """Apply a merge patch and return the new object. Arguments are not modified, but shared."""
     if patch is None:
         raise MalformedPatch("Invalid JSON Patch")
     if not isinstance(patch, dict):
@@ -46,7 +42,7 @@ def _merged(original: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         kept = {}
-        for key, item in value.items():  # loops, not comprehensions: those take a second frame a level
+        for key, item in value.items():  # a comprehension would take a second frame per level
             if item is not None:
                 kept[key] = _without_nulls(item)
         return kept
@@ -59,9 +55,9 @@ def _without_nulls(value: Any) -> Any:
 
 
 def create_merge_patch(original: dict[str, Any], modified: dict[str, Any]) -> dict[str, Any]:
-    """The merge patch that turns one object into the other.
+    """Return the merge patch from one object to another; it shares values with `modified`.
 
-    A null in `modified` cannot be expressed: in a merge patch it deletes. The result shares values with `modified`.
+    A null in `modified` cannot be expressed, as null in a merge patch deletes.
     """
     patch: dict[str, Any] = {}
     for key, value in modified.items():
@@ -82,7 +78,7 @@ def create_merge_patch(original: dict[str, Any], modified: dict[str, Any]) -> di
 
 
 def _equal(left: Any, right: Any) -> bool:
-    """Equality in which 1 and 1.0 are one number, but True is none."""
+    """Equality of JSON values: 1 equals 1.0, but not True."""
     if isinstance(left, list) and isinstance(right, list):
         if len(left) != len(right):
             return False

@@ -1,18 +1,17 @@
-"""Strategic merge patch: a merge patch that knows the schema, and so merges lists whose items have names.
+"""Strategic merge patch: a merge patch that merges lists according to the schema.
 
-By the schema, a list is merged (`x-kubernetes-patch-strategy: merge`): item by item for maps, told apart by the merge
-key; as a union for scalars. Every other list is replaced, and maps are merged. A patch may say otherwise:
+Lists with `x-kubernetes-patch-strategy: merge` are merged: maps by merge key, scalars as a union. Other lists are
+replaced; maps are merged. Directives in the patch override that:
 
 - `null` deletes a field;
-- `$patch: replace` in a map puts the patch in place of that map, in an item of a merged list it puts the other items of
-  the patch in place of the list;
-- `$patch: delete` in a map empties it, in an item of a merged list it removes that item;
+- `$patch: replace` in a map replaces the map; in an item of a merged list it replaces the list by the other items;
+- `$patch: delete` in a map empties it; in an item of a merged list it removes that item;
 - `$deleteFromPrimitiveList/finalizers: [...]` removes items of a merged list of scalars;
-- `$setElementOrder/containers: [...]` gives the order of a merged list;
-- `$retainKeys: [...]` names the only fields of a map that stay.
+- `$setElementOrder/containers: [...]` sets the order of a merged list;
+- `$retainKeys: [...]` removes all other fields of a map.
 
-The schema carries what the Go types carry in struct tags. A field that it does not know is merged if it holds a map and
-replaced if it holds a list, where Kubernetes, which could not have decoded such an object, gives an error.
+The schema contains the struct tags of the Go types. Fields that are not in the schema are merged if they are maps, and
+replaced if they are lists; in Kubernetes they are errors, as such objects cannot be decoded.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ from ostinato.api.patch.go_values import go_string, go_value, json_name
 from ostinato.api.patch.merge_order import (
     check_element_order,
     element_type,
+    interleaved,
     item_identity,
     partition,
     positions,
-    woven,
     wrong_type,
 )
 from ostinato.api.patch.values import identity
@@ -44,10 +43,7 @@ from ostinato.api.schema import Schema
 
 
 def strategic_merge(original: dict[str, Any], patch: Any, schema: Schema | None) -> dict[str, Any]:
-    """Apply a strategic merge patch and return the new object.
-
-    Neither argument is changed; the result shares with both what was not changed.
-    """
+    """Apply a strategic merge patch and return the new object. Arguments are not modified, but shared."""
     if patch is None:
         return original
     if not isinstance(patch, dict):
@@ -58,7 +54,7 @@ def strategic_merge(original: dict[str, Any], patch: Any, schema: Schema | None)
 
 
 def merged_patches(first: dict[str, Any], second: dict[str, Any], schema: Schema | None) -> dict[str, Any]:
-    """One patch that does what two do: nulls and directives of both are kept instead of carried out."""
+    """Merge two patches into one: nulls and directives are kept, not applied."""
     return _merged_map(first, second, schema, onto_patch=True)
 
 
@@ -116,7 +112,7 @@ def _unknown_directive(directive: Any, patch: dict[str, Any]) -> PatchError:
 
 
 def _set_cleaned(result: dict[str, Any], key: str, value: Any, *, drop_nulls: bool) -> None:
-    """Set a field to a value of the patch that has nothing to merge with."""
+    """Set a field that the object does not have to a value of the patch."""
     if _is_directed(value, drop_nulls=drop_nulls):
         result.pop(key, None)
     else:
@@ -124,7 +120,7 @@ def _set_cleaned(result: dict[str, Any], key: str, value: Any, *, drop_nulls: bo
 
 
 def _cleaned(value: Any, *, drop_nulls: bool) -> Any:
-    """A value of the patch without the maps that carry a directive, which have nothing here to be applied to."""
+    """Return a value of the patch without the maps that have a directive."""
     if isinstance(value, dict):
         kept = {}
         for key, item in value.items():
@@ -144,11 +140,11 @@ def _is_directed(value: Any, *, drop_nulls: bool) -> bool:
     return isinstance(value, dict) and PATCH in value and not (drop_nulls and value[PATCH] is None)
 
 
-# Directives that stand beside the fields that they concern.
+# Directives beside the fields that they refer to
 
 
 def _field_of(directive: str, malformed: PatchError) -> str:
-    """The field that a directive such as `$setElementOrder/containers` is about."""
+    """Return the field of a directive such as `$setElementOrder/containers`."""
     prefix, slash, field = directive.partition("/")
     if not slash or prefix not in (SET_ELEMENT_ORDER, DELETE_FROM_PRIMITIVE_LIST):
         raise malformed
@@ -156,13 +152,13 @@ def _field_of(directive: str, malformed: PatchError) -> str:
 
 
 def _directed(result: dict[str, Any], patch: dict[str, Any], schema: Schema | None, *, onto_patch: bool) -> set[str]:
-    """Carry out `$retainKeys` and `$setElementOrder` on `result`; answers the keys of the patch that are done."""
+    """Apply `$retainKeys` and `$setElementOrder` to `result`. Returns the keys of the patch that are done."""
     done: set[str] = set()
     if RETAIN_KEYS in patch:
         done.add(RETAIN_KEYS)
         patch = patch.copy()
         retained = patch.pop(RETAIN_KEYS)
-        if onto_patch:  # both patches lead to the same object, so they retain the same keys
+        if onto_patch:  # both patches lead to the same object, and retain the same keys
             result.setdefault(RETAIN_KEYS, retained)
         else:
             _retain_keys(result, patch, retained)
@@ -193,7 +189,7 @@ def _retain_keys(result: dict[str, Any], patch: dict[str, Any], retained: Any) -
 def _set_element_order(
     result: dict[str, Any], patch: dict[str, Any], directive: str, schema: Schema | None, *, onto_patch: bool
 ) -> str | None:
-    """Merge the list that a directive orders, and order it; answers the field that is done, None if there is none."""
+    """Merge and sort the list of a directive. Returns the field that is done, None if there is none."""
     order = patch[directive]
     if not isinstance(order, list):
         raise wrong_type(list, order)
@@ -215,11 +211,11 @@ def _set_element_order(
     else:
         return None
     ordered, rest = partition(merged, order, merge_key)
-    result[key] = woven(ordered, rest, order, current, merge_key=merge_key, kind=element_type(current, wanted))
+    result[key] = interleaved(ordered, rest, order, current, merge_key=merge_key, kind=element_type(current, wanted))
     return key
 
 
-# Lists.
+# Lists
 
 
 def _merge_key(field: Schema | None) -> str:
@@ -249,11 +245,11 @@ def _merged_field(
     else:
         merged = list({identity(item): item for item in (*original, *patch)}.values())
     patched, rest = partition(merged, patch, merge_key)
-    return woven(patched, rest, patch, original, merge_key=merge_key, kind=kind)
+    return interleaved(patched, rest, patch, original, merge_key=merge_key, kind=kind)
 
 
 def _without_directives(original: list[Any], patch: list[Any], merge_key: str) -> tuple[list[Any], list[Any]]:
-    """Delete from or replace the original as items of the patch say; the patch is left without such items."""
+    """Apply the directives in items of the patch to the original. Returns both without them."""
     plain: list[Any] = []
     gone = set()
     replace = False
@@ -279,9 +275,9 @@ def _without_directives(original: list[Any], patch: list[Any], merge_key: str) -
 def _merged_items(
     original: list[Any], patch: list[Any], merge_key: str, schema: Schema | None, *, onto_patch: bool
 ) -> tuple[list[Any], bool]:
-    """Merge items by their keys; new ones come last. Tells also whether this is the final order already.
+    """Merge items by key; new items are last. Also returns whether this is the final order.
 
-    It is if the patch brings nothing new and has its items in the order of the object, which most patches do.
+    It is if the patch has no new items, and its items have the order of the object, as in most patches.
     """
     identities = [item_identity(item, merge_key) for item in patch]
     merged = original.copy()

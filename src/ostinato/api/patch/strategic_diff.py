@@ -1,8 +1,9 @@
-"""The strategic merge patch that turns one object into another.
+"""Strategic merge patch from one object to another.
 
-What is missing in the new object becomes a null, an item that is missing in a merged list becomes a `$patch: delete` or
-an entry of `$deleteFromPrimitiveList`, and a merged list that changes carries its new order in `$setElementOrder`.
-Fields whose strategy is retainKeys say in `$retainKeys` what stays.
+- A removed field becomes null; a removed item of a merged list becomes `$patch: delete`, or an entry of
+  `$deleteFromPrimitiveList`.
+- A changed merged list has its new order in `$setElementOrder`.
+- Fields with the strategy retainKeys have `$retainKeys`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from ostinato.api.schema import Schema
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """Which part of a difference to report."""
+    """The parts of a difference to return."""
 
     changes: bool = True  # additions and changes
     deletions: bool = True
@@ -44,10 +45,10 @@ class Wanted(msgspec.Struct, frozen=True):
 def create_two_way_strategic(
     original: dict[str, Any], modified: dict[str, Any], schema: Schema | None
 ) -> dict[str, Any]:
-    """The patch that turns `original` into `modified`. It shares values with `modified`.
+    """Return the patch from `original` to `modified`; it shares values with `modified`.
 
-    Equal objects give {}, unless they hold what kubectl repeats as well: a field that is replaced as a whole, or a
-    merged list of scalars that is not sorted.
+    The patch of equal objects is {}, except for fields that kubectl repeats too: a field that is replaced as a whole,
+    and a merged list of scalars that is not sorted.
     """
     return difference(original, modified, schema, Wanted())
 
@@ -60,7 +61,7 @@ def difference(
     *,
     retaining: bool = False,
 ) -> dict[str, Any]:
-    """The wanted part of the patch from one map to another; `retaining` if it is to say which keys stay."""
+    """Return the wanted parts of the patch from one map to another; `retaining`: with `$retainKeys`."""
     patch: dict[str, Any] = {}
     for key, value in modified.items():
         if key not in original:
@@ -100,7 +101,7 @@ def _check_directive(*directives: Any) -> None:
 def _list_difference(
     key: str, original: list[Any], modified: list[Any], field: Schema | None, wanted: Wanted
 ) -> dict[str, Any]:
-    """What a patch has to say of a merged list: its items, its deletions and its order."""
+    """Return the patch of a merged list: items, deletions and order."""
     if not original:
         return {key: modified} if modified and wanted.changes else {}
     patch: dict[str, Any] = {}
@@ -116,7 +117,7 @@ def _list_difference(
         items = in_order(items, modified, merge_key, kind)
         if deletions:
             patch[f"{DELETE_FROM_PRIMITIVE_LIST}/{key}"] = deletions
-        # kubectl compares the sorted original, and so sends the order of every list that is not sorted: so do we
+        # kubectl compares with the sorted original, and so sends the order of every unsorted list
         changed = bool(deletions) or (wanted.changes and not same(sorted(original, key=go_value), modified))
         order = modified
     if items:
@@ -134,9 +135,9 @@ def _reordered(original: list[Any], modified: list[Any], merge_key: str) -> bool
 def _map_items(
     original: list[Any], modified: list[Any], field: Schema | None, merge_key: str, wanted: Wanted
 ) -> tuple[list[Any], list[Any]]:
-    """The items of a patch that turn one list of maps into another, and those that delete.
+    """Return the changed items of a list of maps, and the deletions.
 
-    Items are matched in the order of their merge keys, so that equal keys pair up one by one.
+    Items are matched in the order of their merge keys, so that items with equal keys are paired.
     """
     schema = None if field is None else field.items
     retaining = field is not None and RETAIN in field.patch_strategies
@@ -167,13 +168,13 @@ def _map_items(
 
 def _keyed(items: list[Any], merge_key: str) -> list[tuple[str, dict[str, Any]]]:
     keyed = [(go_value(merge_value(item, merge_key)), item) for item in items]
-    keyed.reverse()  # kubectl's sort turns items of one key around: a port for TCP and UDP is two of them
+    keyed.reverse()  # kubectl's sort reverses items with the same key, such as a port for TCP and UDP
     keyed.sort(key=lambda entry: entry[0])
     return keyed
 
 
 def _scalar_items(original: list[Any], modified: list[Any], wanted: Wanted) -> tuple[list[Any], list[Any]]:
-    """What a list of scalars gains, repetitions counted, and what it loses."""
+    """Return the added items of a list of scalars, with repetitions, and the removed ones."""
     before = sorted(original, key=go_value)
     after = sorted(modified, key=go_value)
     gained: list[Any] = []

@@ -1,9 +1,9 @@
-"""Three-way merges: the patch that brings a live object to a new configuration, and leaves alone what others set.
+"""Three-way merge: the patch of a live object to a new configuration, as client-side `kubectl apply` computes it.
 
-Three documents go in: `original`, the configuration as it was applied last; `modified`, the configuration now; and
-`current`, the live object. Additions and changes come from comparing `current` with `modified`, deletions from
-comparing `original` with `modified`: a field that was never in a configuration is not deleted. Built-in kinds are
-patched by strategic merge, custom resources, whose schemas say nothing of merge keys, by merge patch.
+- `original` is the last applied configuration, `modified` the new one, `current` the live object.
+- Additions and changes are from `current` to `modified`, deletions from `original` to `modified`: fields that were
+  never in a configuration are kept.
+- Built-in kinds have strategic merge patches; custom resources, whose schemas have no merge keys, have merge patches.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Precondition = Callable[[dict[str, Any]], bool]
 
 
 def key_unchanged(key: str) -> Precondition:
-    """The patch does not mention a field at the top of the object."""
+    """Precondition: the patch does not contain a top-level field."""
     return lambda patch: key not in patch
 
 
 def metadata_key_unchanged(key: str) -> Precondition:
-    """The patch does not mention a field of the metadata."""
+    """Precondition: the patch does not contain a field of the metadata."""
 
     def unchanged(patch: dict[str, Any]) -> bool:
         metadata = patch.get("metadata")
@@ -57,10 +57,9 @@ def create_three_way_strategic(
     overwrite: bool = True,
     preconditions: Iterable[Precondition] = (),
 ) -> dict[str, Any]:
-    """The strategic merge patch for `current`.
+    """Return the strategic merge patch for `current`; it shares values with the arguments.
 
-    With `overwrite` off, a field that was changed to one value in `modified` and to another in `current` is refused
-    as a PatchConflict. The result shares values with the arguments.
+    Without `overwrite`, a field that was changed to different values in `modified` and `current` raises PatchConflict.
     """
     changes = difference(current, modified, schema, Wanted(deletions=False))
     deletions = difference(original, modified, schema, Wanted(changes=False))
@@ -80,7 +79,7 @@ def create_three_way_merge(
     *,
     preconditions: Iterable[Precondition] = (),
 ) -> dict[str, Any]:
-    """The merge patch for `current`. The result shares values with the arguments."""
+    """Return the merge patch for `current`; it shares values with the arguments."""
     changes = _only(create_merge_patch(current, modified), nulls=False)
     deletions = _only(create_merge_patch(original, modified), nulls=True)
     patch = merge_patch(deletions, changes)
@@ -89,7 +88,7 @@ def create_three_way_merge(
 
 
 class ApplyPatch(msgspec.Struct, frozen=True):
-    """A patch with the type under which it is sent."""
+    """A patch with its type."""
 
     content_type: Literal["application/strategic-merge-patch+json", "application/merge-patch+json"]
     patch: dict[str, Any]
@@ -103,9 +102,10 @@ def create_apply_patch(
     *,
     overwrite: bool = True,
 ) -> ApplyPatch:
-    """The patch that client-side `kubectl apply` sends: `schema` is that of a built-in kind, None for custom resources.
+    """Return the patch that client-side `kubectl apply` sends. An empty patch need not be sent.
 
-    `original` is None if the object was not created by apply. An empty patch need not be sent.
+    - `original`: None if the object was not created by apply.
+    - `schema`: that of a built-in kind, None for custom resources.
     """
     original = original or {}
     if schema is None:
@@ -116,7 +116,7 @@ def create_apply_patch(
 
 
 def _only(patch: dict[str, Any], *, nulls: bool) -> dict[str, Any]:
-    """Of a merge patch, the deletions alone or all the rest; an empty map is a value, unless it became empty here."""
+    """Return only the deletions of a merge patch, or all but them. Maps that become empty are dropped."""
     kept: dict[str, Any] = {}
     for key, value in patch.items():
         if isinstance(value, dict) and value:

@@ -1,4 +1,4 @@
-"""Equality of JSON values. Python takes True, 1 and 1.0 for equal; in JSON they are a truth, an integer and a float."""
+"""Equality of JSON values by type and value: True, 1 and 1.0 are equal in Python, but have different JSON types."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ostinato.api.patch.go_values import go_type
 
 
 def same(left: Any, right: Any) -> bool:
-    """Whether two JSON values are equal and of equal types throughout.
+    """Whether two JSON values have equal types and values.
 
-    Loops instead of generators, here and elsewhere in patches: a generator takes a second frame for every level, and
-    objects may be nested to half the depth of Python's stack.
+    Loops instead of generators, as everywhere in patches: a generator takes a second frame per level, and objects may
+    be nested to half the depth of Python's stack.
     """
     kind = type(left)
     if kind is not type(right):
@@ -36,9 +36,9 @@ def same(left: Any, right: Any) -> bool:
 
 
 def identity(value: Any) -> Hashable:
-    """What two scalars share if, and only if, they are the same: for use as a key of a dict.
+    """Return a dict key that is equal for scalars with equal type and value.
 
-    Maps and lists have no identity to merge by. kube-apiserver panics on them and closes the connection.
+    Maps and lists are rejected; kube-apiserver panics on them and closes the connection.
     """
     if type(value) is str:
         return value

@@ -1,10 +1,9 @@
-"""Protobuf, as Kubernetes speaks it: `application/vnd.kubernetes.protobuf`.
+"""Kubernetes' protobuf encoding: `application/vnd.kubernetes.protobuf`.
 
-Go clients send and prefer it. An object is four magic bytes, then an envelope with its apiVersion and kind, then the
-message of that kind. Here it goes straight to and from the JSON shape of the object, driven by tables; the result is
-what a Go program makes of the same bytes when it writes them as JSON.
-
-Only built-in kinds have protobuf. Custom resources do not, nor does Table: `has_protobuf` tells.
+- Go clients prefer it. An object is encoded as four magic bytes and an envelope (`runtime.Unknown`) with apiVersion,
+  kind and the message of that kind.
+- Messages are converted to and from JSON-compatible dicts directly, by tables; the result is the JSON that Go writes.
+- Only built-in kinds have protobuf (`has_protobuf`): custom resources and Table do not.
 """
 
 from ostinato.api.protobuf.envelope import (

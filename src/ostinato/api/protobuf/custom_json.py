@@ -1,8 +1,8 @@
-"""Messages whose JSON is not an object: quantities, times, numbers or strings, and JSON inside.
+"""Messages with a custom JSON form: Quantity, Time, MicroTime, IntOrString, and embedded JSON.
 
-`READERS` turn the fields of such a message into its JSON value, `WRITERS` the JSON value into fields. `RAW` are those
-that hold a whole document in their one field of bytes. Times before the year 1 and after 9999 do not exist in JSON and
-are refused.
+- `READERS` convert the fields of such a message to its JSON value, `WRITERS` convert it back.
+- `RAW` are messages with a document in their only field.
+- Times before the year 1 and after 9999 cannot be represented in JSON, and are rejected.
 """
 
 from __future__ import annotations

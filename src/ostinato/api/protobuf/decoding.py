@@ -1,7 +1,7 @@
-"""Protobuf messages to JSON shape.
+"""Decoding of protobuf messages to JSON-compatible dicts.
 
-For each message a plan is made when it is first met: what to do with each key (field number and wire type) that may
-come. Reading is one loop over the bytes with a dictionary look-up a field; unknown fields are skipped.
+A plan per message is compiled on first use: the step for each key (field number and wire type). Decoding is one loop
+over the bytes with a dictionary lookup per field; unknown fields are skipped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ostinato.api.wire.json import MAX_DEPTH, DecodeError, decode_json
 Reader = Callable[[bytes, int, int, int], Any]
 """Reads the value in data[start:end], at a depth of nesting."""
 
-# What to do with a field. The first three read bytes, the next four a number; the plurals collect.
+# Steps for a field. The first three decode bytes, the next four a number; plurals are repeated fields.
 _STRING, _MESSAGE, _INLINE, _BOOL, _INT32, _INT64, _DOUBLE = range(7)
 _STRINGS, _MESSAGES, _MAP, _NUMBERS = range(7, 11)
 
@@ -33,27 +33,27 @@ _ZEROS: Final[dict[str, Any]] = {"string": "", "bool": False, "int32": 0, "int64
 
 
 class _Plan:
-    """How to read one message."""
+    """The steps to decode a message."""
 
     __slots__ = ("absent", "steps")
 
     def __init__(self) -> None:
-        self.steps: dict[int, tuple[int, str, bool, Any]] = {}  # by key: what to do, name, keep zeros, how to read
-        self.absent: list[tuple[str, Callable[[], Any]]] = []  # what stands for a field that did not come
+        self.steps: dict[int, tuple[int, str, bool, Any]] = {}  # by key: step, name, keep zeros, reader
+        self.absent: list[tuple[str, Callable[[], Any]]] = []  # values of absent fields
 
 
 def read_message(message: str, data: bytes, depth: int = 0) -> Any:
-    """The JSON shape of a message."""
+    """Decode a message."""
     try:
         return _reader(message)(data, 0, len(data), depth)
     except IndexError:
         raise truncated() from None
-    except RecursionError:  # called from too deep already
+    except RecursionError:  # called with a deep stack
         raise DecodeError("exceeded max depth") from None
 
 
 def read_object(data: bytes, depth: int = 0) -> dict[str, Any]:
-    """The object in an envelope."""
+    """Decode the object in an envelope."""
     if not data.startswith(MAGIC):
         raise DecodeError("provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]")
     api_version, kind, raw = _read_envelope(data)
@@ -101,7 +101,7 @@ def _reader(message: str) -> Reader:
 
     def read(data: bytes, start: int, end: int, depth: int) -> Any:
         nonlocal plan
-        if plan is None:  # not made before it is needed, for messages refer to themselves
+        if plan is None:  # compiled lazily, as messages can be recursive
             plan = _plan(message)
         if depth > MAX_DEPTH:
             raise DecodeError("exceeded max depth")
@@ -152,7 +152,7 @@ def _read_string(data: bytes, start: int, end: int, _depth: int) -> str:
 
 
 def _read_document(data: bytes, start: int, end: int, depth: int) -> Any:
-    """A document in the one field of a message: an object in protobuf with its envelope, or else JSON."""
+    """Decode a document in the only field of a message: an object in protobuf with its envelope, or JSON."""
     document = b""
     while start < end:
         key, start = read_varint(data, start)
@@ -198,7 +198,7 @@ def _add_steps(plan: _Plan, field: Field) -> None:
 
 
 def _map_reader(kind: str) -> Reader:
-    """Reads an entry of a map: a message with the key as field 1 and the value as field 2."""
+    """Return a decoder of map entries: messages with the key as field 1 and the value as field 2."""
     read = _reader(kind)
 
     def read_entry(data: bytes, at: int, end: int, depth: int) -> tuple[str, Any]:
@@ -236,11 +236,11 @@ def _absent(field: Field) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def _is_list(field: Field) -> bool:
-    """Whether the value can be nil in Go though it is no pointer: lists, maps and bytes."""
+    """Whether the value can be nil in Go without being a pointer: lists, maps and bytes."""
     return field.repeated or field.map or field.type == "bytes" or (field.type not in _ZEROS and is_wrapper(field.type))
 
 
-def _read_fields(  # an object for these would cost as much as reading a field
+def _read_fields(  # many parameters: an object would take as long as decoding a field
     value: dict[str, Any], plan: _Plan, data: bytes, at: int, end: int, depth: int
 ) -> None:
     steps = plan.steps
@@ -318,12 +318,12 @@ def _packed(what: int, data: bytes, at: int, end: int) -> Iterator[bool | int]:
 
 
 def _json_number(number: float) -> float | int:
-    """As JSON shows it: a whole number has no point."""
+    """Convert integral floats to integers, as in JSON."""
     return int(number) if number.is_integer() else number
 
 
 def _is_zero(value: Any) -> bool:
-    """Whether a struct has nothing in it."""
+    """Whether a struct has only zero values."""
     if type(value) is dict:
         return all(_is_zero(item) for item in value.values())
     return not value

@@ -1,7 +1,7 @@
-"""JSON shape to protobuf messages.
+"""Encoding of JSON-compatible dicts to protobuf messages.
 
-The bytes equal those that Go writes: fields in the order of their numbers, values that are not pointers even if zero,
-maps sorted by key. Fields that the message does not have are left out.
+The bytes equal those of Go: fields in the order of their numbers, values that are not pointers even if zero, maps
+sorted by key. Unknown fields are omitted.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Writer = Callable[[Any], bytes]
 
 _NUMBERS: Final = frozenset({"int32", "int64", "bool", "double"})
 
-# What to do with a field: it is bytes or a number, one or many of them, a map, or the fields of an inline message.
+# Steps for a field: bytes or a number, single or repeated, a map, or the fields of an inline message.
 _ONE, _MANY, _NUMBER, _MANY_NUMBERS, _MAP, _INLINE = range(6)
 
 
 def write_message(message: str, value: Any) -> bytes:
-    """The bytes of a message with this JSON shape; TypeError or ValueError if it has another."""
+    """Encode a message. Raises TypeError or ValueError if the dict does not match it."""
     return _writer(message)(value)
 
 
@@ -61,7 +61,7 @@ def _document(value: Any) -> bytes:
 _FIRST_BYTES: Final = varint(1 << 3 | BYTES)
 _SECOND_BYTES: Final = varint(2 << 3 | BYTES)
 
-_Step = tuple[int, str, bytes, Any, Callable[[], bytes]]  # what to do, name, key, how to write, bytes if absent
+_Step = tuple[int, str, bytes, Any, Callable[[], bytes]]  # step, name, key, writer, bytes if absent
 
 
 @cache
@@ -71,7 +71,7 @@ def _steps(message: str) -> tuple[_Step, ...]:
 
 def _step(field: Field) -> _Step:
     number = field.number << 3
-    nothing = _empty if field.repeated or field.mode in "pn" else None  # else Go writes the zero value
+    nothing = _empty if field.repeated or field.mode in "pn" else None  # otherwise Go encodes the zero value
     if field.type in _NUMBERS:
         key = varint(number | (FIXED64 if field.type == "double" else VARINT))
         write: Any = _double if field.type == "double" else _boolean if field.type == "bool" else _integer
@@ -111,7 +111,7 @@ def _double(value: Any) -> bytes:
 
 def _write_fields(steps: tuple[_Step, ...], value: Any) -> bytes:
     if not isinstance(value, Mapping):
-        raise TypeError(f"{type(value).__name__} where an object is expected")
+        raise TypeError(f"{type(value).__name__} instead of an object")
     out = bytearray()
     for what, name, key, write, absent in steps:
         if what == _INLINE:

@@ -1,4 +1,4 @@
-"""Objects in protobuf as they travel: each in its envelope, those of a watch in frames."""
+"""Envelopes of objects in protobuf, and frames of watch events."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from ostinato.api.wire.json import DecodeError
 CONTENT_TYPE: Final = "application/vnd.kubernetes.protobuf"
 
 _LENGTH: Final = struct.Struct(">I")
-_NO_ENCODING: Final = b"\x1a\x00\x22\x00"  # contentEncoding and contentType, which are empty
+_NO_ENCODING: Final = b"\x1a\x00\x22\x00"  # empty contentEncoding and contentType
 
 
 class EncodeError(ValueError):
-    """An object that has no protobuf form: its kind has none, or a value has a wrong type."""
+    """The object cannot be encoded: its kind has no protobuf, or a value has the wrong type."""
 
 
 def decode(data: bytes) -> dict[str, Any]:
-    """Read an object with its envelope."""
+    """Decode an object with its envelope."""
     return read_object(data)
 
 
 def encode(obj: Mapping[str, Any]) -> bytes:
-    """Write an object with its envelope."""
+    """Encode an object with its envelope."""
     api_version, kind = obj.get("apiVersion", ""), obj.get("kind", "")
     message = message_of(api_version, kind) if isinstance(api_version, str) and isinstance(kind, str) else None
     if message is None:
@@ -39,24 +39,24 @@ def encode(obj: Mapping[str, Any]) -> bytes:
 
 
 def watch_event(kind: str, encoded: bytes) -> bytes:
-    """A frame of a watch: what happened (ADDED, MODIFIED...), and the object as `encode` wrote it."""
+    """Encode a watch event: type (ADDED, MODIFIED, ...) and encoded object."""
     return frame(delimited(b"\x0a", kind.encode()) + delimited(b"\x12", delimited(b"\x0a", encoded)))
 
 
 def decode_watch_event(data: bytes) -> dict[str, Any]:
-    """The `type` and the `object` in a frame of a watch, given without its length."""
+    """Decode `type` and `object` of a watch event, without the length of its frame."""
     event = read_message(META + "WatchEvent", data)
     assert isinstance(event, dict)
     return event
 
 
 def frame(data: bytes) -> bytes:
-    """Data behind its length, as in the answer to a watch."""
+    """Return data with its length as prefix, as in a watch response."""
     return _LENGTH.pack(len(data)) + data
 
 
 def unframe(buffer: bytes, limit: int = 16 * 1024 * 1024) -> tuple[list[bytes], bytes]:
-    """The frames that are whole, and the bytes after them. A frame longer than `limit` is refused before it is read."""
+    """Return the complete frames, and the remaining bytes. Raises DecodeError for frames longer than `limit`."""
     frames: list[bytes] = []
     at = 0
     while len(buffer) - at >= _LENGTH.size:

@@ -1,19 +1,16 @@
-"""Which fields a protobuf message has, and how each looks in JSON.
+"""Tables of protobuf messages: the fields of each message, and their JSON form.
 
-Two tables of facts about Kubernetes v1.36, by message name: `protobuf.json` has number, name, type and label of each
-field; `protobuf_json.json` has what the Go types add to that when they are written as JSON. `names` are the JSON names
-that differ, and `modes` has a letter a field, in the order of numbers:
+- `protobuf.json`: number, name, type and label of each field, by message name, for Kubernetes v1.36.
+- `protobuf_json.json`: the JSON tags of the Go types. `names` are the JSON names that differ, `modes` has a letter per
+  field, in the order of numbers:
+  - `k` keep: encoded even if zero; null for an empty list or map
+  - `o` omitempty: omitted if zero or empty
+  - `p` pointer: present if it was sent, even if zero
+  - `n` nullable: the same, but null if it was not sent
+  - `i` inline: the fields of the message are fields of the outer object
 
-- `k` keep: always there; written even if zero, and null for an empty list or map
-- `o` omit: left out if zero or empty
-- `p` pointer: there if it was sent, even if zero
-- `n` nullable: the same, and null if it was not sent
-- `i` inline: a message whose fields stand among those of the outer object
-
-A message without modes has `p` throughout.
-
-`cri.json` is a third: the messages with which a node's agent speaks to a container runtime, by the same codec. Their
-names begin with `runtime.v1.`, and their fields are named as in the CRI.
+  A message without modes has `p` for all fields.
+- `cri.json`: the messages of the container runtime interface, with names that begin with `runtime.v1.`.
 """
 
 from __future__ import annotations
@@ -24,12 +21,12 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-MAGIC: Final = b"k8s\x00"  # before every envelope
+MAGIC: Final = b"k8s\x00"  # prefix of envelopes
 TYPE_META: Final = "k8s.io.apimachinery.pkg.runtime.TypeMeta"
 META: Final = "k8s.io.apimachinery.pkg.apis.meta.v1."
 CRI: Final = "runtime.v1."
 
-_PACKAGES: Final = {  # of the groups whose messages are not in k8s.io.api.<first word of the group>
+_PACKAGES: Final = {  # packages that are not k8s.io.api.<first word of the group>
     "": "k8s.io.api.core",
     "apiextensions.k8s.io": "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions",
     "apiregistration.k8s.io": "k8s.io.kube_aggregator.pkg.apis.apiregistration",
@@ -38,7 +35,7 @@ _PACKAGES: Final = {  # of the groups whose messages are not in k8s.io.api.<firs
     "metrics.k8s.io": "k8s.io.metrics.pkg.apis.metrics",
 }
 
-_EVERYWHERE: Final = frozenset(  # kinds that every group and version has
+_EVERYWHERE: Final = frozenset(  # kinds of every group and version
     {
         "APIGroup",
         "APIGroupList",
@@ -59,8 +56,8 @@ _EVERYWHERE: Final = frozenset(  # kinds that every group and version has
 
 class Field(NamedTuple):
     number: int
-    name: str  # in JSON
-    type: str  # a scalar type of protobuf or the name of a message; of a map, that of its values
+    name: str  # JSON name
+    type: str  # scalar type or message name; for maps that of the values
     mode: str
     repeated: bool
     map: bool
@@ -81,7 +78,7 @@ def _cri() -> dict[str, dict[str, list[str]]]:
 
 
 def fields_of(message: str) -> tuple[Field, ...]:
-    """The fields of a message in the order of their numbers."""
+    """Return the fields of a message in the order of their numbers."""
     fields, modes, names = (_cri(), {}, {}) if message.startswith(CRI) else _facts()
     raw = sorted((int(number), facts) for number, facts in fields[message].items())
     letters = modes.get(message) or "p" * len(raw)
@@ -100,16 +97,16 @@ def fields_of(message: str) -> tuple[Field, ...]:
 
 
 def is_wrapper(message: str) -> bool:
-    """Whether the message is nothing but a list: protobuf has no lists of lists, nor maps of lists."""
+    """Whether the message only wraps a list, as protobuf has neither lists nor maps of lists."""
     if message.startswith(CRI):
         return False
     fields, modes, _ = _facts()
     return message not in modes and [name for name, _, _ in fields[message].values()] == ["items"]
 
 
-@lru_cache(maxsize=4096)  # the names come from anybody
+@lru_cache(maxsize=4096)  # bounded, as names are untrusted
 def message_of(api_version: str, kind: str) -> str | None:
-    """The message of a kind, None if it has none."""
+    """Return the message name of a kind; None if it has no protobuf."""
     fields = _facts()[0]
     group, _, version = api_version.rpartition("/")
     package = _PACKAGES.get(group) or f"k8s.io.api.{group.partition('.')[0]}"
@@ -120,5 +117,5 @@ def message_of(api_version: str, kind: str) -> str | None:
 
 
 def has_protobuf(api_version: str, kind: str) -> bool:
-    """Whether objects of this kind can be sent as protobuf."""
+    """Whether objects of this kind can be encoded as protobuf."""
     return message_of(api_version, kind) is not None

@@ -1,4 +1,4 @@
-"""The alphabet of protobuf: varints, and how far a field reaches."""
+"""Protobuf wire format: varints, lengths of fields, skipping of unknown fields."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from ostinato.api.wire.json import DecodeError
 
 VARINT: Final = 0
 FIXED64: Final = 1
-BYTES: Final = 2  # a length, then that many bytes: strings, messages, packed numbers
+BYTES: Final = 2  # length-delimited: strings, messages, packed numbers
 FIXED32: Final = 5
 
 _WRAP: Final = 2**64
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number at this place, and the place after it."""
+    """Return the number at this position, and the position after it."""
     number = shift = 0
     while True:
         byte = data[at]
@@ -29,7 +29,7 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def write_varint(out: bytearray, number: int) -> None:
-    """Append a number; a negative one as its two's complement in 64 bits."""
+    """Append a number; negative ones in 64-bit two's complement."""
     number %= _WRAP
     while number > 127:
         out.append(number & 127 | 128)
@@ -44,12 +44,12 @@ def varint(number: int) -> bytes:
 
 
 def delimited(key: bytes, data: bytes) -> bytes:
-    """A field of the type `BYTES`."""
+    """Return a field of wire type `BYTES`."""
     return key + varint(len(data)) + data
 
 
 def signed(number: int, bits: int) -> int:
-    """A number as the two's complement that its lowest bits are."""
+    """Interpret the lowest bits of a number as two's complement."""
     number &= (1 << bits) - 1
     return number - (1 << bits) if number >> (bits - 1) else number
 
@@ -59,7 +59,7 @@ def truncated() -> DecodeError:
 
 
 def skip(data: bytes, at: int, end: int, key: int) -> int:
-    """The place after a field that nobody knows, of which the key has been read."""
+    """Return the position after an unknown field whose key has been read."""
     wire = key & 7
     if wire == VARINT:
         _, at = read_varint(data, at)

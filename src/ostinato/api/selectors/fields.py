@@ -1,12 +1,11 @@
-"""Field selectors: which objects are meant, by the values of a few of their fields.
+"""Field selectors: parse, print and match.
 
     parse("metadata.namespace=default,status.phase!=Running")
 
-- Terms are joined by commas; empty ones are skipped. There are `=`, `==` and `!=` only.
-- In a value, backslash, comma and equals sign are written with a backslash before them, and nothing else is.
-- A field that an object lacks reads as the empty text.
-
-Which fields can be asked for depends on the kind: `transform` is where a server renames or refuses them.
+- Terms are separated by commas; empty terms are ignored. The operators are `=`, `==` and `!=`.
+- In values, backslash, comma and equals sign are escaped with a backslash.
+- An absent field is the empty string.
+- The supported fields depend on the kind: a server renames or rejects fields with `transform`.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ _OPERATORS: Final = ("!=", "==", "=")  # the longer before the shorter
 
 
 class FieldSelectorError(ValueError):
-    """A selector that cannot be understood or served; the message is the one that the API server gives."""
+    """The selector is invalid or not supported; the API server's message."""
 
 
 class Term(msgspec.Struct, frozen=True, gc=False):
-    """One condition: the field has the value, or (`negated`) has not."""
+    """A condition: the field has the value, or, if negated, another one."""
 
     field: str
     value: str
@@ -56,7 +55,7 @@ class Term(msgspec.Struct, frozen=True, gc=False):
 
 
 class Selector(msgspec.Struct, frozen=True):
-    """All of the terms. Without any it matches everything."""
+    """A conjunction of terms; without terms it matches all objects."""
 
     terms: tuple[Term, ...] = ()
     selects_nothing: bool = False
@@ -68,18 +67,18 @@ class Selector(msgspec.Struct, frozen=True):
 
     @property
     def empty(self) -> bool:
-        """Whether it matches everything."""
+        """Whether it matches all objects."""
         return not self.terms and not self.selects_nothing
 
     def requires_exact_match(self, field: str) -> str | None:
-        """The value that the field must have, if a term says so."""
+        """Return the value that the field must have, if a term requires one."""
         for term in self.terms:
             if term.field == field and not term.negated:
                 return term.value
         return None
 
     def transform(self, function: Transform) -> Selector:
-        """With each field and value replaced; a term that becomes empty in both is dropped."""
+        """Replace field and value of each term; a term with both empty is dropped."""
         terms: list[Term] = []
         for term in self.terms:
             field, value = function(term.field, term.value)
@@ -100,18 +99,18 @@ def nothing() -> Selector:
 
 
 def from_set(fields: Mapping[str, str]) -> Selector:
-    """Objects whose fields have all of these values."""
+    """Return a selector for objects with all of these field values."""
     return Selector(tuple(Term(field, value) for field, value in sorted(fields.items())))
 
 
 def parse(text: str) -> Selector:
-    """Read the text form, as in `?fieldSelector=` and `kubectl get --field-selector`; terms are sorted."""
+    """Parse the string form, as in `?fieldSelector=` and `kubectl get --field-selector`; terms are sorted."""
     terms = (_parse_term(part, text) for part in sorted(_split_terms(text)) if part)
     return Selector(tuple(term for term in terms if term.field or term.value))
 
 
 def only(supported: Iterable[str]) -> Transform:
-    """For `Selector.transform`: these fields as they are, no others."""
+    """Return a function for `Selector.transform` that rejects all but these fields."""
     names = frozenset(supported)
 
     def check(field: str, value: str) -> tuple[str, str]:
@@ -123,7 +122,7 @@ def only(supported: Iterable[str]) -> Transform:
 
 
 def metadata_only(field: str, value: str) -> tuple[str, str]:
-    """For `Selector.transform`: what every kind has, and custom resources without selectable fields have alone."""
+    """For `Selector.transform`: accept metadata.name and metadata.namespace only."""
     if field not in ("metadata.name", "metadata.namespace"):
         known = '"metadata.name", "metadata.namespace"'
         raise FieldSelectorError(f"{quote(field)} is not a known field selector: only {known}")
@@ -131,12 +130,12 @@ def metadata_only(field: str, value: str) -> tuple[str, str]:
 
 
 def escape(value: str) -> str:
-    """A value as it is written in the text form."""
+    """Escape a value for the string form."""
     return value.replace("\\", "\\\\").replace(",", "\\,").replace("=", "\\=")
 
 
 def _split_terms(text: str) -> list[str]:
-    """At the commas that have no backslash before them; backslashes stay."""
+    """Split at unescaped commas; backslashes are kept."""
     if "\\" not in text:
         return text.split(",")
     terms: list[str] = []
@@ -155,7 +154,7 @@ def _split_terms(text: str) -> list[str]:
 
 
 def _parse_term(part: str, text: str) -> Term:
-    """Split at the first operator: names of fields hold none and are not escaped."""
+    """Split at the first operator; field names are not escaped."""
     equals = part.find("=")
     if equals < 0:
         raise FieldSelectorError(f"invalid selector: '{text}'; can't understand '{part}'")
@@ -176,7 +175,7 @@ def _unescape(value: str) -> str:
                 raise FieldSelectorError(f"invalid field selector: invalid escape sequence: \\{escaped}")
             characters.append(escaped)
         elif character in ",=":
-            # Kubernetes prints the number of the character here
+            # Kubernetes prints the code point
             raise FieldSelectorError(f"invalid field selector: unescaped character in value: {ord(character)}")
         else:
             characters.append(character)

@@ -1,11 +1,11 @@
-"""The grammar of label selectors in text form.
+"""Parser of label selectors in string form.
 
     selector     = [ requirement { "," requirement } ]
     requirement  = [ "!" ] KEY | KEY operator
     operator     = ( "=" | "==" | "!=" | ">" | "<" ) [ VALUE ] | ( "in" | "notin" ) "(" [ VALUE ] { "," [ VALUE ] } ")"
 
-Space is free. A value left out is the empty one. "in" and "notin" are words like any other where no operator can
-stand. This module finds the parts and checks the keys; `ostinato.api.selectors.labels` does the rest.
+Whitespace is ignored. An omitted value is empty. "in" and "notin" are keys or values where no operator is allowed. Keys
+are validated here, operators and values in `ostinato.api.selectors.labels`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ostinato.api.validation.names import is_label_key
 
 
 class Operator(StrEnum):
-    """How a label is compared; the value is the name in messages."""
+    """Operator of a requirement; the value is its name in messages."""
 
     IN = "in"
     NOT_IN = "notin"
@@ -34,7 +34,7 @@ class Operator(StrEnum):
 
 
 class SelectorError(ValueError):
-    """A selector that cannot be understood; the message is the one that the API server gives."""
+    """The selector is invalid; the API server's message."""
 
 
 class Parsed(NamedTuple):
@@ -53,14 +53,14 @@ _BINARY: Final = {
     "<": Operator.LESS_THAN,
 }
 _BINARY_NAMES: Final = ", ".join(_BINARY.values())
-_END: Final = ""  # no token is empty but the end
+_END: Final = ""  # no other token is empty
 _SYMBOLS: Final = frozenset({"==", "!=", "=", "!", "(", ")", ",", "<", ">"})
-# A zero character ends a token, and the whole text where a token would begin.
+# A NUL ends a token; at the start of a token it ends the string.
 _TOKEN = re.compile(r"[ \t\r\n]*(?:(==|!=|[=!(),<>]|[^\0=!(),<> \t\r\n]+)\0?|)")
 
 
 def parse(text: str) -> Iterator[Parsed]:
-    """The requirements in the order of the text. What follows one is read only when the next is asked for."""
+    """Parse the requirements, lazily and in order. Raises SelectorError."""
     tokens = _Tokens(text)
     while tokens.peek() != _END:
         if not tokens.at_word() and tokens.peek() != "!":
@@ -80,7 +80,7 @@ def parse(text: str) -> Iterator[Parsed]:
 
 
 class _Tokens:
-    """Words and symbols, one at a time; after the last one the end, for ever."""
+    """Tokenizer: words and symbols; after the last one always the end."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -90,7 +90,7 @@ class _Tokens:
 
     def _advance(self) -> None:
         match = _TOKEN.match(self._text, self._position)
-        assert match is not None  # the pattern matches the empty text
+        assert match is not None  # the pattern matches the empty string
         self._next = match[1] or _END
         self._position = match.end() if match[1] else len(self._text)
 

@@ -1,15 +1,14 @@
-"""Label selectors: which objects are meant, by their labels.
+"""Label selectors: parse, print and match.
 
     parse("app=web,tier in (front,edge),!canary").matches({"app": "web", "tier": "edge"})
 
-- A selector is the conjunction of its requirements; without any it matches everything.
-- `!=` and `notin` match objects that lack the label as well; `>` and `<` need it, and need it to be an integer.
-- `str()` is the text form, sorted, so that equal selectors have equal texts. That of `nothing()` is empty, which would
-  read back as everything: ask `selects_nothing` before sending one anywhere.
-- The struct form, `{"matchLabels": ..., "matchExpressions": ...}`, has In, NotIn, Exists and DoesNotExist alone; null
-  selects nothing and `{}` everything.
-
-Selectors and requirements are immutable.
+- A selector is the conjunction of its requirements; without requirements it matches all objects.
+- `!=` and `notin` also match objects without the label; `>` and `<` require it to be an integer.
+- `str()` returns the string form, sorted, so that equal selectors have equal strings. That of `nothing()` is empty,
+  which parses as `everything()`: check `selects_nothing` before sending a selector.
+- `LabelSelector` (`ostinato.api.meta`), `{"matchLabels": ..., "matchExpressions": ...}`, has the operators In, NotIn,
+  Exists and DoesNotExist; null matches no objects and `{}` all.
+- Selectors and requirements are immutable.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ __all__ = [
 
 _EXISTS: Final = Operator.EXISTS
 _DOES_NOT_EXIST: Final = Operator.DOES_NOT_EXIST
-# Tuples, which compare by identity first: to hash a member of an enumeration costs more than a whole match.
+# Tuples compare by identity first; hashing an enum member takes longer than a match.
 _POSITIVE: Final = (Operator.EQUALS, Operator.IN, Operator.DOUBLE_EQUALS)
 _NEGATIVE: Final = (Operator.NOT_IN, Operator.NOT_EQUALS)
 _STRUCT_OPERATORS: Final = {
@@ -56,7 +55,7 @@ _INTEGER = re.compile(r"[+-]?0*([0-9]{1,19})")
 
 
 class Requirement(msgspec.Struct, frozen=True, gc=False):
-    """One condition on one label. The constructor trusts its arguments; `checked` does not."""
+    """A condition on a label. The constructor does not validate; `checked` does."""
 
     key: str
     operator: Operator
@@ -103,7 +102,7 @@ class Selector:
     __slots__ = ("_exact", "_others", "_requirements")
 
     _requirements: tuple[Requirement, ...]  # sorted by key
-    # The requirements again, for matching: most are of the form "this label has this value", which needs no call.
+    # The requirements for matching: most are equality with one value, which needs no call.
     _exact: tuple[tuple[str, str], ...]
     _others: tuple[Requirement, ...]
 
@@ -123,7 +122,7 @@ class Selector:
         for key, value in self._exact:
             if labels.get(key) != value:
                 return False
-        for requirement in self._others:  # noqa: SIM110 - a generator would cost more than the matching
+        for requirement in self._others:  # noqa: SIM110 - a generator takes longer than the matching
             if not requirement.matches(labels):
                 return False
         return True
@@ -134,16 +133,16 @@ class Selector:
 
     @property
     def empty(self) -> bool:
-        """Whether it matches everything."""
+        """Whether it has no requirements: it matches all objects."""
         return not self._requirements
 
     @property
     def selects_nothing(self) -> bool:
-        """Whether it is `nothing()`. Requirements that contradict each other are not found out."""
+        """Whether it is `nothing()`. Contradictory requirements are not detected."""
         return False
 
     def requires_exact_match(self, key: str) -> str | None:
-        """The value that the label must have, if its first requirement leaves one only."""
+        """Return the value that the label must have, if its first requirement allows only one."""
         for requirement in self._requirements:
             if requirement.key == key:
                 exact = requirement.operator in _POSITIVE and len(requirement.values) == 1
@@ -151,7 +150,7 @@ class Selector:
         return None
 
     def with_requirements(self, *requirements: Requirement) -> Selector:
-        """A narrower selector."""
+        """Return a selector with further requirements."""
         return Selector((*self._requirements, *requirements))
 
     def __str__(self) -> str:
@@ -203,7 +202,7 @@ def nothing() -> Selector:
 
 
 def parse(text: str) -> Selector:
-    """Read the text form, as in `?labelSelector=` and `kubectl get -l`."""
+    """Parse the string form, as in `?labelSelector=` and `kubectl get -l`. Raises SelectorError."""
     if not text:
         return _EVERYTHING
     requirements: list[Requirement] = []
@@ -216,12 +215,12 @@ def parse(text: str) -> Selector:
 
 
 def from_set(labels: Mapping[str, str]) -> Selector:
-    """Objects that have all of these labels. They are not checked."""
+    """Return a selector for objects with all of these labels, which are not validated."""
     return Selector(Requirement(key, Operator.EQUALS, (value,)) for key, value in labels.items())
 
 
 def from_label_selector(selector: Mapping[str, Any] | None) -> Selector:
-    """From the struct form, as it stands in the specs of objects."""
+    """Convert a `LabelSelector` in JSON form. Raises SelectorError."""
     if selector is None:
         return _NOTHING
     match_labels = _field(selector, "matchLabels", Mapping)
@@ -244,9 +243,9 @@ def from_label_selector(selector: Mapping[str, Any] | None) -> Selector:
 def validate_label_selector(
     selector: Mapping[str, Any] | None, path: Path, *, allow_invalid_values: bool = False
 ) -> list[FieldError]:
-    """What is wrong with the struct form in an object. Shapes are the schema's matter and taken for granted.
+    """Validate a `LabelSelector` in JSON form, of the types in its schema.
 
-    Values that break the rule are let through on request: objects from before the rule have them.
+    `allow_invalid_values` accepts invalid label values, for objects that are older than the rule.
     """
     if selector is None:
         return []
@@ -316,7 +315,7 @@ def _requirement_errors(key: str, operator: Operator, values: Sequence[str]) -> 
 
 
 def _integer(text: object) -> int | None:
-    """A number of 64 bits, or None."""
+    """Parse a 64-bit integer."""
     match = _INTEGER.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         return None
@@ -325,7 +324,7 @@ def _integer(text: object) -> int | None:
 
 
 def _field(container: object, name: str, kind: type[Any]) -> Any:
-    """A field of the struct form; Any, since objects come from anywhere and this checks the outer type alone."""
+    """Return a field of a `LabelSelector`; only its outer type is checked."""
     if not isinstance(container, Mapping):
         raise SelectorError(f"label selector: {container!r} is not an object")
     value = container.get(name)

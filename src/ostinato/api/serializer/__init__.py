@@ -1,1 +1,1 @@
-"""Typed objects as JSON: type information of classes, lenient decoding, defaulting of omitted fields, overlays."""
+"""Typed objects as JSON: type information of classes, lenient decoding, omitted zero structs, overlays."""

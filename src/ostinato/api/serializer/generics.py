@@ -1,6 +1,6 @@
-"""Generic classes: what their annotations say with the types that they are given.
+"""Type hints of generic classes, with their type arguments substituted.
 
-`Page[Item]` has the fields of Page, for Items; and so has `class Items(Page[Item])`.
+`Page[Item]` and `class Items(Page[Item])` have the fields of Page with Item for its type variable.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from typing import Any
 
 
 def class_of(model: Any) -> Any:
-    """The class itself: Page of `Page[Item]`."""
+    """Return the class without type arguments: Page for `Page[Item]`."""
     return typing.get_origin(model) or model
 
 
 def hints_of(model: Any) -> dict[str, Any]:
-    """The annotations of a class by attribute, its own and those of its bases."""
+    """Return the annotations of a class and its bases by attribute."""
     cls = class_of(model)
     hints = typing.get_type_hints(cls, include_extras=True)
     given = _given(model)
     if not any(given.values()):
         return hints
-    # One type variable may stand for different types in a class and in a base of it: each has its own.
+    # A type variable may have different arguments in a class and in one of its bases.
     written = {name: each for each in reversed(cls.__mro__) for name in inspect.get_annotations(each)}
     return {name: _filled(hint, given.get(written[name], {})) for name, hint in hints.items()}
 
 
 def _given(model: Any) -> dict[Any, dict[Any, Any]]:
-    """By class, the model's and those of its bases, the types that its type variables are given."""
+    """Return the type arguments of the model's class and of each base, by type variable."""
     cls = class_of(model)
     own = {} if cls is model else dict(zip(cls.__parameters__, typing.get_args(model), strict=False))
     found = {cls: own}

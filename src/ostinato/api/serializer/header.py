@@ -1,6 +1,6 @@
-"""Headers: the few fields of an object that caches, queues and predicates go by, read without the rest.
+"""Headers: the metadata that caches, queues and predicates need, decoded without the rest of the object.
 
-Reading one costs a fraction of a full decoding, since everything else is skipped over, not built. Times stay texts.
+This takes a fraction of the time of full decoding. Times are not parsed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Header(Struct):
     uid: str = ""
     resource_version: str = ""
     generation: int = 0
-    deletion_timestamp: str | None = None  # as on the wire
+    deletion_timestamp: str | None = None  # not parsed
     labels: dict[str, str] | None = None
     owner_references: list[OwnerReference] | None = None
     finalizers: list[str] | None = None
@@ -28,7 +28,7 @@ class Header(Struct):
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The owner that manages the object, if there is one."""
+        """The controller reference."""
         for reference in self.owner_references or ():
             if reference.controller:
                 return reference
@@ -40,5 +40,5 @@ class _Document(Struct):
 
 
 def read_header(data: bytes) -> Header:
-    """The header of an encoded object; an empty one if there is no metadata."""
+    """Return the header of an encoded object; empty if it has no metadata."""
     return from_json(_Document, data).metadata or Header()

@@ -1,8 +1,7 @@
-"""Lenient reading: JSON that a server sent, coerced to a class that is stricter.
+"""Lenient decoding: coerces JSON from a server to the types of a class.
 
-Servers leave out required fields and send null where a list or a text is expected; Go reads both as the zero value, and
-so does this. Only a value of another type is an error, and it says where: "spec.containers[0].name: expected str, got
-int".
+Servers omit required fields and send null for lists and strings; both are decoded to the zero value, as in Go. Values
+of another type raise `Mismatch` with the field: "spec.containers[0].name: expected str, got int".
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ _ZEROS: dict[type, Any] = {
 _PLAIN: dict[type, tuple[type, ...]] = {str: (str,), int: (int,), float: (float, int), bool: (bool,)}
 
 
-class Mismatch(Exception):  # noqa: N818 - a value on its way up to the reader, which makes the error that users see
-    """A value of a wrong type; the steps to it are added on the way up."""
+class Mismatch(Exception):  # noqa: N818 - internal; the codec converts it to ObjectError
+    """A value of the wrong type; the path is added while the exception propagates."""
 
     def __init__(self, problem: str) -> None:
         self.problem = problem
@@ -43,7 +42,7 @@ class Mismatch(Exception):  # noqa: N818 - a value on its way up to the reader, 
 
 
 def coerce(value: Any, info: TypeInfo) -> Any:
-    """The value without nulls and unknown fields, and with the required fields that are missing."""
+    """Return the value without nulls and unknown fields, with zero values for missing required fields."""
     if value is None:
         return None if info.nullable else zero(info)
     match info.form:
@@ -61,7 +60,7 @@ def coerce(value: Any, info: TypeInfo) -> Any:
 
 
 def zero(info: TypeInfo) -> Any:
-    """What stands for a value that is missing though it is required, in JSON info."""
+    """Return the zero value of a type, JSON-compatible."""
     if info.nullable:
         return None
     match info.form:
@@ -125,7 +124,7 @@ def _coerce_map(value: Any, info: TypeInfo) -> dict[str, Any]:
 
 
 def _variant(value: Any, info: TypeInfo) -> TypeInfo:
-    """The alternative of a union that has the JSON type of the value, and its tag."""
+    """Return the alternative of a union with the JSON type of the value, and its tag."""
     if isinstance(value, dict) and (struct := info.struct_for(value)) is not None:
         return struct
     for variant in info.variants:

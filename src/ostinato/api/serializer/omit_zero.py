@@ -1,7 +1,7 @@
-"""Leaving out structs in which nothing is set, so that they are not written as `{}`.
+"""Omission of empty structs, as Go's `omitzero`.
 
-A `status` that defaults to an empty struct is convenient to read; written, `"status":{}` would claim a field that
-nobody set. msgspec leaves out plain defaults by itself; these it does not.
+A `status` that defaults to an empty struct is convenient to read, but `"status":{}` in JSON would own a field that was
+not set. msgspec omits plain defaults, but not these.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ostinato.api.serializer.type_info import Field, TypeInfo, fields_of
 
 
 def omit_zero_structs(struct: msgspec.Struct) -> msgspec.Struct:
-    """The struct itself, or a copy in which empty structs are unset. Parts that need no change are shared with it."""
+    """Return the struct, or a copy without empty structs that shares the unchanged parts."""
     changes: dict[str, Any] | None = None
     for attribute, empty, info in _steps(type(struct)):
         value = getattr(struct, attribute)
@@ -46,7 +46,7 @@ def _omit_in_value(value: Any, info: TypeInfo) -> Any:
 
 @cache
 def _steps(cls: type[msgspec.Struct]) -> tuple[tuple[str, msgspec.Struct | None, TypeInfo | None], ...]:
-    """The fields to look at: those that may be an empty struct, and, with their info, those that may contain one."""
+    """Return the fields that can be an empty struct, or contain one (with their type)."""
     steps = []
     for field in fields_of(cls):
         below = field.type_info if any(map(_holds_empties, _structs_in(field.type_info))) else None
@@ -57,7 +57,7 @@ def _steps(cls: type[msgspec.Struct]) -> tuple[tuple[str, msgspec.Struct | None,
 
 @cache
 def _holds_empties(cls: type[msgspec.Struct]) -> bool:
-    """Whether an empty struct may stand anywhere within."""
+    """Whether a struct can contain an empty struct."""
     seen: set[type[msgspec.Struct]] = set()
     waiting = [cls]
     while waiting:

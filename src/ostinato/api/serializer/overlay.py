@@ -1,10 +1,10 @@
-"""Overlay: a typed object laid over the JSON it was read from, so that an update loses nothing.
+"""Overlay: the JSON of a modified typed object, with the fields of its origin that the class does not know.
 
-- Fields that the class knows take the typed value; what the object does not hold any more is gone.
-- Fields that the class does not know stay as they were, in structs, in the values of maps and in the items of lists.
-- An item of a list is the one with the same key, where the list is declared to have one. In other lists it is the one
-  at the same place, or, if the number of items changed, the one that says the same in all known fields.
-- What did not change in meaning does not change in form: "0.5" of a CPU is not rewritten as "500m".
+- Known fields have the value of the typed object; cleared fields are removed.
+- Unknown fields are preserved, in structs, in values of maps and in items of lists.
+- Items of lists are matched by key if the list has one; else by index, or, if the length changed, by the values of all
+  known fields.
+- Values that are equal keep their form: a CPU of "0.5" does not become "500m".
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ostinato.api.serializer.type_info import Field, TypeInfo, fields_by_wire
 
 
 def overlay(raw: dict[str, Any], typed: Object) -> dict[str, Any]:
-    """A new document; `raw` is not changed, but parts of it are shared."""
+    """Return a new document; `raw` is not modified, but shared in parts."""
     encoded = to_dict(typed)
     result = _struct(raw, encoded, TypeInfo(type(typed)))
     return {"apiVersion": encoded["apiVersion"], "kind": encoded["kind"], **result}
@@ -39,10 +39,10 @@ def _value(raw: Any, encoded: Any, info: TypeInfo) -> Any:
         case "list" if info.inner is not None and raw == encoded and _innermost(info.inner) is float:
             return raw
         case "leaf" if raw == encoded or _is_same_scalar(raw, encoded, info.type):
-            return raw  # 1 as well: 1.0 in its place would be news to a server
+            return raw  # also 1 for 1.0, which a server would treat as a change
         case "union" if isinstance(raw, dict) and isinstance(encoded, dict):
             struct = info.struct_for(encoded)
-            if struct is not None and info.struct_for(raw) is struct:  # of another one, nothing is meant any more
+            if struct is not None and info.struct_for(raw) is struct:  # unknown fields of another variant are dropped
                 return _struct(raw, encoded, struct)
     return encoded
 
@@ -62,7 +62,7 @@ def _struct(raw: dict[str, Any], encoded: dict[str, Any], info: TypeInfo) -> dic
 
 
 def _keep_default(result: dict[str, Any], field: Field, raw: Any) -> None:
-    """A known field that is at its default, and so not encoded: it stays if it said the same before."""
+    """Keep a known field that is not encoded, as it has its default, if the origin has the same value."""
     if field.empty_struct is not None and isinstance(raw, dict):
         kept = _struct(raw, to_dict(field.empty_struct), field.type_info)
         if kept or not raw:
@@ -87,7 +87,7 @@ def _list(raw: list[Any], encoded: list[Any], info: TypeInfo, inner: TypeInfo) -
 
 
 def _keys(info: TypeInfo) -> tuple[str, ...]:
-    """The fields that tell the items of a list apart."""
+    """Return the key fields of the items of a list."""
     for marker in info.markers:
         if isinstance(marker, ListMap):
             return marker.keys
@@ -98,7 +98,7 @@ def _keys(info: TypeInfo) -> tuple[str, ...]:
 
 
 def _key(item: Any, keys: tuple[str, ...], inner: TypeInfo) -> tuple[str, ...]:
-    """What tells an item apart; a key that is not written has its default."""
+    """Return the key of an item; absent key fields have their default."""
     if not isinstance(item, dict):
         return (repr(item),)
     struct = inner.struct_for(item) if inner.form == "union" else inner
@@ -107,12 +107,12 @@ def _key(item: Any, keys: tuple[str, ...], inner: TypeInfo) -> tuple[str, ...]:
 
 
 def _known_fields(item: Any, info: TypeInfo) -> bytes:
-    """What an item says, however it says it."""
+    """Return the known fields of an item in canonical form."""
     return msgspec.json.encode(_known(item, info), order="deterministic")
 
 
 def _known(value: Any, info: TypeInfo) -> Any:
-    """The value without what the class does not know and what is at its default, which not everybody writes."""
+    """Return the value without unknown fields and fields with their default."""
     match info.form:
         case "struct" if isinstance(value, dict):
             known = {name: value[name] for name in (() if info.tag is None else info.tag[:1]) if name in value}
@@ -139,7 +139,7 @@ def _known(value: Any, info: TypeInfo) -> Any:
 
 
 def _innermost(info: TypeInfo) -> Any:
-    """The type of what lists in lists hold at last."""
+    """Return the type of the innermost items of nested lists."""
     return info.type if info.inner is None else _innermost(info.inner)
 
 
@@ -149,7 +149,7 @@ def _has_structs(info: TypeInfo) -> bool:
 
 
 def _is_same_scalar(raw: Any, encoded: Any, leaf: type[Any]) -> bool:
-    """Whether two texts are the same quantity or time."""
+    """Whether two strings are the same quantity or time."""
     try:
         return bool(decode_scalar(leaf, raw) == decode_scalar(leaf, encoded))
     except (NotImplementedError, TypeError, ValueError):

@@ -1,8 +1,7 @@
-"""Shapes: what a struct class, or a dataclass, says of the JSON it reads and writes, worked out once a class.
+"""Type information of struct classes and dataclasses: a tree of structs, lists, maps, unions and leaves.
 
-Decoding leniently, overlaying, leaving out what is empty and making schemas all follow the same tree: structs have
-fields, lists have items, maps have values, and everything else is a leaf. A class may contain itself, so the fields of
-a struct are worked out when they are first asked for.
+Lenient decoding, overlays, omission of empty structs and schema generation use it. Fields of structs are computed on
+first use, as types can be recursive, and cached per class.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ Form = Literal["struct", "list", "map", "leaf", "any", "union"]
 
 
 class TypeInfo:
-    """One type, as annotated."""
+    """A type, from its annotation."""
 
     __slots__ = ("form", "inner", "markers", "nullable", "type", "variants")
 
     def __init__(self, annotation: Any) -> None:
-        self.markers: tuple[Marker, ...] = ()  # of this place, not of the items or values
+        self.markers: tuple[Marker, ...] = ()  # of the type itself, not of its items or values
         self.nullable = False
         self.form: Form = "leaf"
-        self.type: Any = object  # the class of a struct or leaf
-        self.inner: TypeInfo | None = None  # of the items of a list, of the values of a map
-        self.variants: tuple[TypeInfo, ...] = ()  # of a union, such as `int | str`
+        self.type: Any = object  # class of a struct or leaf
+        self.inner: TypeInfo | None = None  # items of a list, or values of a map
+        self.variants: tuple[TypeInfo, ...] = ()  # alternatives of a union, such as `int | str`
         self._read(annotation)
 
     def _read(self, annotation: Any) -> None:
@@ -47,10 +46,10 @@ class TypeInfo:
             self.form, self.type, self.inner = "list", list, TypeInfo(*(get_args(annotation) or (Any,)))
         elif annotation is dict or source is dict:
             self.form, self.type, self.inner = "map", dict, TypeInfo((get_args(annotation) or (Any, Any))[1])
-        elif isinstance(source, type) and _has_fields(source):  # a generic one with its types
+        elif isinstance(source, type) and _has_fields(source):  # generic, with type arguments
             self.form, self.type = "struct", annotation
         elif annotation is Any or source is not None or not isinstance(annotation, type):
-            self.form = "any"  # Literal, TypeVar and the like: msgspec knows them
+            self.form = "any"  # Literal, TypeVar and others are left to msgspec
         else:
             self.form, self.type = "struct" if _has_fields(annotation) else "leaf", annotation
 
@@ -69,24 +68,24 @@ class TypeInfo:
 
     @property
     def tag(self) -> tuple[str, Any] | None:
-        """Of a struct: the name on the wire of what tells it from others in a union, and what that says."""
+        """JSON name and value of the tag of a struct in a union."""
         config: Any = getattr(class_of(self.type), "__struct_config__", None)
         return None if config is None or config.tag is None else (config.tag_field, config.tag)
 
     def struct_for(self, value: dict[str, Any]) -> TypeInfo | None:
-        """Of a union: the struct that the value is of, by its tag where there are several."""
+        """Return the struct of a union for a value, by tag if there are several."""
         structs = [variant for variant in self.variants if variant.form == "struct"]
         tagged = [each for each in structs if each.tag is not None and value.get(each.tag[0]) == each.tag[1]]
         return next(iter(tagged or structs), None)
 
     @property
     def schema(self) -> dict[str, Any]:
-        """How the value at this place merges and which values are known, in OpenAPI's words."""
+        """OpenAPI keywords of the markers: merge strategy and known values."""
         return combined_schema(self.markers)
 
 
 class Field:
-    """One field of a struct class."""
+    """A field of a struct class."""
 
     def __init__(self, info: msgspec.structs.FieldInfo, annotation: Any) -> None:
         self.attribute = info.name
@@ -102,24 +101,24 @@ class Field:
 
     @cached_property
     def default(self) -> Any:
-        """What the attribute holds if nobody set it, None where it is required. Never to be changed."""
+        """The default; None for required fields. Must not be modified."""
         if self._factory is not msgspec.NODEFAULT:
             return self._factory()
         return None if self._default is msgspec.NODEFAULT else self._default
 
     @cached_property
     def empty_struct(self) -> msgspec.Struct | None:
-        """The default where that is a struct with nothing in it: not worth writing. Never to be changed."""
+        """The default if it is an empty struct, which is not encoded. Must not be modified."""
         return self.default if isinstance(self.default, msgspec.Struct) else None
 
 
 def _has_fields(cls: type) -> bool:
-    """Whether a class is a struct, or a dataclass, which msgspec reads as well."""
+    """Whether a class is a struct or a dataclass, which msgspec decodes too."""
     return issubclass(cls, msgspec.Struct) or hasattr(cls, "__dataclass_fields__")
 
 
 @cache
-def fields_of(cls: Any) -> tuple[Field, ...]:  # Any: a struct or a dataclass, or a generic one with its types
+def fields_of(cls: Any) -> tuple[Field, ...]:  # Any: a struct or dataclass, possibly with type arguments
     hints = hints_of(cls)
     return tuple(Field(info, hints[info.name]) for info in _infos(class_of(cls)))
 
@@ -127,7 +126,7 @@ def fields_of(cls: Any) -> tuple[Field, ...]:  # Any: a struct or a dataclass, o
 def _infos(cls: type[Any]) -> Iterable[msgspec.structs.FieldInfo]:
     if issubclass(cls, msgspec.Struct):
         return msgspec.structs.fields(cls)
-    import dataclasses  # noqa: PLC0415 - only for who uses them
+    import dataclasses  # noqa: PLC0415 - only if dataclasses are used
 
     def given(value: Any) -> Any:
         return msgspec.NODEFAULT if value is dataclasses.MISSING else value
@@ -140,14 +139,14 @@ def _infos(cls: type[Any]) -> Iterable[msgspec.structs.FieldInfo]:
 
 @cache
 def fields_by_wire(cls: Any) -> dict[str, Field]:
-    """The fields by their names on the wire. Never to be changed."""
+    """Return the fields by JSON name. Must not be modified."""
     return {field.wire: field for field in fields_of(cls)}
 
 
 def merge_rules_of(cls: type[Struct]) -> dict[str, dict[str, Any]]:
-    """By wire name, how each field merges and which values it is known to take, in OpenAPI's words.
+    """Return the OpenAPI keywords of the markers of each field, by JSON name.
 
-    Where the items of a list or the values of a map have rules, these stand under `items` or `additionalProperties`.
+    Those of the items of a list or the values of a map are in `items` or `additionalProperties`.
     """
     rules = {field.wire: _rules(field.type_info) for field in fields_of(cls)}
     return {name: rule for name, rule in rules.items() if rule}

@@ -1,14 +1,14 @@
-"""Cron schedules: "every day at half past six" as five fields, and when that is next.
+"""Cron schedules: parse an expression of five fields, and compute the next time.
 
     schedule = parse_schedule("30 6 * * mon-fri", "Europe/Paris")
     schedule.next(now)
 
-- The grammar, its odd corners and the words of its errors are those of CronJobs: minute, hour, day of month, month,
-  day of week; lists, ranges, steps, three-letter names; `@hourly` and its siblings; `@every 90m`; a `TZ=` in front.
-- Days match if the day of month and the day of week do; if neither is a star, one of them is enough.
-- Times that a change of clocks skips do not happen; of those that happen twice, both are taken by schedules of hours
-  and minutes, and the first by others.
-- A schedule that has no time within five years (the 30th of February) has none at all.
+- Grammar and errors are those of robfig/cron, which CronJobs use: minute, hour, day of month, month, day of week;
+  lists, ranges, steps, three-letter names; `@hourly` and the like; `@every 90m`; a leading `TZ=`.
+- A day matches if day of month and day of week match; if neither is a star, one match suffices.
+- At a change of daylight saving time, skipped times do not occur. Of repeated times, schedules by hours and minutes
+  have both, others the first.
+- A schedule without a time in the next five years (February 30th) has none.
 """
 
 from __future__ import annotations
@@ -20,28 +20,28 @@ from typing import Final, NamedTuple, Protocol
 from ostinato.api.text.go_format import quote
 from ostinato.api.time import Duration, TimeError
 
-_STAR: Final = 1 << 63  # set in a field that does not restrict anything
+_STAR: Final = 1 << 63  # set in a field that is a star
 _LONGEST_SEARCH: Final = 5  # years
 _LARGEST_INT: Final = 2**63 - 1
 
-# What separates fields is what Unicode calls white space; Python's own idea of it has a few control characters more.
+# Fields are separated by Unicode white space; Python's `split` has more control characters.
 _WORD: Final = re.compile(r"[^\t\n\v\f\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
 class ScheduleError(ValueError):
-    """A text that is no schedule."""
+    """The string is not a schedule."""
 
 
 class Schedule(Protocol):
     def next(self, after: datetime) -> datetime | None:
-        """The first time after this one, in its time zone; None if there is none. The time must have a zone."""
+        """Return the next time after this one, which must be aware, in its time zone; None if there is none."""
 
 
 class _Bounds(NamedTuple):
     least: int
     most: int
-    names: tuple[str, ...] = ()  # of the values from `least` on
+    names: tuple[str, ...] = ()  # names of the values, from `least`
 
     @property
     def all(self) -> int:
@@ -56,30 +56,30 @@ _WEEKDAYS = _Bounds(0, 6, ("sun", "mon", "tue", "wed", "thu", "fri", "sat"))
 
 
 class FieldSchedule(NamedTuple):
-    """A schedule of five fields, each a set of bits."""
+    """A schedule of five fields, each a bit set."""
 
     minutes: int
     hours: int
     days: int
     months: int
     weekdays: int
-    zone: tzinfo | None = None  # None is the one of the time that is asked about
+    zone: tzinfo | None = None  # None: the time zone of the argument of `next`
 
     def next(self, after: datetime) -> datetime | None:
         asked_in = _zone_of(after)
         if not all(field & ~_STAR for field in self[:5]):
-            return None  # a field that is nothing but commas
+            return None  # a field of commas only
         zone = asked_in if self.zone is None else self.zone
         try:
             moment = _Moment.of(after.astimezone(UTC).replace(microsecond=0) + timedelta(seconds=1), zone)
             found = self._search(moment, moment.local.year + _LONGEST_SEARCH)
-        except (OverflowError, ValueError):  # the end of the calendar
+        except (OverflowError, ValueError):  # beyond the calendar's range
             return None
         return None if found is None else found.instant.astimezone(asked_in)
 
     def _search(self, moment: _Moment, last_year: int) -> _Moment | None:
-        """Find the month, then the day in it, and so on. What is counted past its end starts over with the month."""
-        fresh = True  # nothing was counted yet: the smaller parts of the time still mean something
+        """Find the month, then the day, and so on. After an overflow, start over with the month."""
+        fresh = True  # nothing was incremented yet, so smaller units are not reset
         while moment.local.year <= last_year:
             found = moment
             for advance in (self._to_month, self._to_day, self._to_hour, self._to_minute):
@@ -134,7 +134,7 @@ class FieldSchedule(NamedTuple):
 
 
 class IntervalSchedule(NamedTuple):
-    """`@every`: a fixed time after the last, on the second."""
+    """`@every`: a fixed interval, in whole seconds."""
 
     seconds: int
 
@@ -148,10 +148,10 @@ class IntervalSchedule(NamedTuple):
 
 
 class _Moment(NamedTuple):
-    """An instant, and what clocks show then. The ways to move on are Go's, whose choices CronJobs have."""
+    """A point in time, in UTC and local time. Arithmetic is as in Go, as CronJobs have it."""
 
-    instant: datetime  # in UTC
-    local: datetime  # without a zone
+    instant: datetime  # UTC
+    local: datetime  # naive
     zone: tzinfo
 
     @classmethod
@@ -159,8 +159,8 @@ class _Moment(NamedTuple):
         return cls(instant, instant.astimezone(zone).replace(tzinfo=None), zone)
 
     @classmethod
-    def when_clocks_show(cls, local: datetime, zone: tzinfo) -> _Moment:
-        """Clocks may show it twice, or never: then one of the offsets before and after the change is taken."""
+    def from_local(cls, local: datetime, zone: tzinfo) -> _Moment:
+        """Convert local time; one that occurs twice, or not at all, with an offset from before or after the change."""
         as_utc = local.replace(tzinfo=UTC)
         return cls.of(as_utc - _offset(as_utc - _offset(as_utc, zone), zone), zone)
 
@@ -169,32 +169,31 @@ class _Moment(NamedTuple):
 
     def at(self, *, day: int | None = None, hour: int = 0) -> _Moment:
         local = self.local.replace(day=day or self.local.day, hour=hour, minute=0, second=0)
-        return self.when_clocks_show(local, self.zone)
+        return self.from_local(local, self.zone)
 
     def to_minute(self) -> _Moment:
         return self.of(self.instant.replace(second=0), self.zone)
 
     def next_month(self) -> _Moment:
         first = self.local.replace(day=1)
-        months = first.month  # of the next one, counted from zero
+        months = first.month  # of the next month, zero-based
         first = first.replace(year=first.year + months // 12, month=months % 12 + 1)
-        return self.when_clocks_show(first + timedelta(days=self.local.day - 1), self.zone)
+        return self.from_local(first + timedelta(days=self.local.day - 1), self.zone)
 
     def next_day(self) -> _Moment:
-        moved = self.when_clocks_show(self.local + timedelta(days=1), self.zone)
+        moved = self.from_local(self.local + timedelta(days=1), self.zone)
         hour = moved.local.hour
-        if hour:  # clocks skip midnight, or show it twice
+        if hour:  # midnight is skipped or repeated
             moved = moved.plus(hours=24 - hour if hour > 12 else -hour)
-        while moved.local.date() <= self.local.date():  # a whole day that clocks skip: Samoa had one in 2011
+        while moved.local.date() <= self.local.date():  # a skipped day, as in Samoa in 2011
             moved = moved.plus(hours=24)
         return moved
 
 
 def parse_schedule(text: str, time_zone: str | None = None) -> Schedule:
-    """Read a schedule; a `ScheduleError` says what is wrong with it.
+    """Parse a schedule. Raises ScheduleError.
 
-    `time_zone` is the IANA name of the zone whose clocks count, unless the text itself names one. Defaults to the zone
-    of the times that are asked about.
+    - `time_zone`: IANA name, overridden by `TZ=` in the schedule. Defaults to the time zone of the argument of `next`.
     """
     zone = None if time_zone is None else _load_zone(time_zone)
     if not text:
@@ -272,7 +271,7 @@ def _range(part: str, bounds: _Bounds) -> int:
         raise ScheduleError(f"too many slashes: {part}")
     if steps:
         step = _integer(steps[0])
-        end = end if highs else bounds.most  # "3/5" begins at three and goes on to the end
+        end = end if highs else bounds.most  # "3/5": from three to the maximum
         extra = 0 if step > 1 else extra
     if start < bounds.least:
         raise ScheduleError(f"beginning of range ({start}) below minimum ({bounds.least}): {part}")
@@ -308,7 +307,7 @@ def _bits(start: int, end: int, step: int) -> int:
 
 
 def _load_zone(name: str) -> tzinfo:
-    if name in ("", "UTC", "Local"):  # what is local to a server is not known here: servers run on UTC
+    if name in ("", "UTC", "Local"):  # the local time of servers is UTC
         return UTC
     if ".." in name or name.startswith(("/", "\\")):
         raise ScheduleError("time: invalid location name")
@@ -322,7 +321,7 @@ def _load_zone(name: str) -> tzinfo:
 
 def _zone_of(after: datetime) -> tzinfo:
     if after.tzinfo is None:
-        raise ValueError(f"{after} has no time zone: it could be any time of a day")
+        raise ValueError(f"{after} has no time zone; use an aware datetime")
     return after.tzinfo
 
 

@@ -1,7 +1,6 @@
-"""How values read inside messages: the texts that Kubernetes clients print and search for.
+"""Go's formatting verbs for JSON values: `%q`, `%v` and `json.Marshal`.
 
-The API server writes values into its messages with Go's formatting verbs. These functions give the same text for JSON
-values, so that a message of ours equals the real one byte for byte.
+The API server formats values in its messages with them; these functions return the same strings, byte for byte.
 """
 
 from __future__ import annotations
@@ -35,11 +34,11 @@ _JSON_ESCAPES = {
 
 
 class GoStruct(dict[str, Any]):
-    """The fields of a struct, which keep their order where the keys of a map are sorted."""
+    """A struct: its fields keep their order, whereas the keys of a map are sorted."""
 
 
 def quote(text: str) -> str:
-    """Text in double quotes with Go's escapes, as `%q` prints it."""
+    """Format a string as `%q`: in double quotes, with Go's escapes."""
     if text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     return '"' + "".join(_ESCAPES.get(c) or (c if c.isprintable() else _escape(ord(c))) for c in text) + '"'
@@ -47,14 +46,14 @@ def quote(text: str) -> str:
 
 def _escape(code: int) -> str:
     if 0xD800 <= code <= 0xDFFF:
-        return "\ufffd"  # Go text holds no lone surrogates: they became this when the text was read
+        return "\ufffd"  # Go replaces lone surrogates in decoding
     if code < 0x80:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def plain(value: Any) -> str:
-    """A value as `%v` prints it: text as it is, numbers in the shortest form, true and false; all else as JSON."""
+    """Format a value as `%v`: strings unchanged, numbers in the shortest form, booleans; others as JSON."""
     match value:
         case str():
             return value
@@ -65,7 +64,7 @@ def plain(value: Any) -> str:
 
 
 def json_text(value: Any) -> str:
-    """A value as Go's `json.Marshal` writes it: compact, keys sorted, `<`, `>` and `&` escaped."""
+    """Format a value as Go's `json.Marshal`: compact, keys sorted, `<`, `>` and `&` escaped."""
     match value:
         case None:
             return "null"
@@ -102,11 +101,11 @@ def _json_character(c: str) -> str:
 
 def _json_float(value: float) -> str:
     text = _float(value, low=-6, high=21)
-    return text.replace("e-0", "e-")  # JSON numbers carry no padding in small exponents
+    return text.replace("e-0", "e-")  # exponents are not padded in JSON
 
 
 def _float(value: float, *, low: int, high: int) -> str:
-    """The shortest digits that read back as the same number; an exponent below 10^low and from 10^high on."""
+    """Format the shortest digits of a number; with an exponent below 10^low and from 10^high."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("+Inf" if value > 0 else "-Inf")
     if value == 0:

@@ -1,8 +1,9 @@
-"""JSONPath as Kubernetes speaks it: `.status.conditions[?(@.type=="Ready")].status`.
+"""JSONPath in Kubernetes' dialect: `.status.conditions[?(@.type=="Ready")].status`.
 
-The language of printer columns and selectable fields: fields, indexes, slices, wildcards, unions, filters and descent
-into everything. What is absent selects nothing; what makes no sense for the value at hand (an index into a text, a
-number compared with a text) is a JsonPathError when it is evaluated, and bad syntax is one when it is read.
+- For printer columns and selectable fields: fields, indexes, slices, wildcards, unions, filters, recursive descent.
+- Absent fields select nothing.
+- JsonPathError: syntax errors when parsed; type errors (index of a string, comparison of number and string) when
+  evaluated.
 """
 
 from __future__ import annotations
@@ -26,22 +27,22 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_MOST_NESTED: Final = 20  # filters and unions within each other
+_MOST_NESTED: Final = 20  # nested filters and unions
 
 
 class JsonPathError(ValueError):
-    """A path that cannot be read, or that cannot be followed in a value."""
+    """The path is invalid, or cannot be evaluated for a value."""
 
 
 class JsonPath:
-    """A path, read once."""
+    """A parsed path."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._steps = _Parser(text).parse()
 
     def find(self, value: Any) -> list[Any]:
-        """Everything that the path leads to, in order."""
+        """Return all selected values, in order."""
         return _follow(self._steps, [value])
 
 
@@ -54,11 +55,11 @@ def _follow(steps: list[Step], values: list[Any]) -> list[Any]:
 class _Parser:
     def __init__(self, text: str, nested: int = 0) -> None:
         if nested > _MOST_NESTED:
-            raise JsonPathError("filters nest too deep")
+            raise JsonPathError("filters are nested too deeply")
         self._text = text
         self._at = 0
         self._nested = nested
-        self._descended = False  # the last step was `..`
+        self._descended = False  # the previous step was `..`
 
     def parse(self) -> list[Step]:
         steps: list[Step] = []
@@ -156,7 +157,7 @@ class _Parser:
         return [_slice(inside, found[1], found[2], found[3])]
 
     def _filter(self) -> Step:
-        """`[?(left operator right)]`, or `[?(path)]`: the items in which the path leads somewhere."""
+        """Parse `[?(left operator right)]`, or `[?(path)]`, which selects the items that have the path."""
         start = self._at + 3
         quote = ""
         at = start
@@ -201,7 +202,7 @@ def _wildcard(values: list[Any]) -> list[Any]:
 
 
 def _descend(values: list[Any]) -> list[Any]:
-    """Every container, those further up first."""
+    """Return all containers in a value, outer ones first."""
     found = []
     waiting = list(reversed(values))
     while waiting:

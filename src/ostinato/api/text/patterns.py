@@ -1,4 +1,4 @@
-"""Regular expressions of users: Go's syntax, linear time (RE2)."""
+"""Regular expressions in Go's syntax, with linear time: RE2."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import re2  # type: ignore[import-untyped]
 
-# What RE2 calls a problem, and what Go does.
+# Errors of RE2, and of Go.
 _WORDS: Final = {
     "missing )": "missing closing )",
     "missing ]": "missing closing ]",
@@ -20,14 +20,14 @@ _WORDS: Final = {
     "invalid perl operator": "invalid or unsupported Perl syntax",
 }
 
-_ANY_BYTE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\C")  # RE2 has it, Go has not
+_ANY_BYTE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\C")  # supported by RE2, but not by Go
 
-_DEEPEST: Final = 1000  # groups within groups
+_DEEPEST: Final = 1000  # nested groups
 _GROUPS: Final = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[()]", re.DOTALL)
 
 
 def _depth(text: str) -> int:
-    """How deep groups are nested."""
+    """Return the nesting depth of groups."""
     deepest = depth = 0
     for found in _GROUPS.finditer(text):
         depth += {"(": 1, ")": -1}.get(found.group(), 0)
@@ -52,10 +52,10 @@ def _compiled(text: str) -> tuple[Any, str]:
 
 
 def pattern(text: str) -> Any:
-    """A regular expression with a `search` method; None if it is none."""
+    """Return the compiled regular expression, which has a `search` method; None if it is invalid."""
     return _compiled(text)[0]
 
 
 def pattern_problem(text: str) -> str:
-    """Why a text is no regular expression, in the words of Go; "" if it is one."""
+    """Return Go's error for an invalid regular expression; "" if it is valid."""
     return _compiled(text)[1]

@@ -1,7 +1,7 @@
-"""IP addresses and networks as Kubernetes reads them, with its own words for what is wrong.
+"""IP addresses and CIDRs: parsing and validation, with Kubernetes' messages.
 
-Old fields take more than new ones: leading zeros and IPv4 within IPv6 stand in clusters and must stay readable
-(`parse_ip`, `parse_cidr`, and the legacy rules with `strict=False`). New fields take the canonical form alone.
+Legacy fields accept leading zeros and IPv4-mapped IPv6, which exist in clusters (`parse_ip`, `parse_cidr`, and the
+legacy rules with `strict=False`). New fields accept only the canonical form.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ _NOT_INTERFACE = "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 200
 
 _decimal = re.compile(r"0*([0-9]{1,3})").fullmatch
 _hexadecimal = re.compile(r"0*([0-9a-fA-F]{1,4})").fullmatch
-_MAPPED = 0xFFFF << 32  # IPv4 addresses within IPv6: ::ffff:1.2.3.4
+_MAPPED = 0xFFFF << 32  # IPv4-mapped IPv6: ::ffff:1.2.3.4
 
 
 class Address(NamedTuple):
-    """An address as it was read."""
+    """A parsed address."""
 
     number: int
-    bits: int  # 32 or 128, by the way it was written
-    padded: bool  # with zeros that a strict reader refuses
+    bits: int  # 32 or 128, by the notation
+    padded: bool  # has leading zeros, which strict parsing rejects
 
     @property
     def mapped(self) -> bool:
         return self.bits == 128 and self.number >> 32 == _MAPPED >> 32
 
     def __str__(self) -> str:
-        """The canonical form; that of an IPv4 address within IPv6 is the IPv4 one."""
+        """The canonical form; IPv4-mapped IPv6 addresses are printed as IPv4."""
         if self.bits == 32 or self.mapped:
             return str(IPv4Address(self.number & 0xFFFF_FFFF))
         return str(IPv6Address(self.number))
 
 
 class Network(NamedTuple):
-    """An address with the length of its network's prefix, as it was read."""
+    """A parsed CIDR: address and prefix length."""
 
     address: Address
     length: int
@@ -48,12 +48,12 @@ class Network(NamedTuple):
 
     @property
     def base(self) -> Address:
-        """The address without the bits beyond the prefix."""
+        """The address with the host bits cleared."""
         beyond = self.address.bits - self.length
         return self.address._replace(number=self.address.number >> beyond << beyond)
 
     def strictly_contains(self, other: Network) -> bool:
-        """Whether the other network is a part of this one, and not the whole."""
+        """Whether the other network is a proper subnet of this one."""
         if other.address.bits != self.address.bits or other.length <= self.length:
             return False
         beyond = self.address.bits - self.length
@@ -65,7 +65,7 @@ class Network(NamedTuple):
 
 
 def parse_ip(text: str) -> Address | None:
-    """Read as leniently as Kubernetes ever did; None if it is no address."""
+    """Parse an address in legacy notation; None if it is invalid."""
     dot, colon = text.find("."), text.find(":")
     if dot >= 0 and (colon < 0 or dot < colon):
         return _parse_ipv4(text)
@@ -73,7 +73,7 @@ def parse_ip(text: str) -> Address | None:
 
 
 def parse_cidr(text: str) -> Network | None:
-    """Read as leniently as Kubernetes ever did; None if it is no network."""
+    """Parse a CIDR in legacy notation; None if it is invalid."""
     written, slash, length = text.partition("/")
     address = _parse_ipv4(written) or _parse_ipv6(written)
     digits = _decimal(length)
@@ -113,7 +113,7 @@ def _parse_ipv6(text: str) -> Address | None:
 
 
 def _groups(text: str, *, end: bool) -> tuple[list[int], bool] | None:
-    """Groups of 16 bits, and whether any is padded; at the end of an address the last two may be written as IPv4."""
+    """Return the groups of 16 bits, and whether any has leading zeros; the last two may be in IPv4 notation."""
     groups: list[int] = []
     padded = False
     if not text:
@@ -132,7 +132,7 @@ def _groups(text: str, *, end: bool) -> tuple[list[int], bool] | None:
 
 
 def is_ip(value: str) -> list[str]:
-    """For new fields: canonical form alone."""
+    """Validate an address in a new field: only the canonical form."""
     messages = is_legacy_ip(value)
     if not messages and value != (canonical := str(parse_ip(value))):
         messages.append(f"must be in canonical form ({quote(canonical)})")
@@ -140,7 +140,7 @@ def is_ip(value: str) -> list[str]:
 
 
 def is_legacy_ip(value: str, *, strict: bool = True) -> list[str]:
-    """For fields that are older than the strict rules; any spelling of a strict address is fine."""
+    """Validate an address in a legacy field; `strict` rejects leading zeros and IPv4-mapped IPv6."""
     address = parse_ip(value)
     if address is None:
         return [_NOT_IP]
@@ -152,7 +152,7 @@ def is_legacy_ip(value: str, *, strict: bool = True) -> list[str]:
 
 
 def is_cidr(value: str) -> list[str]:
-    """For new fields: a network in canonical form."""
+    """Validate a CIDR in a new field: only the canonical form."""
     messages = is_legacy_cidr(value)
     if not messages and value != (canonical := str(parse_cidr(value))):
         messages.append(f"must be in canonical form ({quote(canonical)})")
@@ -160,7 +160,7 @@ def is_cidr(value: str) -> list[str]:
 
 
 def is_legacy_cidr(value: str, *, strict: bool = True) -> list[str]:
-    """For fields that are older than the strict rules."""
+    """Validate a CIDR in a legacy field."""
     network = parse_cidr(value)
     if network is None:
         return [_NOT_CIDR]
@@ -176,7 +176,7 @@ def is_legacy_cidr(value: str, *, strict: bool = True) -> list[str]:
 
 
 def is_interface_address(value: str) -> list[str]:
-    """An address with the length of its network, as interfaces have: "192.168.1.5/24"."""
+    """Validate the address of an interface, with its prefix length: "192.168.1.5/24"."""
     network = parse_cidr(value)
     if network is None:
         return [_NOT_INTERFACE]
@@ -186,7 +186,7 @@ def is_interface_address(value: str) -> list[str]:
 
 
 def ip_warning(value: str) -> str | None:
-    """What to tell who wrote an address in an unusual way into a legacy field (without the field's path)."""
+    """Return the warning for an address in a legacy field that is not canonical, without the field path."""
     address = parse_ip(value)
     if address is None:
         return None
@@ -199,7 +199,7 @@ def ip_warning(value: str) -> str | None:
 
 
 def cidr_warnings(value: str) -> list[str]:
-    """What to tell who wrote a network in an unusual way into a legacy field (without the field's path)."""
+    """Return the warnings for a CIDR in a legacy field that is not canonical, without the field path."""
     network = parse_cidr(value)
     if network is None:
         return []

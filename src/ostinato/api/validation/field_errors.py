@@ -1,10 +1,10 @@
-"""Field errors: what is wrong with which field, in the words of Kubernetes.
+"""Field errors: validation errors with field path and value, in Kubernetes' format.
 
     spec.containers[0].image: Required value
     spec.replicas: Invalid value: -1: must be greater than or equal to 0
 
-A `Path` says where, a `FieldError` says what. Validation collects them in a list, and `ostinato.api.errors.Invalid`
-makes an answer of the list.
+Validation returns a list of `FieldError`; `ostinato.api.errors.Invalid` converts it to a response. Corresponds to
+`util/validation/field` in apimachinery.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ostinato.api.text.go_format import json_text, plain, quote
 
 
 class Path:
-    """The way from the top of an object to one of its fields. Immutable; a step costs one small object.
+    """A field path, from the root of an object. Immutable; each step is one small object.
 
     >>> str(Path("spec", "containers").index(0).child("ports").key("http"))
     'spec.containers[0].ports[http]'
@@ -31,7 +31,7 @@ class Path:
     _step: str  # ".name", ".several.names" or "[subscript]"
 
     def __init__(self, name: str = "", *names: str) -> None:
-        """The field with this name and, below it, these; `Path()` is the object itself."""
+        """The path of a field, by the names of its parents and its own; `Path()` is the object itself."""
         steps = [f".{step}" for step in (name, *names) if step]
         self._parent = None
         self._step = "".join(steps)
@@ -46,14 +46,14 @@ class Path:
         return path
 
     def index(self, index: int) -> Path:
-        """An item of the list at this path."""
+        """Return the path of an item of a list."""
         path = _new(Path)
         path._parent = self
         path._step = f"[{index}]"
         return path
 
     def key(self, key: str) -> Path:
-        """An entry of the map, or an item of the keyed list, at this path."""
+        """Return the path of an entry of a map, or an item of a list by key."""
         path = _new(Path)
         path._parent = self
         path._step = f"[{key}]"
@@ -78,11 +78,11 @@ class Path:
         return hash(str(self))
 
 
-_new = Path.__new__  # past __init__, and without a function between: validation makes hundreds of paths an object
+_new = Path.__new__  # skips __init__: validation creates hundreds of paths per object
 
 
 class ErrorType(StrEnum):
-    """Why a field is refused; the value is the `reason` of the cause in a Status."""
+    """Type of a field error; the value is the `reason` of the cause in a Status."""
 
     NOT_FOUND = "FieldValueNotFound"
     REQUIRED = "FieldValueRequired"
@@ -117,20 +117,20 @@ _WITHOUT_VALUE: Final = frozenset(
     {ErrorType.REQUIRED, ErrorType.FORBIDDEN, ErrorType.TOO_LONG, ErrorType.TOO_SHORT, ErrorType.INTERNAL}
 )
 
-OMIT: Final = msgspec.UNSET  # as a value: leave it out of the message
+OMIT: Final = msgspec.UNSET  # as a value: omitted from the message
 
 
 class FieldError(msgspec.Struct, frozen=True):
-    """One thing that is wrong with one field. Make them with the class methods, which know the usual words."""
+    """An error of one field. The class methods create errors with the usual messages."""
 
     type: ErrorType
     field: str
-    value: Any = OMIT  # what stands there
+    value: Any = OMIT  # the invalid value
     detail: str = ""
 
     @classmethod
     def required(cls, path: Path, detail: str = "") -> FieldError:
-        """A value must be given and is not, or is empty."""
+        """A required value is absent or empty."""
         return cls(ErrorType.REQUIRED, str(path), "", detail)
 
     @classmethod
@@ -140,61 +140,61 @@ class FieldError(msgspec.Struct, frozen=True):
 
     @classmethod
     def type_invalid(cls, path: Path, value: Any, detail: str) -> FieldError:
-        """A value has another type than the schema says."""
+        """A value has the wrong type."""
         return cls(ErrorType.TYPE_INVALID, str(path), value, detail)
 
     @classmethod
     def not_supported(cls, path: Path, value: Any, supported: Sequence[str] = ()) -> FieldError:
-        """A value is none of those that may stand there; they are named in the order given (sort them for a set)."""
+        """A value is not one of the supported ones, which are listed in the given order."""
         detail = "supported values: " + ", ".join(map(quote, supported)) if supported else ""
         return cls(ErrorType.NOT_SUPPORTED, str(path), value, detail)
 
     @classmethod
     def not_found(cls, path: Path, value: Any) -> FieldError:
-        """A value names something that does not exist."""
+        """A value refers to something that does not exist."""
         return cls(ErrorType.NOT_FOUND, str(path), value)
 
     @classmethod
     def duplicate(cls, path: Path, value: Any) -> FieldError:
-        """A value that must be unique occurs again."""
+        """A value that must be unique is repeated."""
         return cls(ErrorType.DUPLICATE, str(path), value)
 
     @classmethod
     def forbidden(cls, path: Path, detail: str) -> FieldError:
-        """A value is well formed but may not be given here and now."""
+        """A valid value is not allowed under the current conditions."""
         return cls(ErrorType.FORBIDDEN, str(path), "", detail)
 
     @classmethod
     def too_long(cls, path: Path, maximum: int) -> FieldError:
-        """A text has more bytes than `maximum`; negative: no number is named. The text itself is not repeated."""
+        """A string has more than `maximum` bytes; a negative maximum is not mentioned. The string is not quoted."""
         return cls(ErrorType.TOO_LONG, str(path), OMIT, _too_long(maximum, "byte"))
 
     @classmethod
     def too_long_characters(cls, path: Path, maximum: int) -> FieldError:
-        """A text has more characters than `maximum`; negative: no number is named."""
+        """A string has more than `maximum` characters; a negative maximum is not mentioned."""
         return cls(ErrorType.TOO_LONG, str(path), OMIT, _too_long(maximum, "character"))
 
     @classmethod
     def too_short(cls, path: Path, value: str, minimum: int) -> FieldError:
-        """A text has fewer characters than `minimum`; negative: no number is named."""
+        """A string has fewer than `minimum` characters; a negative minimum is not mentioned."""
         detail = f"must be at least {_count(minimum, 'character')}" if minimum >= 0 else "value is too short"
         return cls(ErrorType.TOO_SHORT, str(path), value, detail)
 
     @classmethod
     def too_many(cls, path: Path, actual: int, maximum: int) -> FieldError:
-        """A list has more items than `maximum`; a negative number is not named."""
+        """A list has more than `maximum` items; negative numbers are not mentioned."""
         detail = f"must have at most {_count(maximum, 'item')}" if maximum >= 0 else "has too many items"
         return cls(ErrorType.TOO_MANY, str(path), actual if actual >= 0 else OMIT, detail)
 
     @classmethod
     def too_few(cls, path: Path, actual: int, minimum: int) -> FieldError:
-        """A list has fewer items than `minimum`; a negative minimum is not named."""
+        """A list has fewer than `minimum` items; a negative minimum is not mentioned."""
         detail = f"must have at least {_count(minimum, 'item')}" if minimum >= 0 else "has too few items"
         return cls(ErrorType.TOO_FEW, str(path), actual, detail)
 
     @classmethod
     def internal(cls, path: Path, detail: str) -> FieldError:
-        """The check itself failed; the value may be fine."""
+        """The validation itself failed; the value may be valid."""
         return cls(ErrorType.INTERNAL, str(path), OMIT, detail)
 
     @property
@@ -210,7 +210,7 @@ class FieldError(msgspec.Struct, frozen=True):
 
 
 def joined(errors: Iterable[FieldError]) -> str:
-    """All messages as one text: one stands alone, several in brackets; a message that repeats is named once."""
+    """Join messages: a single one is plain, several are in brackets; duplicates are dropped."""
     messages = list(dict.fromkeys(map(str, errors)))
     return messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]"
 

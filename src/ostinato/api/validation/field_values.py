@@ -1,7 +1,7 @@
-"""What particular fields may hold: keys of ConfigMaps, environment variables, ports, percentages, domains and paths.
+"""Validation of particular fields: keys of ConfigMaps, environment variables, ports, percentages, domains and paths.
 
-The `is_...` rules return messages, as those of `names` do. The `validate_...` rules return field errors,
-since the value that they complain about may be a part of the field's.
+The `is_...` functions return messages, as those of `names`. The `validate_...` functions return field errors, as the
+invalid value may be a part of the field's.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def is_c_identifier(value: str) -> list[str]:
 
 
 def is_config_map_key(value: str) -> list[str]:
-    """A key in a ConfigMap or Secret: a file name without a path."""
+    """Validate a key of a ConfigMap or Secret: a file name without a path."""
     if _is_config_key(value) and len(value) <= DNS_SUBDOMAIN_LENGTH and value[0] != ".":
         return []  # nearly every key
     messages = too_long(value, DNS_SUBDOMAIN_LENGTH)
@@ -82,7 +82,7 @@ def is_config_map_key(value: str) -> list[str]:
 
 
 def is_env_var_name(value: str) -> list[str]:
-    """The strict rule; the server applies `is_relaxed_env_var_name`."""
+    """Validate strictly; the server uses `is_relaxed_env_var_name`."""
     messages = [] if _is_env_var(value) else [_NOT_ENV_VAR]
     return messages + _not_upwards(value)
 
@@ -104,7 +104,7 @@ def is_percent(value: str) -> list[str]:
 
 
 def is_decimal_integer(value: str) -> list[str]:
-    """As people write integers: no plus, no leading zeros."""
+    """Validate a canonical integer: no plus sign, no leading zeros."""
     if not value:
         return ["must be non-empty"]
     return [] if _is_decimal_integer(value) else ["must be a valid decimal integer in canonical form"]
@@ -119,7 +119,7 @@ def is_port_number(port: int) -> list[str]:
 
 
 def is_user_id(number: int) -> list[str]:
-    """For groups as well."""
+    """Validate a user or group id."""
     return is_in_range(number, 0, 2**31 - 1)
 
 
@@ -146,7 +146,7 @@ def _not_upwards(value: str) -> list[str]:
 
 
 def validate_fully_qualified_name(name: str, path: Path) -> list[FieldError]:
-    """A domain of three parts or more, as names of signers and drivers are."""
+    """Validate a domain of at least three parts, as names of signers and drivers."""
     if not name:
         return [FieldError.required(path)]
     if messages := is_dns1123_subdomain(name):
@@ -158,7 +158,7 @@ def validate_fully_qualified_name(name: str, path: Path) -> list[FieldError]:
 
 
 def validate_fully_qualified_domain_name(name: str, path: Path) -> list[FieldError]:
-    """A domain of two parts or more; a dot may end it."""
+    """Validate a domain of at least two parts, with an optional dot at the end."""
     if not name:
         return [FieldError.required(path)]
     name = name.removesuffix(".")
@@ -174,7 +174,7 @@ def validate_fully_qualified_domain_name(name: str, path: Path) -> list[FieldErr
 
 
 def validate_domain_prefixed_path(value: str, path: Path) -> list[FieldError]:
-    """A domain, a slash and an HTTP path: "acme.io/foo"."""
+    """Validate a domain, a slash and an HTTP path: "acme.io/foo"."""
     if not value:
         return [FieldError.required(path)]
     host, _, rest = value.partition("/")
@@ -187,7 +187,7 @@ def validate_domain_prefixed_path(value: str, path: Path) -> list[FieldError]:
 
 
 def validate_domain_prefixed_key(value: str, path: Path) -> list[FieldError]:
-    """A label key that has a domain."""
+    """Validate a label key with a domain prefix."""
     if not value:
         return [FieldError.required(path)]
     if messages := is_label_key(value):

@@ -1,6 +1,6 @@
-"""String formats of schemas, validated by Kubernetes' rules.
+"""Formats of schemas, validated as by Kubernetes.
 
-A format that is not here means nothing, and neither does one beside a type that it does not belong to.
+Unknown formats are ignored, and so is a format that does not belong to the type.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Check = Callable[[str], bool]
 
 
 def _matches(pattern: str) -> Check:
-    found = re.compile(pattern, re.ASCII).fullmatch  # patterns of our own, not of users
+    found = re.compile(pattern, re.ASCII).fullmatch  # only for the trusted patterns in this module
     return lambda text: found(text) is not None
 
 
@@ -29,7 +29,7 @@ _is_social_security_number: Final = _matches(r"\d{3}[- ]?\d{2}[- ]?\d{4}")
 
 
 def _is_hostname(text: str) -> bool:
-    """A name of letters, digits, symbols and inner dashes; several parts end in one of two letters or more."""
+    """Letters, digits, symbols and inner dashes; the last of several parts has at least two letters."""
     if len(text.encode()) > 255 or any(len(part.encode()) > 63 for part in text.split(".")):
         return False
     parts = text.split(".")
@@ -50,7 +50,7 @@ def _is_name_character(character: str) -> bool:
 
 
 def _is_single_label(label: str) -> bool:
-    """One part alone: at most one dash, and that after the first character."""
+    """A single part: at most one dash, not as the first character."""
     if not label or not _is_name_character(label[0]):
         return False
     rest = label[1:].removeprefix("-")
@@ -73,7 +73,7 @@ _GROUP: Final = re.compile(r'[^:;<>@"]*:\s*([^;]*);')
 
 
 def _is_email(text: str) -> bool:
-    """An address, alone or as `Name <address>`, perhaps with a comment, perhaps the only one of a group."""
+    """An address, plain or as `Name <address>`, optionally with a comment, or the only one of a group."""
     text = _COMMENT.sub("", text).strip()
     group = _GROUP.fullmatch(text)
     if group is not None:
@@ -106,7 +106,7 @@ _BAD_ESCAPE: Final = re.compile(r"%(?![0-9a-fA-F]{2})")
 
 
 def _is_uri(text: str) -> bool:
-    """What a request may ask for: an absolute URI, or a path from the root."""
+    """A request URI: an absolute URI, or an absolute path."""
     if not text or any(ord(character) < 0x20 or ord(character) == 0x7F for character in text):
         return False
     scheme = _SCHEME.match(text)
@@ -116,7 +116,7 @@ def _is_uri(text: str) -> bool:
         return (text.startswith("/") and not _BAD_ESCAPE.search(text.partition("?")[0])) or text == "*"
     rest = text[scheme.end() :].partition("?")[0]
     if not rest.startswith("/"):
-        return True  # opaque: mailto:somebody
+        return True  # opaque: mailto:user
     if not rest.startswith("//"):
         return not _BAD_ESCAPE.search(rest)
     authority, _, path = rest[2:].partition("/")
@@ -153,7 +153,7 @@ _MAC: Final = re.compile(
 
 
 def _is_ipv4(text: str) -> bool:
-    """An address with dots; numbers may begin with zeros."""
+    """A dotted address; leading zeros are allowed."""
     if "." not in text:
         return False
     if ":" in text:
@@ -213,7 +213,7 @@ def _is_date(text: str) -> bool:
         return False
     year, month, day = (int(part) for part in text.split("-"))
     try:
-        date(year or 4, month, day)  # the year 0, which Python does not know, is a leap year
+        date(year or 4, month, day)  # the year 0, which Python does not support, is a leap year
     except ValueError:
         return False
     return True
@@ -244,7 +244,7 @@ _TERM: Final = re.compile(r"([0-9]+)[\t\n\f\r ]*([A-Za-zµ]+)")
 
 
 def _is_duration(text: str) -> bool:
-    """As Go writes durations; or numbers with the names of units, in any text."""
+    """Go's notation; or numbers with names of units, anywhere in the string."""
     try:
         Duration.parse(text)
     except (ValueError, TimeError):
@@ -297,7 +297,7 @@ _TEXTS: Final[Mapping[str, Check]] = {
 
 
 def known_format(raw: Mapping[str, Any], types: tuple[str, ...]) -> str:
-    """The format of a schema as it is written, "" if it has none that counts beside its types."""
+    """Return the format of a schema; "" if it is unknown or does not belong to the type."""
     name: str = raw.get("format") or ""
     kind = types[0] if len(types) == 1 else ""
     if kind in ("", "string"):
@@ -310,5 +310,5 @@ def known_format(raw: Mapping[str, Any], types: tuple[str, ...]) -> str:
 
 
 def text_check(name: str) -> Check | None:
-    """The check of a text format; dashes in its name do not count. None if there is no such format."""
+    """Return the validator of a string format; dashes in its name are ignored. None if it is unknown."""
     return _TEXTS.get(name.replace("-", ""))

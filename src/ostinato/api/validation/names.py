@@ -1,11 +1,9 @@
-"""What names, keys and values may look like: Kubernetes' rules, each with its own words.
+"""Validation of names, labels, annotations and finalizers.
 
-Every `is_...` rule takes a value and returns what is wrong with it, as a list of messages without a path; an empty
-list means that the value is fine. The messages are those of the API server, and so are the lengths: they count bytes.
-Rules for the contents of particular fields (ports, environment variables, ...) are in `field_values`.
-
-A rule for the names of objects is a `NameRule`. With `prefix` it is asked about a `generateName`, to which the server
-will append: a dash at its end is fine then.
+- `is_...` functions return a list of messages without a field path; it is empty for a valid value. The messages are
+  those of the API server; lengths are in bytes.
+- Rules for particular fields (ports, environment variables, ...) are in `field_values`.
+- A `NameRule` validates names of objects. With `prefix` it validates a `generateName`, which may end with a dash.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ FIELD_MANAGER_LENGTH: Final = 128
 ANNOTATIONS_SIZE: Final = 256 * 1024
 GENERATED_SUFFIX_LENGTH: Final = 5
 
-# The patterns stand in messages as they are here.
+# The patterns are part of the messages.
 _LABEL_1123 = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN_1123 = rf"{_LABEL_1123}(\.{_LABEL_1123})*"
 _LABEL_1123_UNDERSCORE = "_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
@@ -46,7 +44,7 @@ _is_label_key_name = re.compile(_LABEL_KEY_NAME).fullmatch
 
 
 def pattern_message(text: str, pattern: str, *examples: str) -> str:
-    """How the rules say that a pattern is not matched."""
+    """Return the message for a value that does not match a pattern."""
     named = " or ".join(f"'{example}', " for example in examples)
     return f"{text} ({f'e.g. {named}' if examples else ''}regex used for validation is '{pattern}')"
 
@@ -110,7 +108,7 @@ _NOT_LABEL_VALUE = pattern_message(
 
 
 def byte_length(text: str) -> int:
-    """In bytes, as the rules count."""
+    """Return the length in bytes of UTF-8."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
@@ -171,9 +169,9 @@ def is_dns1035_label(value: str) -> list[str]:
 
 
 def is_qualified_name(value: str) -> list[str]:
-    """A label key: a name, or a DNS subdomain, a slash and a name."""
+    """Validate a label key: a name, or a DNS subdomain, a slash and a name."""
     if len(value) <= LABEL_KEY_NAME_LENGTH and _is_label_key(value):
-        return []  # no part can be too long: nearly every key
+        return []  # fast path: no part can be too long
     match value.split("/"):
         case [name]:
             messages = []
@@ -207,7 +205,7 @@ def is_label_value(value: str) -> list[str]:
 
 
 def validate_field_manager(name: str, path: Path) -> list[FieldError]:
-    """The name under which a client owns fields: short and printable. Empty is fine here: it means none was given."""
+    """Validate the name of a field manager: short and printable. Empty means that none was given."""
     errors = [FieldError.too_long(path, FIELD_MANAGER_LENGTH)] if byte_length(name) > FIELD_MANAGER_LENGTH else []
     if not name.isprintable():
         position = 0
@@ -220,7 +218,7 @@ def validate_field_manager(name: str, path: Path) -> list[FieldError]:
 
 
 def is_annotation_key(value: str) -> list[str]:
-    """As a label key, but upper case is fine in the prefix too."""
+    """Validate an annotation key: a label key, with upper case allowed in the prefix."""
     return is_qualified_name(value.lower())
 
 
@@ -233,7 +231,7 @@ def validate_labels(labels: Mapping[str, str], path: Path) -> list[FieldError]:
 
 
 def validate_annotations(annotations: Mapping[str, str], path: Path) -> list[FieldError]:
-    """The keys one by one, and the size of all keys and values together."""
+    """Validate the keys, and the total size of keys and values."""
     errors: list[FieldError] = []
     size = 0
     for key, value in annotations.items():
@@ -245,7 +243,7 @@ def validate_annotations(annotations: Mapping[str, str], path: Path) -> list[Fie
 
 
 def validate_finalizers(finalizers: Sequence[str], path: Path) -> list[FieldError]:
-    """Each is a qualified name, and dependents are either orphaned or deleted first."""
+    """Validate that each is a qualified name, and that not both orphan and foregroundDeletion are set."""
     errors = [
         FieldError.invalid(path, finalizer, message)
         for finalizer in finalizers
@@ -258,14 +256,14 @@ def validate_finalizers(finalizers: Sequence[str], path: Path) -> list[FieldErro
 
 
 def validate_built_in_finalizer(name: str, path: Path) -> list[FieldError]:
-    """What most built-in kinds ask of a finalizer, besides: that its name has a domain, if it is no standard one."""
+    """Validate a finalizer of a built-in kind: a standard one, or one with a domain prefix."""
     if "/" in name or name in ("kubernetes", "orphan", "foregroundDeletion"):
         return []
     return [FieldError.invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")]
 
 
 def validate_no_new_finalizers(new: Sequence[str], old: Sequence[str], path: Path) -> list[FieldError]:
-    """For an object that is being deleted: finalizers go, none come."""
+    """Validate that no finalizers are added to an object that is being deleted."""
     extra = sorted(set(new) - set(old))
     if not extra:
         return []
@@ -278,7 +276,7 @@ def validate_no_new_finalizers(new: Sequence[str], old: Sequence[str], path: Pat
 
 
 def _mask_trailing_dash(name: str) -> str:
-    """Something to check in place of a prefix. Kubernetes masks the byte before the dash with it; so do we."""
+    """Return a name to validate in place of a prefix. Kubernetes replaces the last two bytes, not only the dash."""
     if len(name) > 1 and name.endswith("-") and name[-2].isascii():
         return f"{name[:-2]}a"
     return name
@@ -297,7 +295,7 @@ def name_is_dns1035_label(name: str, prefix: bool = False) -> list[str]:
 
 
 def name_is_path_segment(name: str, prefix: bool = False) -> list[str]:
-    """What can stand in a URL path: the widest rule."""
+    """Validate a segment of a URL path, the least strict rule."""
     if not prefix and name in (".", ".."):
         return [f"may not be '{name}'"]
     if "/" in name or "%" in name:
@@ -306,7 +304,7 @@ def name_is_path_segment(name: str, prefix: bool = False) -> list[str]:
 
 
 def generate_name_base(base: str) -> str:
-    """What of a `generateName` is kept, so that with the random suffix it is no longer than a DNS label."""
+    """Truncate a `generateName` so that it fits into a DNS label with the random suffix."""
     most = DNS_LABEL_LENGTH - GENERATED_SUFFIX_LENGTH
     if base.isascii():
         return base[:most]

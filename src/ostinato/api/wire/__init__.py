@@ -1,10 +1,8 @@
-"""The wire: bytes to untyped objects and back, strictly and within bounds.
+"""Serialization of untyped objects: JSON, YAML and strict decoding.
 
-What comes in is anybody's bytes. It becomes plain dicts, lists, strings, numbers, booleans and None, as Kubernetes
-reads them, or a `DecodeError` that says why not; nothing else is raised, and time and memory are linear in the size.
-
-JSON and the checks of strict decoding are here; YAML is in `ostinato.api.wire.yaml`, and protobuf in
-`ostinato.api.protobuf`.
+- Input is untrusted. It is decoded to dicts, lists, strings, numbers, booleans and None, as Kubernetes does, or raises
+  `DecodeError`, and nothing else. Time and memory are linear in the size.
+- YAML is in `ostinato.api.wire.yaml`, protobuf in `ostinato.api.protobuf`.
 """
 
 from ostinato.api.wire.json import MAX_DEPTH, DecodeError, decode_json, encode_json

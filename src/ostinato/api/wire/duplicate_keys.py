@@ -1,7 +1,7 @@
-"""Keys that a JSON object gives twice, as Go reads them into its types.
+"""Duplicate keys in JSON objects, decoded as Go decodes them into structs.
 
-The second value is read over the first: where that is a struct or a map, its members are added; a list is read over
-its elements; anything else takes the place of the first.
+The second value is decoded into the first: members of structs and maps are merged, lists are merged by index, other
+values are replaced.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from ostinato.api.wire.strict import Members, count_colons, count_keys, with_rep
 
 
 def repeats_keys(data: bytes, value: Any) -> bool:
-    """Whether the text that reads as `value` may give a key twice. False is sure, True need not be."""
+    """Whether the JSON that was decoded to `value` can have duplicate keys. False positives are possible."""
     written = encode_json(value)
     if written == data:
-        return False  # as most programs write it
+        return False  # as most encoders write it
     if b"\\u" not in data and data.count(b":") == written.count(b":"):
-        return False  # no colon went with a key that was given again; no escape has added one
+        return False  # as many colons as keys
     return count_keys(value) != count_colons(data)
 
 
 def decode_repeated(data: bytes, schema: Schema) -> Any:
-    """What the text means for a built-in kind. It must be well-formed."""
+    """Decode well-formed JSON of a built-in kind."""
     return _over(None, with_repeated_keys(data), schema)
 
 

@@ -1,11 +1,11 @@
-"""JSON, read as the Kubernetes API reads it.
+"""JSON, decoded as by the Kubernetes API.
 
-- Integers are 64 bits wide; one that is wider becomes a float, as does every number with a fraction or an exponent.
-- NaN and infinities are refused, and so is a number beyond the range of a float.
-- Of a key that occurs twice, the last value counts (`ostinato.api.wire.strict` tells of it).
-- Bytes that are not UTF-8, and halves of surrogate pairs, become U+FFFD.
-- Nesting deeper than `MAX_DEPTH` is refused: what walks an object may be recursive, and Python's stack ends at 1,000
-  frames. kube-apiserver allows 10,000; no object that people write comes near either.
+- Integers have 64 bits; larger ones become floats, as do numbers with a fraction or an exponent.
+- NaN, infinities and numbers beyond the range of a float are rejected.
+- Of duplicate keys the last one wins (`ostinato.api.wire.strict` reports them).
+- Bytes that are not UTF-8, and lone surrogates, become U+FFFD.
+- Nesting deeper than `MAX_DEPTH` is rejected, as traversals are recursive and Python's stack has 1,000 frames.
+  kube-apiserver allows 10,000 levels; real objects are far below both.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 
 from ostinato.api.wire import json_errors as syntax
 
-MAX_DEPTH: Final = 250  # a walk may use three frames a level and be called from 200 deep
+MAX_DEPTH: Final = 250  # a traversal may use three frames per level, on top of 200 frames
 
 _DIGITS_ALIKE: Final = bytes(ord("0") if byte in b"0123456789" else ord(" ") for byte in range(256))
 _LONG_NUMBER: Final = b"0" * 19
@@ -27,18 +27,18 @@ _ESCAPE: Final = re.compile(
     re.DOTALL,
 )
 _NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
-_PASSES: Final = 8  # rounds of the cheap depth check; most objects are less deep than this
+_PASSES: Final = 8  # rounds of the fast depth check; most objects are less deep
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
 
 class DecodeError(ValueError):
-    """The bytes are not what they should be; the message says why, in the words of Kubernetes where it has some."""
+    """The bytes cannot be decoded; the message is Kubernetes' where it has one."""
 
 
 def decode_json(data: bytes | str) -> Any:
-    """Read one JSON value, with nothing but white space around it."""
+    """Decode one JSON value, with only white space around it."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     try:
         value = _decode(raw)
@@ -55,12 +55,12 @@ def decode_json(data: bytes | str) -> Any:
 
 
 def encode_json(value: Any) -> bytes:
-    """Compact JSON: no white space, keys in the order of the dict, text as UTF-8."""
+    """Encode as compact JSON: no white space, keys in the order of the dict, UTF-8."""
     return _encode(value)
 
 
 def _repaired(raw: bytes) -> bytes:
-    """The same document in clean UTF-8, if it is well formed but for its characters."""
+    """Return the document in valid UTF-8, if it is well-formed otherwise."""
     problem = syntax.problem(raw)
     if problem is not None:
         raise DecodeError(problem)
@@ -68,7 +68,7 @@ def _repaired(raw: bytes) -> bytes:
 
 
 def whole_characters(raw: bytes) -> bytes:
-    """The same document with U+FFFD for what is not UTF-8, and for halves of surrogate pairs."""
+    """Return the document with U+FFFD for invalid UTF-8 and lone surrogates."""
     clean = raw.decode("utf-8", "replace").encode()
     return _ESCAPE.sub(lambda found: rb"\ufffd" if found["half"] else found[0], clean)
 
@@ -83,7 +83,7 @@ def _decode_repaired(raw: bytes) -> Any:
 
 
 def _narrowed(value: Any) -> Any:
-    """The same value with integers that do not fit into 64 bits as floats; changes the value in place."""
+    """Convert integers that exceed 64 bits to floats, in place."""
     if type(value) is int:
         return _narrow(value)
     waiting: list[Any] = [value]
@@ -104,7 +104,7 @@ def _narrowed(value: Any) -> Any:
 
 
 def narrowed_integer(text: str) -> int | float:
-    """The value of digits in a document."""
+    """Return the value of digits in a document."""
     return _narrow(int(text))
 
 
@@ -118,15 +118,15 @@ def _narrow(number: int) -> int | float:
 
 
 def _too_deep(raw: bytes, value: Any) -> bool:
-    """Whether containers nest deeper than MAX_DEPTH; mostly answered by counting brackets, at the speed of C."""
+    """Whether containers are nested deeper than MAX_DEPTH; usually decided by replacing brackets, at the speed of C."""
     if raw.count(b"{") + raw.count(b"[") <= MAX_DEPTH:
         return False
     brackets = raw.translate(None, _NOT_BRACKETS)
     for _ in range(_PASSES):
-        brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")  # the innermost level goes
+        brackets = brackets.replace(b"{}", b"").replace(b"[]", b"")  # removes the innermost level
         if len(brackets) <= MAX_DEPTH:
             return False
-    # Deep, or brackets in strings: look at the value itself, level by level.
+    # Deep, or brackets in strings: traverse the value by level.
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH + 1):
         level = [

@@ -1,7 +1,6 @@
-"""What is wrong with a JSON text, in the words that Kubernetes clients know.
+"""Messages for invalid JSON, as Go's encoding/json has them.
 
-Only the way of failure comes here: the fast decoder has refused the text, and this reads it again, slowly, to say at
-which character and why.
+Used only after the fast decoder rejected the text: it is scanned again to find the character and the reason.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Final
 
 from ostinato.api.text.go_format import quote
 
-_LONGEST_EXPLAINED: Final = 64 * 1024  # bytes; beyond, a short answer is better than a long look
+_LONGEST_EXPLAINED: Final = 64 * 1024  # bytes; larger texts get a short message
 
 _SPACE: Final = re.compile(rb"[ \t\r\n]*")
 _STRING_PART: Final = re.compile(rb'(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*')
@@ -25,11 +24,11 @@ _END: Final = "unexpected end of JSON input"
 
 
 class _ProblemFoundError(Exception):
-    """Found it: the message is the argument."""
+    """The error was found; the argument is the message."""
 
 
 def problem(data: bytes) -> str | None:
-    """Why this is not JSON; None if it is."""
+    """Return the reason why this is not JSON; None if it is."""
     if len(data) > _LONGEST_EXPLAINED:
         return _too_long_to_explain(data)
     try:
@@ -40,7 +39,7 @@ def problem(data: bytes) -> str | None:
 
 
 def _too_long_to_explain(data: bytes) -> str | None:
-    # A large text with nothing but odd characters in it is rare but allowed: the caller repairs it and tries again.
+    # A large text that is invalid only in its encoding is repaired and decoded again by the caller.
     return None if b"\\u" in data or not _is_utf8(data) else "invalid JSON"
 
 
@@ -53,7 +52,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 class _Scan:
-    """One pass over the text. The stack holds the closing bracket of each container that is open."""
+    """One scan of the text. The stack has the closing bracket of each open container."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -84,7 +83,7 @@ class _Scan:
             self._refuse("after top-level value")
 
     def _member(self, closing: int) -> None:
-        """The key and the colon before a value, in an object."""
+        """Scan the key and the colon before a value in an object."""
         if closing != ord("}"):
             return
         if self._next() != ord('"'):
@@ -95,7 +94,7 @@ class _Scan:
         self._at += 1
 
     def _value_or_opening(self) -> bool:
-        """Pass a scalar, or the opening bracket of a container: then the answer is True."""
+        """Scan a scalar, or the opening bracket of a container; returns True for the latter."""
         character = self._next()
         if character == ord("{") or character == ord("["):
             self._open.append(ord("}") if character == ord("{") else ord("]"))
@@ -132,7 +131,7 @@ class _Scan:
     def _number(self) -> None:
         start = self._at
         found = _NUMBER.match(self._data, start)
-        if found is None:  # a sign alone
+        if found is None:  # only a sign
             self._at += 1
             self._refuse("in numeric literal")
             return
@@ -155,7 +154,7 @@ class _Scan:
         self._at += 1
 
     def _next(self) -> int:
-        """The next character that is not white space."""
+        """Return the next character that is not white space."""
         self._at = self._after_space()
         return self._here()
 
@@ -170,7 +169,7 @@ class _Scan:
         return self._data[self._at]
 
     def _here_or_space(self) -> int:
-        """The same within a number, a word or an escape, which the end of the text breaks off as a space does."""
+        """Return the character within a number, literal or escape; the end of the text counts as a space."""
         return self._data[self._at] if self._at < len(self._data) else ord(" ")
 
     def _refuse(self, context: str) -> None:

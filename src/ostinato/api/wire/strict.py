@@ -1,9 +1,10 @@
-"""Strict decoding: which fields of an object nobody knows, and which are given twice.
+"""Strict decoding: unknown fields and duplicate keys.
 
-`fieldValidation` is Warn unless a client says otherwise, so this runs on every write, and mostly finds nothing. That is
-settled by a quick walk of the value beside its schema, which compares the keys of each object at once and counts them.
-Duplicates are no longer in the value, but a text that has as many colons after keys as the value has keys repeats none.
-Only where a key is unknown or the count is not sure, the slow walk follows, which says what and where.
+`fieldValidation` defaults to Warn, so this runs on every write, and usually finds nothing:
+
+- A fast traversal compares the keys of each object with the schema, and counts them.
+- The JSON has no duplicate keys if it has as many colons after keys as the value has keys.
+- Only if a key is unknown, or the count differs, a slow traversal finds the errors.
 """
 
 from __future__ import annotations
@@ -22,16 +23,15 @@ _META_FIELDS: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
 class Members(list[tuple[str, Any]]):
-    """The members of an object as written, repeated keys included."""
+    """The members of a JSON object, duplicate keys included."""
 
     __slots__ = ()
 
 
 def strict_errors(data: bytes, value: Any, schema: Schema | None) -> list[str]:
-    """What strict decoding of `data`, which reads as `value`, complains of, in the order in which it is written.
+    """Return the errors of strict decoding of `data`, which was decoded to `value`, in document order.
 
-    With a schema, that of a built-in kind: fields that the kind does not have, and keys given twice. Without one: keys
-    given twice, anywhere. At most 100, each once.
+    With the schema of a built-in kind: unknown fields and duplicate keys. Without: duplicate keys. At most 100.
     """
     keys = count_keys(value) if schema is None else _count_known_keys(value, _shape(schema))
     if keys == count_colons(data):
@@ -47,22 +47,22 @@ def strict_errors(data: bytes, value: Any, schema: Schema | None) -> list[str]:
 
 
 def unknown_fields(value: Any, schema: Schema) -> list[str]:
-    """The paths of the fields of a custom resource that its structural schema does not have, sorted."""
+    """Return the paths of the unknown fields of a custom resource, by its structural schema, sorted."""
     return sorted(_unknown(value, schema, "", resource=True))
 
 
 def count_colons(data: bytes) -> int:
-    """How many keys the text has; -1 where counting could err: space before a colon, a backslash at a key's end."""
+    """Count the keys of a JSON text; -1 if not reliable: space before a colon, backslash at the end of a key."""
     if b'" :' in data or any(space in data and b'"' + space + b":" in data for space in (b"\n", b"\t", b"\r")):
         return -1
     colons = data.count(b'":')
     if b"\\" not in data:
         return colons
-    return -1 if b'\\\\":' in data else colons - data.count(b'\\":')  # an escaped quote is inside a string
+    return -1 if b'\\\\":' in data else colons - data.count(b'\\":')  # escaped quotes are inside strings
 
 
 def count_keys(value: Any) -> int:
-    """How many keys the objects in a value have."""
+    """Count the keys of all objects in a value."""
     count = 0
     waiting: list[Any] = [value]
     while waiting:
@@ -76,15 +76,15 @@ def count_keys(value: Any) -> int:
 
 
 class _Shape:
-    """What the quick walk needs of a schema, at hand. Where a value has no fields known, anything may stand."""
+    """The part of a schema that the fast traversal needs. A value without declared fields may have any."""
 
     def __init__(self, schema: Schema) -> None:
-        self._weak = ref(schema)  # weak, so that the schema of a kind that is gone can go
+        self._weak = ref(schema)  # weak, so that the schema of a deleted kind is freed
 
     @property
     def _schema(self) -> Schema:
         schema = self._weak()
-        assert schema is not None  # whoever walks holds the schema at the top, and that holds those below
+        assert schema is not None  # the caller holds the root schema, which holds the others
         return schema
 
     @cached_property
@@ -112,7 +112,7 @@ def _shape(schema: Schema) -> _Shape:
 
 
 def _count_known_keys(node: Any, shape: _Shape) -> int:
-    """The number of keys in a value of a built-in kind; -2 if one is unknown."""
+    """Count the keys of a value of a built-in kind; -2 if one is unknown."""
     count = 0
     waiting: list[tuple[Any, _Shape]] = [(node, shape)]
     while waiting:
@@ -140,7 +140,7 @@ def _count_known_keys(node: Any, shape: _Shape) -> int:
 
 
 def with_repeated_keys(data: bytes) -> Any:
-    """The value of a text, with every object as its members."""
+    """Decode a text, with objects as `Members`."""
     import json  # noqa: PLC0415 - few need it
 
     return json.loads(whole_characters(data), object_pairs_hook=Members, parse_int=narrowed_integer)
@@ -155,7 +155,7 @@ def _is_object(node: Any) -> bool:
 
 
 def _typed_problems(node: Any, schema: Schema, path: str) -> Iterator[str]:
-    """Problems below a value of a built-in kind. What has no fields in the schema is opaque: read by its own rules."""
+    """Return the errors below a value of a built-in kind. Values without declared fields are opaque."""
     if _is_object(node):
         values = schema.values
         seen: set[str] = set()
@@ -180,7 +180,7 @@ def _typed_problems(node: Any, schema: Schema, path: str) -> Iterator[str]:
 
 
 def repetitions(node: Any, path: str) -> Iterator[str]:
-    """What is given twice below a value, whose objects are their members."""
+    """Return the duplicate keys below a value whose objects are `Members`."""
     if type(node) is Members:
         seen: set[str] = set()
         for key, child in node:
@@ -195,7 +195,7 @@ def repetitions(node: Any, path: str) -> Iterator[str]:
 
 
 def _unknown(node: Any, schema: Schema | None, path: str, *, resource: bool) -> Iterator[str]:
-    """Unknown fields below a value of a custom resource; `resource` says that it bears kind and metadata of its own."""
+    """Return the unknown fields below a value of a custom resource; `resource`: it has kind and metadata itself."""
     preserve = schema is not None and schema.preserve_unknown
     if type(node) is dict:
         for key, child in node.items():

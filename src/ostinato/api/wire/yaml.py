@@ -1,9 +1,9 @@
-"""YAML, read and written as Kubernetes does: the part of YAML 1.1 that is JSON in another dress.
+"""YAML, decoded as by Kubernetes: the subset of YAML 1.1 that can be converted to JSON.
 
-- `yes`, `no`, `on`, `off`, `y` and `n` are booleans; `010` is eight; dates stay text.
-- Keys become text: `1: a` is `{"1": "a"}`. A merge key `<<` overwrites the keys before it, those after it stay.
-- Of a key that occurs twice the last value counts; strict reading refuses it.
-- Aliases are copied, and a document that would grow by them beyond reason is refused. Nesting is bounded as in JSON.
+- `yes`, `no`, `on`, `off`, `y` and `n` are booleans; `010` is eight; dates are strings.
+- Keys become strings: `1: a` is `{"1": "a"}`. A merge key `<<` overrides the keys before it, not those after it.
+- Of duplicate keys the last one wins; strict decoding rejects them.
+- Aliases are copied; a document that grows excessively by them is rejected. Nesting is limited as in JSON.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from ostinato.api.text.go_format import json_text, plain, quote
 from ostinato.api.wire.json import MAX_DEPTH, DecodeError, decode_json
 from ostinato.api.wire.yaml_scalars import ScalarError, resolve
 
-_MAX_ALIASED: Final = 100_000  # nodes that may come from aliases, all together
-_TEXT_AS_NODE: Final = 100  # characters of text that count as one node more: text grows, too, when it is written out
+_MAX_ALIASED: Final = 100_000  # total nodes from aliases
+_TEXT_AS_NODE: Final = 100  # characters that count as one node, as strings are copied too
 _PREFIX: Final = "tag:yaml.org,2002:"
-_MERGE: Final = object()  # stands for the key `<<`
+_MERGE: Final = object()  # the key `<<`
 
 
 def decode_yaml(data: bytes | str, *, strict: bool = False) -> Any:
-    """Read the first document, None if there is none; what follows it is not looked at."""
+    """Decode the first document; None if there is none. Further documents are ignored."""
     raw = data.encode("utf-8", "replace") if isinstance(data, str) else data
     if raw.lstrip()[:1] == b"{" and not strict:
-        try:  # most that is sent as YAML is JSON
+        try:  # most YAML that clients send is JSON
             return decode_json(raw)
         except DecodeError:
             pass
@@ -37,7 +37,7 @@ def decode_yaml(data: bytes | str, *, strict: bool = False) -> Any:
 
 
 def decode_yaml_documents(data: bytes | str, *, strict: bool = False) -> list[Any]:
-    """Read all documents of a file, but for empty ones."""
+    """Decode all documents except empty ones."""
     raw = data.encode("utf-8", "replace") if isinstance(data, str) else data
     return [document for document in _documents(raw, strict=strict) if document is not None]
 
@@ -72,7 +72,7 @@ def _explained(error: yaml.MarkedYAMLError) -> str:
 
 
 class _Open:
-    """A list or a map that has begun and not ended."""
+    """An open list or map."""
 
     __slots__ = ("anchor", "key", "line", "size", "value")
 
@@ -80,17 +80,17 @@ class _Open:
         self.value = value
         self.anchor = anchor
         self.line = line
-        self.key: Any = None  # of a map: a one-item list with the key whose value comes next, else None
-        self.size = 1  # nodes within
+        self.key: Any = None  # of a map: a list with the pending key, else None
+        self.size = 1  # number of nodes
 
 
 class _Reader:
-    """Builds the value of one document from its events."""
+    """Constructs the value of a document from its events."""
 
     def __init__(self, *, strict: bool) -> None:
         self._strict = strict
         self._open: list[_Open] = []
-        self._anchors: dict[str, tuple[Any, int] | None] = {}  # value and size; None while it is open
+        self._anchors: dict[str, tuple[Any, int] | None] = {}  # value and size; None while open
         self._result: Any = None
         self._nodes = 0
         self._aliased = 0
@@ -154,7 +154,7 @@ class _Reader:
         return _copied(value), size
 
     def _place(self, value: Any, size: int, line: int) -> None:
-        """Put a value where it belongs: into the container that is open, or at the top."""
+        """Add a value to the open container, or at the top level."""
         self._nodes += 1
         if not self._open:
             self._result = "<<" if value is _MERGE else value
@@ -175,7 +175,7 @@ class _Reader:
                 self._set(container.value, _key_text(key, value), "<<" if value is _MERGE else value, line)
 
     def _merge(self, into: dict[str, Any], value: Any, line: int) -> None:
-        maps = reversed(value) if isinstance(value, list) else [value]  # those that stand first win
+        maps = reversed(value) if isinstance(value, list) else [value]  # the first one wins
         for each in maps:
             if not isinstance(each, dict):
                 raise DecodeError("yaml: map merge requires map or sequence of maps as the value")
@@ -189,7 +189,7 @@ class _Reader:
         into[key] = value
 
     def _check_depth(self, value: Any) -> None:
-        """Aliases within anchors within aliases nest deeper than what is written."""
+        """Check the depth of the value: nested aliases are deeper than the document."""
         if not self._aliased:
             return
         level = [value]
@@ -205,7 +205,7 @@ def _children(node: Any) -> Any:
 
 
 def _copied(value: Any) -> Any:
-    """A copy that shares nothing with the original; not recursive, for aliases may nest deeply."""
+    """Return a deep copy; iterative, as aliases can be nested deeply."""
     if not isinstance(value, dict | list):
         return value
     top: Any = value.copy()

@@ -1,6 +1,6 @@
-"""YAML as kube-apiserver and kubectl write it: block style, keys sorted, quotes only where needed.
+"""YAML, encoded as by kube-apiserver and kubectl: block style, keys sorted, quotes only where needed.
 
-Byte for byte the same but for the text `<<`, which they write without quotes, so that it does not read back.
+The output is identical, except for the string `<<`: they do not quote it, so that it cannot be decoded.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _WIDTH: Final = 80
 
 
 def encode_yaml(value: Any) -> bytes:
-    """Write one document."""
+    """Encode one document."""
     text: str = yaml.emit(_events(value), Dumper=yaml.CSafeDumper, width=_WIDTH, allow_unicode=True)
-    if text.endswith("\n...\n"):  # an end that the last scalar left open; one document needs no end
+    if text.endswith("\n...\n"):  # end marker after a scalar; not needed for one document
         text = text.removesuffix("...\n")
     return text.encode()
 
@@ -69,7 +69,7 @@ def _scalar(text: str, style: str | None) -> yaml.Event:
 
 
 def _compare(left: str, right: str) -> int:
-    """Numbers within names by value, letters after all other characters, else by code point."""
+    """Compare keys: numbers by value, letters after other characters, else by code point."""
     for at, (a, b) in enumerate(zip(left, right, strict=False)):
         if a == b:
             continue
@@ -83,7 +83,7 @@ def _compare(left: str, right: str) -> int:
 
 def _compare_numbers(left: str, right: str, at: int) -> int:
     first = second = 0
-    if "0" in (left[at], right[at]):  # within a number that has begun, a zero counts
+    if "0" in (left[at], right[at]):  # a zero within a number is significant
         before = at - 1
         while before >= 0 and left[before].isdigit():
             if left[before] != "0":

@@ -1,4 +1,4 @@
-"""What a YAML scalar without quotes means: the rules of YAML 1.1 as Kubernetes applies them."""
+"""Plain YAML scalars: types by the rules of YAML 1.1, as Kubernetes applies them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TIMESTAMP: Final = re.compile(
 )
 _DAYS: Final = dict(enumerate((31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31), start=1))
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_INTEGERS: Final = (  # base and what is written in it, after the sign
+_INTEGERS: Final = (  # base and pattern, after the sign
     (16, re.compile(r"([-+]?)0[xX]([0-9a-fA-F]+)")),
     (2, re.compile(r"([-+]?)0[bB]([01]+)")),
     (8, re.compile(r"([-+]?)0[oO]?([0-7]+)")),
@@ -33,11 +33,11 @@ _BASE_60: Final = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"
 
 
 class ScalarError(ValueError):
-    """A scalar that is not of the type its tag says, or that JSON cannot hold."""
+    """A scalar does not have the type of its tag, or cannot be represented in JSON."""
 
 
 def resolve(tag: str, text: str) -> Any:
-    """The value of a plain scalar, or of one with a tag ("!!int"); one with a tag of its own is text."""
+    """Return the value of a plain scalar, or of one with a tag ("!!int"); with an unknown tag it is a string."""
     if tag and tag not in _TAGS:
         return text
     if tag == "!!str":
@@ -55,7 +55,7 @@ def resolve(tag: str, text: str) -> Any:
 
 
 def reads_as_text(text: str) -> bool:
-    """Whether text means itself when it is written without quotes; as a key, too."""
+    """Whether an unquoted string is decoded to itself, also as a key."""
     return text != "<<" and _resolved(text)[0] == "!!str" and not _BASE_60.fullmatch(text)
 
 
@@ -89,7 +89,7 @@ def _integer(text: str) -> tuple[str, int] | None:
         found = shape.fullmatch(text)
         if found is not None:
             if len(found[2]) > 64:
-                return None  # wider than any integer that fits
+                return None  # exceeds 64 bits
             value = int(found[2], base)
             if found[1] == "-":
                 value = -value
@@ -106,7 +106,7 @@ def _float(text: str) -> tuple[str, float] | None:
 
 
 def _as_json(value: float) -> float | int:
-    """The number as it comes back from JSON, where a whole number has no point."""
+    """Return the number after a JSON round trip, where integral floats become integers."""
     if not math.isfinite(value):
         raise ScalarError(f"json: unsupported value: {'NaN' if math.isnan(value) else '+Inf' if value > 0 else '-Inf'}")
     return int(value) if value.is_integer() and abs(value) < 2**63 else value

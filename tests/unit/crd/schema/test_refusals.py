@@ -341,7 +341,7 @@ def test_a_marker_of_fields_says_nothing_of_a_class_and_one_of_kinds_nothing_of_
 
 
 def test_an_enumeration_without_values_is_refused() -> None:
-    with pytest.raises(ValueError, match="Enum needs values"):
+    with pytest.raises(ValueError, match="Enum needs at least one value"):
         Enum()
 
 
