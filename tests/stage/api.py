@@ -1,4 +1,4 @@
-"""A server in the same process, and short ways to ask it."""
+"""Raw requests to a server in this process, without a client."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import msgspec
 
 from ostinato.server.core import Server
 from ostinato.server.request import Request, Response, User
-from ostinato.server.store.log_memory import MemoryLog
 from ostinato.world import Simulation
+from tests.stage.server import on_a_server
 
 Json = dict[str, Any]
 
@@ -30,7 +30,7 @@ class Answer(NamedTuple):
 
 
 class Api:
-    """What a test asks of a server, as an administrator unless it says otherwise."""
+    """Sends requests to a server; as an administrator unless the headers have another user."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -40,9 +40,9 @@ class Api:
             return b"" if sent is None else msgspec.json.encode(sent)
 
         path, _, query = path.partition("?")
-        told = {"authorization": "Bearer admin", "content-type": "application/json", "user-agent": "test/1"}
-        told |= {name.replace("_", "-"): value for name, value in headers.items()}
-        answer = await self.server.handle(Request(method, path, query, told, read))
+        sent_headers = {"authorization": "Bearer admin", "content-type": "application/json", "user-agent": "test/1"}
+        sent_headers |= {name.replace("_", "-"): value for name, value in headers.items()}
+        answer = await self.server.handle(Request(method, path, query, sent_headers, read))
         assert isinstance(answer, Response)
         warnings = tuple(value for name, value in answer.headers if name == "Warning")
         return Answer(answer.status, msgspec.json.decode(answer.body), warnings)
@@ -66,25 +66,16 @@ class Api:
         return await self.ask("DELETE", path)
 
     async def cells(self, path: str) -> list[list[Any]]:
-        """The rows of a Table."""
+        """Return the cells of a Table."""
         return [row["cells"] for row in (await self.get(path, accept=TABLE)).body["rows"]]
 
 
 def asking(test: Callable[[Api], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-    """Run a test against a fresh server, in virtual time."""
+    """Run a test with the Api of a new server, in virtual time. `admin` and `jane` are known tokens."""
 
-    def run() -> None:
-        simulation = Simulation(seed=1)
+    async def run(_: Simulation, server: Server) -> None:
+        server.authenticator.add("admin", User("admin", "u-1", ("system:masters",)))
+        server.authenticator.add("jane", User("jane", groups=("dev",)))
+        await test(Api(server))
 
-        async def main() -> None:
-            server = Server(simulation, MemoryLog())
-            server.authenticator.add("admin", User("admin", "u-1", ("system:masters",)))
-            server.authenticator.add("jane", User("jane", groups=("dev",)))
-            await server.start()
-            await test(Api(server))
-            await server.close()
-
-        simulation.run(main())
-
-    run.__name__ = test.__name__
-    return run
+    return on_a_server(run, test.__name__)

@@ -1,9 +1,8 @@
-"""An event loop on real sockets whose time jumps: an hour passes as soon as there is nothing else to do.
+"""An event loop with real sockets and virtual time.
 
-- Time stands still while anything is ready, or comes over a socket, and then jumps to the next timer.
-- Nothing is done in another thread: what is given to an executor is done at once. So nothing is under way that the
-  loop does not know, but for what the system has not carried from one socket to the other yet: that is waited for.
-- What nothing handles is kept in `failures`.
+- Time stands still while callbacks are ready or sockets have data, and then jumps to the next timer.
+- Executor calls run inline. So only data in flight between two sockets is unknown to the loop; it waits for that.
+- Unhandled errors are collected in `failures`.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from typing import Any
 
 from ostinato.world import DeadlockError
 
-_ON_ITS_WAY = 0.001  # real seconds from one socket to the other, at most
-_NEVER = 10.0  # real seconds without a timer and without a byte
+_IN_FLIGHT = 0.001  # longest delivery between two sockets, in real seconds
+_DEADLOCK = 10.0  # real seconds without timer and data
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):
@@ -33,12 +32,12 @@ class JumpingLoop(asyncio.SelectorEventLoop):
         done = self.create_future()
         try:
             done.set_result(func(*args))
-        except Exception as error:  # noqa: BLE001 - handed to whoever awaits it
+        except Exception as error:  # noqa: BLE001 - raised by the future
             done.set_exception(error)
         return done
 
     def _jump(self) -> None:
-        self._now = max(self._now, self._scheduled[0].when())  # asyncio's heap of timers: the first is the next
+        self._now = max(self._now, self._scheduled[0].when())  # asyncio's heap of timers
 
     @staticmethod
     def _failed(loop: Any, context: dict[str, Any]) -> None:
@@ -60,9 +59,9 @@ class _Selector(selectors.DefaultSelector):
         ready = super().select(0)
         if not ready and (timeout is None or timeout > 0):
             if timeout is None:
-                ready = super().select(_NEVER)
+                ready = super().select(_DEADLOCK)
             elif not self._quiet:
-                ready = super().select(_ON_ITS_WAY)
+                ready = super().select(_IN_FLIGHT)
             if not ready:
                 if timeout is None:
                     raise DeadlockError("nothing can happen any more")

@@ -1,7 +1,7 @@
-"""A theatre for plays with the whole embedded server in it: everybody speaks to it over HTTPS.
+"""Run scenarios of the `plane` stage with a standalone server over HTTPS.
 
-Time is virtual as in a simulation, for it jumps over what nobody needs (see `jumping_loop`). The sockets, TLS, the
-certificates and HTTP are real: so what happens at one moment may happen in another order every time.
+Time is virtual: the loop jumps over idle time (`jumping_loop`). Sockets, TLS, certificates and HTTP are real, so the
+order of simultaneous events differs from run to run.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from ostinato.server.standalone import Settings, Standalone
 from ostinato.world import BackgroundError, Ids, Rng, SimulatedClock, World
 from ostinato.world.simulated.executor import SimulatedExecutor
 from tests.stage.jumping_loop import JumpingLoop
-from tests.stage.plane import Act
+from tests.stage.plane import Scenario
 
-_BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
+_START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class OverHttp:
-    """A theatre: `stage` says what that is."""
+    """A replacement for `in_simulation`."""
 
     def __init__(self, state: Path) -> None:
-        """`state` is the server's directory, empty the first time. Plays share the certificates and nothing else."""
+        """`state`: the server's state directory. Scenarios share its certificates and nothing else."""
         self._settings = Settings(state=state, port=0, store="memory")
-        # Whether a certificate is valid TLS decides, by the date of this machine: not by that of the play.
+        # TLS checks the certificates against the machine's clock, so they are created in real time.
         asyncio.run(self._make_certificates())
 
     async def _make_certificates(self) -> None:
@@ -36,31 +36,31 @@ class OverHttp:
         await server.start()
         await server.stop()
 
-    def __call__(self, seed: int, act: Act) -> None:
+    def __call__(self, seed: int, scenario: Scenario) -> None:
         loop = JumpingLoop()
         with asyncio.Runner(loop_factory=lambda: loop) as runner:
             try:
-                runner.run(self._perform(_world(loop, seed), act))
+                runner.run(self._run(_world(loop, seed), scenario))
             except Exception as error:
                 for failure in loop.failures:
-                    error.add_note(f"and in the background: {failure!r}")
+                    error.add_note(f"background error: {failure!r}")
                 raise
         if loop.failures:
-            raise BackgroundError("errors that nothing handled", loop.failures)
+            raise BackgroundError("unhandled errors", loop.failures)
 
-    async def _perform(self, world: World, act: Act) -> None:
+    async def _run(self, world: World, scenario: Scenario) -> None:
         server = Standalone(world, self._settings)
         await server.start()
         try:
             assert server.core is not None
-            await act(world, server.core, over_http(Config.load(path=server.kubeconfig), world))
+            await scenario(world, server.core, over_http(Config.load(path=server.kubeconfig), world))
         finally:
             await server.stop()
 
 
 def _world(loop: JumpingLoop, seed: int) -> World:
     rng = Rng(seed)
-    clock = SimulatedClock(loop, _BEGINNING.timestamp())
-    # All that it asks of a loop, this one has, too; but no plain function may wait for a coroutine.
+    clock = SimulatedClock(loop, _START.timestamp())
+    # The executor uses only methods that this loop has; run_until_complete from a callback is not among them.
     executor = SimulatedExecutor(cast("Any", loop), 8, lambda: 0.0)
     return World(clock, rng.fork("rng"), Ids.simulated(rng.fork("ids")), executor)

@@ -1,4 +1,4 @@
-"""A stage for the plane's controllers: an API server in one process, some of them on it, virtual time.
+"""A stage for the control plane's controllers, in virtual time.
 
     async def play(stage: Stage) -> None:
         await stage.client.create(deployment("web", replicas=3))
@@ -7,10 +7,10 @@
 
     on_stage(play, "deployment-controller", "replicaset-controller")
 
-Two tests may share a process and nothing else. `settle` waits, in virtual time, until nothing has been written for a
-while; `until` waits for a condition. A play that takes more than a day of virtual time has failed.
-
-The same plays are given in another theatre with `--over-http`, where everybody speaks to the server over HTTPS.
+- Tests share nothing but the process.
+- `settle` waits in virtual time until the store has not been written for a while; `until` waits for a condition.
+- A test that takes more than a day of virtual time has failed.
+- With `--over-http`, the same tests use a server over HTTPS (`over_http`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 from ostinato.api.meta import ObjectMeta
-from ostinato.client import Client, MergePatch
+from ostinato.client import MergePatch
 from ostinato.kinds.core_v1 import ServiceAccount
 from ostinato.manager import ClientOptions, Manager, ReportingOptions
 from ostinato.manager.connecting import Connect, Purpose
@@ -28,28 +28,33 @@ from ostinato.plane.access import identities, roles
 from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers
 from ostinato.server.core import Server
 from ostinato.server.in_process.transport import ADMINISTRATOR, InProcessTransport
-from ostinato.server.store.log_memory import MemoryLog
 from ostinato.world import Simulation, World
+from tests.stage.client import Stage as ClientStage
+from tests.stage.server import started_server
 
 T = TypeVar("T")
 _DAY = 86_400.0
 
 
-class Stage:
+class Stage(ClientStage):
+    """A stage on which managers run. `connect`: opens transports to the server."""
+
     def __init__(self, world: World, server: Server, connect: Connect) -> None:
-        self.world = world
+        super().__init__(world, server, connect(Purpose()))
         self.connect = connect
-        self.client = Client(connect(Purpose()), world=world, namespace="default", field_manager="test")
-        self._server = server
         self._managers: list[tuple[Manager, asyncio.Task[None]]] = []
 
     @property
     def version(self) -> int:
-        """Of the store: it grows with every write."""
-        return self._server.index.version
+        """The store's resourceVersion, which grows with every write."""
+        return self.server.index.version
 
     def run(self, add: Callable[[Manager], object], field_manager: str = FIELD_MANAGER, identity: str = "") -> Manager:
-        """Start a manager with what is added to it. `identity`: its own; parts of the plane have theirs."""
+        """Start a manager.
+
+        - `add`: adds its runnables.
+        - `identity`: the manager's user. Components of the control plane have their own.
+        """
         manager = Manager(
             connect=lambda purpose: self.connect(purpose._replace(identity=purpose.identity or identity)),
             client=ClientOptions(field_manager=field_manager, identities=_identity),
@@ -61,24 +66,24 @@ class Stage:
         return manager
 
     async def settle(self, quiet: float = 2.0, limit: float = 600.0) -> None:
-        """Until nothing has been written for so many seconds."""
+        """Wait until the store has not been written for `quiet` seconds."""
         until = self.world.clock.monotonic() + limit
         before = -1
         while before != self.version:
-            assert self.world.clock.monotonic() < until, "it does not settle"
+            assert self.world.clock.monotonic() < until, f"still writing after {limit} s"
             before = self.version
             await self.world.clock.sleep(quiet)
 
     async def until(self, condition: Callable[[], Awaitable[T]], limit: float = 600.0) -> T:
-        """Until the condition holds; what it answers."""
+        """Wait until the condition returns a true value, and return it."""
         end = self.world.clock.monotonic() + limit
         while not (found := await condition()):
-            assert self.world.clock.monotonic() < end, "it never held"
+            assert self.world.clock.monotonic() < end, f"the condition does not hold after {limit} s"
             await self.world.clock.sleep(0.1)
         return found
 
     async def events(self, name: str = "") -> list[tuple[str, str]]:
-        """Reason and note of the events about an object, or about all, in the order in which they came."""
+        """Return reason and note of the events of one or all objects, ordered by resourceVersion."""
         from ostinato.kinds.events_v1 import Event
 
         found = sorted(await self.client.list(Event), key=lambda each: int(each.metadata.resource_version))
@@ -89,11 +94,11 @@ class Stage:
         ]
 
     async def set_pod_status(self, pod: Any, **status: Any) -> None:
-        """Play the node: say how a Pod fares."""
+        """Write a Pod's status, as a kubelet does."""
         await self.client.patch(type(pod), pod.metadata, MergePatch({"status": status}), subresource="status")
 
     async def stop_managers(self) -> None:
-        """End what was started; the server goes on."""
+        """Stop the managers; the server keeps running."""
         for manager, task in self._managers:
             manager.stop()
             await task
@@ -104,27 +109,23 @@ class Stage:
         await self.client.close()
 
 
-Act = Callable[[World, Server, Connect], Coroutine[Any, Any, None]]
-"""What is done with a server that runs, in its world, and with the way to it."""
+Scenario = Callable[[World, Server, Connect], Coroutine[Any, Any, None]]
+"""A coroutine function that gets a started server, its world, and how to connect to it."""
 
 
-def in_simulation(seed: int, act: Act) -> None:
-    """A theatre: it starts a server for an act, has it done, and stops the server. What nothing handles is raised."""
+def in_simulation(seed: int, scenario: Scenario) -> None:
+    """Run a scenario with a new server in a simulation; raise unhandled errors."""
     world = Simulation(seed=seed)
 
-    async def whole() -> None:
-        server = Server(world, MemoryLog())
-        await server.start()
-        try:
-            await act(world, server, lambda purpose: _transport(server, purpose))
-        finally:
-            await server.close()
+    async def main() -> None:
+        async with started_server(world) as server:
+            await scenario(world, server, lambda purpose: _transport(server, purpose))
 
-    world.run(whole())
+    world.run(main())
 
 
 def _identity(name: str) -> str:
-    """Of a part of the plane; what tests play themselves is the manager's."""
+    """Return the identity of a component; runnables of tests have the manager's."""
     try:
         return identities.user_of_runnable(name)
     except KeyError:
@@ -136,16 +137,16 @@ def _transport(server: Server, purpose: Purpose) -> InProcessTransport:
     return InProcessTransport(server, user=user, deadline=purpose.deadline)
 
 
-theatre: Callable[[int, Act], None] = in_simulation  # where plays are given; tests may choose another
+run_scenario: Callable[[int, Scenario], None] = in_simulation  # replaced with --over-http
 
 
 def on_stage(play: Callable[[Stage], Awaitable[None]], *controllers: str, seed: int = 1) -> None:
-    """Run a play with some controllers of the plane, all in virtual time; what they raise is raised."""
+    """Run a test with some of the control plane's controllers, in virtual time; raise their errors."""
 
-    async def act(world: World, server: Server, connect: Connect) -> None:
+    async def scenario(world: World, server: Server, connect: Connect) -> None:
         stage = Stage(world, server, connect)
         await roles.ensure(stage.client)
-        if "serviceaccount-controller" not in controllers:  # without one, no Pod is let in
+        if "serviceaccount-controller" not in controllers:  # admission requires it for Pods
             await stage.client.create(ServiceAccount(metadata=ObjectMeta(name="default")))
         if controllers:
             without = set(CONTROLLERS) - set(controllers)
@@ -156,4 +157,4 @@ def on_stage(play: Callable[[Stage], Awaitable[None]], *controllers: str, seed: 
         finally:
             await stage.stop()
 
-    theatre(seed, act)
+    run_scenario(seed, scenario)

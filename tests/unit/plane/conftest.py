@@ -1,24 +1,24 @@
-"""Where plays are given: in a simulation, or over HTTP with `--over-http`."""
+"""How the tests of the control plane reach their server: in a simulation, or over HTTPS with `--over-http`."""
 
 from __future__ import annotations
 
 import pytest
-from tests.stage import plane as stage
+from tests.stage import plane
 from tests.stage.over_http import OverHttp
 
 
 @pytest.fixture(scope="session")
-def http_theatre(tmp_path_factory: pytest.TempPathFactory) -> OverHttp:
-    return OverHttp(tmp_path_factory.mktemp("theatre"))
+def http_runner(tmp_path_factory: pytest.TempPathFactory) -> OverHttp:
+    return OverHttp(tmp_path_factory.mktemp("server"))
 
 
 @pytest.fixture
-def over_http(http_theatre: OverHttp, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plays of this test are given over HTTP."""
-    monkeypatch.setattr(stage, "theatre", http_theatre)
+def over_http(http_runner: OverHttp, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run this test over HTTPS."""
+    monkeypatch.setattr(plane, "run_scenario", http_runner)
 
 
 @pytest.fixture(autouse=True)
-def _theatre(request: pytest.FixtureRequest) -> None:
+def _over_http(request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--over-http"):
         request.getfixturevalue("over_http")
