@@ -20,10 +20,9 @@ import yaml
 from ostinato.api.meta import ObjectMeta
 from ostinato.client import Client, Config
 from ostinato.kinds.core_v1 import Namespace
-from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
-from ostinato.server.store.log_memory import MemoryLog
 from ostinato.world import World
+from tests.stage.server import started_server
 
 SECONDS = 60
 Play = Callable[[Client], Awaitable[None]]
@@ -94,13 +93,11 @@ def run(request: pytest.FixtureRequest) -> Iterator[Callable[[Play], None]]:
 
     async def in_process(play: Play) -> None:
         world = World.real()
-        server = Server(world, MemoryLog())
-        await server.start()
-        transport = InProcessTransport(server)
-        async with Client(transport, world=world, namespace="test", field_manager="test") as client:
-            await client.create(Namespace(metadata=ObjectMeta(name="test")))
-            async with asyncio.timeout(SECONDS):
-                await play(client)
-        await server.close()
+        async with started_server(world) as server:
+            transport = InProcessTransport(server)
+            async with Client(transport, world=world, namespace="test", field_manager="test") as client:
+                await client.create(Namespace(metadata=ObjectMeta(name="test")))
+                async with asyncio.timeout(SECONDS):
+                    await play(client)
 
     yield lambda play: asyncio.run(in_process(play))

@@ -16,6 +16,7 @@ from typing import Any
 import aiohttp
 import msgspec
 import pytest
+from tests.stage.server import started_server
 
 from ostinato.client import Client
 from ostinato.client.config.config import Config
@@ -27,9 +28,7 @@ from ostinato.manager.election.election import Election
 from ostinato.manager.election.fence import Fence
 from ostinato.manager.endpoints import Endpoint, parse_address
 from ostinato.manager.signals import stop_on_signals
-from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
-from ostinato.server.store.log_memory import MemoryLog
 from ostinato.world import World
 from ostinato.world.loop_task import LoopTask
 
@@ -331,29 +330,27 @@ class Answered:
 def test_an_election_on_a_server_in_the_same_process_stays_on_its_loop() -> None:
     async def play() -> None:
         world = World.real()
-        server = Server(world, MemoryLog())
-        await server.start()
-        options = LeaderElection(name="widgets", own_thread=False, trust_absence=True)
+        async with started_server(world) as server:
+            options = LeaderElection(name="widgets", own_thread=False, trust_absence=True)
 
-        def manager() -> Manager:
-            return Manager(
-                connect=lambda purpose: InProcessTransport(server, deadline=purpose.deadline),
-                leader_election=options,
-                world=world,
-            )
+            def manager() -> Manager:
+                return Manager(
+                    connect=lambda purpose: InProcessTransport(server, deadline=purpose.deadline),
+                    leader_election=options,
+                    world=world,
+                )
 
-        for _ in range(2):
-            leader = manager()
-            serving = asyncio.create_task(leader.serve())
-            await asyncio.sleep(0)
-            await leader.elected()
-            assert leader.is_leader
-            leader.stop()
-            await serving
-        client = Client(InProcessTransport(server), world=world, namespace="default")
-        lease = await client.get(Lease, "widgets")
-        assert (lease.spec.holder_identity, lease.spec.lease_transitions) == ("", 1)
-        await server.close()
+            for _ in range(2):
+                leader = manager()
+                serving = asyncio.create_task(leader.serve())
+                await asyncio.sleep(0)
+                await leader.elected()
+                assert leader.is_leader
+                leader.stop()
+                await serving
+            client = Client(InProcessTransport(server), world=world, namespace="default")
+            lease = await client.get(Lease, "widgets")
+            assert (lease.spec.holder_identity, lease.spec.lease_transitions) == ("", 1)
 
     soon(play())
 

@@ -8,6 +8,7 @@ import sys
 
 SCRIPT = """
 import asyncio, json, sys
+from tests.stage.server import started_server
 from ostinato.server.core import Server
 from ostinato.server.request import Request, User
 from ostinato.server.store.log_memory import MemoryLog
@@ -22,20 +23,18 @@ def loaded():
     ]
 
 async def main():
-    server = Server(world, MemoryLog())
-    server.authenticator.add("t", User("admin", groups=("system:masters",)))
-    await server.start()
-    before = loaded()
-    async def ask(method, path, body=b"", accept="application/json"):
-        headers = {"authorization": "Bearer t", "accept": accept}
-        return (await server.handle(Request(method, path, "", headers, body=body))).status
-    apps = "/apis/apps/v1/namespaces/default/deployments"
-    codes = [await ask("GET", apps)]
-    between = loaded()
-    table = "application/json;as=Table;v=v1;g=meta.k8s.io"
-    codes += [await ask("POST", apps, b"{}"), await ask("GET", "/api/v1/namespaces", accept=table)]
-    print(json.dumps([before, between, loaded(), codes]))
-    await server.close()
+    async with started_server(world) as server:
+        server.authenticator.add("t", User("admin", groups=("system:masters",)))
+        before = loaded()
+        async def ask(method, path, body=b"", accept="application/json"):
+            headers = {"authorization": "Bearer t", "accept": accept}
+            return (await server.handle(Request(method, path, "", headers, body=body))).status
+        apps = "/apis/apps/v1/namespaces/default/deployments"
+        codes = [await ask("GET", apps)]
+        between = loaded()
+        table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+        codes += [await ask("POST", apps, b"{}"), await ask("GET", "/api/v1/namespaces", accept=table)]
+        print(json.dumps([before, between, loaded(), codes]))
 
 world.run(main())
 """

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.stage.server import standalone_server
 
 from ostinato.client.config.tls import ResumingContext
 from ostinato.server.access.authentication.tokens.keys import make_private_key
@@ -24,14 +25,8 @@ from ostinato.world.clock import RealClock
 
 def play(path: Path, script: Callable[[Standalone], Awaitable[None]], **settings: Any) -> None:
     async def main() -> None:
-        world = World.real(workers=1)
-        server = Standalone(world, Settings(state=path, port=0, **settings))
-        await server.start()
-        try:
+        async with standalone_server(path, **{"store": "", **settings}) as server:
             await script(server)
-        finally:
-            await server.stop()
-            world.executor.close()
 
     asyncio.run(main())
 

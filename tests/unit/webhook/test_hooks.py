@@ -139,7 +139,7 @@ def test_a_base_class_may_be_annotated() -> None:
         (lambda: validator(int), "is not a kind"),
         (lambda: validator("Widget"), "is not a kind"),
         (lambda: validator(GroupVersionKind("example.dev", "v1", "Widget"))(nothing), "pass the class Widget"),
-        (lambda: validator(CustomResource)(lambda thing: None), "CustomResource is no kind"),
+        (lambda: validator(CustomResource)(lambda thing: None), "CustomResource is not a kind"),
         (lambda: validator(Widget, operations="CREATE")(nothing), "operations must be a list"),
         (lambda: validator(Widget, operations=["create"])(nothing), "unknown operation 'create'; operations: CREATE"),
         (lambda: defaulter(Widget, operations=["DELETE"])(nothing), "a defaulter cannot handle DELETE"),

@@ -17,6 +17,7 @@ import aiohttp
 import msgspec
 import pytest
 from cryptography import x509
+from tests.stage.server import started_server
 from tests.unit.client.http import certificates
 from tests.unit.webhook.samples import Widget, admission_review, widget
 
@@ -24,9 +25,7 @@ from ostinato.api.errors import ServiceUnavailable, Unauthorized
 from ostinato.cache import CachedClient, Informers
 from ostinato.client import Client, ConnectionLost, Unstructured
 from ostinato.controllers.runnable import Dependencies, Families
-from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
-from ostinato.server.store.log_memory import MemoryLog
 from ostinato.webhook import (
     Certificate,
     CertificateError,
@@ -459,75 +458,71 @@ class Shown:
 @running
 async def test_webhooks_run_with_everything_made_by_themselves() -> None:
     world = World.real()
-    api = Server(world, MemoryLog())
-    await api.start()
-    client = Client(InProcessTransport(api), world=world)
-    endpoint = UrlEndpoint("https://127.0.0.1:9443")
-    webhooks = Webhooks(check, fill_in, endpoint=endpoint, name="hooks", host="127.0.0.1", port=0)
-    for document in webhooks.configurations():
-        await client.create(document)
-    shown = Shown()
-    with pytest.raises(NotServing):
+    async with started_server(world) as api:
+        client = Client(InProcessTransport(api), world=world)
+        endpoint = UrlEndpoint("https://127.0.0.1:9443")
+        webhooks = Webhooks(check, fill_in, endpoint=endpoint, name="hooks", host="127.0.0.1", port=0)
+        for document in webhooks.configurations():
+            await client.create(document)
+        shown = Shown()
+        with pytest.raises(NotServing):
+            await webhooks.check()
+        informers = Informers(client)
+        cached = CachedClient(client, informers, unwatched="refuse")  # whatever is cached, certificates need the server
+        dependencies = Dependencies(client=cached, informers=informers, world=world, metrics=shown)
+        task = asyncio.create_task(webhooks.run(dependencies))
+
+        async def bundle_is_written() -> None:
+            async for event in client.watch(Unstructured.of(VALIDATING.api_version, VALIDATING.kind)):
+                if "caBundle" in event.object["webhooks"][0]["clientConfig"]:
+                    return
+
+        async with asyncio.timeout(10):
+            await bundle_is_written()
+        await until(lambda: webhooks._server is not None and webhooks._server._listener is not None)
         await webhooks.check()
-    informers = Informers(client)
-    cached = CachedClient(client, informers, unwatched="refuse")  # whatever is cached, certificates need the server
-    dependencies = Dependencies(client=cached, informers=informers, world=world, metrics=shown)
-    task = asyncio.create_task(webhooks.run(dependencies))
-
-    async def bundle_is_written() -> None:
-        async for event in client.watch(Unstructured.of(VALIDATING.api_version, VALIDATING.kind)):
-            if "caBundle" in event.object["webhooks"][0]["clientConfig"]:
-                return
-
-    async with asyncio.timeout(10):
-        await bundle_is_written()
-    await until(lambda: webhooks._server is not None and webhooks._server._listener is not None)
-    await webhooks.check()
-    assert len(shown.families) == 1
-    assert (webhooks.name, webhooks.needs_leader_election) == ("hooks", False)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert not shown.families
-    await client.close()
-    await api.close()
+        assert len(shown.families) == 1
+        assert (webhooks.name, webhooks.needs_leader_election) == ("hooks", False)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not shown.families
+        await client.close()
     world.executor.close()
 
 
 @running
 async def test_a_service_keeps_its_certificate_in_a_secret_and_files_are_used_as_they_are(tmp_path: Path) -> None:
     world = World.real()
-    api = Server(world, MemoryLog())
-    await api.start()
-    client = Client(InProcessTransport(api), world=world)
-    objects = LiveObjectAccess(client)
-    endpoint = ServiceEndpoint("default", "widgets")
-    server = Webhooks(check, endpoint=endpoint, name="hooks", host="127.0.0.1", port=0).server(world, objects)
-    await server.start()
-    secret = await objects.get(SECRET, "hooks-certificates", "default")
-    assert secret is not None
-    assert secret["data"].keys() == {"tls.crt", "tls.key", "ca.crt"}
-    await server.stop(1)
+    async with started_server(world) as api:
+        client = Client(InProcessTransport(api), world=world)
+        objects = LiveObjectAccess(client)
+        endpoint = ServiceEndpoint("default", "widgets")
+        server = Webhooks(check, endpoint=endpoint, name="hooks", host="127.0.0.1", port=0).server(world, objects)
+        await server.start()
+        secret = await objects.get(SECRET, "hooks-certificates", "default")
+        assert secret is not None
+        assert secret["data"].keys() == {"tls.crt", "tls.key", "ca.crt"}
+        await server.stop(1)
 
-    made = generate_certificate(world, HOSTS, timedelta(days=1))
-    write(tmp_path, made)
-    webhooks = Webhooks(check, endpoint=endpoint, host="127.0.0.1", port=0, certificates=tmp_path)
-    server = webhooks.server(world, objects)
-    assert server._ca_injector is None
-    await server.start()
-    assert await shown_by(server) == serial(made)
-    await server.stop(1)
+        made = generate_certificate(world, HOSTS, timedelta(days=1))
+        write(tmp_path, made)
+        webhooks = Webhooks(check, endpoint=endpoint, host="127.0.0.1", port=0, certificates=tmp_path)
+        server = webhooks.server(world, objects)
+        assert server._ca_injector is None
+        await server.start()
+        assert await shown_by(server) == serial(made)
+        await server.stop(1)
 
-    (tmp_path / "ca.crt").write_bytes(made.authorities)
-    source = CertificateFiles(world, tmp_path, authorities=True)
-    webhooks = Webhooks(check, endpoint=endpoint, host="127.0.0.1", port=0, certificates=source)
-    server = webhooks.server(world, objects)
-    assert server._ca_injector is not None, "a source knows who vouches for it"
-    await server.start()
-    assert await shown_by(server) == serial(made)
-    await server.stop(1)
-    await client.close()
-    await api.close()
+        (tmp_path / "ca.crt").write_bytes(made.authorities)
+        source = CertificateFiles(world, tmp_path, authorities=True)
+        webhooks = Webhooks(check, endpoint=endpoint, host="127.0.0.1", port=0, certificates=source)
+        server = webhooks.server(world, objects)
+        assert server._ca_injector is not None, "a source knows who vouches for it"
+        await server.start()
+        assert await shown_by(server) == serial(made)
+        await server.stop(1)
+        await client.close()
     world.executor.close()
 
 

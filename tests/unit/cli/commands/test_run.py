@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import pytest
 import yaml
+from tests.stage.server import started_server
 
 from ostinato.cache import Informers, InformerSettings
 from ostinato.cli.app import run
@@ -25,10 +26,7 @@ from ostinato.controllers import Builder, controller
 from ostinato.crd import crd_of
 from ostinato.kinds.core_v1 import ConfigMap, Node
 from ostinato.manager import CacheOptions, Manager
-from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
-from ostinato.server.store.log_memory import MemoryLog
-from ostinato.world import World
 
 WIDGET = Path(__file__).parents[4] / "examples" / "widget.py"
 
@@ -143,7 +141,7 @@ def test_a_file_without_controllers_is_an_error_before_any_request(
     assert "empty_file: nothing to run" in error_of(str(tmp_path / "empty_file.py"))
 
 
-# What is found out before it runs
+# Preflight
 
 
 @controller(Unstructured.of("example.dev/v1", "Widget"), name="widgets", owns=[ConfigMap])
@@ -151,21 +149,15 @@ async def widgets(widget: dict[str, Any], ctx: Any) -> None: ...
 
 
 def prepared(manage: Callable[[Any], Manager], *, user: str = "", definitions: Any = ()) -> None:
-    """Look before a manager runs on a server in this process, as an administrator or as somebody."""
+    """Run the preflight of a manager on a server in this process. `user`: defaults to an administrator."""
 
     async def main() -> None:
-        world = World.real()
-        server = Server(world, MemoryLog())
-        await server.start()
+        async with started_server() as server:
 
-        def connect(purpose: Any) -> InProcessTransport:
-            return InProcessTransport(server, user=(user, ())) if user else InProcessTransport(server)
+            def connect(purpose: Any) -> InProcessTransport:
+                return InProcessTransport(server, user=(user, ())) if user else InProcessTransport(server)
 
-        try:
             await prepare(manage(connect), "file.py", definitions)
-        finally:
-            await server.close()
-            world.executor.close()
 
     asyncio.run(main())
 

@@ -6,14 +6,13 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from tests.stage.server import standalone_server
 
 from ostinato.cli.app import run
 from ostinato.client import Client
 from ostinato.client.config.config import Config
-from ostinato.client.http.transport import HttpTransport
 from ostinato.kinds.authentication_v1 import SelfSubjectReview
 from ostinato.server.access.authority import Authority
-from ostinato.server.standalone import Settings, Standalone
 from ostinato.world import World
 
 
@@ -22,11 +21,8 @@ def prepared(state: Path) -> Path:
     state.mkdir(mode=0o700)
 
     async def main() -> None:
-        world = World.real(workers=1)
-        server = Standalone(world, Settings(state=state, port=0, store="memory"))
-        await server.start()
-        await server.stop()
-        world.executor.close()
+        async with standalone_server(state):
+            pass
 
     asyncio.run(main())
     return state
@@ -34,21 +30,16 @@ def prepared(state: Path) -> Path:
 
 def test_a_kubeconfig_names_its_user_and_groups(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     async def main() -> None:
-        world = World.real(workers=1)
         state, out = tmp_path / "state", tmp_path / "jane.kubeconfig"
-        server = Standalone(world, Settings(state=state, port=0, store="memory"))
-        await server.start()
-        arguments = ["user", "add", "jane: doe", "--group", "dev", "--group", "ops", "--state", str(state)]
-        assert await asyncio.to_thread(run, [*arguments, "--out", str(out), "--expires", "2h"]) == 0
-        assert out.stat().st_mode & 0o777 == 0o600
-        transport = HttpTransport(Config.load(path=out), world=world)
-        async with Client(transport, world=world, namespace="default") as client:
-            review = await client.create(SelfSubjectReview())
+        async with standalone_server(state):
+            arguments = ["user", "add", "jane: doe", "--group", "dev", "--group", "ops", "--state", str(state)]
+            assert await asyncio.to_thread(run, [*arguments, "--out", str(out), "--expires", "2h"]) == 0
+            assert out.stat().st_mode & 0o777 == 0o600
+            async with Client.connect(Config.load(path=out, namespace="default")) as client:
+                review = await client.create(SelfSubjectReview())
         assert review.status.user_info is not None
         assert review.status.user_info.username == "jane: doe"
         assert review.status.user_info.groups == ["dev", "ops", "system:authenticated"]
-        await server.stop()
-        world.executor.close()
         printed = capsys.readouterr().out
         assert printed.startswith(f"wrote {out}: user jane: doe in dev, ops, valid until ")
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.stage.election import ElectionStage, staged
+from tests.stage.server import started_server
 from tests.unit.manager.events.published import PublishedEvents
 
 from ostinato.api.meta import ObjectMeta
@@ -17,9 +18,7 @@ from ostinato.kinds.core_v1 import ConfigMap, Event, Namespace, Node, ObjectRefe
 from ostinato.manager.events.correlation import MAX_REMEMBERED
 from ostinato.manager.events.counts import CountCorrelator
 from ostinato.manager.events.events import Events
-from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
-from ostinato.server.store.log_memory import MemoryLog
 from ostinato.world import Simulation, World
 
 A = ConfigMap(metadata=ObjectMeta(name="a", namespace="default", uid="u1", resource_version="7"))
@@ -204,20 +203,18 @@ async def test_spam_takes_no_place_from_others_and_what_waits_is_told_once_as_it
 def test_events_may_come_from_threads(caplog: pytest.LogCaptureFixture) -> None:
     async def play() -> None:
         world = World.real()
-        server = Server(world, MemoryLog())
-        await server.start()
-        client = Client(InProcessTransport(server), world=world, namespace="default")
-        events = Events(client, world)
-        events.start()
-        recorder = events.core_recorder("worker")
-        async with client, asyncio.timeout(10):
-            watching = client.watch(Event, namespace="default")
-            await world.executor.run(lambda: recorder.event(A, "Worked", "in a thread"))
-            async for event in watching:
-                if event.object.reason == "Worked":
-                    break
-        await events.stop()
-        await server.close()
+        async with started_server(world) as server:
+            client = Client(InProcessTransport(server), world=world, namespace="default")
+            events = Events(client, world)
+            events.start()
+            recorder = events.core_recorder("worker")
+            async with client, asyncio.timeout(10):
+                watching = client.watch(Event, namespace="default")
+                await world.executor.run(lambda: recorder.event(A, "Worked", "in a thread"))
+                async for event in watching:
+                    if event.object.reason == "Worked":
+                        break
+            await events.stop()
         world.executor.close()
 
     asyncio.run(play(), debug=True)

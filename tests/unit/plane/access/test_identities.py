@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.stage.server import started_server
 
 from ostinato.client.transport.protocol import Request
 from ostinato.manager import Manager
@@ -100,14 +101,12 @@ def test_a_controller_that_is_taken_over_reaches_no_further_than_its_role(
     world = Simulation(seed=1)
 
     async def main() -> int:
-        server = Server(world, MemoryLog())
-        await server.start()
-        user, groups = identities.user_and_groups(f"system:serviceaccount:kube-system:{identity}")
-        transport = InProcessTransport(server, user=(user, groups))
-        answer = await transport.request(Request(method, path, body=b"{}" if method == "POST" else b""))
-        code = answer.status
-        await transport.close()
-        await server.close()
+        async with started_server(world) as server:
+            user, groups = identities.user_and_groups(f"system:serviceaccount:kube-system:{identity}")
+            transport = InProcessTransport(server, user=(user, groups))
+            answer = await transport.request(Request(method, path, body=b"{}" if method == "POST" else b""))
+            code = answer.status
+            await transport.close()
         return code
 
     assert world.run(main()) == 403

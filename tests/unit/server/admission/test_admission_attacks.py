@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 from tests.stage.api import Answer, Api, asking
+from tests.stage.server import started_server
 
 from ostinato.server.admission.pods.image_policy import ImagePolicy
 from ostinato.server.admission.settings import AdmissionSettings
-from ostinato.server.core import Server
 from ostinato.server.request import User
-from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.webhooks.target import CallError, Target
 from ostinato.world import Simulation
 
@@ -92,16 +91,14 @@ def _with_policy(test: Any, policy: ImagePolicy = POLICY) -> None:
     settings = AdmissionSettings(enabled=("ImagePolicyWebhook",), configuration={"ImagePolicyWebhook": policy})
 
     async def main() -> None:
-        server = Server(simulation, MemoryLog(), admission=settings)
-        backend = Backend()
-        server.webhooks._client = type("Client", (), {"call": backend, "close": lambda *_: None})()  # type: ignore[assignment]
-        server.authenticator.add("admin", User("admin", "u-1", ("system:masters",)))
-        await server.start()
-        api = Api(server)
-        account = {"metadata": {"name": "default"}}
-        assert (await api.post("/api/v1/namespaces/default/serviceaccounts", account)).code == 201
-        await test(api, backend)
-        await server.close()
+        async with started_server(simulation, admission=settings) as server:
+            backend = Backend()
+            server.webhooks._client = type("Client", (), {"call": backend, "close": lambda *_: None})()  # type: ignore[assignment]
+            server.authenticator.add("admin", User("admin", "u-1", ("system:masters",)))
+            api = Api(server)
+            account = {"metadata": {"name": "default"}}
+            assert (await api.post("/api/v1/namespaces/default/serviceaccounts", account)).code == 201
+            await test(api, backend)
 
     simulation.run(main())
 

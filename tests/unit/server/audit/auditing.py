@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.stage.api import Api, Json
+from tests.stage.server import started_server
 
 from ostinato.server.audit.settings import AuditLogSettings, AuditSettings
 from ostinato.server.core import Server
 from ostinato.server.request import User
-from ostinato.server.store.log_memory import MemoryLog
 from ostinato.world import Simulation
 
 EVERYTHING = "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse}]\n"
@@ -41,13 +41,11 @@ def audited(
     scenes = []
 
     async def main() -> None:
-        server = Server(simulation, MemoryLog(), audit=settings)
-        server.authenticator.add("admin", User("admin", "u-1", ("system:masters",)))
-        server.authenticator.add("jane", User("jane", groups=("dev",)))
-        await server.start()
-        scenes.append(Scene(server, path))
-        await test(scenes[0])
-        await server.close()
+        async with started_server(simulation, audit=settings) as server:
+            server.authenticator.add("admin", User("admin", "u-1", ("system:masters",)))
+            server.authenticator.add("jane", User("jane", groups=("dev",)))
+            scenes.append(Scene(server, path))
+            await test(scenes[0])
 
     simulation.run(main())
     return scenes[0]

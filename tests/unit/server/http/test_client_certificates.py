@@ -17,10 +17,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from tests.stage.server import standalone_server
 
 from ostinato.server.http.client_certificates import RequestingContext
-from ostinato.server.standalone import Settings, Standalone
-from ostinato.world import World
+from ostinato.server.standalone import Standalone
 from ostinato.world.clock import RealClock
 
 REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
@@ -31,14 +31,8 @@ JANE: Names = [(NameOID.COMMON_NAME, "jane"), (NameOID.ORGANIZATION_NAME, "dev")
 
 def play(path: Path, script: Callable[[Standalone], Awaitable[None]]) -> None:
     async def main() -> None:
-        world = World.real(workers=1)
-        server = Standalone(world, Settings(state=path, port=0, store="memory"))
-        await server.start()
-        try:
+        async with standalone_server(path) as server:
             await script(server)
-        finally:
-            await server.stop()
-            world.executor.close()
 
     asyncio.run(main())
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, cast
 
 import pytest
+from tests.stage.server import started_server
 
 from ostinato.client.transport.protocol import (
     ConnectionLost,
@@ -20,7 +21,6 @@ from ostinato.server.core import Server
 from ostinato.server.flow.turns import Turns
 from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.request import Request, Response, Stream
-from ostinato.server.store.log_memory import MemoryLog
 from ostinato.world import Simulation
 
 Handler = Callable[[Request], Awaitable[Response | Stream]]
@@ -48,10 +48,8 @@ def _served(play: Callable[[Simulation, Server], Awaitable[None]]) -> None:
     world = Simulation(1)
 
     async def main() -> None:
-        server = Server(world, MemoryLog())
-        await server.start()
-        await play(world, server)
-        await server.close()
+        async with started_server(world) as server:
+            await play(world, server)
 
     world.run(main())
 

@@ -8,12 +8,11 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.server import asking
+from tests.stage.api import Api, asking
 from tests.unit.server.admission.webhooks.test_webhooks import MAPS, config_map, configure, hook
 from tests.unit.server.resources.custom.test_conversion_webhook import SECOND, Hook, play, second
 
 Json = dict[str, Any]
-Api = asking.Api
 
 NAMES = st.sampled_from(
     ["metadata", "labels", "annotations", "name", "kind", "apiVersion", "spec", "status", "message", "code", "details"]
@@ -58,7 +57,7 @@ def answered(data: bytes, response: Any) -> bytes:
 @settings(max_examples=150, deadline=None)
 @given(REVIEWS)
 def test_of_admission(response: Any) -> None:
-    @asking.asking
+    @asking
     async def test(api: Api) -> None:
         async def ask(client: Json, review: bytes, seconds: int) -> bytes:
             return answered(review, response)

@@ -9,13 +9,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from tests.stage.server import started_server
 
 from ostinato.server.access.authority import Authority
-from ostinato.server.core import Server
 from ostinato.server.request import Request, Response, User
 from ostinato.server.resources.core.services.locator import ServiceLocator
 from ostinato.server.resources.strategy import Json
-from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.webhooks import client as client_module
 from ostinato.server.webhooks.client import WebhookClient
 from ostinato.server.webhooks.target import CallError, Service, UnusableTarget, target_of
@@ -328,38 +327,36 @@ def test_a_service_is_found_by_its_endpoints() -> None:
     simulation = Simulation(0)
 
     async def main() -> None:
-        server = Server(simulation, MemoryLog())
-        server.authenticator.add("t", User("admin", groups=("system:masters",)))
-        await server.start()
+        async with started_server(simulation) as server:
+            server.authenticator.add("t", User("admin", groups=("system:masters",)))
 
-        async def post(path: str, body: str) -> None:
-            headers = {"authorization": "Bearer t", "content-type": "application/json"}
-            answer = await server.handle(Request("POST", path, "", headers, body=body.encode()))
-            assert isinstance(answer, Response)
-            assert answer.status == 201, answer.body
+            async def post(path: str, body: str) -> None:
+                headers = {"authorization": "Bearer t", "content-type": "application/json"}
+                answer = await server.handle(Request("POST", path, "", headers, body=body.encode()))
+                assert isinstance(answer, Response)
+                assert answer.status == 201, answer.body
 
-        locate = ServiceLocator(server.registry).locate
-        wanted = Service("default", "hook", 443)
-        with pytest.raises(CallError, match=r'^service "hook" not found$'):
-            locate(wanted)
-        spec = '{"ports":[{"name":"https","port":443,"targetPort":9443}]}'
-        await post("/api/v1/namespaces/default/services", f'{{"metadata":{{"name":"hook"}},"spec":{spec}}}')
-        with pytest.raises(CallError, match=r'^no service port 8443 found for service "hook"$'):
-            locate(wanted._replace(port=8443))
-        with pytest.raises(CallError, match=r'^no endpoints available for service "hook"$'):
-            locate(wanted)
-        slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
-        labels = '{"kubernetes.io/service-name":"hook"}'
-        endpoints = (
-            '[{"addresses":["10.1.0.1"],"conditions":{"ready":false}},'
-            '{"addresses":["10.1.0.2"],"conditions":{"ready":true}}]'
-        )
-        await post(
-            slices,
-            f'{{"metadata":{{"name":"hook-1","labels":{labels}}},"addressType":"IPv4","endpoints":{endpoints},'
-            '"ports":[{"name":"https","port":9443}]}',
-        )
-        assert locate(wanted) == ("10.1.0.2", 9443)
-        await server.close()
+            locate = ServiceLocator(server.registry).locate
+            wanted = Service("default", "hook", 443)
+            with pytest.raises(CallError, match=r'^service "hook" not found$'):
+                locate(wanted)
+            spec = '{"ports":[{"name":"https","port":443,"targetPort":9443}]}'
+            await post("/api/v1/namespaces/default/services", f'{{"metadata":{{"name":"hook"}},"spec":{spec}}}')
+            with pytest.raises(CallError, match=r'^no service port 8443 found for service "hook"$'):
+                locate(wanted._replace(port=8443))
+            with pytest.raises(CallError, match=r'^no endpoints available for service "hook"$'):
+                locate(wanted)
+            slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices"
+            labels = '{"kubernetes.io/service-name":"hook"}'
+            endpoints = (
+                '[{"addresses":["10.1.0.1"],"conditions":{"ready":false}},'
+                '{"addresses":["10.1.0.2"],"conditions":{"ready":true}}]'
+            )
+            await post(
+                slices,
+                f'{{"metadata":{{"name":"hook-1","labels":{labels}}},"addressType":"IPv4","endpoints":{endpoints},'
+                '"ports":[{"name":"https","port":9443}]}',
+            )
+            assert locate(wanted) == ("10.1.0.2", 9443)
 
     simulation.run(main())

@@ -14,14 +14,13 @@ from typing import Any
 
 import pytest
 from cryptography import x509
+from tests.stage.server import started_server
 from tests.unit.webhook.samples import Json
 
 from ostinato.api.errors import Conflict, Forbidden, Invalid
 from ostinato.api.gvk import GroupResource, GroupVersionKind
 from ostinato.client import Client
-from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
-from ostinato.server.store.log_memory import MemoryLog
 from ostinato.webhook import (
     BundleTarget,
     CaInjector,
@@ -53,14 +52,12 @@ def on_a_server(main: Callable[[Simulation, LiveObjectAccess, Client], Coroutine
     simulation = Simulation(seed=1)
 
     async def program() -> None:
-        server = Server(simulation, MemoryLog())
-        await server.start()
-        client = Client(InProcessTransport(server), world=simulation)
-        try:
-            await main(simulation, LiveObjectAccess(client), client)
-        finally:
-            await client.close()
-            await server.close()
+        async with started_server(simulation) as server:
+            client = Client(InProcessTransport(server), world=simulation)
+            try:
+                await main(simulation, LiveObjectAccess(client), client)
+            finally:
+                await client.close()
 
     simulation.run(program())
 

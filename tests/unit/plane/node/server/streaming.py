@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from tests.stage.server import started_server
+
 from ostinato.api.gvk import NamespacedName
 from ostinato.client.client import Client
 from ostinato.client.patching import MergePatch
@@ -16,7 +18,6 @@ from ostinato.plane.node.server.pod_streams import PodStreams
 from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.request import Request
-from ostinato.server.store.log_memory import MemoryLog
 from ostinato.streams.upgrade import Upgrade
 from ostinato.world import Simulation
 
@@ -145,9 +146,7 @@ def stage(play: Callable[[Stage], Awaitable[None]], logs: Path | None = None) ->
     world = Simulation(1)
 
     async def main() -> None:
-        server = Server(world, MemoryLog())
-        await server.start()
-        await play(Stage(world, server, logs))
-        await server.close()
+        async with started_server(world) as server:
+            await play(Stage(world, server, logs))
 
     world.run(main())

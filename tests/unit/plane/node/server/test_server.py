@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from tests.stage.server import started_server
 from tests.unit.plane.node.server.streaming import Stage
 from tests.unit.streams.sockets import ends
 
@@ -24,11 +25,9 @@ from ostinato.plane.node.server.endpoint import NodeEndpoint
 from ostinato.plane.node.server.server import NodeServer
 from ostinato.plane.node.server.stats import NodeStats
 from ostinato.server.access.authority import Authority
-from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.node_agents.remote import RemoteNodeAgents, addresses_of
 from ostinato.server.request import Peer, Request, Response
-from ostinato.server.store.log_memory import MemoryLog
 from ostinato.streams import ports
 from ostinato.streams.spdy import SpdyConnection
 from ostinato.streams.upgrade import Upgrade
@@ -75,11 +74,9 @@ def _context(authority: Authority, user: str, groups: Sequence[str]) -> ssl.SSLC
 def _far(play: Callable[[Far], Awaitable[None]], logs: Path) -> None:
     async def main() -> None:
         world = World.real()
-        server = Server(world, MemoryLog())
-        await server.start()
-        async with asyncio.timeout(30):
-            await play(Far(cast("Any", world), server, logs))
-        await server.close()
+        async with started_server(world) as server:
+            async with asyncio.timeout(30):
+                await play(Far(cast("Any", world), server, logs))
         world.executor.close()
 
     asyncio.run(main())

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.stage.server import started_server
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.client import Client
@@ -24,7 +25,6 @@ from ostinato.server.access.authentication.identity import Identity, RefusedToke
 from ostinato.server.access.authentication.tokens import jwt
 from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
-from ostinato.server.store.log_memory import MemoryLog
 from ostinato.world import Limits, Simulation
 
 ASKED = ServiceAccountTokenProjection(path="token", expiration_seconds=3600)
@@ -50,13 +50,11 @@ def on(play: Callable[[Scene], Awaitable[None]]) -> None:
     simulation = Simulation(seed=1, limits=Limits(time=10 * 86_400.0))
 
     async def main() -> None:
-        server = Server(simulation, MemoryLog())
-        await server.start()
-        scene = Scene(server)
-        for kind, name in ((ServiceAccount, "robot"), (Node, "n1")):
-            await scene.client.create(kind(metadata=ObjectMeta(name=name)))
-        await play(scene)
-        await server.close()
+        async with started_server(simulation) as server:
+            scene = Scene(server)
+            for kind, name in ((ServiceAccount, "robot"), (Node, "n1")):
+                await scene.client.create(kind(metadata=ObjectMeta(name=name)))
+            await play(scene)
 
     simulation.run(main())
 

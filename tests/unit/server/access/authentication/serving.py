@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.stage.api import Api
+from tests.stage.server import started_server
 from tests.unit.server.access.authentication.issuing import HttpsIssuer
 
 from ostinato.server.access.authentication.settings import AuthenticationSettings
 from ostinato.server.core import Server
 from ostinato.server.request import Request, Response, User
-from ostinato.server.store.log_memory import MemoryLog
 from ostinato.world import World
 
 REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
@@ -67,14 +67,11 @@ def play(
         world = World.real()
         other = HttpsIssuer(world, directory / "issuer")
         await other.start()
-        server = Server(world, MemoryLog(), authentication=settings(other))
-        server.authenticator.add("admin", User("admin", groups=("system:masters",)))
-        await server.start()
         try:
-            async with asyncio.timeout(60):
+            async with started_server(world, authentication=settings(other)) as server, asyncio.timeout(60):
+                server.authenticator.add("admin", User("admin", groups=("system:masters",)))
                 await test(Scene(server, other, directory))
         finally:
-            await server.close()
             await other.stop()
             world.executor.close()
 

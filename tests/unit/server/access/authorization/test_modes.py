@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import msgspec
 import pytest
+from tests.stage.server import started_server
 
 from ostinato.client.transport.protocol import ConnectionLost, Request
 from ostinato.server.access.authorization.configuration import (
@@ -19,10 +20,8 @@ from ostinato.server.access.authorization.configuration import (
 )
 from ostinato.server.access.authorization.modes import AuthorizationSettings
 from ostinato.server.access.authorization.webhook import WebhookAuthorizer
-from ostinato.server.core import Server
 from ostinato.server.request import Request as ServerRequest
 from ostinato.server.request import Response, User
-from ostinato.server.store.log_memory import MemoryLog
 from ostinato.world import Simulation
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -74,26 +73,24 @@ def playing(remote: Remote, then: Any, *types: str, **webhook: Any) -> None:
     chain = tuple(Configured(each, each.lower()) for each in types if each != "Webhook")
 
     async def main() -> None:
-        server = Server(simulation, MemoryLog(), authorization=AuthorizationSettings(chain=chain))
-        played = WebhookAuthorizer(simulation, Configured("Webhook", "played", settings), remote)
-        server.authorizer.modes = [
-            played if each == "Webhook" else server.authorizer.modes[chain.index(Configured(each, each.lower()))]
-            for each in types
-        ]
-        server.authenticator.add("jane", User("jane", "u", ("dev",), {"scopes": ("a",)}))
-        server.authenticator.add("admin", User("admin", groups=("system:masters",)))
-        await server.start()
+        async with started_server(simulation, authorization=AuthorizationSettings(chain=chain)) as server:
+            played = WebhookAuthorizer(simulation, Configured("Webhook", "played", settings), remote)
+            server.authorizer.modes = [
+                played if each == "Webhook" else server.authorizer.modes[chain.index(Configured(each, each.lower()))]
+                for each in types
+            ]
+            server.authenticator.add("jane", User("jane", "u", ("dev",), {"scopes": ("a",)}))
+            server.authenticator.add("admin", User("admin", groups=("system:masters",)))
 
-        async def ask(path: str, who: str = "jane", method: str = "GET", body: Any = None) -> tuple[int, str]:
-            path, _, query = path.partition("?")
-            headers = {"authorization": f"Bearer {who}", "content-type": "application/json"}
-            sent = b"" if body is None else msgspec.json.encode(body)
-            answer = await server.handle(ServerRequest(method, path, query, headers, body=sent))
-            assert isinstance(answer, Response)
-            return answer.status, answer.body.decode()
+            async def ask(path: str, who: str = "jane", method: str = "GET", body: Any = None) -> tuple[int, str]:
+                path, _, query = path.partition("?")
+                headers = {"authorization": f"Bearer {who}", "content-type": "application/json"}
+                sent = b"" if body is None else msgspec.json.encode(body)
+                answer = await server.handle(ServerRequest(method, path, query, headers, body=sent))
+                assert isinstance(answer, Response)
+                return answer.status, answer.body.decode()
 
-        await then(ask, simulation)
-        await server.close()
+            await then(ask, simulation)
 
     simulation.run(main())
 
@@ -334,22 +331,20 @@ def test_a_server_follows_its_configuration(tmp_path: Path, caplog: pytest.LogCa
 
     async def main() -> None:
         settings = AuthorizationSettings(chain=load(file), file=file)
-        server = Server(simulation, MemoryLog(), authorization=settings)
-        await server.start()
-        before = [type(each).__name__ for each in server.authorizer.modes]
-        assert before == ["Rbac", "AlwaysAllow"]
-        file.write_text(f"{HEAD}authorizers: [{allow}, {rbac}]")
-        await simulation.clock.sleep(11)
-        assert [type(each).__name__ for each in server.authorizer.modes] == ["AlwaysAllow", "Rbac"]
-        for wrong in (
-            f"{HEAD}authorizers: [{allow}]",
-            "nonsense",
-            f"{HEAD}authorizers: [{rbac}, {allow}, {{type: Node, name: node}}]",
-        ):
-            file.write_text(wrong)
+        async with started_server(simulation, authorization=settings) as server:
+            before = [type(each).__name__ for each in server.authorizer.modes]
+            assert before == ["Rbac", "AlwaysAllow"]
+            file.write_text(f"{HEAD}authorizers: [{allow}, {rbac}]")
             await simulation.clock.sleep(11)
             assert [type(each).__name__ for each in server.authorizer.modes] == ["AlwaysAllow", "Rbac"]
-        await server.close()
+            for wrong in (
+                f"{HEAD}authorizers: [{allow}]",
+                "nonsense",
+                f"{HEAD}authorizers: [{rbac}, {allow}, {{type: Node, name: node}}]",
+            ):
+                file.write_text(wrong)
+                await simulation.clock.sleep(11)
+                assert [type(each).__name__ for each in server.authorizer.modes] == ["AlwaysAllow", "Rbac"]
 
     with caplog.at_level(logging.CRITICAL, "ostinato"):
         simulation.run(main())

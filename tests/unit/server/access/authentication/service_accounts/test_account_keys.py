@@ -11,6 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import dsa, ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from tests.stage.api import Api
+from tests.stage.server import started_server
 
 from ostinato.server.access.authentication.service_accounts import tokens as account_tokens
 from ostinato.server.access.authentication.settings import (
@@ -45,13 +46,11 @@ def served(play: Callable[[Api], Awaitable[None]], **accounts: Any) -> None:
     async def main() -> None:
         audiences = accounts.pop("audiences", ())
         settings = AuthenticationSettings(audiences=audiences, accounts=ServiceAccountSettings(**accounts))
-        server = Server(simulation, MemoryLog(), authentication=settings)
-        server.authenticator.add("admin", User("admin", groups=("system:masters",)))
-        await server.start()
-        api = Api(server)
-        await api.post(ACCOUNTS, {"metadata": {"name": "robot"}})
-        await play(api)
-        await server.close()
+        async with started_server(simulation, authentication=settings) as server:
+            server.authenticator.add("admin", User("admin", groups=("system:masters",)))
+            api = Api(server)
+            await api.post(ACCOUNTS, {"metadata": {"name": "robot"}})
+            await play(api)
 
     simulation.run(main())
 

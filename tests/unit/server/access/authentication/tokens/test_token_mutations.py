@@ -9,12 +9,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from tests.stage.api import Api
+from tests.stage.server import started_server
 from tests.unit.server.access.authentication.mutations import Minter, every
 
 from ostinato.server.access.authentication.settings import AuthenticationSettings, ServiceAccountSettings
-from ostinato.server.core import Server
 from ostinato.server.request import User
-from ostinato.server.store.log_memory import MemoryLog
 from ostinato.world import Simulation
 
 RECORDED: dict[str, str] = json.loads((Path(__file__).parents[1] / "data/token_mutations.json").read_text())
@@ -52,17 +51,15 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
     async def main() -> None:
         settings = AuthenticationSettings(accounts=ServiceAccountSettings(signing_key=path))
-        server = Server(simulation, MemoryLog(), authentication=settings)
-        server.authenticator.add("admin", User("admin", groups=("system:masters",)))
-        await server.start()
-        api = Api(server)
-        made = await api.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "robot"}})
-        uid = made.body["metadata"]["uid"]
-        for name, token in every(Minter(key, int(simulation.clock.wall()), uid)):
-            review = await api.post("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": token}})
-            status = review.body["status"]
-            told[name] = "" if status.get("authenticated") else status["error"].replace(uid, "UID")
-        await server.close()
+        async with started_server(simulation, authentication=settings) as server:
+            server.authenticator.add("admin", User("admin", groups=("system:masters",)))
+            api = Api(server)
+            made = await api.post("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "robot"}})
+            uid = made.body["metadata"]["uid"]
+            for name, token in every(Minter(key, int(simulation.clock.wall()), uid)):
+                review = await api.post("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": {"token": token}})
+                status = review.body["status"]
+                told[name] = "" if status.get("authenticated") else status["error"].replace(uid, "UID")
 
     simulation.run(main())
     return told
