@@ -18,7 +18,7 @@ from ostinato.kinds.admissionregistration_v1 import ValidatingAdmissionPolicy
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
 from ostinato.server.resources.admissionregistration.policy_type_checks import (
-    Checked,
+    CheckedKind,
     builtin_schema,
     custom_schema,
     type_warnings,
@@ -101,7 +101,7 @@ def _of(catalogue: Catalogue, wanted: GroupVersionResource) -> list[GroupVersion
     ]
 
 
-async def _parameter(ctx: Context, kind: dict[str, str] | None) -> Checked | None:
+async def _parameter(ctx: Context, kind: dict[str, str] | None) -> CheckedKind | None:
     if kind is None:
         return None
     try:
@@ -111,11 +111,11 @@ async def _parameter(ctx: Context, kind: dict[str, str] | None) -> Checked | Non
     return await _checked(ctx, version.kind(kind.get("kind", "")))
 
 
-async def _checked(ctx: Context, kind: GroupVersionKind) -> Checked | None:
+async def _checked(ctx: Context, kind: GroupVersionKind) -> CheckedKind | None:
     """A kind with its schema; None if it has none that is known."""
     known = builtin_schema(kind)
     if known is not None:
-        return Checked(kind, known)
+        return CheckedKind(kind, known)
     for definition in await ctx.client.live.list(_DEFINITIONS):
         spec = definition["spec"]
         if (spec["group"], spec["names"]["kind"]) != (kind.group, kind.kind):
@@ -123,5 +123,5 @@ async def _checked(ctx: Context, kind: GroupVersionKind) -> Checked | None:
         for version in spec["versions"]:
             schema = (version.get("schema") or {}).get("openAPIV3Schema")
             if version["name"] == kind.version and schema is not None:
-                return Checked(kind, custom_schema(schema))
+                return CheckedKind(kind, custom_schema(schema))
     return None

@@ -105,13 +105,13 @@ def check_kind(value: Json, resource: Resource, data: bytes) -> None:
         given = GroupVersion.parse(api_version)
     except ValueError as error:
         raise _unrecognized(expected.kind, str(error), data) from error
-    told = f"{kind} in version {quote(given.version)} cannot be handled as a {expected.kind}: "
+    prefix = f"{kind} in version {quote(given.version)} cannot be handled as a {expected.kind}: "
     if not _is_registered(given.kind(kind), expected):
-        raise BadRequest.of(told + not_registered(kind, api_version))
+        raise BadRequest.of(prefix + not_registered(kind, api_version))
     if kind != expected.kind:
         group = expected.group.partition(".")[0] or "core"
         raise BadRequest.of(
-            f"{told}converting ({given.version}.{kind}) to ({group}.{expected.kind}): unknown conversion"
+            f"{prefix}converting ({given.version}.{kind}) to ({group}.{expected.kind}): unknown conversion"
         )
     raise BadRequest.of(
         f"the API version in the data ({api_version}) does not match the expected API version ({expected.api_version})"

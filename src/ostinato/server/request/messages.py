@@ -139,7 +139,7 @@ class Request:
 
 def parameters(query_string: str) -> Mapping[str, Sequence[str]]:
     """Parse a query string into parameters with their values. Malformed pairs are skipped, as in Go."""
-    return _remembered(query_string) if len(query_string) <= SHORT_QUERY else _read(query_string)
+    return _cached_parameters(query_string) if len(query_string) <= SHORT_QUERY else _read(query_string)
 
 
 def _read(query_string: str) -> Mapping[str, Sequence[str]]:
@@ -149,7 +149,7 @@ def _read(query_string: str) -> Mapping[str, Sequence[str]]:
     return found
 
 
-_remembered = lru_cache(maxsize=1024)(_read)  # clients repeat the same queries
+_cached_parameters = lru_cache(maxsize=1024)(_read)  # clients repeat the same queries
 
 
 def _well_formed(query: str) -> str:

@@ -30,7 +30,7 @@ _MEDIA: dict[str, Media] = {JSON: "json", YAML: "yaml", PROTOBUF: "protobuf"}
 _NAMES = {media: name for name, media in _MEDIA.items()}
 _STREAMS = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
 _PARTIAL = ("PartialObjectMetadata", "PartialObjectMetadataList")
-_PEOPLE = ("curl", "Wget", "Mozilla/5.0")  # user agents of interactive clients, which get indented JSON
+_INTERACTIVE_AGENTS = ("curl", "Wget", "Mozilla/5.0")  # user agents of interactive clients, which get indented JSON
 
 
 class Form(msgspec.Struct, frozen=True):
@@ -73,10 +73,10 @@ def form_of(request: Request, resource: Resource, *, watchable: bool = False) ->
     headers = request.headers
     accept = headers.get("accept", "")
     if accept in _PLAIN_ACCEPTS:
-        if not request.query_string and not headers.get("user-agent", "").startswith(_PEOPLE):
+        if not request.query_string and not headers.get("user-agent", "").startswith(_INTERACTIVE_AGENTS):
             return PLAIN  # as for nearly every request
-        return _PRETTY if _for_people(request) else PLAIN
-    pretty = _for_people(request)
+        return _PRETTY if _is_interactive(request) else PLAIN
+    pretty = _is_interactive(request)
     custom = resource.custom
     offer = _Offer(
         unconverted=(JSON, YAML) if custom else TYPES,
@@ -95,19 +95,19 @@ def status_form(request: Request) -> Form:
     """The form of an error: never converted; indented JSON if no clause can be satisfied."""
     accept = request.headers.get("accept", "")
     if accept in _PLAIN_ACCEPTS:
-        return _PRETTY if _for_people(request) else PLAIN
+        return _PRETTY if _is_interactive(request) else PLAIN
     try:
         form = _negotiated(accept, _ERRORS)
     except NotAcceptable:
         return _PRETTY
-    return msgspec.structs.replace(form, pretty=form.pretty or _for_people(request))
+    return msgspec.structs.replace(form, pretty=form.pretty or _is_interactive(request))
 
 
 def document_form(request: Request, *, routed: bool) -> Form:
     """The form of a non-resource document; NotAcceptable if no clause can be satisfied."""
     accept = request.headers.get("accept", "")
     form = _negotiated(accept, _Offer(routed=routed)) if accept else PLAIN
-    return msgspec.structs.replace(form, pretty=form.pretty or _for_people(request))
+    return msgspec.structs.replace(form, pretty=form.pretty or _is_interactive(request))
 
 
 _ERRORS = _Offer()
@@ -126,7 +126,7 @@ def _first_form(accept: str, offer: _Offer) -> Form:
         _check_routed(accept, TYPES + _STREAMS if offer.streams else TYPES)
     protobuf: Form | None = None
     for clause in _clauses(accept):
-        form = _met(clause, offer)
+        form = _satisfied(clause, offer)
         if form is None:
             continue
         if form.media != "protobuf":
@@ -162,7 +162,7 @@ def _clauses(accept: str) -> list[_Clause]:
         clause = _clause(text)
         if clause is not None:
             at = len(ordered)
-            while at and _goes_before(clause, ordered[at - 1]):
+            while at and _precedes(clause, ordered[at - 1]):
                 at -= 1
             ordered.insert(at, clause)
     return ordered
@@ -195,7 +195,7 @@ def _number(text: str) -> float:
         return 0.0
 
 
-def _goes_before(one: _Clause, other: _Clause) -> bool:
+def _precedes(one: _Clause, other: _Clause) -> bool:
     if one.quality > other.quality:
         return True
     one_type, _, one_subtype = one.media.partition("/")
@@ -203,7 +203,7 @@ def _goes_before(one: _Clause, other: _Clause) -> bool:
     return (one_type != "*" and other_type == "*") or (one_subtype != "*" and other_subtype == "*")
 
 
-def _met(clause: _Clause, offer: _Offer) -> Form | None:
+def _satisfied(clause: _Clause, offer: _Offer) -> Form | None:
     for media in TYPES:
         if clause.media in (media, "application/*", "*/*"):
             form = _with_parameters(media, clause.parameters, offer)
@@ -228,13 +228,13 @@ def _with_parameters(media: str, parameters: dict[str, str], offer: _Offer) -> F
     return None
 
 
-def _for_people(request: Request) -> bool:
+def _is_interactive(request: Request) -> bool:
     if "pretty" in request.query_string:
         asked = request.parameter("pretty")
         if asked:
             return asked in ("1", "t", "T", "TRUE", "true", "True")
     agent: str = request.headers.get("user-agent", "")
-    return agent.startswith(_PEOPLE)
+    return agent.startswith(_INTERACTIVE_AGENTS)
 
 
 def _include(request: Request) -> str:

@@ -175,7 +175,7 @@ def write_options(request: Request, kind: str) -> WriteOptions:
     query_string = request.query_string
     if not query_string:
         return _PLAIN_WRITE
-    return (_remembered if len(query_string) <= SHORT_QUERY else _write_options)(query_string, kind)
+    return (_cached_options if len(query_string) <= SHORT_QUERY else _write_options)(query_string, kind)
 
 
 def _write_options(query_string: str, kind: str) -> WriteOptions:
@@ -192,7 +192,7 @@ def _write_options(query_string: str, kind: str) -> WriteOptions:
 
 
 _PLAIN_WRITE = WriteOptions()
-_remembered = lru_cache(maxsize=1024)(_write_options)  # clients repeat the same options
+_cached_options = lru_cache(maxsize=1024)(_write_options)  # clients repeat the same options
 
 
 def _dry_run_faults(values: Sequence[str]) -> list[FieldError]:

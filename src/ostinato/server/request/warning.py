@@ -11,11 +11,11 @@ _MOST_EACH = 256
 
 def warning_headers(texts: Iterable[str]) -> list[tuple[str, str]]:
     """A header for each distinct text, in order. Characters that are not allowed in a header are dropped."""
-    told = [text for text in dict.fromkeys(texts) if text and not _has_control_characters(text)]
-    if sum(map(len, told)) <= _MOST_IN_ALL:
-        return [("Warning", _header(text)) for text in told]
+    printable = [text for text in dict.fromkeys(texts) if text and not _has_control_characters(text)]
+    if sum(map(len, printable)) <= _MOST_IN_ALL:
+        return [("Warning", _header(text)) for text in printable]
     headers, written = [], 0
-    for text in told:
+    for text in printable:
         if written >= _MOST_IN_ALL:
             break
         written += len(text[:_MOST_EACH])

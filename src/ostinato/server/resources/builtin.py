@@ -49,7 +49,7 @@ def _strategies(group: str) -> Mapping[str, Strategy]:
     return found
 
 
-class Shared(NamedTuple):
+class SharedStorage(NamedTuple):
     """A resource that uses the storage of another one."""
 
     stored_as: GroupVersionKind
@@ -58,7 +58,7 @@ class Shared(NamedTuple):
     strategy: Callable[[], Strategy]
 
 
-def _later(package: str, name: str) -> Callable[..., Any]:
+def _lazy(package: str, name: str) -> Callable[..., Any]:
     """Return a function that loads `name` from a package's `strategy` on its first call."""
 
     @cache
@@ -73,18 +73,18 @@ def _later(package: str, name: str) -> Callable[..., Any]:
 
 
 # By group, version and resource: resources whose storage version is another one.
-SHARED: dict[tuple[str, str, str], Shared] = {
-    ("events.k8s.io", "v1", "events"): Shared(
+SHARED: dict[tuple[str, str, str], SharedStorage] = {
+    ("events.k8s.io", "v1", "events"): SharedStorage(
         GroupVersionKind("", "v1", "Event"),
-        _later("events", "from_core"),
-        _later("events", "to_core"),
-        _later("events", "NewEvent"),
+        _lazy("events", "from_core"),
+        _lazy("events", "to_core"),
+        _lazy("events", "EventsEvent"),
     ),
-    ("autoscaling", "v1", "horizontalpodautoscalers"): Shared(
+    ("autoscaling", "v1", "horizontalpodautoscalers"): SharedStorage(
         GroupVersionKind("autoscaling", "v2", "HorizontalPodAutoscaler"),
-        _later("autoscaling", "from_v2"),
-        _later("autoscaling", "to_v2"),
-        _later("autoscaling", "OldHorizontalPodAutoscaler"),
+        _lazy("autoscaling", "from_v2"),
+        _lazy("autoscaling", "to_v2"),
+        _lazy("autoscaling", "HorizontalPodAutoscalerV1"),
     ),
 }
 

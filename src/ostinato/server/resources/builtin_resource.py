@@ -16,7 +16,7 @@ from ostinato.api.apply.managedfields.updater import Converter, UnknownVersionEr
 from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
 from ostinato.api.schema import Schema, builtin_schemas
 from ostinato.server.resources import tables
-from ostinato.server.resources.builtin import DEPRECATED, SHARED, Shared, strategy_of
+from ostinato.server.resources.builtin import DEPRECATED, SHARED, SharedStorage, strategy_of
 from ostinato.server.resources.resource import Resource, Subresource
 from ostinato.server.resources.scaling import ScaleFields, map_selector, struct_selector
 from ostinato.server.resources.strategy import Json, Strategy
@@ -113,7 +113,7 @@ def _versions(gvk: GroupVersionKind) -> tuple[dict[str, Schema | None], Converte
     return {gvk.api_version: builtin_schemas().of(gvk)}, None
 
 
-def _convert(shared: Shared, kinds: tuple[GroupVersionKind, GroupVersionKind], obj: Json, to: str) -> Json:
+def _convert(shared: SharedStorage, kinds: tuple[GroupVersionKind, GroupVersionKind], obj: Json, to: str) -> Json:
     served, stored = (kind.api_version for kind in kinds)
     if (obj.get("apiVersion"), to) == (served, stored):
         return {**shared.to_storage(obj), "apiVersion": to}

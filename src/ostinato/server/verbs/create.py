@@ -53,10 +53,16 @@ async def create_object(
     write.drop_repeated_owners(context.request, obj)
     if not tracked:  # fields that admission adds have no manager
         if context.resource.conversion is None:
-            obj = await _owned(context, obj, options) if context.heavy else write.owned(context, None, obj, options)
+            obj = (
+                await _with_managed_fields(context, obj, options)
+                if context.heavy
+                else write.with_managed_fields(context, None, obj, options)
+            )
         else:
             sent = obj
-            obj = await context.resource.conversion.resolve(lambda: write.owned(context, None, sent, options))
+            obj = await context.resource.conversion.resolve(
+                lambda: write.with_managed_fields(context, None, sent, options)
+            )
     await context.admission.mutate(context, "CREATE", obj, None, options)
     write.restore_names(context, obj)
     write.drop_repeated_owners(context.request, obj, write.AFTER_ADMISSION)
@@ -83,8 +89,8 @@ async def create_object(
     return await presented(context, data, form, 201)
 
 
-async def _owned(context: Context, obj: Json, options: WriteOptions) -> Json:
-    return await context.in_thread(lambda: write.owned(context, None, obj, options))
+async def _with_managed_fields(context: Context, obj: Json, options: WriteOptions) -> Json:
+    return await context.in_thread(lambda: write.with_managed_fields(context, None, obj, options))
 
 
 def _name(context: Context, obj: Json) -> None:
@@ -121,7 +127,7 @@ async def _stored(context: Context, obj: Json, options: WriteOptions) -> bytes:
     if existing is not None and context.resource.conversion is None:  # with conversion, the webhook is called first
         raise _exists(context, obj, existing)
     try:
-        return await write.shown(context.resource, await write.put(context, obj, None))
+        return await write.converted_data(context.resource, await write.put(context, obj, None))
     except index.Conflict as conflict:
         raise _exists(context, obj, conflict.current) from None
 

@@ -51,7 +51,9 @@ async def delete(context: Context) -> Response:
     if not done.shown:
         return value_response(_success(context.resource, done.obj), form)
     waits = not done.gone and options.orphan_dependents is False
-    return object_response(context.resource, write.unstored(context.resource, done.obj), form, 202 if waits else 200)
+    return object_response(
+        context.resource, write.encode_unstored(context.resource, done.obj), form, 202 if waits else 200
+    )
 
 
 async def delete_collection(context: Context) -> Response:
@@ -107,7 +109,7 @@ async def delete_object(context: Context, options: DeleteOptions) -> Deletion:
         if current is None:
             raise NotFound.of(context.resource.group_resource, context.route.name)
         try:
-            old = context.resource.object(await write.shown(context.resource, current))
+            old = context.resource.object(await write.converted_data(context.resource, current))
             return await _Attempt(context, current, old, options).run()
         except index.Conflict:
             continue
@@ -134,8 +136,8 @@ class _Attempt:
         if strategy.begins_deletion(new, self._now):  # kinds with their own deletion phases
             _check_preconditions(self._resource, self._old, options, phased=True)
             _set_finalizers(meta, _finalizers_of(meta, options, strategy, phased=True))
-            told = msgspec.structs.replace(options, uid=meta["uid"])
-            await context.admission.validate(context, "DELETE", None, self._old, told)
+            admitted_options = msgspec.structs.replace(options, uid=meta["uid"])
+            await context.admission.validate(context, "DELETE", None, self._old, admitted_options)
             return Deletion(await self._store(new), gone=False)
         _check_preconditions(self._resource, self._old, options)
         asked = options.grace if options.grace is None or options.grace >= 0 else 1
@@ -143,8 +145,8 @@ class _Attempt:
             return Deletion(self._old, gone=False, shown=strategy.returns_deleted)
         grace = self._set_grace(new, asked)
         _set_finalizers(meta, _finalizers_of(meta, options, strategy))
-        told = options if grace is None else msgspec.structs.replace(options, grace=grace)
-        await context.admission.validate(context, "DELETE", None, self._old, told)
+        admitted_options = options if grace is None else msgspec.structs.replace(options, grace=grace)
+        await context.admission.validate(context, "DELETE", None, self._old, admitted_options)
         held = bool(meta.get("finalizers"))
         if grace is None:
             if not held:
@@ -185,7 +187,7 @@ class _Attempt:
         if new == self._old or self._options.dry_run:
             return new
         self._current = await write.put(self._context, new, self._current)
-        return self._resource.object(await write.shown(self._resource, self._current))
+        return self._resource.object(await write.converted_data(self._resource, self._current))
 
     async def _remove(self, last: Json) -> Deletion:
         shown = self._strategy.returns_deleted

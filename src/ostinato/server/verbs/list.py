@@ -99,5 +99,5 @@ def _next_page(context: Context, options: ListOptions) -> tuple[list[Entry], int
         return index.select_at(context.collection, version, context.prefix, context.prefix + token.after), version
     except Compacted:
         status = Expired.of(_PAGE_TOO_OLD).status
-        anew = {"continue": ContinueToken(_INCONSISTENT, token.after).encode()}
-        raise Expired(msgspec.structs.replace(status, metadata=anew)) from None
+        metadata = {"continue": ContinueToken(_INCONSISTENT, token.after).encode()}
+        raise Expired(msgspec.structs.replace(status, metadata=metadata)) from None

@@ -105,7 +105,7 @@ async def change_stored(context: Context, change: Change, options: WriteOptions,
         current = context.collection.newest(context.key)
         if current is None:
             raise NotFound.of(resource.group_resource, context.route.name)
-        data = await write.shown(resource, current)
+        data = await write.converted_data(resource, current)
         context.heavy = context.heavy or is_heavy(data)
         if resource.conversion is None:
             changed = partial(_changed, context, change, data, options, tracked=tracked)
@@ -128,7 +128,7 @@ def _changed(
     """Return the old and the new object."""
     old = context.resource.object(data)
     new = change(old)
-    return old, new if tracked else write.owned(context, old, new, options, context.route.subresource)
+    return old, new if tracked else write.with_managed_fields(context, old, new, options, context.route.subresource)
 
 
 async def _converted_change(
@@ -140,7 +140,9 @@ async def _converted_change(
     new = await conversion.resolve(lambda: change(old))
     if tracked:
         return new
-    return await conversion.resolve(lambda: write.owned(context, old, new, options, context.route.subresource))
+    return await conversion.resolve(
+        lambda: write.with_managed_fields(context, old, new, options, context.route.subresource)
+    )
 
 
 def _check_version(context: Context, current: Entry, meta: Json) -> None:
@@ -234,19 +236,21 @@ def _validate(context: Context, old: Json, new: Json) -> None:
 
 
 async def _store(context: Context, current: Entry, old: Json, new: Json, options: WriteOptions) -> bytes:
-    changed = await context.in_thread(lambda: write.same(old, new)) if context.heavy else write.same(old, new)
+    changed = (
+        await context.in_thread(lambda: write.unless_equal(old, new)) if context.heavy else write.unless_equal(old, new)
+    )
     if changed is None:
         if context.key in context.collection.pending:
             await context.index.wait_pending()
-        return await write.shown(context.resource, current)
+        return await write.converted_data(context.resource, current)
     ends = _is_finalized(context, old, changed)
     if options.dry_run:
         return await write.dry_run_result(context.resource, changed)
     if ends:
         await context.index.delete(context.collection, current.key, current)
         await context.resource.strategy.after_delete(changed, context.index)
-        return write.unstored(context.resource, changed)
-    return await write.shown(context.resource, await write.put(context, changed, current))
+        return write.encode_unstored(context.resource, changed)
+    return await write.converted_data(context.resource, await write.put(context, changed, current))
 
 
 def _is_finalized(context: Context, old: Json, new: Json) -> bool:

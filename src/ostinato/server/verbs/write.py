@@ -47,7 +47,9 @@ def manager_of(request: Request, options: WriteOptions) -> str:
     return "".join(printable).encode()[:128].decode(errors="ignore")
 
 
-def owned(context: Context, old: Json | None, new: Json, options: WriteOptions, subresource: str = "") -> Json:
+def with_managed_fields(
+    context: Context, old: Json | None, new: Json, options: WriteOptions, subresource: str = ""
+) -> Json:
     """Return the object with its managedFields updated for a write that is not an apply."""
     manager = context.resource.managers.get(subresource)
     if manager is None:
@@ -146,7 +148,7 @@ async def put_object(index: Index, resource: Resource, obj: Json, expected: Entr
     return await index.put(resource.collection, new_entry(resource, body), expected, encode)
 
 
-async def shown(resource: Resource, entry: Entry) -> bytes:
+async def converted_data(resource: Resource, entry: Entry) -> bytes:
     """The data of an entry in a resource's version, converted by its webhook if necessary."""
     return entry.data if resource.conversion is None else (await resource.conversion.entry(entry)).data
 
@@ -155,11 +157,11 @@ async def dry_run_result(resource: Resource, obj: Json) -> bytes:
     """The result of a dry run: with webhook conversion, the object as it would be read back."""
     conversion = resource.conversion
     if conversion is not None:
-        return await conversion.data(unstored(resource, await conversion.to_storage(obj)))
-    return unstored(resource, obj)
+        return await conversion.data(encode_unstored(resource, await conversion.to_storage(obj)))
+    return encode_unstored(resource, obj)
 
 
-def unstored(resource: Resource, obj: Json) -> bytes:
+def encode_unstored(resource: Resource, obj: Json) -> bytes:
     """Encode an object that is not stored: of a dry run, or removed by the same write."""
     return msgspec.json.encode(_ordered(resource, obj))
 
@@ -191,7 +193,7 @@ def _ordered(resource: Resource, obj: Json) -> Json:
     return body
 
 
-def same(old: Json, new: Json) -> Json | None:
+def unless_equal(old: Json, new: Json) -> Json | None:
     """Return the new object; None if it equals the old one."""
     new = restore_times(old, new)
     return None if new == old else new

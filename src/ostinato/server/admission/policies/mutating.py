@@ -33,9 +33,9 @@ from ostinato.server.resources.admissionregistration.policy_expressions import (
     Compiler,
     ExpressionError,
     OutOfBudgetError,
-    named,
+    named_expressions,
 )
-from ostinato.server.resources.admissionregistration.policy_messages import as_json, misplaced
+from ostinato.server.resources.admissionregistration.policy_messages import as_json, name_error
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.decoding.builtin import BadValue, TypeMismatch
 
@@ -62,7 +62,7 @@ class _Compiled:
         compiler.add_variables(spec)
         self.variables = compiler.variables
         self.conditions = [
-            compiled_or_error(compiler.condition, text) for _, text in named(spec.get("matchConditions"))
+            compiled_or_error(compiler.condition, text) for _, text in named_expressions(spec.get("matchConditions"))
         ]
         self.reinvocation = spec.get("reinvocationPolicy") == "IfNeeded"
         self.mutations: list[_Mutation] = []
@@ -175,7 +175,7 @@ def _changed(
     if mutation.kind == "JSONPatch":
         new = _patched(obj, value)
     else:
-        wrong = misplaced(expression.node)
+        wrong = name_error(expression.node)
         if wrong:
             raise _MutationError(f"type mismatch: {wrong}")
         new = _apply_configuration(context, obj, value)

@@ -27,7 +27,7 @@ from ostinato.server.resources.admissionregistration.policy_expressions import (
     Evaluation,
     ExpressionError,
     OutOfBudgetError,
-    named,
+    named_expressions,
 )
 from ostinato.server.resources.strategy import Json
 
@@ -58,7 +58,7 @@ class _Compiled:
         compiler.add_variables(spec)
         self.variables = compiler.variables
         self.conditions = [
-            compiled_or_error(compiler.condition, text) for _, text in named(spec.get("matchConditions"))
+            compiled_or_error(compiler.condition, text) for _, text in named_expressions(spec.get("matchConditions"))
         ]
         self.validations = [
             _Validation(

@@ -20,7 +20,11 @@ from ostinato.server.admission.policies.policies import (
     compiled_or_error,
     evaluate_with_authorizer,
 )
-from ostinato.server.resources.admissionregistration.policy_expressions import Compiler, ExpressionError, named
+from ostinato.server.resources.admissionregistration.policy_expressions import (
+    Compiler,
+    ExpressionError,
+    named_expressions,
+)
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
@@ -55,7 +59,7 @@ class Webhook:
         self.seconds: int = raw.get("timeoutSeconds") or 10
         compiler = Compiler({})
         self.conditions: list[Expression | ExpressionError] = [
-            compiled_or_error(compiler.condition, text) for _, text in named(raw.get("matchConditions"))
+            compiled_or_error(compiler.condition, text) for _, text in named_expressions(raw.get("matchConditions"))
         ]
 
 

@@ -70,7 +70,7 @@ class Compiler:
 
     def add_variables(self, spec: Json) -> None:
         """Compile all variables of a policy; a compilation error is reported where the variable is used."""
-        for name, text in named(spec.get("variables")):
+        for name, text in named_expressions(spec.get("variables")):
             with contextlib.suppress(ExpressionError):
                 self.add_variable(name, text)
 
@@ -201,6 +201,6 @@ def _shown(kind: Type) -> str:
     return _NAMES.get(kind.kind) or str(kind)
 
 
-def named(items: Any) -> Iterator[tuple[str, str]]:
+def named_expressions(items: Any) -> Iterator[tuple[str, str]]:
     """The names and expressions of a list of named expressions."""
     return ((item.get("name", ""), item.get("expression", "")) for item in items or ())

@@ -51,7 +51,7 @@ class _Messages(Mapping[str, Type]):
 PATCH_TYPES: Final = _Messages()
 
 
-def misplaced(node: Node, path: tuple[str, ...] = ("Object",)) -> str:
+def name_error(node: Node, path: tuple[str, ...] = ("Object",)) -> str:
     """The error for a message whose name does not match its path; "" if all match."""
     match node:
         case StructNode():
@@ -61,15 +61,15 @@ def misplaced(node: Node, path: tuple[str, ...] = ("Object",)) -> str:
                     f'unexpected type name "{node.name}", expected "{wanted}", which matches field name path from root '
                     "Object type"
                 )
-            return _first(misplaced(entry.value, (*path, entry.key)) for entry in node.entries)
+            return _first(name_error(entry.value, (*path, entry.key)) for entry in node.entries)
         case ListNode():
-            return _first(misplaced(item, path) for item in node.items)
+            return _first(name_error(item, path) for item in node.items)
         case MapNode():
-            return _first(misplaced(entry.value, path) for entry in node.entries)
+            return _first(name_error(entry.value, path) for entry in node.entries)
         case Call() if node.function == "_?_:_":
-            return _first(misplaced(arg, path) for arg in node.args[1:])
+            return _first(name_error(arg, path) for arg in node.args[1:])
         case Comprehension() if node.macro in ("map", "transformList"):
-            return misplaced(node.parts[-1], path)
+            return name_error(node.parts[-1], path)
     return ""
 
 

@@ -27,14 +27,14 @@ _SPECIAL: Final[Mapping[str, Json]] = {
 }
 
 
-class Checked(NamedTuple):
+class CheckedKind(NamedTuple):
     """A kind that a policy matches, with its schema."""
 
     kind: GroupVersionKind
     schema: Mapping[str, Any]
 
 
-def type_warnings(spec: Json, kinds: Iterable[Checked], parameter: Checked | None) -> list[dict[str, str]]:
+def type_warnings(spec: Json, kinds: Iterable[CheckedKind], parameter: CheckedKind | None) -> list[dict[str, str]]:
     """The warnings about a policy: field reference of the expression, and message."""
     compilers = [(each.kind, _compiler(spec, each, parameter)) for each in kinds]
     found = []
@@ -51,7 +51,7 @@ def type_warnings(spec: Json, kinds: Iterable[Checked], parameter: Checked | Non
     return found
 
 
-def _compiler(spec: Json, kind: Checked, parameter: Checked | None) -> Compiler:
+def _compiler(spec: Json, kind: CheckedKind, parameter: CheckedKind | None) -> Compiler:
     of_object = _type(kind)
     types = {"object": of_object, "oldObject": of_object}
     if parameter is not None:
@@ -61,7 +61,7 @@ def _compiler(spec: Json, kind: Checked, parameter: Checked | None) -> Compiler:
     return compiler
 
 
-def _type(of: Checked) -> Type:
+def _type(of: CheckedKind) -> Type:
     found = declared(of.schema, name=of.kind.kind)
     return DYN if found is None else found.type
 

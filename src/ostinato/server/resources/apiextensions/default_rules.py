@@ -45,17 +45,19 @@ def _faults(node: Structural, path: Path, *, metadata: bool) -> list[FieldError]
     embedded = embedded_faults(node, node.default, path)
     if embedded:
         return errors + embedded
-    return errors + (explain(_any_number_or_text(node.raw), node.default, str(path)) or _broken_rules(node, path))
+    return errors + (explain(_without_int_or_string(node.raw), node.default, str(path)) or _rule_violations(node, path))
 
 
-def _any_number_or_text(raw: Any) -> Any:
+def _without_int_or_string(raw: Any) -> Any:
     """The schema without `x-kubernetes-int-or-string`: a default is not type-checked there, except by alternatives."""
     if isinstance(raw, Mapping):
-        return {name: _any_number_or_text(value) for name, value in raw.items() if name != "x-kubernetes-int-or-string"}
-    return [_any_number_or_text(item) for item in raw] if isinstance(raw, list) else raw
+        return {
+            name: _without_int_or_string(value) for name, value in raw.items() if name != "x-kubernetes-int-or-string"
+        }
+    return [_without_int_or_string(item) for item in raw] if isinstance(raw, list) else raw
 
 
-def _broken_rules(node: Structural, path: Path) -> list[FieldError]:
+def _rule_violations(node: Structural, path: Path) -> list[FieldError]:
     """Validate a default against the CEL rules, whether or not the old definition had it."""
     tree = rule_tree(node.raw, root=node.embedded)
     if tree is None:

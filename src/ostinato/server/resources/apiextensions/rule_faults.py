@@ -98,7 +98,7 @@ def expression_faults(schema: Schema, path: Path, sound: Callable[[Schema, Path]
         why = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
         errors += [FieldError.forbidden(at, why) for _, at in dear]
         what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema"
-        errors.append(FieldError.forbidden(path, _too_dear(what, total, PER_DEFINITION)))
+        errors.append(FieldError.forbidden(path, _too_expensive(what, total, PER_DEFINITION)))
     return errors
 
 
@@ -137,12 +137,12 @@ def _own(place: _Place, costs: list[tuple[int, Path]]) -> list[FieldError]:
         at = where.index(i)
         cost = min(rule.max_cost * (cardinality(declaration) if place.most is None else place.most), MOST)
         if cost > PER_RULE:
-            errors.append(FieldError.forbidden(at.child("rule"), _too_dear("estimated rule cost", cost, PER_RULE)))
+            errors.append(FieldError.forbidden(at.child("rule"), _too_expensive("estimated rule cost", cost, PER_RULE)))
         costs.append((cost, at.child("rule")))
         if rule.error:
             errors.append(FieldError.invalid(at.child("rule"), shown_rule(rule.raw), rule.error))
         errors += _message_expression(rule, at.child("messageExpression"), costs)
-        errors += _past_faults(rule, at, place.no_past)
+        errors += _old_self_faults(rule, at, place.no_past)
     return errors
 
 
@@ -154,10 +154,10 @@ def _message_expression(rule: Rule, at: Path, costs: list[tuple[int, Path]]) -> 
     costs.append((rule.message_cost, at))
     if rule.message_cost <= PER_RULE:
         return []
-    return [FieldError.forbidden(at, _too_dear("estimated messageExpression cost", rule.message_cost, PER_RULE))]
+    return [FieldError.forbidden(at, _too_expensive("estimated messageExpression cost", rule.message_cost, PER_RULE))]
 
 
-def _past_faults(rule: Rule, at: Path, no_past: Path | None) -> list[FieldError]:
+def _old_self_faults(rule: Rule, at: Path, no_past: Path | None) -> list[FieldError]:
     if rule.uses_old:
         if no_past is None:
             return []
@@ -190,7 +190,7 @@ def _times(count: int | None, most: int | None) -> int | None:
     return None if count is None or most is None else min(count * most, MOST)
 
 
-def _too_dear(what: str, cost: int, limit: int) -> str:
+def _too_expensive(what: str, cost: int, limit: int) -> str:
     times = cost / limit
     factor = "more than 100x" if times > 100 else f"{times:f}x" if times < 1.5 else f"{times:.1f}x"
     return (

@@ -89,8 +89,8 @@ class CustomResourceDefinition(Strategy):
         return errors
 
     def warnings(self, new: Json, old: Json | None) -> list[str]:
-        known = _strange_formats(old) if old is not None else []
-        return [f"unrecognized format {quote(name)}" for name in _strange_formats(new) if name not in known]
+        known = _unknown_formats(old) if old is not None else []
+        return [f"unrecognized format {quote(name)}" for name in _unknown_formats(new) if name not in known]
 
     def begins_deletion(self, obj: Json, now: datetime) -> bool:
         """Keep the definition until its objects are deleted."""
@@ -115,7 +115,7 @@ def _storage_versions(obj: Json) -> list[str]:
     return [version["name"] for version in obj["spec"].get("versions") or () if version.get("storage")]
 
 
-def _strange_formats(obj: Json) -> list[str]:
+def _unknown_formats(obj: Json) -> list[str]:
     """Unknown formats, in the order of the schemas."""
     found: list[str] = []
     schemas = [

@@ -140,14 +140,14 @@ def stateful_set(spec: Json, *, new: bool) -> list[FieldError]:
         )
     else:
         errors += [] if selector.empty else mismatch(selector, template)
-        errors += validate_pod_template(_as_made(spec, template), TEMPLATE)
+        errors += validate_pod_template(_effective_template(spec, template), TEMPLATE)
         made = template.get("metadata") or {}  # labels and annotations are reported twice, as in kube-apiserver
         errors += validate_labels(made.get("labels") or {}, TEMPLATE.child("labels"))
         errors += validate_annotations(made.get("annotations") or {}, TEMPLATE.child("annotations"))
     return errors + always_running(template, "StatefulSet")
 
 
-def _as_made(spec: Json, template: Json) -> Json:
+def _effective_template(spec: Json, template: Json) -> Json:
     """The template as its Pods will be: with host names and claim volumes."""
     claims = {
         name: {"name": name, "persistentVolumeClaim": {"claimName": name}}

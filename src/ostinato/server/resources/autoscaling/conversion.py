@@ -45,11 +45,11 @@ def from_v2(obj: Json) -> Json:
         if metric.get("type") == "Resource" and metric["resource"].get("name") == "cpu" and used is not None:
             new_status["currentCPUUtilizationPercentage"] = used
     kept = {}
-    others = [_old_source(metric, _SPEC) for metric in metrics if not _is_cpu_utilization(metric)]
+    others = [_source_to_v1(metric, _SPEC) for metric in metrics if not _is_cpu_utilization(metric)]
     if others:
         kept[_METRICS] = _text(others)
     if current:
-        kept[_CURRENT_METRICS] = _text([_old_source(metric, _STATUS) for metric in current])
+        kept[_CURRENT_METRICS] = _text([_source_to_v1(metric, _STATUS) for metric in current])
     if spec.get("behavior") is not None:
         kept[_BEHAVIOR] = _text(_behavior_to_internal(spec["behavior"]))
     if status.get("conditions"):
@@ -63,7 +63,7 @@ def to_v2(obj: Json) -> Json:
     metadata = obj.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     new_spec = {key: spec[key] for key in ("scaleTargetRef", "minReplicas", "maxReplicas") if key in spec}
-    metrics = [_new_source(metric, _SPEC) for metric in _list(annotations.get(_METRICS))]
+    metrics = [_source_to_v2(metric, _SPEC) for metric in _list(annotations.get(_METRICS))]
     if "targetCPUUtilizationPercentage" in spec:
         metrics.append(_cpu(spec["targetCPUUtilizationPercentage"]))
     new_spec["metrics"] = metrics or [_cpu(CPU_UTILIZATION)]
@@ -78,7 +78,7 @@ def to_v2(obj: Json) -> Json:
     if not new_status.get("currentReplicas"):
         new_status.pop("currentReplicas", None)
     new_status.setdefault("desiredReplicas", 0)
-    current = [_new_source(metric, _STATUS) for metric in _list(annotations.get(_CURRENT_METRICS))]
+    current = [_source_to_v2(metric, _STATUS) for metric in _list(annotations.get(_CURRENT_METRICS))]
     if not current and "currentCPUUtilizationPercentage" in status:
         used = {"averageUtilization": status["currentCPUUtilizationPercentage"]}
         current = [{"type": "Resource", "resource": {"name": "cpu", "current": used}}]
@@ -203,7 +203,7 @@ _STATUS: dict[str, _Fields] = {
 }
 
 
-def _old_source(metric: Json, table: dict[str, _Fields]) -> Json:
+def _source_to_v1(metric: Json, table: dict[str, _Fields]) -> Json:
     new: Json = {"type": metric.get("type", "")}
     for field, fields in table.items():
         source = metric.get(field)
@@ -221,7 +221,7 @@ def _old_source(metric: Json, table: dict[str, _Fields]) -> Json:
     return new
 
 
-def _new_source(metric: Json, table: dict[str, _Fields]) -> Json:
+def _source_to_v2(metric: Json, table: dict[str, _Fields]) -> Json:
     new: Json = {"type": metric.get("type", "")}
     for field, fields in table.items():
         source = metric.get(field)

@@ -54,7 +54,7 @@ class HorizontalPodAutoscaler(Strategy):
         return counts(new.get("status") or {}, STATUS, "currentReplicas", "desiredReplicas")
 
 
-class OldHorizontalPodAutoscaler(Strategy):
+class HorizontalPodAutoscalerV1(Strategy):
     """Version v1: CPU utilization only, everything else in annotations."""
 
     empty_status: ClassVar[Json] = {"currentReplicas": 0, "desiredReplicas": 0}
@@ -105,4 +105,4 @@ STRATEGIES: dict[tuple[str, str], Strategy] = {
     ("autoscaling", "horizontalpodautoscalers"): HorizontalPodAutoscaler(),
 }
 
-__all__ = ["STRATEGIES", "HorizontalPodAutoscaler", "OldHorizontalPodAutoscaler", "from_v2", "to_v2"]
+__all__ = ["STRATEGIES", "HorizontalPodAutoscaler", "HorizontalPodAutoscalerV1", "from_v2", "to_v2"]

@@ -32,7 +32,7 @@ class Job(Strategy):
     def default(self, obj: Json) -> None:
         spec = obj.setdefault("spec", {})
         default_job_spec(spec)
-        _take_labels(obj)
+        _default_labels(obj)
         spec.setdefault("completionMode", "NonIndexed")
         spec.setdefault("suspend", False)
         policy = "Failed" if "podFailurePolicy" in spec else "TerminatingOrFailed"
@@ -48,11 +48,11 @@ class Job(Strategy):
         spec = obj["spec"]
         if not spec["manualSelector"]:
             _generate_selector(obj)
-        _take_labels(obj)
+        _default_labels(obj)
 
     def prepare_status_update(self, new: Json, old: Json) -> None:
         super().prepare_status_update(new, old)
-        _take_labels(new)
+        _default_labels(new)
 
     def validate(self, obj: Json) -> list[FieldError]:
         return validation.job(obj)
@@ -78,7 +78,7 @@ def default_job_spec(spec: Json) -> None:
     default_pod_template(spec.setdefault("template", {}))
 
 
-def _take_labels(obj: Json) -> None:
+def _default_labels(obj: Json) -> None:
     """Default the labels of a Job to those of its Pod template."""
     found = template_labels(obj["spec"]["template"])
     if found and not obj["metadata"].get("labels"):

@@ -196,7 +196,7 @@ def _template_change(spec: Json, before: Json, status: Json) -> list[FieldError]
     idle = "startTime" not in status or condition_status({"status": status}, "Suspended") == "True"
     if not suspended or not idle or status.get("active"):
         return [FieldError.invalid(TEMPLATE, as_internal("core.v1.PodTemplateSpec", new), "field is immutable")]
-    if _fixed(new["spec"]) == _fixed(old["spec"]):
+    if _immutable_part(new["spec"]) == _immutable_part(old["spec"]):
         return []
     return [
         FieldError.invalid(
@@ -208,7 +208,7 @@ def _template_change(spec: Json, before: Json, status: Json) -> list[FieldError]
 _DIRECTIVES = ("nodeSelector", "tolerations", "schedulingGates")
 
 
-def _fixed(pod: Json) -> Json:
+def _immutable_part(pod: Json) -> Json:
     """A Pod spec without its scheduling directives and the resources of its containers."""
     kept = {key: value for key, value in pod.items() if key not in _DIRECTIVES}
     affinity = {k: v for k, v in (kept.pop("affinity", None) or {}).items() if k != "nodeAffinity"}

@@ -11,10 +11,10 @@ class ServiceAccount(Strategy):
     returns_deleted = True
 
     def prepare_create(self, obj: Json) -> None:
-        _name_secrets_alone(obj)
+        _keep_secret_names(obj)
 
     def prepare_update(self, new: Json, old: Json) -> None:
-        _name_secrets_alone(new)
+        _keep_secret_names(new)
 
     def warnings(self, new: Json, old: Json | None) -> list[str]:
         if _ENFORCE not in new["metadata"].get("annotations", {}):
@@ -25,7 +25,7 @@ class ServiceAccount(Strategy):
         return [f"metadata.annotations[{_ENFORCE}]: deprecated in v1.32+; {advice}"]
 
 
-def _name_secrets_alone(obj: Json) -> None:
+def _keep_secret_names(obj: Json) -> None:
     """Reduce references to Secrets to their names."""
     if "secrets" in obj:
         obj["secrets"] = [{"name": secret["name"]} if secret.get("name") else {} for secret in obj["secrets"]]

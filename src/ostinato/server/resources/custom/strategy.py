@@ -35,7 +35,7 @@ _NOT_CHECKED = (
 _ABSENT = object()
 # Rule violations of the object validated last that are ratcheted (reported as warnings). A context variable,
 # because objects are validated in more than one thread.
-_forgiven: ContextVar[tuple[Json, list[str]] | None] = ContextVar("ostinato.server.forgiven", default=None)
+_ratcheted: ContextVar[tuple[Json, list[str]] | None] = ContextVar("ostinato.server.forgiven", default=None)
 _STANDARD_FINALIZERS = frozenset({"orphan", "foregroundDeletion", "kubernetes"})
 
 
@@ -78,7 +78,7 @@ class CustomStrategy(Strategy):
             *embedded_faults(version.node, obj),
             *duplicates(version.node, obj),
         ]
-        return errors + self._broken_rules(errors, obj, None)
+        return errors + self._rule_violations(errors, obj, None)
 
     def validate_update(self, new: Json, old: Json) -> list[FieldError]:
         version = self._version
@@ -91,7 +91,7 @@ class CustomStrategy(Strategy):
             *embedded_faults(version.node, new),
             *self._new_duplicates(new, old),
         ]
-        return errors + self._broken_rules(errors, new, old)
+        return errors + self._rule_violations(errors, new, old)
 
     def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
         version = self._version
@@ -102,11 +102,11 @@ class CustomStrategy(Strategy):
             if not fits_table(version.status_table, status):
                 errors = explain(node.raw, status, "status", CorrelatedValue(node, status, old.get("status")))
         errors = errors + scale_status_faults(version.scale, new) + self._new_duplicates(new, old)
-        return errors + self._broken_rules(errors, new, old)
+        return errors + self._rule_violations(errors, new, old)
 
-    def _broken_rules(self, errors: list[FieldError], new: Json, old: Json | None) -> list[FieldError]:
+    def _rule_violations(self, errors: list[FieldError], new: Json, old: Json | None) -> list[FieldError]:
         """Evaluate the CEL rules, for objects whose types and sizes are valid."""
-        _forgiven.set(None)
+        _ratcheted.set(None)
         tree = self._version.rules
         if tree is None:
             return []
@@ -115,7 +115,7 @@ class CustomStrategy(Strategy):
         before = CorrelatedValue(self._version.node, new, old) if old is not None else None
         found = check_rules(tree, new, old, before)
         if found.warnings:
-            _forgiven.set((new, found.warnings))
+            _ratcheted.set((new, found.warnings))
         return found.errors
 
     def _new_duplicates(self, new: Json, old: Json) -> list[FieldError]:
@@ -127,9 +127,9 @@ class CustomStrategy(Strategy):
         before = old["metadata"].get("finalizers", ()) if old is not None else ()
         added = sorted(set(new["metadata"].get("finalizers", ())) - set(before))
         warnings = [warning for finalizer in added for warning in _finalizer_warnings(finalizer)]
-        forgiven = _forgiven.get()
-        _forgiven.set(None)
-        return warnings + forgiven[1] if forgiven is not None and forgiven[0] is new else warnings
+        ratcheted = _ratcheted.get()
+        _ratcheted.set(None)
+        return warnings + ratcheted[1] if ratcheted is not None and ratcheted[0] is new else warnings
 
     def desired(self, obj: Json) -> Any:
         return {name: value for name, value in obj.items() if name != "metadata"}

@@ -71,7 +71,7 @@ class Event(Strategy):
         }
 
 
-class NewEvent(Event):
+class EventsEvent(Event):
     """Strategy of events.k8s.io Events."""
 
     name_rule: ClassVar[NameRule] = staticmethod(names.name_is_dns_subdomain)

@@ -74,7 +74,7 @@ async def _assign(context: Context, binding: Json, *, dry: bool) -> None:
             raise NotFound.of(context.resource.group_resource, name)
         pod = context.resource.object(current.data)
         _check_preconditions(context, binding["metadata"], pod["metadata"])
-        why = _why_not(pod)
+        why = _bind_error(pod)
         if why:
             raise Conflict.of(GroupResource("", "pods/binding"), name, why)
         if dry:
@@ -99,7 +99,7 @@ def _check_preconditions(context: Context, wanted: Json, found: Json) -> None:
             )
 
 
-def _why_not(pod: Json) -> str:
+def _bind_error(pod: Json) -> str:
     """Why a Pod cannot be bound, "" if it can."""
     name, spec = pod["metadata"]["name"], pod["spec"]
     if pod["metadata"].get("deletionTimestamp"):

@@ -107,7 +107,7 @@ class _Eviction:
         pinned = False
         if covering:
             budget = msgspec.json.decode(covering[0].data)
-            pinned = not _is_ready(pod) and _lets_unhealthy_go(budget)
+            pinned = not _is_ready(pod) and _allows_unhealthy(budget)
             if pinned:  # this state of the Pod, whatever resourceVersion the client names
                 options = msgspec.structs.replace(options, resource_version=pod["metadata"]["resourceVersion"])
             else:
@@ -129,7 +129,7 @@ class _Eviction:
         """Delete a Pod that no budget applies to; unless it has finished, it must be unchanged."""
         for _ in range(_ATTEMPTS):
             pending = pod.get("status", {}).get("phase") == "Pending" and not pod["metadata"].get("deletionTimestamp")
-            options = _pinned(self._options, pod) if pending else self._options
+            options = _with_preconditions(self._options, pod) if pending else self._options
             try:
                 await self._delete(options)
             except Conflict:
@@ -237,7 +237,7 @@ def _is_ready(pod: Json) -> bool:
     return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
 
 
-def _lets_unhealthy_go(budget: Json) -> bool:
+def _allows_unhealthy(budget: Json) -> bool:
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
     status = budget.get("status", {})
@@ -245,7 +245,7 @@ def _lets_unhealthy_go(budget: Json) -> bool:
     return bool(status.get("currentHealthy", 0) >= desired > 0)
 
 
-def _pinned(options: DeleteOptions, pod: Json) -> DeleteOptions:
+def _with_preconditions(options: DeleteOptions, pod: Json) -> DeleteOptions:
     """The options with this state of the Pod as precondition, unless the client names one."""
     if options.resource_version is not None:
         return options

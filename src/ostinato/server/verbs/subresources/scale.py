@@ -50,7 +50,7 @@ async def get_scale(context: Context) -> Response:
     entry = context.collection.entries.get(context.key)
     if entry is None:
         raise NotFound.of(context.resource.group_resource, context.route.name)
-    data = await write.shown(context.resource, entry)
+    data = await write.converted_data(context.resource, entry)
     scale = _scale_of(fields, context.resource.object(data))
     if scale["spec"].get("replicas") == _UNSET:
         raise InternalError.of(f"the spec replicas field {quote(_dotted(fields.replicas))} does not exist")
@@ -71,9 +71,9 @@ async def update_scale(context: Context) -> Response:
         if wanted and wanted != old["metadata"]["uid"]:
             raise uid_mismatch(context, wanted, old["metadata"]["uid"])
         scale = {**sent, "metadata": dict(sent["metadata"])}
-        return write.owned(_of_view(context, view), old, scale, options, "scale")
+        return write.with_managed_fields(_of_view(context, view), old, scale, options, "scale")
 
-    stored = await change_stored(_admitting(context), _of_parent(fields, context, change), options, tracked=True)
+    stored = await change_stored(_admitting(context), _parent_change(fields, context, change), options, tracked=True)
     return object_response(view, _encoded(_scale_of(fields, context.resource.object(stored))), form)
 
 
@@ -91,8 +91,8 @@ async def patch_scale(context: Context) -> Response:
         change: Change = ApplyChange(of_view, view.managers["scale"], data, options)
     else:
         patched = PatchChange(of_view, kind, data, options)
-        change = lambda old: write.owned(of_view, old, patched(old), options, "scale")  # noqa: E731
-    stored = await change_stored(_admitting(context), _of_parent(fields, context, change), options, tracked=True)
+        change = lambda old: write.with_managed_fields(of_view, old, patched(old), options, "scale")  # noqa: E731
+    stored = await change_stored(_admitting(context), _parent_change(fields, context, change), options, tracked=True)
     return object_response(view, _encoded(_scale_of(fields, context.resource.object(stored))), form)
 
 
@@ -105,9 +105,9 @@ class _ScaleAdmission:
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
         assert obj is not None
-        scale = _owned_scale(self._fields, context.resource, obj)
+        scale = _scale_with_managers(self._fields, context.resource, obj)
         replicas = scale["spec"].get("replicas", 0)
-        before = None if old is None else _owned_scale(self._fields, context.resource, old)
+        before = None if old is None else _scale_with_managers(self._fields, context.resource, old)
         await self._inner.mutate(context, operation, scale, before, options)
         changed = scale["spec"].get("replicas", 0)
         if changed != replicas:
@@ -130,13 +130,13 @@ def _fields(context: Context) -> ScaleFields:
     return fields
 
 
-def _of_parent(fields: ScaleFields, context: Context, change: Change) -> Change:
+def _parent_change(fields: ScaleFields, context: Context, change: Change) -> Change:
     """Convert a change of a Scale to a change of its parent."""
 
     def changed(parent: Json) -> Json:
         resource, name, meta = context.resource, context.route.name, parent["metadata"]
         ownership = _ownership(fields, resource, meta.get("managedFields"))
-        scale = change(_owned_scale(fields, resource, parent))
+        scale = change(_scale_with_managers(fields, resource, parent))
         replicas = scale["spec"].get("replicas", 0)
         _check(fields, context, scale, replicas)
         uid = scale["metadata"].get("uid")
@@ -168,7 +168,7 @@ def _check(fields: ScaleFields, context: Context, scale: Json, replicas: int) ->
         raise Invalid.of(SCALE.group_kind, context.route.name, errors)
 
 
-def _owned_scale(fields: ScaleFields, resource: Resource, parent: Json) -> Json:
+def _scale_with_managers(fields: ScaleFields, resource: Resource, parent: Json) -> Json:
     """The Scale of an object, with managedFields."""
     scale = _scale_of(fields, parent)
     entries = _ownership(fields, resource, parent["metadata"].get("managedFields")).to_scale()

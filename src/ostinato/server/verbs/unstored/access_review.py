@@ -53,23 +53,23 @@ class AccessReviews:
         review["metadata"], review["spec"] = {}, {}
         assert context.request.user is not None
         rules_for = self._authorizer.rules_for(context.request.user, namespace)
-        told: Json = {
+        status: Json = {
             "resourceRules": [rule.raw for rule in rules_for.rules if "resources" in rule.raw],
             "nonResourceRules": [rule.raw for rule in rules_for.rules if "nonResourceURLs" in rule.raw],
             "incomplete": rules_for.incomplete,
         }
-        return {**told, "evaluationError": rules_for.error} if rules_for.error else told
+        return {**status, "evaluationError": rules_for.error} if rules_for.error else status
 
     async def _status(self, user: User, spec: Json) -> Json:
         attributes = spec.get("resourceAttributes")
         decision = await self._authorizer.decide(user, _asked(spec))
         errors = [each for each in (decision.error, ignored(attributes)) if each]
-        told: Json = {"allowed": decision.allowed}
+        status: Json = {"allowed": decision.allowed}
         if decision.denied:
-            told["denied"] = True
+            status["denied"] = True
         if decision.reason:
-            told["reason"] = decision.reason
-        return {**told, "evaluationError": "; ".join(errors)} if errors else told
+            status["reason"] = decision.reason
+        return {**status, "evaluationError": "; ".join(errors)} if errors else status
 
 
 def _subject(spec: Json) -> User:

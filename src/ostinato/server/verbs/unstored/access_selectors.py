@@ -72,7 +72,7 @@ def _value_errors(requirement: Json, path: Path) -> list[FieldError]:
 
 def ignored(attributes: Json | None) -> str:
     """The requirements that were ignored, as a message; "" if there are none."""
-    told: list[str] = []
+    messages: list[str] = []
     for name, parse, operators in (
         ("fieldSelector", fields.parse, _OF_VALUES),
         ("labelSelector", labels.parse, _OF_VALUES + _OF_PRESENCE),
@@ -81,8 +81,8 @@ def ignored(attributes: Json | None) -> str:
         understood = [_is_understood(each, name, operators) for each in selector.get("requirements") or ()]
         if not _parses(parse, selector.get("rawSelector", "")) or False in understood:
             part = "partially ignored" if True in understood else "ignored"
-            told.append(f"spec.resourceAttributes.{name} {part} due to parse error")
-    return "; ".join(told)
+            messages.append(f"spec.resourceAttributes.{name} {part} due to parse error")
+    return "; ".join(messages)
 
 
 def field_terms(selector: Json | None) -> tuple[fields.Term, ...]:

@@ -188,7 +188,7 @@ class ResourceUsage:
             return None
 
 
-def _entry(key: str, about: Entry, told: Json, time: str) -> Entry:
+def _entry(key: str, about: Entry, usage: Json, time: str) -> Entry:
     """An object of the group, with the name and labels of its Pod or node."""
     namespace, _, name = key.rpartition("/")
     metadata: Json = {"name": name, "creationTimestamp": time}
@@ -196,7 +196,7 @@ def _entry(key: str, about: Entry, told: Json, time: str) -> Entry:
         metadata["namespace"] = namespace
     if about.labels:
         metadata["labels"] = dict(about.labels)
-    obj = {"metadata": metadata, "timestamp": time, "window": _WINDOW, **told}
+    obj = {"metadata": metadata, "timestamp": time, "window": _WINDOW, **usage}
     return Entry(key, 0, msgspec.json.encode(obj), about.labels, {}, "")
 
 

@@ -44,7 +44,7 @@ def _verb(answer: Answer) -> Callable[[Context], Awaitable[Response]]:
         options = write_options(request, "CreateOptions")
         obj = body.read(request, resource, data, body_media(request), options)
         write.set_namespace(context, obj)
-        obj = write.owned(context, None, obj, options)
+        obj = write.with_managed_fields(context, None, obj, options)
         await context.admission.mutate(context, "CREATE", obj, None, options)
         await context.admission.validate(context, "CREATE", obj, None, options)
         obj["status"] = await answer(context, obj)
@@ -55,13 +55,13 @@ def _verb(answer: Answer) -> Callable[[Context], Awaitable[Response]]:
 
 
 def _info(user: User) -> Json:
-    told = {
+    user_info = {
         "username": user.name,
         "uid": user.uid,
         "groups": list(user.groups),
         "extra": {key: list(values) for key, values in user.extra.items()},
     }
-    return {key: value for key, value in told.items() if value}
+    return {key: value for key, value in user_info.items() if value}
 
 
 async def _self_subject_review(context: Context, review: Json) -> Json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ostinato.api.validation.field_errors import FieldError, Path
-from ostinato.server.resources.core.pods.rules import keep_metadata, take, validate_pod
+from ostinato.server.resources.core.pods.rules import keep_metadata, restore_field, validate_pod
 from ostinato.server.resources.core.pods.spec.resources import quality_of_service
 from ostinato.server.resources.strategy import Json, Strategy
 
@@ -25,7 +25,7 @@ class Resize(Strategy):
                 return  # added and removed containers are rejected by validation
             if before:
                 spec[kind] = [_resized(c, b) for c, b in zip(containers, before, strict=True)]
-        take("resources", spec, new["spec"])
+        restore_field("resources", spec, new["spec"])
         new["spec"] = spec
         keep_metadata(new, old)
 
@@ -48,7 +48,7 @@ class Resize(Strategy):
 
 def _resized(container: Json, old: Json) -> Json:
     made = {**old, "resources": container.get("resources", {})}
-    take("resizePolicy", made, container)
+    restore_field("resizePolicy", made, container)
     return made
 
 
@@ -84,7 +84,7 @@ def _validate_pod_level(resources: Json | None, old: Json | None) -> list[FieldE
         for side in ("requests", "limits")
         if _removed(resources, old, side)
     ]
-    if _fixed(resources) != _fixed(old):
+    if _immutable_part(resources) != _immutable_part(old):
         errors.append(FieldError.forbidden(_SPEC, "only cpu and memory resources are mutable at pod-level"))
     return errors
 
@@ -121,14 +121,18 @@ def _differs(container: Json, before: Json) -> bool:
     """Whether resources other than CPU and memory would change; containers with claims cannot be resized."""
     new, old = container.get("resources"), before.get("resources")
     claims = (old or {}).get("claims")
-    return bool(claims) or _fixed(new) != _fixed(old) or container.get("resizePolicy") != before.get("resizePolicy")
+    return (
+        bool(claims)
+        or _immutable_part(new) != _immutable_part(old)
+        or container.get("resizePolicy") != before.get("resizePolicy")
+    )
 
 
 def _removed(new: Json | None, old: Json | None, side: str) -> bool:
     return not set((old or {}).get(side, ())) <= set((new or {}).get(side, ()))
 
 
-def _fixed(resources: Json | None) -> Json:
+def _immutable_part(resources: Json | None) -> Json:
     """The part of resources that a resize cannot change."""
     given = resources or {}
     return {

@@ -12,7 +12,7 @@ _SPEC = Path("spec")
 _METADATA = ("labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp")
 
 
-def take(field: str, to: Json, old: Json) -> None:
+def restore_field(field: str, to: Json, old: Json) -> None:
     """Restore a field from the old object; remove it if the old object lacks it."""
     to.pop(field, None)
     if field in old:
@@ -58,4 +58,4 @@ def validate_pod_change(new: Json, old: Json) -> list[FieldError]:
 
 def keep_metadata(new: Json, old: Json) -> None:
     for field in _METADATA:
-        take(field, new["metadata"], old["metadata"])
+        restore_field(field, new["metadata"], old["metadata"])

@@ -11,7 +11,7 @@ from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.core.pods.resize import Resize
 from ostinato.server.resources.core.pods.rules import (
     keep_metadata,
-    take,
+    restore_field,
     validate_pod,
     validate_pod_annotation_change,
     validate_pod_change,
@@ -93,11 +93,11 @@ class Pod(Strategy):
     def prepare_status_update(self, new: Json, old: Json) -> None:
         super().prepare_status_update(new, old)
         for field in ("ownerReferences", "deletionTimestamp"):
-            take(field, new["metadata"], old["metadata"])
+            restore_field(field, new["metadata"], old["metadata"])
         status, before = new.setdefault("status", {}), old.get("status", {})
         for field in ("qosClass", "observedGeneration"):
             if not status.get(field):
-                take(field, status, before)
+                restore_field(field, status, before)
         generations: dict[str, list[int]] = {}
         for condition in before.get("conditions", ()):
             generations.setdefault(condition.get("type", ""), []).append(condition.get("observedGeneration", 0))

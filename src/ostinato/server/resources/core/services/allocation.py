@@ -34,7 +34,7 @@ _KIND: Final = GroupKind("", "Service")
 _SPEC: Final = Path("spec")
 
 
-class Allocation:
+class Allocator:
     """The allocator of one server."""
 
     def __init__(self, rng: Rng) -> None:
@@ -84,7 +84,7 @@ class Allocation:
 class _Reservation:
     """The allocation for one Service."""
 
-    def __init__(self, allocation: Allocation, name: str, index: Index) -> None:
+    def __init__(self, allocation: Allocator, name: str, index: Index) -> None:
         self._allocation = allocation
         self._name = name
         self._index = index
@@ -171,7 +171,7 @@ class _Reservation:
         requested = spec.get("clusterIPs", [])
         if requested:
             address = parse_ip(requested[0])
-            why = "" if address is None else self._why_no_address(address)
+            why = "" if address is None else self._address_error(address)
             if why:
                 detail = f"failed to allocate IP {requested[0]}: {why}"
                 raise self._refuse(FieldError.invalid(_SPEC.child("clusterIPs"), requested, detail))
@@ -184,7 +184,7 @@ class _Reservation:
     def _taken_addresses(self) -> set[str | int]:
         return {*self._stored("spec.clusterIP"), *named_addresses(self._index), *self._allocation.held}
 
-    def _why_no_address(self, address: Address) -> str:
+    def _address_error(self, address: Address) -> str:
         """Why an address cannot be allocated, "" if it can."""
         if not any(_is_in(address, network) for network in ranges(self._index)):
             return "the provided network does not match the current range"
@@ -216,7 +216,7 @@ class _Reservation:
         if needs_health_check_port(spec) and not (old is not None and needs_health_check_port(old)):
             number = spec.get("healthCheckNodePort", 0)
             if number:
-                why = self._why_no_port(number)
+                why = self._port_error(number)
                 if why:
                     raise InternalError.of(f"failed to allocate requested HealthCheck NodePort {number}: {why}")
                 self._take(number)
@@ -260,13 +260,13 @@ class _Reservation:
         stored = {int(number) for text in self._stored(NODE_PORTS) for number in text.split(",")}
         return stored | {what for what in self._allocation.held if isinstance(what, int)}
 
-    def _why_no_port(self, number: int) -> str:
+    def _port_error(self, number: int) -> str:
         if number not in PORTS:
             return f"provided port is not in the valid range. The range of valid ports is {PORTS[0]}-{PORTS[-1]}"
         return "provided port is already allocated" if number in self._taken_ports() else ""
 
     def _port(self, number: int, path: Path) -> None:
-        why = self._why_no_port(number)
+        why = self._port_error(number)
         if why:
             raise self._refuse(FieldError.invalid(path, number, why))
         self._take(number)
@@ -288,7 +288,7 @@ class _DryRun(_Reservation):
     def end(self) -> None:
         self.taken.clear()
 
-    def _why_no_address(self, address: Address) -> str:
+    def _address_error(self, address: Address) -> str:
         if _is_in(address, RANGE):
             return ""
         return f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {RANGE}"
@@ -296,7 +296,7 @@ class _DryRun(_Reservation):
     def _any_address(self) -> str:
         return str(RANGE.network_address)
 
-    def _why_no_port(self, number: int) -> str:
+    def _port_error(self, number: int) -> str:
         taken = number in self.taken or number in self._taken_ports()
         return "provided port is already allocated" if taken else ""
 

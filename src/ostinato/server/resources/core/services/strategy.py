@@ -13,7 +13,7 @@ from ostinato.api.validation.addresses import cidr_warnings, ip_warning
 from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.core.services import validation as service_validation
 from ostinato.server.resources.core.services.addresses import sync_addresses
-from ostinato.server.resources.core.services.allocation import NODE_PORTS, Allocation
+from ostinato.server.resources.core.services.allocation import NODE_PORTS, Allocator
 from ostinato.server.resources.core.services.shape import (
     drop_fields_of_other_types,
     is_externally_accessible,
@@ -42,7 +42,7 @@ class Service(Strategy):
 
     def __init__(self, world: World | None = None) -> None:
         self._world = world
-        self._allocation = None if world is None else Allocation(world.rng.fork("services"))
+        self._allocation = None if world is None else Allocator(world.rng.fork("services"))
 
     def for_server(self, world: World) -> Strategy:
         return Service(world)

@@ -33,7 +33,7 @@ _MANAGED: Final = "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers
 _BLOB: Final = "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd"
 
 
-def needs(*fields: str) -> Rule:
+def required_fields(*fields: str) -> Rule:
     """A rule: these fields are required."""
 
     def rule(source: Json, path: Path) -> list[FieldError]:
@@ -43,7 +43,7 @@ def needs(*fields: str) -> Rule:
 
 
 def git_repository(source: Json, path: Path) -> list[FieldError]:
-    errors = needs("repository")(source, path)
+    errors = required_fields("repository")(source, path)
     return errors + descending_path(source.get("directory", ""), path.child("directory"))
 
 
@@ -51,7 +51,7 @@ def disk(field: str) -> Rule:
     """A rule: the name of a disk, and an optional partition."""
 
     def rule(source: Json, path: Path) -> list[FieldError]:
-        errors, partition = needs(field)(source, path), source.get("partition", 0)
+        errors, partition = required_fields(field)(source, path), source.get("partition", 0)
         if not 0 <= partition <= 255:
             errors.append(
                 FieldError.invalid(path.child("partition"), partition, "must be between 1 and 255, inclusive")
@@ -63,7 +63,7 @@ def disk(field: str) -> Rule:
 
 def _secret(source: Json, path: Path, *fields: str) -> list[FieldError]:
     secret = source.get("secretRef")
-    return [] if secret is None else needs(*fields)(secret, path.child("secretRef"))
+    return [] if secret is None else required_fields(*fields)(secret, path.child("secretRef"))
 
 
 def with_secret(rule: Rule, *fields: str) -> Rule:
@@ -79,7 +79,7 @@ def iscsi_volume(source: Json, path: Path) -> list[FieldError]:
 
 
 def _iscsi(source: Json, path: Path, known: str) -> list[FieldError]:
-    errors = needs("targetPortal", "iqn")(source, path)
+    errors = required_fields("targetPortal", "iqn")(source, path)
     if source.get("iqn"):
         errors += _iscsi_name(source["iqn"], path.child("iqn"), known)
     unit = source.get("lun", 0)
@@ -123,7 +123,7 @@ def fibre_channel(source: Json, path: Path) -> list[FieldError]:
 
 
 def gluster_volume(source: Json, path: Path) -> list[FieldError]:
-    errors, namespace = needs("endpoints", "path")(source, path), source.get("endpointsNamespace")
+    errors, namespace = required_fields("endpoints", "path")(source, path), source.get("endpointsNamespace")
     at = path.child("endpointsNamespace")
     if namespace == "":
         detail = "if the endpointnamespace is set, it must be a valid namespace name"
@@ -155,7 +155,7 @@ def quobyte(source: Json, path: Path) -> list[FieldError]:
     else:
         wrong = [pair for pair in registry.split(",") if not _is_host_and_port(pair)]
         errors += [FieldError.invalid(path.child("registry"), registry, _REGISTRY) for _ in wrong]
-    return errors + needs("volume")(source, path)
+    return errors + required_fields("volume")(source, path)
 
 
 def _is_host_and_port(text: str) -> bool:
@@ -166,7 +166,7 @@ def _is_host_and_port(text: str) -> bool:
 
 
 def flex_volume(source: Json, path: Path) -> list[FieldError]:
-    errors = needs("driver")(source, path)
+    errors = required_fields("driver")(source, path)
     for key in source.get("options") or ():
         if f".{key.partition('/')[0].lower()}".endswith((".kubernetes.io", ".k8s.io")):
             detail = "kubernetes.io and k8s.io namespaces are reserved"
@@ -175,14 +175,14 @@ def flex_volume(source: Json, path: Path) -> list[FieldError]:
 
 
 def azure_file_volume(source: Json, path: Path) -> list[FieldError]:
-    errors = needs("secretName", "shareName")(source, path)
+    errors = required_fields("secretName", "shareName")(source, path)
     if source.get("secretNamespace") == "":
         errors.append(FieldError.required(path.child("secretNamespace")))
     return errors
 
 
 def azure_disk(source: Json, path: Path) -> list[FieldError]:
-    errors = needs("diskName", "diskURI")(source, path)
+    errors = required_fields("diskName", "diskURI")(source, path)
     kind, address = source.get("kind"), source.get("diskURI", "")
     if source.get("cachingMode") is not None:
         errors += listed(source["cachingMode"], _CACHING, path.child("cachingMode"))
@@ -199,7 +199,7 @@ def storage_os(*fields: str) -> Rule:
     """A rule: a StorageOS volume, whose Secret reference has these fields."""
 
     def rule(source: Json, path: Path) -> list[FieldError]:
-        errors = needs("volumeName")(source, path)
+        errors = required_fields("volumeName")(source, path)
         for field in ("volumeName", "volumeNamespace"):
             if source.get(field):
                 errors += checked(names.is_dns1123_label, source[field], path.child(field))
@@ -220,7 +220,7 @@ def csi(source: Json, path: Path) -> list[FieldError]:
 
 def csi_volume(source: Json, path: Path) -> list[FieldError]:
     errors = validate_driver_name(source.get("driver", ""), path.child("driver"))
-    errors += needs("volumeHandle")(source, path)
+    errors += required_fields("volumeHandle")(source, path)
     steps = ("controllerPublish", "controllerExpand", "nodePublish", "nodeExpand")
     for field in (f"{step}SecretRef" for step in steps):
         secret, at = source.get(field), path.child(field)
@@ -232,7 +232,7 @@ def csi_volume(source: Json, path: Path) -> list[FieldError]:
 
 
 def local(source: Json, path: Path) -> list[FieldError]:
-    return needs("path")(source, path) + no_backsteps(source.get("path", ""), path.child("path"))
+    return required_fields("path")(source, path) + no_backsteps(source.get("path", ""), path.child("path"))
 
 
 # Sources with the same rule in Pods and PersistentVolumes.
@@ -240,24 +240,24 @@ SHARED: Final[dict[str, Rule]] = {
     "gcePersistentDisk": disk("pdName"),
     "awsElasticBlockStore": disk("volumeID"),
     "flocker": flocker,
-    "rbd": needs("monitors", "image"),
-    "cephfs": needs("monitors"),
+    "rbd": required_fields("monitors", "image"),
+    "cephfs": required_fields("monitors"),
     "quobyte": quobyte,
     "fc": fibre_channel,
     "flexVolume": flex_volume,
-    "vsphereVolume": needs("volumePath"),
-    "photonPersistentDisk": needs("pdID"),
-    "portworxVolume": needs("volumeID"),
+    "vsphereVolume": required_fields("volumePath"),
+    "photonPersistentDisk": required_fields("pdID"),
+    "portworxVolume": required_fields("volumeID"),
     "azureDisk": azure_disk,
-    "scaleIO": needs("gateway", "system", "volumeName"),
+    "scaleIO": required_fields("gateway", "system", "volumeName"),
 }
 OF_PODS: Final[dict[str, Rule]] = {
     **SHARED,
     "gitRepo": git_repository,
     "iscsi": iscsi,
-    "glusterfs": needs("endpoints", "path"),
-    "cinder": with_secret(needs("volumeID"), "name"),
-    "azureFile": needs("secretName", "shareName"),
+    "glusterfs": required_fields("endpoints", "path"),
+    "cinder": with_secret(required_fields("volumeID"), "name"),
+    "azureFile": required_fields("secretName", "shareName"),
     "storageos": storage_os("name"),
     "csi": csi,
 }
@@ -265,7 +265,7 @@ OF_VOLUMES: Final[dict[str, Rule]] = {
     **SHARED,
     "iscsi": iscsi_volume,
     "glusterfs": gluster_volume,
-    "cinder": with_secret(needs("volumeID"), "name", "namespace"),
+    "cinder": with_secret(required_fields("volumeID"), "name", "namespace"),
     "azureFile": azure_file_volume,
     "storageos": storage_os("name", "namespace"),
     "csi": csi_volume,

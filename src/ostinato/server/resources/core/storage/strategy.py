@@ -310,7 +310,7 @@ class PersistentVolumeClaim(Strategy):
             errors += _validate_class(classes)
             if "storageClassName" not in before and spec.get("storageClassName") in {
                 classes[1],
-                *_any(classes[1], spec),
+                *_assignable_classes(classes[1], spec),
             }:
                 masked.pop("storageClassName", None)
         if not before.get("volumeName") and spec.get("volumeName"):
@@ -408,7 +408,7 @@ def _upgrades_class(classes: list[str | None], spec: Json, old: Json) -> bool:
     )
 
 
-def _any(before: str | None, spec: Json) -> set[str]:
+def _assignable_classes(before: str | None, spec: Json) -> set[str]:
     """The classes that a claim without a class may get: any, unless an annotation names one."""
     return {spec["storageClassName"]} if before is None and "storageClassName" in spec else set()
 

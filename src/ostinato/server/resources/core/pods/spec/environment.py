@@ -108,7 +108,7 @@ def validate_field_reference(reference: Json, supported: tuple[str, ...], path: 
         return [FieldError.required(path.child("fieldPath" if version else "apiVersion"))]
     where = path.child("fieldPath")
     found = _subscripted(field)
-    why = _why_no_field(version, found[1] if found else field, field, subscripted=bool(found))
+    why = _field_error(version, found[1] if found else field, field, subscripted=bool(found))
     if why:
         return [FieldError.invalid(where, field, f"error converting fieldPath: {why}")]
     if found:
@@ -118,7 +118,7 @@ def validate_field_reference(reference: Json, supported: tuple[str, ...], path: 
     return [] if field in supported else [FieldError.not_supported(where, field, sorted(supported))]
 
 
-def _why_no_field(version: str, name: str, field: str, *, subscripted: bool) -> str:
+def _field_error(version: str, name: str, field: str, *, subscripted: bool) -> str:
     if version != "v1":
         return f"unsupported pod version: {version}"
     if subscripted:
