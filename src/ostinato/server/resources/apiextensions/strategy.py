@@ -11,7 +11,12 @@ from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.api.validation.formats import known_format
 from ostinato.server.resources.apiextensions import conditions
 from ostinato.server.resources.apiextensions.approval import approval_faults
-from ostinato.server.resources.apiextensions.spec_rules import name_faults, names_faults, spec_faults, update_faults
+from ostinato.server.resources.apiextensions.validation.spec import (
+    name_faults,
+    names_faults,
+    spec_faults,
+    update_faults,
+)
 from ostinato.server.resources.strategy import Json, Strategy
 
 _NO_NAMES = {"kind": "", "plural": ""}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ostinato.api.validation.field_errors import FieldError, Path
-from ostinato.server.resources.apiextensions.schema_rules import schema_faults
+from ostinato.server.resources.apiextensions.validation.schema import schema_faults
 from ostinato.server.schema.rules.evaluation import Findings, check_rules, rule_tree
 from ostinato.server.schema.structural.node import Structural
 from ostinato.server.schema.validation.explain import CorrelatedValue

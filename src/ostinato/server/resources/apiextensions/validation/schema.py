@@ -1,6 +1,6 @@
 """Validation of a definition's schema: unsupported keywords, list and map types.
 
-Further validation: structural schema (`structural_rules`), defaults (`default_rules`), CEL rules (`rule_faults`).
+Further validation: structural schema (`structural`), defaults (`defaults`), CEL rules (`cel_rules`).
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ostinato.api.validation.field_errors import FieldError, Path
-from ostinato.server.resources.apiextensions.default_rules import default_faults
-from ostinato.server.resources.apiextensions.internal_form import shown_schema
-from ostinato.server.resources.apiextensions.rule_faults import expression_faults, text_faults
-from ostinato.server.resources.apiextensions.structural_rules import structural_faults
+from ostinato.server.resources.apiextensions.validation.cel_rules import expression_faults, text_faults
+from ostinato.server.resources.apiextensions.validation.defaults import default_faults
+from ostinato.server.resources.apiextensions.validation.internal_form import shown_schema
+from ostinato.server.resources.apiextensions.validation.structural import structural_faults
 from ostinato.server.schema.rules.evaluation import has_rules
 from ostinato.server.schema.structural.node import TYPE_FIELDS
 

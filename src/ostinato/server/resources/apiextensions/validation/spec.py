@@ -11,10 +11,10 @@ from typing import Any
 
 from ostinato.api.validation import names
 from ostinato.api.validation.field_errors import FieldError, Path
-from ostinato.server.resources.apiextensions.conversion_rules import conversion_faults
-from ostinato.server.resources.apiextensions.internal_form import shown_version
-from ostinato.server.resources.apiextensions.schema_rules import schema_faults
-from ostinato.server.resources.apiextensions.version_rules import (
+from ostinato.server.resources.apiextensions.validation.conversion import conversion_faults
+from ostinato.server.resources.apiextensions.validation.internal_form import shown_version
+from ostinato.server.resources.apiextensions.validation.schema import schema_faults
+from ostinato.server.resources.apiextensions.validation.version import (
     column_faults,
     deprecation_faults,
     selectable_faults,

@@ -7,7 +7,7 @@ from typing import Any
 
 from ostinato.api.text.go_format import json_text
 from ostinato.api.validation.field_errors import FieldError, Path
-from ostinato.server.resources.apiextensions.internal_form import Shown
+from ostinato.server.resources.apiextensions.validation.internal_form import Shown
 from ostinato.server.resources.strategy import Json
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")

@@ -13,7 +13,7 @@ from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.cel.check.declarations import Declaration, declared
 from ostinato.cel.cost.ranges import MOST
 from ostinato.cel.identifiers import escape
-from ostinato.server.resources.apiextensions.internal_form import shown_rule
+from ostinato.server.resources.apiextensions.validation.internal_form import shown_rule
 from ostinato.server.schema.rules.field_paths import FieldPathError, normal_path
 from ostinato.server.schema.rules.rule import Rule, cardinality, rules_of
 
