@@ -27,6 +27,12 @@ from ostinato.server.core import Server
 from ostinato.server.flow.control import FlowSettings
 from ostinato.server.http import HttpServer
 from ostinato.server.http.client_certificates import RequestingContext, certificates_of
+from ostinato.server.http.serving_certificates import (
+    LOOPBACK_NAME,
+    RELOAD_SECONDS,
+    ServingCertificates,
+    TlsSettings,
+)
 from ostinato.server.node_agents.endpoint import Remote
 from ostinato.server.node_agents.remote import RemoteNodeAgents
 from ostinato.server.state import StateDirectory
@@ -57,6 +63,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     state: Path
     host: str = "127.0.0.1"
     port: int = 6443  # 0: any free port
+    tls: TlsSettings = TlsSettings()
     store: str = ""  # "sqlite:PATH", "memory"; "": a file in the state directory
     accept_data_loss: bool = False  # start with the readable part of a damaged store
     authentication: AuthenticationSettings = AuthenticationSettings()
@@ -76,7 +83,8 @@ class Standalone:
         self._settings = settings
         self._state: StateDirectory | None = None
         self._http: HttpServer | None = None
-        self._renewal: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._certificates: ServingCertificates | None = None
         self.core: Server | None = None
         self.kubeconfig = settings.state / "admin.kubeconfig"
         self.url = ""
@@ -91,6 +99,7 @@ class Standalone:
         try:
             authority = Authority(self._world, settings.state)
             context = _context(authority, self._hosts, settings.authentication)
+            self._use_certificates(authority, context)
             self.core = self._server()
             self.core.nodes.remote = _remote_nodes(self._world, authority, self.core.guard, settings)
             self._http = HttpServer(self.core, context, self.core.turns, audited=self.core.auditor is not None)
@@ -101,9 +110,7 @@ class Standalone:
             await publish(self.core.handle, settings.authentication, authority.certificate)
             self._write_kubeconfig(authority)
             await self._http.listen()
-            self._renewal = asyncio.get_running_loop().create_task(
-                self._renew(authority, context), name="certificate renewal"
-            )
+            self._start_tasks(authority, context)
         except StoreFailed as error:
             full = self.core is not None and self.core.index.is_full
             await self.stop()
@@ -135,11 +142,40 @@ class Standalone:
     @property
     def _hosts(self) -> list[str]:
         host = self._settings.host
-        return [*_HOSTS] if host in (*_HOSTS, *_ANY) else [*_HOSTS, host]
+        hosts = [*_HOSTS] if host in (*_HOSTS, *_ANY) else [*_HOSTS, host]
+        return hosts if self._settings.tls.key_pair is None else [*hosts, LOOPBACK_NAME]
+
+    def _use_certificates(self, authority: Authority, context: RequestingContext) -> None:
+        """Serve the operator's certificates, if there are any."""
+        settings = self._settings
+        if not settings.tls.enabled:
+            return
+
+        def make_context() -> RequestingContext:
+            return _prepared(_client_context(authority, settings.authentication, context))
+
+        self._certificates = ServingCertificates(settings.tls, make_context, self._world.clock)
+        self._certificates.install(context)
+
+    def _start_tasks(self, authority: Authority, context: RequestingContext) -> None:
+        loop = asyncio.get_running_loop()
+        self._tasks.append(loop.create_task(self._renew(authority, context), name="certificate renewal"))
+        if self._certificates is not None:
+            reload = self._reload(self._certificates)
+            self._tasks.append(loop.create_task(reload, name="serving certificate reload"))
 
     def _write_kubeconfig(self, authority: Authority) -> None:
         admin = authority.client("admin", ADMINISTRATOR, ["system:masters"])
-        write_kubeconfig(self.kubeconfig, self.url, authority.certificate, ADMINISTRATOR, admin)
+        name = "" if self._settings.tls.key_pair is None else LOOPBACK_NAME
+        write_kubeconfig(self.kubeconfig, self.url, authority.certificate, ADMINISTRATOR, admin, server_name=name)
+
+    async def _reload(self, certificates: ServingCertificates) -> None:
+        while True:
+            await self._world.clock.sleep(RELOAD_SECONDS)
+            try:
+                await self._world.executor.run(certificates.reload)
+            except Exception:
+                _logger.exception("serving certificate reload failed, retrying retry_seconds=%d", RELOAD_SECONDS)
 
     async def _renew(self, authority: Authority, context: ssl.SSLContext) -> None:
         """Renew certificates while the server runs: they expire, and the clock may be changed."""
@@ -154,6 +190,8 @@ class Standalone:
         """Renew the certificates that are invalid or expire soon."""
         if authority.renew():
             context.load_verify_locations(authority.files.certificate)
+            if self._certificates is not None:
+                self._certificates.replace_contexts()
         before = authority.files.certificate.with_name("apiserver.crt").read_bytes()
         pair = authority.server("apiserver", self._hosts)
         if pair.certificate.read_bytes() != before:
@@ -178,9 +216,9 @@ class Standalone:
 
     async def stop(self) -> None:
         """Close the watches, finish pending writes, and release all resources."""
-        if self._renewal is not None:
-            self._renewal.cancel()
-            self._renewal = None
+        for task in self._tasks:
+            task.cancel()
+        self._tasks.clear()
         if self._http is not None:
             await self._http.stop()
             self._http = None
@@ -229,7 +267,9 @@ def _remote_nodes(world: World, authority: Authority, guard: AddressGuard, setti
     return RemoteNodeAgents(world.clock, context, guard)
 
 
-def _client_context(authority: Authority, settings: AuthenticationSettings) -> RequestingContext:
+def _client_context(
+    authority: Authority, settings: AuthenticationSettings, shared: RequestingContext | None = None
+) -> RequestingContext:
     """The accepted client CAs; AuthenticationSettingsError names the file that cannot be used."""
     own, proxy = authority.files.certificate, settings.front_proxy
     try:
@@ -242,19 +282,23 @@ def _client_context(authority: Authority, settings: AuthenticationSettings) -> R
                         "certificates; --requestheader-allowed-names must be specified to ensure regular client "
                         "certificates cannot set authenticating proxy headers for arbitrary users"
                     )
-        return RequestingContext(*clients, front_proxy=None if proxy is None else proxy.authority)
+        return RequestingContext(*clients, front_proxy=None if proxy is None else proxy.authority, shared=shared)
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         named = [settings.client_authority, None if proxy is None else proxy.authority]
         files = " or ".join(str(file) for file in named if file is not None)
         raise AuthenticationSettingsError(f"cannot load the certificate authority {files}: {error}") from error
 
 
-def _context(authority: Authority, hosts: list[str], settings: AuthenticationSettings) -> ssl.SSLContext:
+def _context(authority: Authority, hosts: list[str], settings: AuthenticationSettings) -> RequestingContext:
     """The TLS context. Client certificates are optional; one of an unknown CA is answered with 401."""
     pair = authority.server("apiserver", hosts)
-    context = _client_context(authority, settings)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context = _prepared(_client_context(authority, settings))
     context.load_cert_chain(pair.certificate, pair.key)
+    return context
+
+
+def _prepared(context: RequestingContext) -> RequestingContext:
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     context.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE  # all ciphers are secure; the client knows its fastest one
     # A single session ticket: Ostinato's clients resume a session on all their connections, at half the cost of a

@@ -32,13 +32,13 @@ def add(options: argparse.Namespace) -> None:
     state = Path(options.state) if options.state else default_state()
     if not (state / "ca.key").exists():
         raise CommandError(f"{state} has no ca.key; start the server once with this --state, or give another --state")
-    server = options.server or _server(state)
+    server, server_name = _server(state, options.server)
     try:
         authority = Authority(World.real(), state)
         issued = authority.user(name, groups, lifetime)
     except (StateError, OSError) as error:
         raise CommandError(str(error)) from error
-    text = kubeconfig(server, authority.certificate, name, issued.certificate, issued.key)
+    text = kubeconfig(server, authority.certificate, name, issued.certificate, issued.key, server_name=server_name)
     out = Path(options.out) if options.out else Path(f"{re.sub(r'[^A-Za-z0-9._-]', '_', name)}.kubeconfig")
     _write(out, text)
     member = f" in {', '.join(groups)}" if groups else ""
@@ -62,10 +62,14 @@ def _lifetime(text: str) -> timedelta:
     return lifetime
 
 
-def _server(state: Path) -> str:
+def _server(state: Path, given: str | None) -> tuple[str, str]:
+    """URL and TLS server name of the server, from its own kubeconfig unless `given`."""
     try:
-        return Config.load(path=state / "admin.kubeconfig").url
+        config = Config.load(path=state / "admin.kubeconfig")
+        return given or config.url, config.tls.server_name
     except (ConfigError, OSError) as error:
+        if given:
+            return given, ""
         raise CommandError(f"cannot find the server's URL; start the server once, or give --server: {error}") from error
 
 

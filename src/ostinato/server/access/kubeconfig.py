@@ -17,7 +17,7 @@ clusters:
 - name: {name}
   cluster:
     server: {server}
-    certificate-authority-data: {authority}
+    certificate-authority-data: {authority}{server_name}
 users:
 - name: {user}
   user:
@@ -32,21 +32,32 @@ current-context: {name}
 """
 
 
-def kubeconfig(server: str, authority: bytes, user: str, certificate: bytes, key: bytes) -> str:
-    """The text of a kubeconfig. `authority`: the CA of the serving certificate; all certificates are PEM."""
+def kubeconfig(
+    server: str, authority: bytes, user: str, certificate: bytes, key: bytes, *, server_name: str = ""
+) -> str:
+    """The text of a kubeconfig; all certificates are PEM.
+
+    - `authority`: the CA of the serving certificate.
+    - `server_name`: the name to verify and to send as SNI. Defaults to the host of `server`.
+    """
     return _TEMPLATE.format(
         name="ostinato",
         server=server,
         user=user if re.fullmatch(r"[a-z]+(-[a-z]+)+", user) else json.dumps(user),
         authority=_base64(authority),
+        server_name=f"\n    tls-server-name: {server_name}" if server_name else "",
         certificate=_base64(certificate),
         key=_base64(key),
     )
 
 
-def write_kubeconfig(path: Path, server: str, authority: bytes, user: str, pair: Pair) -> None:
+def write_kubeconfig(
+    path: Path, server: str, authority: bytes, user: str, pair: Pair, *, server_name: str = ""
+) -> None:
     """Write the file with mode 0600."""
-    text = kubeconfig(server, authority, user, pair.certificate.read_bytes(), pair.key.read_bytes())
+    text = kubeconfig(
+        server, authority, user, pair.certificate.read_bytes(), pair.key.read_bytes(), server_name=server_name
+    )
     if not is_private(path) or path.read_bytes() != text.encode():
         write_private(path, text.encode())
 

@@ -66,14 +66,17 @@ _OnError = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, _Pointer)
 class RequestingContext(ssl.SSLContext):
     """TLS of a server that requests a certificate of each client."""
 
-    def __new__(cls, *_: Path, **__: Path | None) -> Self:
+    def __new__(cls, *_: Path, **__: object) -> Self:
         return super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
 
-    def __init__(self, *authorities: Path, front_proxy: Path | None = None) -> None:
+    def __init__(
+        self, *authorities: Path, front_proxy: Path | None = None, shared: RequestingContext | None = None
+    ) -> None:
         """PEM files; OSError or ssl.SSLError if one cannot be read.
 
         - `authorities`: one must have signed a client's certificate.
         - `front_proxy`: signs the certificates of front proxies.
+        - `shared`: the listener's context, which looks up peers: verified certificates are recorded there.
         """
         super().__init__()
         files = [*authorities, *([front_proxy] if front_proxy is not None else [])]
@@ -85,7 +88,7 @@ class RequestingContext(ssl.SSLContext):
             frozenset[bytes]().union(*map(certificates_of, authorities)) if front_proxy else frozenset()
         )
         # Fingerprints, in the order in which they were verified, and those of the roots, if there are proxies.
-        self._verified: dict[bytes, bytes] = {}
+        self._verified: dict[bytes, bytes] = {} if shared is None else shared._verified
         self._on_chain, self._on_error = _OnChain(self._verify), _OnError(self._judge)  # alive as long as the context
         self._openssl = _openssl()
         self.strict = self._openssl is None or not self._install(files)  # the handshake refuses

@@ -19,6 +19,7 @@ from ostinato.cli.options.server import authorization as authorization_options
 if TYPE_CHECKING:
     from ostinato.server.admission.settings import AdmissionSettings
     from ostinato.server.flow.control import FlowSettings
+    from ostinato.server.http.serving_certificates import KeyPairFiles, TlsSettings
     from ostinato.server.standalone import Settings
 
 
@@ -41,6 +42,7 @@ def settings(options: argparse.Namespace) -> Settings:
         state=Path(options.state) if options.state else default_state(),
         host=host,
         port=port,
+        tls=_tls(options),
         store=_store(options),
         verifies_nodes=options.kubelet_certificate_authority != "none",
         kubelet_authority=_kubelet_authority(options),
@@ -64,6 +66,21 @@ def _add_serving(group: argparse._ArgumentGroup) -> None:
         help="address to listen on; port 0 chooses a free one (default: %(default)s)",
     )
     group.add_argument(
+        "--tls-cert-file",
+        metavar="PEM",
+        help="serving certificate, with intermediates after it, reloaded when the file changes "
+        "(default: signed by the server's own authority)",
+    )
+    group.add_argument("--tls-private-key-file", metavar="PEM", help="private key of --tls-cert-file")
+    group.add_argument(
+        "--tls-sni-cert-key",
+        metavar="CERT,KEY[:NAME,...]",
+        action="append",
+        default=[],
+        help="further serving certificate and key, for clients that ask for one of the names "
+        "(*.example.com matches one label; default: the names in the certificate); repeatable",
+    )
+    group.add_argument(
         "--kubelet-certificate-authority",
         metavar="FILE|none",
         help="certificate authority of the nodes' serving certificates; none accepts any certificate "
@@ -81,6 +98,28 @@ def address(listen: str) -> tuple[str, int]:
     if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
         raise CommandError(f"--listen {listen}: want HOST:PORT, with a port from 0 to 65535")
     return host, int(port)
+
+
+def _tls(options: argparse.Namespace) -> TlsSettings:
+    from ostinato.server.http.serving_certificates import KeyPairFiles, TlsSettings  # noqa: PLC0415 - see `settings`
+
+    certificate, key = options.tls_cert_file, options.tls_private_key_file
+    if bool(certificate) != bool(key):
+        given, missing = ("--tls-cert-file", "--tls-private-key-file")[:: 1 if certificate else -1]
+        raise CommandError(f"{given} needs {missing}")
+    pair = KeyPairFiles(Path(certificate), Path(key)) if certificate else None
+    return TlsSettings(key_pair=pair, sni=tuple(map(_sni, options.tls_sni_cert_key)))
+
+
+def _sni(text: str) -> KeyPairFiles:
+    from ostinato.server.http.serving_certificates import KeyPairFiles  # noqa: PLC0415 - see `settings`
+
+    files, colon, names = text.partition(":")
+    certificate, _, key = files.partition(",")
+    patterns = tuple(filter(None, names.split(",")))
+    if not certificate or not key or "," in key or (colon and not patterns):
+        raise CommandError(f"--tls-sni-cert-key {text}: want CERT,KEY or CERT,KEY:NAME,...")
+    return KeyPairFiles(Path(certificate), Path(key), patterns)
 
 
 def _kubelet_authority(options: argparse.Namespace) -> Path | None:
