@@ -14,6 +14,7 @@ store: a plane that starts again goes on where the last one stopped.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,13 +22,15 @@ import msgspec
 
 from ostinato.client.client import Client
 from ostinato.client.transport.protocol import Transport
+from ostinato.kinds.core_v1 import Node
 from ostinato.manager import ClientOptions, Manager, Purpose, ReportingOptions
 from ostinato.plane import scheduler
 from ostinato.plane.access import cluster_info as joining
 from ostinato.plane.access import identities, roles
 from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers, ignore_warning
 from ostinato.plane.network import services
-from ostinato.plane.node import fleet
+from ostinato.plane.network.services.netns import NetnsAddresses
+from ostinato.plane.node import fleet, pod_networking
 from ostinato.plane.node.runtimes import ProcessOptions, hiding
 from ostinato.server.in_process.transport import ADMINISTRATOR, InProcessTransport
 from ostinato.server.standalone import Settings, Standalone
@@ -105,7 +108,7 @@ class Plane:
         if settings.nodes and settings.runtime == "containerd":
             self._containerd = await fleet.find_containerd(self._world, settings.containerd)
         await self._server.start()
-        await self._grant()
+        nodes = await self._grant()
         manager = self._manager = Manager(
             connect=self._connect_part,
             client=ClientOptions(
@@ -114,15 +117,20 @@ class Plane:
             reporting=ReportingOptions(core_events=True),
             world=self._world,
         )
-        self._add_parts(manager)
+        self._add_parts(manager, nodes)
         self._serving = asyncio.get_running_loop().create_task(manager.serve())
 
-    async def _grant(self) -> None:
-        """Give the parts the rights that they need beyond those which every cluster gives them."""
+    async def _grant(self) -> Sequence[Node]:
+        """Give the parts the rights that they need beyond those which every cluster gives them.
+
+        Returns the Nodes of the store, if their agents run in this process.
+        """
         client = Client(self.connect(Purpose()), world=self._world, field_manager=FIELD_MANAGER)
         await roles.ensure(client)
         await joining.ensure(client, self.url, (self._settings.server.state / "ca.crt").read_bytes())
+        nodes = [*await client.list(Node)] if self._settings.nodes and self._settings.runtime == "process" else []
         await client.close()
+        return nodes
 
     async def failed(self) -> None:
         """Wait until a part fails, and raise its error; return when the plane is stopped."""
@@ -138,7 +146,8 @@ class Plane:
             await self._containerd.close()
         await self._server.stop()
 
-    def _add_parts(self, manager: Manager) -> None:
+    def _add_parts(self, manager: Manager, nodes: Sequence[Node]) -> None:
+        """`nodes`: those that the store holds already."""
         settings = self._settings
         state = settings.server.state.absolute()  # volumes are named by their paths
         options = Options(
@@ -152,13 +161,15 @@ class Plane:
             scheduler.add_to(manager)
         if settings.nodes:
             assert self._server.core is not None
-            processes = hiding(settings.processes, state)
+            proxy = NetnsAddresses(state) if services.SERVICES not in settings.without else None
+            processes = pod_networking.with_assigned(pod_networking.with_services(settings.processes, proxy), nodes)
+            processes = hiding(processes, state)
             added = fleet.add_to(
-                manager, settings.nodes, settings.runtime, state / "nodes", self._containerd, processes
+                manager, settings.nodes, settings.runtime, state / "nodes", self._containerd, processes, self.url
             )
             for name, endpoint in added.items():
                 self._server.core.nodes.add(name, endpoint)
             if settings.runtime != "simulated":  # which uses nothing that could be measured
                 self._server.core.serve_usage()
-                if services.SERVICES not in settings.without:
-                    services.add_to(manager, state)
+                if proxy is not None:
+                    services.add_to(manager, state, proxy)

@@ -16,6 +16,7 @@ from ostinato.client.config.config import Config
 from ostinato.client.config.error import ConfigError
 from ostinato.manager import configure_logging
 from ostinato.plane.network.services import SERVICES
+from ostinato.plane.node import pod_networking
 from ostinato.plane.node.credentials.certificate_manager import CertificateError
 from ostinato.plane.node.credentials.cluster_discovery import DiscoveryError
 from ostinato.plane.node.joined_node import JoinedNode, Joining, JoinSettings
@@ -40,7 +41,9 @@ def node(options: argparse.Namespace) -> None:
             port=port,
             containerd=Path(options.containerd),
             processes=ProcessOptions(
-                exposed=[Path(each) for each in options.expose], insecure=options.insecure_processes
+                exposed=[Path(each) for each in options.expose],
+                insecure=options.insecure_processes,
+                network=pod_networking.parse(options.pod_network_cidr),
             ),
             services=SERVICES not in options.without,
             joining=joining,

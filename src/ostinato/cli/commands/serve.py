@@ -50,6 +50,7 @@ def up(options: argparse.Namespace) -> None:
         apiserver(options)
         return
     from ostinato.manager import configure_logging  # noqa: PLC0415 - not needed with --bare
+    from ostinato.plane.node import pod_networking  # noqa: PLC0415
     from ostinato.plane.node.runtimes import ProcessOptions, UnusableRuntime  # noqa: PLC0415
     from ostinato.plane.plane import Plane, PlaneSettings  # noqa: PLC0415
 
@@ -61,7 +62,9 @@ def up(options: argparse.Namespace) -> None:
             runtime=options.runtime,
             containerd=Path(options.containerd),
             processes=ProcessOptions(
-                exposed=[Path(each) for each in options.expose], insecure=options.insecure_processes
+                exposed=[Path(each) for each in options.expose],
+                insecure=options.insecure_processes,
+                network=pod_networking.parse(options.pod_network_cidr),
             ),
         )
     except ValueError as error:

@@ -28,6 +28,12 @@ def add_processes(parser: argparse._ActionsContainer) -> None:
         action="store_true",
         help="for --runtime process: run Pods even if their securityContext cannot be applied",
     )
+    parser.add_argument(
+        "--pod-network-cidr",
+        metavar="CIDR|none",
+        help="for --runtime process, as root: range of the addresses of Pods; none: Pods use the network of this "
+        "machine (default: a free range of 10.244.0.0/16)",
+    )
 
 
 def add_without(parser: argparse._ActionsContainer, text: str, names: Sequence[str] | None = None) -> None:

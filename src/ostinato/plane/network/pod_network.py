@@ -56,16 +56,21 @@ class PodNetworkUnavailable(Exception):  # noqa: N818 - what is the case
 
 class PodNetworkSettings(msgspec.Struct, frozen=True, kw_only=True):
     """
-    - `enabled`: False has Pods use the network of the machine. Defaults to True.
+    - `disabled`: why Pods use the network of the machine. Defaults to "": each has a network of its own.
     - `ranges`: where the Pod CIDR of the node is taken from. Defaults to private ranges.
     - `cidr`: the Pod CIDR that the node has to have. Defaults to a free one of `ranges`.
+    - `of_nodes`: the Pod CIDRs that Nodes have in their spec, by name: what a node finds there becomes its `cidr`.
     - `services`: ranges of Service addresses, which the proxy answers for on the bridge.
     """
 
-    enabled: bool = True
+    disabled: str = ""
     ranges: tuple[IPv4Network, ...] = RANGES
     cidr: IPv4Network | None = None
+    of_nodes: Mapping[str, IPv4Network] = {}
     services: tuple[IPv4Network, ...] = (IPv4Network("10.0.0.0/24"),)
+
+    def of_node(self, name: str) -> PodNetworkSettings:
+        return msgspec.structs.replace(self, cidr=self.of_nodes.get(name, self.cidr))
 
 
 class PodNamespace(msgspec.Struct, frozen=True):
@@ -89,7 +94,7 @@ class PodNetwork:
         self._pods: dict[str, PodNamespace] = {}  # by uid
         mark = hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()
         self._mark = mark
-        self._index = 0  # of the bridge
+        self.bridge_index = 0
         self.bridge = BRIDGE_PREFIX + mark[:8]
         try:
             if sys.platform != "linux":
@@ -158,7 +163,7 @@ class PodNetwork:
 
     def _join(self, uid: str, address: IPv4Address, descriptor: int) -> None:
         name = f"{nftables.LINK_PREFIX}v{hashlib.sha256(f'{self._mark}/{uid}'.encode()).hexdigest()[:10]}"
-        index = self._index
+        index = self.bridge_index
         hardware = b"\x0a\x58" + address.packed  # with the same address comes the same MAC address
         try:
             self._netlink.add_pair(name, _POD_DEVICE, descriptor, bridge=index, hardware=hardware)
@@ -195,7 +200,7 @@ class PodNetwork:
                     _logger.warning(
                         "pod CIDR not changed, Pods use it cidr=%s wanted=%s", found[0], self._settings.cidr
                     )
-                self._index = own.number
+                self.bridge_index = own.number
                 self._connect(found[0])
                 return found[0]
             self._netlink.remove(self.bridge)
@@ -206,19 +211,24 @@ class PodNetwork:
             _write_sysctl(f"net.ipv6.conf.{self.bridge}.disable_ipv6", "1", optional=True)
             owner = f"{_OWNER}{self._directory.resolve()}"
             alias = owner if len(owner.encode()) <= LONGEST_ALIAS else ""
-            self._index = self._netlink.set_up(self.bridge, alias=alias)
-            self._netlink.add_address(self._index, gateway_of(cidr), cidr.prefixlen)
+            self.bridge_index = self._netlink.set_up(self.bridge, alias=alias)
+            self._netlink.add_address(self.bridge_index, gateway_of(cidr), cidr.prefixlen)
             self._connect(cidr)
         except BaseException:
             self._netlink.remove(self.bridge)
             raise
-        (self._directory / _CIDR_FILE).write_text(str(cidr))
+        self._keep(cidr)
         return cidr
 
     def _kept(self) -> IPv4Network | None:
         with suppress(OSError, ValueError):
             return IPv4Network((self._directory / _CIDR_FILE).read_text().strip())
         return None
+
+    def _keep(self, cidr: IPv4Network) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        with open(os.open(self._directory / _CIDR_FILE, flags, 0o600), "w") as file:
+            file.write(str(cidr))
 
     def _connect(self, cidr: IPv4Network) -> None:
         """Route between Pods and the rest of the machine, and beyond it as far as it is connected."""
@@ -255,7 +265,7 @@ class PodNetwork:
             name = f"{nftables.LINK_PREFIX}t-{self._mark[:8]}"
             with suppress(OSError):
                 self._netlink.remove(name)
-            self._netlink.add_pair(name, _POD_DEVICE, descriptor, bridge=self._index)
+            self._netlink.add_pair(name, _POD_DEVICE, descriptor, bridge=self.bridge_index)
         finally:
             os.close(descriptor)
 

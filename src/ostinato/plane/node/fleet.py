@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 import msgspec
 
@@ -36,6 +36,7 @@ from ostinato.world import World
 
 if TYPE_CHECKING:  # what it needs is an extra
     from ostinato.plane.node.runtimes.containerd import Containerd
+    from ostinato.plane.node.runtimes.process.networks import PodNetworks
 
 RUNTIMES: Final = ("containerd", "process", "simulated")
 DEFAULT_OPTIONS: Final = ProcessOptions()
@@ -43,14 +44,22 @@ _SIMULATED_CAPACITY: Final = {"cpu": "32", "memory": "256Gi", "pods": "110", "ep
 
 
 class AgentAddress(msgspec.Struct, frozen=True):
-    """Where the agent of a node is reached."""
+    """Where the agent of a node is reached; `api_server`: URL of the API server, for Pods on the machine's network."""
 
     host: str
     port: int = 10250
+    api_server: str = ""
 
 
 class LocalRuntime(Runtime, PodInventory, Protocol):
     """A runtime whose containers are on this machine."""
+
+
+@runtime_checkable
+class HasPodNetworks(Protocol):
+    """A runtime that creates the networks of its Pods itself."""
+
+    networks: PodNetworks
 
 
 MakeRuntime = Callable[[Path, str], LocalRuntime]
@@ -74,11 +83,13 @@ def add_to(
     state: Path | None = None,
     containerd: Containerd | None = None,
     processes: ProcessOptions = DEFAULT_OPTIONS,
+    api_server: str = "",
 ) -> dict[str, Endpoint]:
     """Have so many nodes in a manager's process, with one of the `RUNTIMES`.
 
     `state`: the directory in which nodes with real containers keep what is theirs; `containerd`, `processes`: for the
-    runtimes of these names. What is returned answers for each of them, by name: logs, commands, ports, measurements.
+    runtimes of these names; `api_server`: its URL, for Pods. What is returned answers for each of them, by name: logs,
+    commands, ports, measurements.
     """
     names = [f"node-{number}" for number in range(1, count + 1)]
     if runtime == "simulated":
@@ -90,7 +101,7 @@ def add_to(
         if containerd is None
         else _containerd_runtime(manager.world, containerd)
     )
-    return _add_local_nodes(manager, names, make, state)
+    return _add_local_nodes(manager, names, make, state, AgentAddress(address(), api_server=api_server))
 
 
 def join(
@@ -115,7 +126,7 @@ def _add_local_nodes(
     names: Sequence[str],
     make: MakeRuntime,
     state: Path,
-    at: AgentAddress | None = None,
+    at: AgentAddress,
     client_of: ClientOf | None = None,
 ) -> dict[str, Endpoint]:
     state = state.resolve()  # containers run in directories of their own, from where a relative path leads elsewhere
@@ -125,7 +136,7 @@ def _add_local_nodes(
     client_of = client_of or node_clients(manager)
     cleanup = OrphanCleanup(state / "logs", client_of)
     for name in names:
-        machine, node = _local_node(name, make, state, cleanup, at or AgentAddress(address()))
+        machine, node = _local_node(name, make, state, cleanup, at)
         machines.append(machine)
         nodes[name] = node
     manager.add(cleanup)
@@ -150,7 +161,11 @@ def _simulated_nodes(world: World, names: Sequence[str]) -> tuple[list[Machine],
 def _process_runtime(world: World, options: ProcessOptions) -> MakeRuntime:
     from ostinato.plane.node.runtimes.process import ProcessRuntime  # noqa: PLC0415 - no other runtime needs it
 
-    return lambda directory, address: ProcessRuntime(world, directory, address, options)
+    def make(directory: Path, address: str) -> ProcessRuntime:
+        network = options.network.of_node(directory.name)
+        return ProcessRuntime(world, directory, address, msgspec.structs.replace(options, network=network))
+
+    return make
 
 
 def _containerd_runtime(world: World, containerd: Containerd) -> MakeRuntime:
@@ -164,10 +179,15 @@ def _local_node(
 ) -> tuple[Machine, LocalNode]:
     directory = make_directory(state / name)
     runtime = make(directory, at.host)
-    machine = msgspec.structs.replace(machine_info(name, runtime.version, directory), address=at.host, port=at.port)
+    machine = msgspec.structs.replace(
+        machine_info(name, runtime.version, directory),
+        address=at.host,
+        port=at.port,
+        network=runtime.networks.condition if isinstance(runtime, HasPodNetworks) else None,
+    )
     allocatable = {each: Quantity(amount) for each, amount in machine.capacity.items()}
     cleanup.add(name, directory, runtime)
-    config = NodeConfig(directory, state / "logs", machine.address, allocatable)
+    config = NodeConfig(directory, state / "logs", machine.address, allocatable, at.api_server)
     info = NodeInfo(name, node_of(machine).metadata.labels, allocatable)
     return machine, LocalNode(name, machine.address, runtime, config, info)
 

@@ -12,18 +12,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from ostinato.api.errors import APIError
 from ostinato.cache.informers import InformerSettings
 from ostinato.client.config.config import Config, Tls
 from ostinato.client.transport.protocol import TransportError
-from ostinato.kinds.core_v1 import Pod
+from ostinato.kinds.core_v1 import Node, Pod
 from ostinato.manager import CacheOptions, ClientOptions, Manager, ReportingOptions
 from ostinato.plane.network import services
-from ostinato.plane.node import fleet
+from ostinato.plane.network.services.netns import NetnsAddresses
+from ostinato.plane.node import fleet, pod_networking
 from ostinato.plane.node.credentials import certificate_manager as certificates
 from ostinato.plane.node.credentials.cluster_discovery import discover_cluster
 from ostinato.plane.node.registration.machine_info import address
@@ -138,16 +141,29 @@ class JoinedNode:
             await server.start(settings.host, settings.port, own_certificate, _authority(config))
             if is_own:
                 self._renew(manager, server, own_certificate)
-            at = fleet.AgentAddress(self._host, server.port)
+            at = fleet.AgentAddress(self._host, server.port, config.server)
+            proxy = NetnsAddresses(settings.state) if settings.services else None
+            processes = settings.processes
+            if settings.runtime == "process":
+                processes = await self._processes(config, manager, proxy)
             server.endpoint = fleet.join(
-                manager, settings.name, settings.state, at, self._containerd, hiding(settings.processes, settings.state)
+                manager, settings.name, settings.state, at, self._containerd, hiding(processes, settings.state)
             )
-            if settings.services:
-                services.add_to(manager, settings.state)
+            if proxy is not None:
+                services.add_to(manager, settings.state, proxy)
         except BaseException:
             await self.stop()
             raise
         self._serving = asyncio.get_running_loop().create_task(manager.serve())
+
+    async def _processes(self, config: Config, manager: Manager, proxy: NetnsAddresses | None) -> ProcessOptions:
+        """Return the options of the process runtime, with the network that Pods get."""
+        settings = self._settings
+        nodes = []
+        with suppress(APIError, TransportError):  # it may not exist yet, or the server may be down
+            nodes = [await manager.client.live.get(Node, settings.name)]
+        options = pod_networking.with_assigned(pod_networking.with_services(settings.processes, proxy), nodes)
+        return pod_networking.for_joining(options, settings.name, config.server)
 
     async def _identified(self, directory: Path) -> tuple[Config, bool]:
         """The configuration with which the node asks, and whether that is in its own name."""

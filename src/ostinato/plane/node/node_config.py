@@ -16,9 +16,11 @@ class NodeConfig(msgspec.Struct, frozen=True):
     - `logs`: directory of the containers' log files.
     - `address`: IP address of the node.
     - `allocatable`: resources that Pods can use.
+    - `api_server`: URL of the API server, for Pods on the network of the machine. Defaults to "": not known.
     """
 
     directory: Path
     logs: Path
     address: str
     allocatable: Mapping[str, Quantity]
+    api_server: str = ""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from ostinato.kinds.core_v1 import Container, Pod, VolumeMount
+from ostinato.kinds.core_v1 import Container, Pod, Service, VolumeMount
 from ostinato.plane.node.containers.log_paths import directory_of, log_of
 from ostinato.plane.node.environment.expansion import expand
 from ostinato.plane.node.environment.object_reader import ObjectReader
@@ -35,7 +36,7 @@ class ContainerEnvironment:
             self._config.address,
             pod_ip,
             self._config.allocatable,
-            service_variables(await self._objects.services(pod)),
+            self._service_variables(await self._objects.services(pod), pod_ip),
             {name: each.path for name, each in volumes.items()},
         )
         environment = await environment_of(pod, container, self._objects, facts)
@@ -50,6 +51,22 @@ class ContainerEnvironment:
             log=self.log(pod, container.name, attempt),
             message=self._create_termination_message(pod, container.name, attempt),
         )
+
+    def _service_variables(self, services: list[Service], pod_ip: str) -> dict[str, str]:
+        """Return the variables of Services. Pods on the machine's network get the API server's own address.
+
+        There the address of its Service may not answer, or lead to another cluster on the same machine.
+        """
+        variables = service_variables(services)
+        server = urlsplit(self._config.api_server)
+        if pod_ip == self._config.address and server.hostname and "KUBERNETES_SERVICE_HOST" in variables:
+            port = str(server.port or 443)
+            variables |= {
+                "KUBERNETES_SERVICE_HOST": server.hostname,
+                "KUBERNETES_SERVICE_PORT": port,
+                "KUBERNETES_SERVICE_PORT_HTTPS": port,
+            }
+        return variables
 
     def log(self, pod: Pod, container: str, attempt: int) -> Path:
         """Return the log file of an attempt."""

@@ -46,6 +46,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     id: str = ""
     boot_id: str = ""
     port: int = 10250  # where its agent is reached
+    network: tuple[str, str] | None = None  # reason and message of the condition NetworkUnavailable, if it has one
 
 
 def node_of(machine: Machine) -> Node:
@@ -65,7 +66,10 @@ def status_of(machine: Machine, before: NodeStatus, now: Time) -> NodeStatus:
     """The status of a node that is well. Whoever has been in a condition stays in it since then."""
     known = {each.type: each for each in before.conditions}
     conditions = []
-    for name, status, reason, message in _HEALTHY:
+    healthy = list(_HEALTHY)
+    if machine.network is not None:
+        healthy.append(("NetworkUnavailable", "False", *machine.network))
+    for name, status, reason, message in healthy:
         old = known.get(name)
         since = old.last_transition_time if old is not None and old.status == status else now
         conditions.append(
@@ -88,7 +92,7 @@ def status_of(machine: Machine, before: NodeStatus, now: Time) -> NodeStatus:
         capacity=capacity,
         allocatable=dict(capacity),
         daemon_endpoints=NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=machine.port)),
-        conditions=[*conditions, *(each for name, each in known.items() if name not in {good[0] for good in _HEALTHY})],
+        conditions=[*conditions, *(each for name, each in known.items() if name not in {own[0] for own in healthy})],
         node_info=NodeSystemInfo(
             architecture=machine.architecture,
             boot_id=machine.boot_id or machine.id,

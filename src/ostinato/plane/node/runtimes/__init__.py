@@ -17,6 +17,7 @@ import msgspec
 
 from ostinato.api.time import Time
 from ostinato.kinds.core_v1 import Container, ContainerUser, Pod
+from ostinato.plane.network.pod_network import PodNetwork, PodNetworkSettings
 
 OnPodChange = Callable[[Pod], None]
 """Called when something has happened to a container of a Pod."""
@@ -32,11 +33,15 @@ class ProcessOptions(msgspec.Struct, frozen=True):
     - `exposed`: directories of this machine that containers see, read-only, besides programs and libraries.
     - `hidden`: directories that none sees, even where they are inside of exposed ones.
     - `insecure`: whether Pods run although what they ask for cannot be applied.
+    - `network`: the networks of Pods. Default to one of its own for each Pod, where the kernel permits that.
+    - `on_network`: called with the node's Pod network once that exists.
     """
 
     exposed: Sequence[Path] = ()
     hidden: Sequence[Path] = ()
     insecure: bool = False
+    network: PodNetworkSettings = PodNetworkSettings()
+    on_network: Callable[[PodNetwork], None] | None = None
 
 
 def hiding(options: ProcessOptions, state: Path) -> ProcessOptions:

@@ -16,7 +16,7 @@ from ostinato.plane.network.services.netns import NetnsAddresses
 @pytest.mark.parametrize(
     ("number", "words"),
     [
-        (errno.EPERM, "this process may not have a network namespace: that takes root"),
+        (errno.EPERM, "this process may not create network namespaces: that takes CAP_SYS_ADMIN"),
         (errno.ENOSYS, "Function not implemented"),
     ],
 )

@@ -19,15 +19,16 @@ from ostinato.plane.node.runtimes.process.security import (
     DEFAULT_CAPABILITIES,
     contexts,
     identity,
+    ipc_sysctls_of,
     node_capabilities,
-    sysctls_of,
 )
-from ostinato.plane.node.runtimes.process.template import LIVE_DIRECTORIES, LIVE_FILES
+from ostinato.plane.node.runtimes.process.template import LIVE_DIRECTORIES
 from ostinato.plane.node.volumes.subpaths import SubPathError, open_subpath
 
 HOME: Final = "/home/container"  # HOME, and the default working directory
 SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
 _NEW_CGROUP, _NEW_UTS, _NEW_IPC, _NEW_USER, _NEW_MOUNT = 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x00020000
+_NEW_NETWORK: Final = 0x40000000
 _NEEDED: Final = frozenset({"SYS_ADMIN", "SYS_CHROOT", *DEFAULT_CAPABILITIES})
 _OLDEST_KERNEL: Final = (5, 12)  # first with mount_setattr(2)
 USERS: Final = 65536  # ids per Pod with `hostUsers: false`
@@ -39,11 +40,15 @@ class Sharing(msgspec.Struct, frozen=True, kw_only=True):
     - `processes`: PID namespace: "own", "host", or the directory of the container whose namespace it joins.
     - `pod`: the directory of the Pod's sandbox, whose IPC and UTS namespaces it joins; None for its own.
     - `users`: the first host id of its user namespace; None for the host's user namespace.
+    - `network`: the Pod's network namespace, as the shim opens it; None for the host's.
+    - `files`: contents of files that depend on the Pod's network, by path.
     """
 
     processes: str = "own"
     pod: str | None = None
     users: int | None = None
+    network: dict[str, Any] | None = None
+    files: dict[str, str] = {}
 
 
 def unsupported_reason() -> str:
@@ -95,10 +100,15 @@ def plan_of(pod: Pod, container: Container, sources: RootSources, sharing: Shari
         "layer": str(sources.directory / "layer"),
         "template": str(sources.template),
         "visible": [*sources.visible, *LIVE_DIRECTORIES],
-        "copied": LIVE_FILES,
+        "files": sharing.files,
         "hidden": [os.path.realpath(each) for each in sources.hidden],
         "unshare": unshare,
-        "join": _NEW_MOUNT | _NEW_CGROUP | of_pod | (0 if sharing.users is None else _NEW_USER),
+        "join": _NEW_MOUNT
+        | _NEW_CGROUP
+        | of_pod
+        | (0 if sharing.users is None else _NEW_USER)
+        | (0 if sharing.network is None else _NEW_NETWORK),
+        "network": sharing.network,
         "processes": sharing.processes,
         "pod": sharing.pod if joins else None,
         "of_pod": of_pod,
@@ -109,7 +119,7 @@ def plan_of(pod: Pod, container: Container, sources: RootSources, sharing: Shari
         "read_only": bool(own.read_only_root_filesystem),
         "shared_memory": "/dev/shm" if spec.host_ipc else str(sources.directory.parents[2] / "shm"),  # noqa: S108
         "hostname": None if spec.host_network or joins else hostname_of(pod),
-        "sysctls": {} if spec.host_ipc or joins else sysctls_of(pod),
+        "sysctls": {} if spec.host_ipc or joins else ipc_sysctls_of(pod),
         "home": HOME,
         "owner": [user, group],
         "directory": container.working_dir or HOME,

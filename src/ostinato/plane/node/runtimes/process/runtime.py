@@ -25,6 +25,7 @@ from ostinato.plane.node.runtimes import (
     Mount,
     OnPodChange,
     ProcessOptions,
+    SandboxError,
     Session,
     StartError,
     Usage,
@@ -44,9 +45,11 @@ from ostinato.plane.node.runtimes.process.isolation import Sharing
 from ostinato.plane.node.runtimes.process.launcher import LauncherError, ShimLauncher
 from ostinato.plane.node.runtimes.process.limits import limits_of
 from ostinato.plane.node.runtimes.process.mount_links import MountLinks
+from ostinato.plane.node.runtimes.process.networks import PodNetworks
 from ostinato.plane.node.runtimes.process.security import security_of, user_of
 from ostinato.plane.node.runtimes.process.stats import usage_of
 from ostinato.plane.node.runtimes.process.template import Templates
+from ostinato.streams import ports
 from ostinato.world import World
 
 LOG_BYTES: Final = 10 << 20
@@ -68,10 +71,9 @@ class ProcessRuntime:
         address: str,
         options: ProcessOptions = ProcessOptions(),  # noqa: B008
     ) -> None:
-        """`directory`: keeps the runtime's state. `address`: host address, which all Pods share."""
+        """`directory`: keeps the runtime's state. `address`: host address, also of Pods without their own network."""
         self._world = world
         self._directory = directory
-        self._address = address
         self._changed: OnPodChange = lambda _: None
         make_directory(directory / "pods")
         for each in (directory, *directory.glob("pods/*"), *directory.glob("pods/*/*")):
@@ -81,6 +83,7 @@ class ProcessRuntime:
         self._unsupported_reason = (
             isolation.unsupported_reason()
         )  # why containers cannot be isolated; empty if they can
+        self.networks = PodNetworks(world, directory, address, options, self._unsupported_reason)
         self._visible = isolation.visible_paths(options)
         self._templates = Templates(directory / "templates", self._visible)
         self._templates.prune(_used_templates(directory))
@@ -92,8 +95,11 @@ class ProcessRuntime:
     def listen(self, changed: OnPodChange) -> None:
         self._changed = changed
 
-    async def address(self, pod: Pod) -> str:  # noqa: ARG002
-        return self._address
+    async def address(self, pod: Pod) -> str:
+        return await self.networks.address(pod)
+
+    async def connect(self, pod: Pod, port: int) -> ports.Link:
+        return await self.networks.connect(pod, port)
 
     # Starting
 
@@ -111,7 +117,13 @@ class ProcessRuntime:
             raise StartError(
                 "CreateContainerError", f"containers cannot be isolated: {self._unsupported_reason}; {_FIX}"
             )
-        security = security_of(pod, container, isolated=isolated, insecure=self._options.insecure)
+        try:
+            await self.networks.address(pod)  # creates the Pod's network, or adopts it
+        except SandboxError as error:
+            raise StartError("CreatePodSandboxError", str(error)) from None
+        own_network = self.networks.has_own(pod)
+        insecure = self._options.insecure
+        security = security_of(pod, container, isolated=isolated, insecure=insecure, own_network=own_network)
         sharing = await self._sharing(pod, container) if isolated else None
         content = {"security": msgspec.to_builtins(security), "sharing": sharing}
         return await self._start(launch, content)
@@ -170,7 +182,13 @@ class ProcessRuntime:
             processes = str(home)
         elif processes == "own" and (target := targets.get(container.name)):
             processes = str(self._target(pod, target))
-        return Sharing(processes=processes, pod=None if home is None else str(home), users=users)
+        return Sharing(
+            processes=processes,
+            pod=None if home is None else str(home),
+            users=users,
+            network=self.networks.plan(pod),
+            files=self.networks.files(pod),
+        )
 
     def _target(self, pod: Pod, name: str) -> Path:
         """Return the directory of the target container of an ephemeral container."""
@@ -187,7 +205,8 @@ class ProcessRuntime:
             running = await self._recover_container(pod, sandbox.NAME, known[-1]) if known else None
             if running is None or running.exit is not None:
                 launch = sandbox.launch_of(pod, known[-1] + 1 if known else 0)
-                settings = {"security": sandbox.SECURITY, "sharing": Sharing(users=users), "reaps": True}
+                sharing = Sharing(users=users, network=self.networks.plan(pod))
+                settings = {"security": sandbox.SECURITY, "sharing": sharing, "reaps": True}
                 running = await self._start(launch, settings)
         if running.exit is not None:
             raise StartError("CreatePodSandboxError", running.exit.message)
@@ -315,6 +334,7 @@ class ProcessRuntime:
         for directory in sorted((self._directory / "pods" / uid / "containers").glob("*/*")):
             if directory.name.isdigit():
                 await self._kill_container(directory)
+        await self.networks.remove(uid)
         self._remove_files(uid)
 
     async def discard(self, pod: Pod) -> None:

@@ -43,6 +43,7 @@ _CAPABILITIES: Final = (
 )
 ALL_CAPABILITIES: Final = frozenset(_CAPABILITIES)
 _IPC_SYSCTLS: Final = re.compile(r"kernel\.(shm.*|msg.*|sem)|fs\.mqueue\..*")
+_NETWORK_SYSCTLS: Final = re.compile(r"net[./]")
 _AS_ROOT: Final = "container has runAsNonRoot and image will run as root"
 _FIXES: Final = "use the runtime containerd, or start the node with --insecure-processes to run it without"
 _FIXES_WITHOUT_ROOT: Final = (
@@ -61,11 +62,13 @@ class Security(msgspec.Struct, frozen=True, kw_only=True):
     seccomp: str | None
 
 
-def security_of(pod: Pod, container: Container, *, isolated: bool, insecure: bool) -> Security:
+def security_of(
+    pod: Pod, container: Container, *, isolated: bool, insecure: bool, own_network: bool = False
+) -> Security:
     """Return the settings to apply; `StartError` if a field is unsupported or runAsNonRoot is violated."""
     _check_non_root(pod, container)
     if not insecure:
-        for field, why in unsupported_fields(pod, container, isolated=isolated):
+        for field, why in unsupported_fields(pod, container, isolated=isolated, own_network=own_network):
             fix = _FIXES if isolated or os.geteuid() == 0 else _FIXES_WITHOUT_ROOT
             raise StartError("CreateContainerConfigError", f"{field}: {why}; {fix}")
     own, whole = contexts(pod, container)
@@ -111,16 +114,24 @@ def user_of(pod: Pod, container: Container, *, isolated: bool) -> ContainerUser:
     )
 
 
-def sysctls_of(pod: Pod) -> dict[str, str]:
-    """Return the sysctls that are namespaced per Pod."""
+def ipc_sysctls_of(pod: Pod) -> dict[str, str]:
+    """Return the sysctls of the Pod's IPC namespace."""
     _, whole = contexts(pod, Container(name=""))
     return {each.name: each.value for each in whole.sysctls if _IPC_SYSCTLS.fullmatch(each.name)}
+
+
+def network_sysctls_of(pod: Pod) -> dict[str, str]:
+    """Return the sysctls of the Pod's network namespace."""
+    _, whole = contexts(pod, Container(name=""))
+    return {each.name: each.value for each in whole.sysctls if _NETWORK_SYSCTLS.match(each.name)}
 
 
 # Unsupported fields
 
 
-def unsupported_fields(pod: Pod, container: Container, *, isolated: bool) -> Iterator[tuple[str, str]]:
+def unsupported_fields(
+    pod: Pod, container: Container, *, isolated: bool, own_network: bool = False
+) -> Iterator[tuple[str, str]]:
     """Yield (field path, reason) for each field that cannot be applied."""
     own, whole = contexts(pod, container)
     mine, shared = f"spec.containers[{container.name}].securityContext", "spec.securityContext"
@@ -143,7 +154,8 @@ def unsupported_fields(pod: Pod, container: Container, *, isolated: bool) -> Ite
         elif isolated and name not in node_capabilities():
             yield f"{mine}.capabilities.add", f"the node lacks the capability {name}"
     for each in whole.sysctls:
-        if pod.spec.host_ipc or not isolated or not _IPC_SYSCTLS.fullmatch(each.name):
+        own_ipc = isolated and not pod.spec.host_ipc and _IPC_SYSCTLS.fullmatch(each.name)
+        if not own_ipc and not (own_network and _NETWORK_SYSCTLS.match(each.name)):
             yield (
                 f"{shared}.sysctls[{each.name}]",
                 "this sysctl is not namespaced here; containers share the host's value",

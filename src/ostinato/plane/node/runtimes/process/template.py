@@ -32,7 +32,6 @@ LIVE_DIRECTORIES: Final = (
     "/etc/pki/ca-trust/extracted",
     "/etc/ca-certificates",
 )
-LIVE_FILES: Final = ("/etc/hosts", "/etc/resolv.conf")
 _DIRECTORIES: Final = ("dev", "proc", "sys", "run", "home", "root", "tmp", "srv", "var/tmp", "var/lib", "var/log")
 _MODES: Final = {"root": 0o700, "tmp": 0o1777, "var/tmp": 0o1777}
 

@@ -161,6 +161,8 @@ def _enter_new(launch: dict[str, Any]) -> None:
     processes = None if plan["peer"] is None else _processes_of(plan["peer"])
     if plan["pod"] is not None:
         kernel.join(plan["pod"], plan["of_pod"], "the Pod's namespaces")
+    if plan["network"] is not None:
+        kernel.join(plan["network"], kernel.NEW_NETWORK, "the Pod's network")
     root.enter(plan, launch["binds"], processes)
     if plan["peer"] is not None:
         kernel.join(plan["peer"], kernel.NEW_PID, "process namespace")
@@ -215,7 +217,8 @@ def _be_root_of_namespace() -> None:
 
 def _descriptors_of(plan: dict[str, Any] | None) -> list[int]:
     """Return the namespace descriptors of a plan."""
-    return [] if plan is None else [each for each in (plan["users"], plan["pod"], plan["peer"]) if each is not None]
+    names = ("users", "pod", "peer", "network")
+    return [] if plan is None else [plan[each] for each in names if plan[each] is not None]
 
 
 def _run(launch: dict[str, Any], streams: Streams, command: list[str], report: socket.socket) -> NoReturn:

@@ -146,6 +146,8 @@ class Keeper:
         plan["peer"] = None if plan["processes"] in ("own", "host") else _first_process(plan["processes"])
         if plan["pod"] is not None:
             plan["pod"] = _first_process(plan["pod"])
+        if plan["network"] is not None:
+            plan["network"] = _open_network(**plan["network"])
 
     def _install_signal_handlers(self) -> socket.socket:
         waking, woken = socket.socketpair()
@@ -277,6 +279,21 @@ def _return_to_own_processes() -> None:
     own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
     kernel.join(own, kernel.NEW_PID, "process namespace")
     os.close(own)
+
+
+def _open_network(path: str, identity: int) -> int:
+    """Return a descriptor of the Pod's network namespace, which the agent holds open at `path`.
+
+    `identity`: its inode number; another namespace at the same path is refused.
+    """
+    try:
+        network = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        if os.fstat(network).st_ino == identity:
+            return network
+        os.close(network)
+    except OSError:
+        pass
+    raise OSError(2, "it is gone; the node has ended", "network namespace of the Pod") from None
 
 
 def _first_process(directory: str) -> int:

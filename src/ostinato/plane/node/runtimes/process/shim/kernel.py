@@ -11,9 +11,9 @@ import os
 import platform
 from collections.abc import Iterable
 
-NEW_MOUNT, NEW_CGROUP, NEW_UTS, NEW_IPC, NEW_USER, NEW_PID = (
-    *(0x00020000, 0x02000000, 0x04000000),
-    *(0x08000000, 0x10000000, 0x20000000),
+NEW_MOUNT, NEW_CGROUP, NEW_UTS, NEW_IPC, NEW_USER, NEW_PID, NEW_NETWORK = (
+    *(0x00020000, 0x02000000, 0x04000000, 0x08000000),
+    *(0x10000000, 0x20000000, 0x40000000),
 )
 READ_ONLY, NO_SUID, NO_DEVICES, NO_EXEC = 1, 2, 4, 8  # same values in mount(2) and mount_setattr(2)
 _RECURSIVE, _PRIVATE = 1 << 14, 1 << 18

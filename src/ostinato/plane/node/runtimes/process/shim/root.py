@@ -30,6 +30,7 @@ _MASKED = (
     "/sys/devices/virtual/powercap",
 )
 _READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
+_CGROUPS = "/sys/fs/cgroup"
 _UNMAPPED = "hostUsers: false needs a file system with id-mapped mounts (ext4, xfs, btrfs, tmpfs)"
 _SAFE = kernel.NO_SUID | kernel.NO_DEVICES
 _INERT = _SAFE | kernel.NO_EXEC
@@ -47,16 +48,15 @@ def enter(plan: dict[str, Any], binds: list[tuple[str, str, str, bool]], process
     kernel.unshare(plan["unshare"] | kernel.NEW_MOUNT, "namespaces")
     kernel.make_mounts_private()
     trees = [(path, _tree(path, kernel.READ_ONLY | _SAFE)) for path in plan["visible"] if _is_directory(path)]
-    copied = {path: _read(path) for path in plan["copied"]}
-    system = _tree("/sys", _INERT | (0 if privileged else kernel.READ_ONLY), recursive=privileged)
+    system = _system(plan)
     devices, device_links = _devices(privileged)
     shared_memory = _tree(plan["shared_memory"], _INERT, users=users)
     _mount_root(plan, no_devices)
     os.chdir(plan["root"])
     kernel.pivot_here()
     kernel.own_new_files_as(plan["first_id"])
-    for path, content in copied.items():
-        with open(path, "wb") as file:
+    for path, content in plan["files"].items():
+        with open(path, "w") as file:
             file.write(content)
     for path, tree in trees:
         _attach(tree, path)
@@ -68,7 +68,7 @@ def enter(plan: dict[str, Any], binds: list[tuple[str, str, str, bool]], process
     else:
         kernel.set_attributes(processes, _INERT, "/proc", recursive=False)
         _attach(processes, "/proc", own=True)
-    _attach(system, "/sys")
+    _attach_system(plan, system)
     _fill_dev(devices, device_links, shared_memory, plan["first_id"])
     if not privileged and not plan["unmasked"]:
         _mask()
@@ -139,18 +139,20 @@ def _escaped(path: str) -> str:
     return path.replace("\\", "\\\\").replace(",", "\\,").replace(":", "\\:")
 
 
-def _read(path: str) -> bytes:
-    """Return the content; empty if the file cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
-        return b""
-
-
 def _is_directory(path: str) -> bool:
     """Return whether the path is a directory and not a symbolic link."""
     return os.path.isdir(path) and not os.path.islink(path)
+
+
+def _system(plan: dict[str, Any]) -> int | None:
+    """Return the mount for /sys; with a network namespace of its own, of the control groups for privileged containers.
+
+    /sys shows the network interfaces of the namespace in which it was mounted: a Pod with its own needs a new one.
+    """
+    if plan["network"] is None:
+        flags = _INERT | (0 if plan["privileged"] else kernel.READ_ONLY)
+        return _tree("/sys", flags, recursive=plan["privileged"])
+    return _tree(_CGROUPS, _INERT) if plan["privileged"] and os.path.isdir(_CGROUPS) else None
 
 
 def _devices(privileged: bool) -> tuple[dict[str, int], dict[str, str]]:
@@ -183,6 +185,13 @@ def _attach(tree: int, target: str, own: bool = False) -> None:
     finally:
         os.close(place)
         os.close(tree)
+
+
+def _attach_system(plan: dict[str, Any], system: int | None) -> None:
+    if plan["network"] is not None:
+        kernel.mount("sysfs", "/sys", _INERT | (0 if plan["privileged"] else kernel.READ_ONLY))
+    if system is not None:
+        _attach(system, "/sys" if plan["network"] is None else _CGROUPS)
 
 
 def _make_parents(path: str) -> None:

@@ -1,0 +1,77 @@
+"""Host ports: ports of this machine that lead to a Pod with a network of its own (`hostPort` of its containers).
+
+A listener of this process relays each connection, and each UDP flow, to the Pod's address. Connections end with the
+process; the next agent listens again.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+from ostinato.kinds.core_v1 import ContainerPort, Pod
+from ostinato.plane.network.services.balancer import Balancer
+from ostinato.plane.network.services.table import Backend, BackendSet
+from ostinato.plane.network.services.tcp import ConnectionLimit, TcpListener
+from ostinato.plane.network.services.udp import UdpListener
+from ostinato.world import World
+
+
+class HostPorts:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._limit = ConnectionLimit()
+        self._listeners: dict[str, list[TcpListener | UdpListener]] = {}  # by uid of the Pod
+
+    async def open(self, pod: Pod, address: str) -> None:
+        """Listen on a Pod's host ports. OSError names the port that cannot be bound; none is open then."""
+        if pod.metadata.uid in self._listeners:
+            return
+        opened = self._listeners[pod.metadata.uid] = []
+        try:
+            for port in ports_of(pod):
+                bound = _bound(port)
+                try:
+                    listener = self._listener(port, address)
+                    await listener.open(bound)
+                except BaseException:
+                    bound.close()
+                    raise
+                opened.append(listener)
+        except BaseException:
+            await self.close(pod.metadata.uid)
+            raise
+
+    async def close(self, uid: str) -> None:
+        for each in self._listeners.pop(uid, ()):
+            await each.end()
+
+    def _listener(self, port: ContainerPort, address: str) -> TcpListener | UdpListener:
+        balancer = Balancer(self._world, BackendSet((Backend(address, port.container_port),)))
+        if port.protocol == "UDP":
+            return UdpListener(self._world.clock, balancer)
+        return TcpListener(self._world.clock, balancer, self._limit)
+
+
+def ports_of(pod: Pod) -> Iterator[ContainerPort]:
+    """The ports of a Pod's containers and sidecars that have a host port."""
+    sidecars = [each for each in pod.spec.init_containers if each.restart_policy == "Always"]
+    for container in (*pod.spec.containers, *sidecars):
+        yield from (each for each in container.ports if each.host_port)
+
+
+def _bound(port: ContainerPort) -> socket.socket:
+    host, number = port.host_ip or "0.0.0.0", port.host_port or 0  # noqa: S104 - that is what a host port is
+    if port.protocol == "SCTP":
+        raise OSError(0, "SCTP is not relayed", f"hostPort {number}")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_DGRAM if port.protocol == "UDP" else socket.SOCK_STREAM)
+    try:
+        if port.protocol != "UDP":
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.settimeout(0)
+        bound.bind((host, number))
+    except OSError as error:
+        bound.close()
+        raise OSError(error.errno, (error.strerror or str(error)).lower(), f"hostPort {number}") from None
+    return bound

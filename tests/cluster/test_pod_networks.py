@@ -1,0 +1,369 @@
+"""Pods of the process runtime with networks of their own, in a whole plane.
+
+Each test has a machine of its own: a network namespace with an uplink that leads nowhere else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+import urllib.request
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+
+from ostinato.api.errors import NotFound
+from ostinato.client import Client, Config
+from ostinato.kinds.apps_v1 import Deployment
+from ostinato.kinds.core_v1 import Event, Namespace, Node, Pod, Service, ServiceAccount
+from tests.cluster.planes import PlaneProcess
+from tests.unit.plane.network.machine import TestMachine, machine
+
+T = TypeVar("T")
+SECONDS = 60
+SERVE = ["python3", "-m", "http.server", "8000"]
+
+
+@pytest.fixture
+def here(request: pytest.FixtureRequest) -> Iterator[TestMachine]:
+    if request.config.getoption("--cluster"):
+        pytest.skip("these are about our own plane")
+    with machine() as found:
+        yield found
+
+
+@pytest.fixture
+def plane(here: TestMachine, tmp_path: Path) -> Iterator[PlaneProcess]:
+    plane = PlaneProcess(tmp_path, "--nodes", "1", "--runtime", "process")
+    plane.start()
+    yield plane
+    remove_pods(plane)
+    assert plane.stop() == 0, plane.log()[-2000:]
+    until(lambda: not here.links(), "end of the links")
+
+
+def until(condition: Callable[[], T], what: str) -> T:
+    end = monotonic() + SECONDS
+    while not (found := condition()):
+        assert monotonic() < end, f"no {what}"
+        sleep(0.05)
+    return found
+
+
+def ask(plane: PlaneProcess, act: Callable[[Client], Awaitable[T]]) -> T:
+    async def asked() -> T:
+        config = Config.load(path=plane.kubeconfig, namespace="default")
+        async with Client.connect(config, field_manager="test") as client, asyncio.timeout(SECONDS):
+            return await act(client)
+
+    return asyncio.run(asked())
+
+
+def create(plane: PlaneProcess, kind: type[T], content: dict[str, Any]) -> T:
+    until(lambda: ask(plane, lambda client: client.get(ServiceAccount, "default", missing=None)), "service account")
+    made = msgspec.convert(content, kind)
+    return ask(plane, lambda client: client.create(made))  # type: ignore[arg-type,return-value]
+
+
+def remove_pods(plane: PlaneProcess) -> None:
+    async def removed(client: Client) -> None:
+        for kind in (Deployment, Pod):
+            async for each in client.list(kind, namespace=""):  # type: ignore[type-var]
+                with suppress(NotFound):
+                    await client.delete(each, grace_period=0)
+
+    ask(plane, removed)
+    until(lambda: not ask(plane, pods), "end of the Pods")
+    until(lambda: not [name for _, name in socket.if_nameindex() if name.startswith("ostv")], "end of their links")
+
+
+async def pods(client: Client) -> list[Pod]:
+    return [each async for each in client.list(Pod, namespace="")]
+
+
+def run(plane: PlaneProcess, name: str, *command: str, **more: Any) -> Pod:
+    """A Pod that runs, or has run."""
+    container = {"name": "c", "image": "none", "command": list(command), **more.pop("container", {})}
+    spec = {"containers": [container], "terminationGracePeriodSeconds": 0, **more}
+    create(plane, Pod, {"metadata": {"name": name}, "spec": spec})
+
+    def started() -> Pod | None:
+        pod = ask(plane, lambda client: client.get(Pod, name))
+        return pod if pod.status.phase in ("Running", "Succeeded", "Failed") else None
+
+    return until(started, f"start of {name}: {plane.log()[-2000:]}")
+
+
+def printed(plane: PlaneProcess, name: str) -> str:
+    """What a Pod has printed, when it has ended."""
+
+    def ended() -> bool:
+        return ask(plane, lambda client: client.get(Pod, name)).status.phase in ("Succeeded", "Failed")
+
+    until(ended, f"end of {name}")
+    return kubectl(plane, "logs", name)
+
+
+def kubectl(plane: PlaneProcess, *arguments: str) -> str:
+    command = ["kubectl", "--kubeconfig", str(plane.kubeconfig), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=SECONDS).stdout
+
+
+def fetched(url: str) -> str:
+    """The answer at a URL; empty if there is none."""
+    try:
+        with urllib.request.urlopen(url, timeout=2) as answer:
+            return str(answer.read().decode())
+    except OSError:
+        return ""
+
+
+def test_two_replicas_listen_on_one_port_with_probes(plane: PlaneProcess) -> None:
+    script = "hostname > index.html; exec python3 -m http.server 8000"
+    probe = {"httpGet": {"port": 8000}, "periodSeconds": 1}
+    container = {
+        "name": "web",
+        "image": "none",
+        "command": ["sh", "-c", script],
+        "ports": [{"containerPort": 8000}],
+        "readinessProbe": probe,
+        "livenessProbe": {"tcpSocket": {"port": 8000}, "periodSeconds": 1},
+    }
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": [container], "terminationGracePeriodSeconds": 0},
+    }
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    create(plane, Deployment, {"metadata": {"name": "web"}, "spec": spec})
+    ports = {"selector": {"app": "web"}, "ports": [{"port": 8000}], "type": "NodePort"}
+    service = create(plane, Service, {"metadata": {"name": "web"}, "spec": ports})
+
+    def available() -> bool:
+        return ask(plane, lambda client: client.get(Deployment, "web")).status.available_replicas == 2
+
+    until(available, f"two replicas: {plane.log()[-2000:]}")
+    found = ask(plane, pods)
+    addresses = {each.status.pod_ip for each in found}
+    assert len(addresses) == 2
+    assert all((each or "").startswith("10.244.0.") for each in addresses)
+    assert all(each.status.container_statuses[0].restart_count == 0 for each in found)
+    names = {f"{each.metadata.name}\n" for each in found}
+    cluster, node = f"http://{service.spec.cluster_ip}:8000/", service.spec.ports[0].node_port
+    for url in (cluster, f"http://127.0.0.1:{node}/"):
+        until(lambda url=url: {fetched(url) for _ in range(4)} == names, f"answers of both at {url}")  # type: ignore[misc]
+    script = f"import urllib.request as u; print(u.urlopen('{cluster}').read().decode(), end='')"
+    run(plane, "client", "python3", "-c", script, restartPolicy="Never")
+    assert printed(plane, "client") in names
+
+
+WHO = """
+import json, os, ssl, urllib.request
+root = "/var/run/secrets/kubernetes.io/serviceaccount"
+host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
+context = ssl.create_default_context(cafile=root + "/ca.crt")
+review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+request = urllib.request.Request(
+    f"https://{host}:{port}/apis/authentication.k8s.io/v1/selfsubjectreviews",
+    json.dumps(review).encode(),
+    {"Authorization": "Bearer " + open(root + "/token").read(), "Content-Type": "application/json"},
+)
+print(host, json.load(urllib.request.urlopen(request, context=context))["status"]["userInfo"]["username"])
+"""
+
+
+def test_each_of_two_planes_on_one_machine_answers_to_its_own_pods(here: TestMachine, tmp_path: Path) -> None:
+    planes = [PlaneProcess(tmp_path / name, "--runtime", "process") for name in ("one", "two")]
+    for each in planes:
+        each.start()
+    for plane in planes:
+        run(plane, "own", "python3", "-c", WHO, restartPolicy="Never")
+        run(plane, "host", "python3", "-c", WHO, restartPolicy="Never", hostNetwork=True)
+    for plane in planes:
+        assert printed(plane, "own") == "10.0.0.1 system:serviceaccount:default:default\n", plane.log()[-2000:]
+        assert printed(plane, "host") == "127.0.0.1 system:serviceaccount:default:default\n"
+    addresses = [ask(each, lambda client: client.get(Pod, "own")).status.pod_ip for each in planes]
+    assert [(each or "").rpartition(".")[0] for each in addresses] == ["10.244.0", "10.244.1"]
+    for plane in planes:
+        remove_pods(plane)
+        assert plane.stop() == 0
+    until(lambda: not here.links(), "end of the links")
+
+
+def test_port_forwarding_reaches_the_loopback_of_a_pod(plane: PlaneProcess) -> None:
+    probe = {"exec": {"command": ["python3", "-c", "import socket; socket.create_connection(('127.0.0.1', 8000))"]}}
+    container = {"readinessProbe": {**probe, "periodSeconds": 1, "timeoutSeconds": 5}}
+    run(plane, "web", *SERVE, "--bind", "127.0.0.1", container=container)
+    until(lambda: ask(plane, lambda client: client.get(Pod, "web")).status.container_statuses[0].ready, "readiness")
+    command = ["kubectl", "--kubeconfig", str(plane.kubeconfig), "port-forward", "pod/web", ":8000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as forwarding:
+        assert forwarding.stdout is not None
+        port = int(forwarding.stdout.readline().split(":")[1].split()[0])  # Forwarding from 127.0.0.1:PORT -> 8000
+        until(lambda: "Directory listing" in fetched(f"http://127.0.0.1:{port}/"), "answer through the port")
+        forwarding.terminate()
+
+
+def test_a_host_port_leads_to_its_pod_and_is_refused_twice(plane: PlaneProcess) -> None:
+    ports = {"ports": [{"containerPort": 8000, "hostPort": 9000}]}
+    run(plane, "web", *SERVE, container=ports)
+    until(lambda: "Directory listing" in fetched("http://127.0.0.1:9000/"), "answer at the host port")
+    remove_pods(plane)
+
+    def free() -> socket.socket | None:
+        with suppress(OSError):
+            return socket.create_server(("127.0.0.1", 9000))
+        return None
+
+    with until(free, "end of the host port"):
+        spec = {"containers": [{"name": "c", "image": "none", "command": SERVE, **ports}]}
+        create(plane, Pod, {"metadata": {"name": "second"}, "spec": spec})
+
+        async def said(client: Client) -> list[str]:
+            return [each.message or "" async for each in client.list(Event) if each.reason == "FailedCreatePodSandBox"]
+
+        until(lambda: "hostPort 9000: address already in use" in ask(plane, said), "event")
+
+
+def test_host_network_and_the_node_condition(plane: PlaneProcess) -> None:
+    pod = run(plane, "host", *SERVE, hostNetwork=True)
+    assert pod.status.pod_ip == pod.status.host_ip
+    until(lambda: "Directory listing" in fetched("http://127.0.0.1:8000/"), "answer on the machine")
+    node = ask(plane, lambda client: client.get(Node, "node-1"))
+    found = next(each for each in node.status.conditions if each.type == "NetworkUnavailable")
+    assert (found.status, found.reason) == ("False", "PodNetworkReady")
+    assert "10.244.0.0/24" in (found.message or "")
+
+
+def test_a_killed_plane_finds_the_networks_of_its_pods_again(plane: PlaneProcess) -> None:
+    before = run(plane, "web", *SERVE)
+    url = f"http://{before.status.pod_ip}:8000/"
+    until(lambda: fetched(url), "answer")
+    plane.kill()
+    assert fetched(url)
+    plane.start()
+    run(plane, "other", *SERVE)
+    after = ask(plane, lambda client: client.get(Pod, "web"))
+    assert (after.status.pod_ip, after.status.container_statuses[0].restart_count) == (before.status.pod_ip, 0)
+    assert fetched(url)
+    assert kubectl(plane, "exec", "web", "--", "python3", "-c", LISTED).split() == ["lo", "eth0"]
+
+
+LISTED = "import socket; print(*(name for _, name in socket.if_nameindex()))"
+
+
+def test_names_and_sysctls_are_those_of_the_pod(plane: PlaneProcess) -> None:
+    script = "cat /etc/hosts /etc/resolv.conf /proc/sys/net/ipv4/tcp_keepalive_time; ls /sys/class/net"
+    pod = run(
+        plane,
+        "named",
+        *("sh", "-c", script),
+        restartPolicy="Never",
+        hostAliases=[{"ip": "192.0.2.9", "hostnames": ["db.example"]}],
+        dnsPolicy="None",
+        dnsConfig={"nameservers": ["192.0.2.53"], "searches": ["example"]},
+        securityContext={"sysctls": [{"name": "net.ipv4.tcp_keepalive_time", "value": "77"}]},
+    )
+    lines = printed(plane, "named").splitlines()
+    assert f"{pod.status.pod_ip}\tnamed" in lines
+    assert "192.0.2.9\tdb.example" in lines
+    assert lines[-5:] == ["nameserver 192.0.2.53", "search example", "77", "eth0", "lo"]
+
+
+ATTACK = """
+import errno, os, socket, struct
+def attempt(what, act):
+    try:
+        act()
+        print(what, "done")
+    except OSError as error:
+        print(what, errno.errorcode.get(error.errno, error))
+def change(kind, body):
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as link:
+        link.send(struct.pack("=IHHII", 16 + len(body), kind, 0x605, 1, 0) + body)
+        code = struct.unpack_from("=i", link.recv(4096), 16)[0]
+        if code:
+            raise OSError(-code, "refused")
+address = socket.inet_aton("10.244.0.99")
+attempt("address", lambda: change(20, struct.pack("=BBBBI", 2, 24, 0, 0, 2) + struct.pack("=HH", 8, 2) + address))
+attempt("down", lambda: change(16, struct.pack("=BxHiII", 0, 0, 2, 0, 1)))
+attempt("raw", lambda: socket.socket(socket.AF_PACKET, socket.SOCK_RAW))
+attempt("abstract", lambda: socket.socket(socket.AF_UNIX).connect("\\0victim"))
+attempt("sysctl", lambda: open("/proc/sys/net/ipv4/ip_forward", "w").write("1"))
+attempt("join", lambda: os.open("/proc/1/ns/net", os.O_RDONLY) and None)
+attempt("bind", lambda: socket.create_server(("0.0.0.0", 80)))
+"""
+RESTRICTED = {
+    "runAsNonRoot": True,
+    "runAsUser": 1000,
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
+
+@pytest.mark.parametrize("security", [RESTRICTED, {}], ids=["restricted", "root"])
+def test_a_pod_cannot_change_its_network_nor_reach_the_machines(plane: PlaneProcess, security: dict[str, Any]) -> None:
+    with socket.socket(socket.AF_UNIX) as victim, socket.create_server(("0.0.0.0", 80)):
+        victim.bind("\0victim")
+        victim.listen()
+        container = {"securityContext": security}
+        run(plane, "attacker", "python3", "-c", ATTACK, restartPolicy="Never", container=container)
+        said = dict(line.split() for line in printed(plane, "attacker").splitlines())
+    assert said.pop("join") in ("done", "EACCES")  # its own
+    assert said == {
+        "address": "EPERM",
+        "down": "EPERM",
+        "raw": "EPERM",
+        "abstract": "ECONNREFUSED",
+        "sysctl": "EROFS",
+        "bind": "done",  # of its own port 80, not of the machine's
+    }
+
+
+def test_without_pod_networks_the_node_says_so(here: TestMachine, tmp_path: Path) -> None:
+    plane = PlaneProcess(tmp_path, "--runtime", "process", "--pod-network-cidr", "none")
+    plane.start()
+    pod = run(plane, "shared", *SERVE)
+    assert pod.status.pod_ip == pod.status.host_ip
+    assert not {each for each in here.links() if each.startswith("ostb-")}
+    node = ask(plane, lambda client: client.get(Node, "node-1"))
+    found = next(each for each in node.status.conditions if each.type == "NetworkUnavailable")
+    assert (found.status, found.reason) == ("False", "PodsShareHostNetwork")
+    assert "--pod-network-cidr none" in (found.message or "")
+    remove_pods(plane)
+    assert plane.stop() == 0
+
+
+def test_forty_pods_come_and_go_without_a_trace(plane: PlaneProcess) -> None:
+    container = {"name": "c", "image": "none", "command": ["sleep", "1000"]}
+    template = {
+        "metadata": {"labels": {"app": "many"}},
+        "spec": {"containers": [container], "terminationGracePeriodSeconds": 0},
+    }
+    spec = {"replicas": 40, "selector": {"matchLabels": {"app": "many"}}, "template": template}
+    create(plane, Deployment, {"metadata": {"name": "many"}, "spec": spec})
+
+    def available() -> bool:
+        return ask(plane, lambda client: client.get(Deployment, "many")).status.available_replicas == 40
+
+    until(available, "forty replicas")
+    assert len({each.status.pod_ip for each in ask(plane, pods)}) == 40
+
+
+def test_a_node_uses_the_pod_cidr_of_its_node_object(here: TestMachine, tmp_path: Path) -> None:
+    plane = PlaneProcess(tmp_path, "--runtime", "process", "--nodes", "0")
+    plane.start()
+    ask(plane, lambda client: client.get(Namespace, "default"))
+    content = {"metadata": {"name": "node-1"}, "spec": {"podCIDR": "10.77.0.0/24", "podCIDRs": ["10.77.0.0/24"]}}
+    ask(plane, lambda client: client.create(msgspec.convert(content, Node)))
+    assert plane.stop() == 0
+    plane = PlaneProcess(tmp_path, "--runtime", "process", "--nodes", "1")
+    plane.start()
+    assert (run(plane, "web", *SERVE).status.pod_ip or "").startswith("10.77.0.")
+    remove_pods(plane)
+    assert plane.stop() == 0
