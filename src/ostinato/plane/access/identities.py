@@ -56,7 +56,7 @@ _ACCOUNTS: Final = {
 }
 _OTHERS: Final = {"scheduler": SCHEDULER, "services": PROXY, "service-proxy": PROXY}
 # What is not asked for itself: the agent of nodes asks in the name of each of them.
-_AGENT: Final = frozenset({"kubelet", "node-heartbeat", "node-sweep"})
+_AGENT: Final = frozenset({"kubelet", "node-heartbeat", "node-cleanup"})
 _OF_MANAGER: Final = frozenset({"serviceaccount-token-controller"})  # as in kube-controller-manager
 
 
