@@ -35,7 +35,7 @@ from ostinato.server.dispatch import Dispatcher, not_found
 from ostinato.server.flow.control import LONG_RUNNING, FlowControl, FlowSettings, TooManyRequests
 from ostinato.server.flow.flow import Flow
 from ostinato.server.flow.heavy import HeavyLane
-from ostinato.server.flow.queue_set import Seated
+from ostinato.server.flow.queue_set import SeatedRequest
 from ostinato.server.flow.report import FlowReport
 from ostinato.server.flow.turns import Turns
 from ostinato.server.node_agents.endpoint import NodeAgents
@@ -195,7 +195,7 @@ class Server:
         began = self.world.clock.monotonic()
         self.metrics.begin(request.method)
         code = _GONE
-        seated: Seated | Flow | None = None
+        seated: SeatedRequest | Flow | None = None
         try:
             known = request.line
             route = parse(request.method, request.path, watch=_watches(request))
@@ -208,7 +208,7 @@ class Server:
                 await self.world.clock.sleep(0)  # the flow was not known earlier
             if route is None or route.subresource not in LONG_RUNNING:
                 seated = self.flow.enter(request, route)
-                if isinstance(seated, Seated) and seated.gate is not None:
+                if isinstance(seated, SeatedRequest) and seated.gate is not None:
                     await self.flow.wait(seated, seconds)
             else:
                 request.flow = None  # not limited

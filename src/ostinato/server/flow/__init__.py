@@ -1,10 +1,10 @@
-"""API priority and fairness: who is served next, and how much of the server a tenant gets.
+"""API priority and fairness: which request is executed next, and the share of the server that each flow gets.
 
 Two limits, one after the other:
 
-- Seats (`seats`, `levels`): how many requests of a priority level are under way, as in kube-apiserver. What finds no
-  seat waits in a queue of its flow, or is refused with 429.
-- Turns (`turns`, `heavy`): who runs on the event loop next. One Python process has one processor, which a count of
-  requests does not divide. Every step of a request is timed and charged to its flow, and when several flows want to
-  run, the one that has used least goes first.
+- Seats (`queue_set`, `levels`): the number of executing requests of a priority level, as in kube-apiserver. A request
+  without a free seat waits in a queue of its flow, or is rejected with 429.
+- Turns (`turns`, `heavy`): which flow runs on the event loop next. A process has one event loop, whose time a count of
+  requests does not divide. While several flows are active, every step of a request is timed and charged to its flow;
+  the flow that has used the least time runs first.
 """

@@ -1,6 +1,6 @@
-"""Allocation: how many seats each priority level gets, by what it could use, within its bounds.
+"""Allocation: the seats of each priority level, from its demand and its bounds.
 
-All levels get the same proportion of their targets, cut to their bounds, such that the sum comes out.
+All levels get the same proportion of their targets, clamped to their bounds, such that the sum is the total.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _EPSILON = 1e-7
 
 
 class Item(NamedTuple):
-    """What a level could use, and the bounds of what it may get: low <= target, low <= high."""
+    """Demand of a level and the bounds of its allocation: low <= target, low <= high."""
 
     low: float
     high: float
@@ -21,7 +21,7 @@ class Item(NamedTuple):
 
 
 def allocate(total: float, items: Sequence[Item]) -> tuple[list[float], float]:
-    """What each gets, and the proportion; ValueError if the bounds leave no way for the sum to be the total."""
+    """Return the allocations and the proportion; ValueError if no proportion gives the total."""
     low, high = sum(item.low for item in items), sum(item.high for item in items)
     if low - total > _EPSILON:
         raise ValueError(f"the lower bounds sum to {low:g}, more than {total:g}")
@@ -33,15 +33,15 @@ def allocate(total: float, items: Sequence[Item]) -> tuple[list[float], float]:
         | {item.high / target for item, target in zip(items, targets, strict=True)}
     )
 
-    def given(proportion: float) -> list[float]:
+    def allocated(proportion: float) -> list[float]:
         return [max(item.low, min(item.high, proportion * target)) for item, target in zip(items, targets, strict=True)]
 
     below = 0.0
     for bound in bounds:  # the sum grows with the proportion, along a line between two bounds
-        if sum(given(bound)) >= total - _EPSILON:
-            before, after = sum(given(below)), sum(given(bound))
+        if sum(allocated(bound)) >= total - _EPSILON:
+            before, after = sum(allocated(below)), sum(allocated(bound))
             share = 0.0 if after == before else (total - before) / (after - before)
             proportion = below + (bound - below) * min(max(share, 0.0), 1.0)
-            return given(proportion), proportion
+            return allocated(proportion), proportion
         below = bound
-    return given(below), below
+    return allocated(below), below

@@ -1,4 +1,4 @@
-"""Flow control: which flow a request belongs to, whether it has a seat, and whose turn its steps wait for."""
+"""Flow control: classifies requests into flows, and admits, queues or rejects them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ostinato.server.access.attributes import RequestAttributes, attributes_of
 from ostinato.server.flow.estimate import ONE, estimate
 from ostinato.server.flow.flow import Flow
 from ostinato.server.flow.levels import PERIOD, Level, Levels
-from ostinato.server.flow.queue_set import Seated
-from ostinato.server.flow.retry_after import Refusals
+from ostinato.server.flow.queue_set import SeatedRequest
+from ostinato.server.flow.retry_after import RejectionHistory
 from ostinato.server.flow.schemas import CATCH_ALL, EXEMPT, FlowSchema, in_order
 from ostinato.server.flow.shards import deal, flow_hash
 from ostinato.server.flow.turns import Turns
@@ -25,16 +25,16 @@ from ostinato.world import Timer, World
 Json = dict[str, Any]
 
 GROUP = "flowcontrol.apiserver.k8s.io"
-LONG_RUNNING = frozenset({"attach", "exec", "log", "portforward", "proxy"})  # subresources that are never limited
-WAIT_SECONDS = 15.0  # for which a request that names no timeout may wait in its queue
+LONG_RUNNING = frozenset({"attach", "exec", "log", "portforward", "proxy"})  # subresources without limits
+WAIT_SECONDS = 15.0  # queue wait limit of a request without a timeout
 MOST_WAIT_SECONDS = 60.0
-_EXEMPT_SHARES = 100  # of the event loop; of seats it has as many as it wants
-_REMEMBERED = 8192  # classifications
+_EXEMPT_SHARES = 100  # of the event loop; its seats are not limited
+_REMEMBERED = 8192  # cached classifications
 _READING = frozenset({"get", "list", "watch"})
 
 
 class FlowSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operator decides."""
+    """Settings of priority and fairness."""
 
     enabled: bool = True  # --enable-priority-and-fairness
     most: int = 400  # --max-requests-inflight
@@ -42,7 +42,7 @@ class FlowSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TooManyRequests(Exception):  # noqa: N818
-    """There is no seat for a request."""
+    """The request is rejected: no seat is free."""
 
     def __init__(self, seconds: int) -> None:
         super().__init__("too many requests")
@@ -55,7 +55,7 @@ class TooManyRequests(Exception):  # noqa: N818
 
 
 class FlowControl:
-    """The flows of one server."""
+    """Flow control of one server."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class FlowControl:
         settings: FlowSettings,
         inflight: Callable[[bool], int],
     ) -> None:
-        """`inflight`: how many requests are under way, those that read or those that write."""
+        """`inflight`: returns the number of executing requests that read (True) or write (False)."""
         self._clock = world.clock
         self._registry = registry
         self._turns = turns
@@ -73,8 +73,8 @@ class FlowControl:
         self._resources = {name: _resource(registry, name) for name in ("flowschemas", "prioritylevelconfigurations")}
         self.levels = Levels(world.clock, settings.most + settings.most_mutating)
         self._schemas: list[FlowSchema] = []
-        self._flows: dict[Any, Flow] = {}  # by user and what is asked
-        self._refusals: dict[str, Refusals] = {}  # by level
+        self._flows: dict[Any, Flow] = {}  # by user and request attributes
+        self._rejections: dict[str, RejectionHistory] = {}  # by level
         self._inflight = inflight
         self._timer: Timer | None = None
         self.reload()
@@ -82,7 +82,7 @@ class FlowControl:
     # Configuration
 
     def reload(self) -> None:
-        """Go by the FlowSchemas and priority levels that there are now."""
+        """Reload FlowSchemas and PriorityLevelConfigurations from the store."""
         self.levels.read(self._objects("prioritylevelconfigurations"), MANDATORY_LEVELS)
         known = {schema.name: schema for schema in map(FlowSchema, self._objects("flowschemas"))}
         schemas = [schema for schema in known.values() if self._is_level(schema.level)]
@@ -106,7 +106,7 @@ class FlowControl:
             yield resource.object(entry.data)
 
     def start(self) -> None:
-        """Divide the seats anew from time to time."""
+        """Load the configuration and start the periodic computation of limits."""
         self.reload()
         if self._settings.enabled:
             self._timer = self._clock.timer(PERIOD, self._divide)
@@ -122,7 +122,7 @@ class FlowControl:
     # Requests
 
     def classify(self, request: Request, user: User, route: Route | None) -> None:
-        """Find the flow of a request, whose user is known."""
+        """Determine the flow of an authenticated request."""
         if route is None:
             key: Any = (user.name, user.groups, request.method, request.path)
         else:
@@ -151,22 +151,22 @@ class FlowControl:
         distinguisher = schema.distinguish(user, asked) if level.queues > 1 else ""
         hand = deal(flow_hash(schema.name, distinguisher), level.queues, level.hand_size) if level.queues else []
         shares = _EXEMPT_SHARES if level.exempt else level.shares
-        # At the event loop every user of a level without flows is a flow, too.
+        # On the event loop, users of a level without flow distinguishers have lines of their own.
         key = (schema.name, distinguisher if schema.distinguisher and not level.exempt else user.name)
         line = self._turns.queue.line(level.name, shares, key)
         return Flow(schema, level, distinguisher, hand, line, level.count(schema.name))
 
     def is_open(self, flow: Flow) -> bool:
-        """Whether a request for one object would have a seat at once."""
+        """Whether a request with one seat would be executed without waiting."""
         found = flow.level.set
         if found.exempt or (not found.waiting and found.seats < found.limit) or not self._settings.enabled:
             return True
         return not flow.line.seated and found.seats < 2 * found.limit
 
-    def enter(self, request: Request, route: Route | None) -> Seated | Flow | None:
-        """Take seats for a request, or a place in a queue; None if none are needed. TooManyRequests if there are none.
+    def enter(self, request: Request, route: Route | None) -> SeatedRequest | Flow | None:
+        """Take seats for a request or enqueue it; None if it needs none. TooManyRequests if it is rejected.
 
-        A place in a queue has to be waited for (`wait`). All that is not None is given back in the end (`leave`).
+        The caller waits for a queued request (`wait`), and releases any result but None at the end (`leave`).
         """
         flow = request.flow
         assert flow is not None
@@ -183,11 +183,11 @@ class FlowControl:
             return flow
         seated = level.set.start(flow, estimated, request)
         if seated is None:
-            raise self._refusal(level)
+            raise self._rejection(level)
         return seated
 
-    async def wait(self, seated: Seated, seconds: float | None) -> None:
-        """Wait for a seat. `seconds`: what the client gives its request."""
+    async def wait(self, seated: SeatedRequest, seconds: float | None) -> None:
+        """Wait until a queued request is dispatched. `seconds`: the client's timeout, if any."""
         assert seated.gate is not None
         limit = min(WAIT_SECONDS if seconds is None else seconds / 4, MOST_WAIT_SECONDS)
         level = seated.flow.level
@@ -197,10 +197,10 @@ class FlowControl:
         except TimeoutError:
             if seated.started < 0:
                 level.set.leave(seated, timed_out=True)
-                raise self._refusal(level) from None
+                raise self._rejection(level) from None
 
-    def leave(self, seated: Seated | Flow) -> None:
-        """A request has ended, or went away while it waited."""
+    def leave(self, seated: SeatedRequest | Flow) -> None:
+        """Release the seats of a request that finished or was cancelled while it waited."""
         if isinstance(seated, Flow):
             seated.level.set.give_one(seated)
             if seated.level.removed and seated.level.set.idle:
@@ -214,13 +214,13 @@ class FlowControl:
         if level.removed and level.set.idle:
             self.reload()
 
-    def _refusal(self, level: Level) -> TooManyRequests:
-        refusals = self._refusals.setdefault(level.name, Refusals())
-        refusals.add(int(self._clock.wall()))
-        return TooManyRequests(refusals.seconds)
+    def _rejection(self, level: Level) -> TooManyRequests:
+        rejections = self._rejections.setdefault(level.name, RejectionHistory())
+        rejections.add(int(self._clock.wall()))
+        return TooManyRequests(rejections.seconds)
 
     def _enter_unfairly(self, request: Request, route: Route | None) -> None:
-        """Without priority and fairness, only the number of requests is limited."""
+        """Without priority and fairness, limit the number of requests only."""
         reads = request.method in ("GET", "HEAD") if route is None else route.verb in _READING
         if route is not None and route.verb == "watch":
             return
@@ -252,7 +252,7 @@ def _schema(name: str, precedence: int, groups: list[str], method: str) -> Json:
     return {"metadata": {"name": name}, "spec": spec}
 
 
-# What there has to be, and is imagined if somebody deletes it.
+# Mandatory objects, implied if they were deleted.
 MANDATORY_SCHEMAS: Mapping[str, Json] = {
     EXEMPT: _schema(EXEMPT, 1, ["system:masters"], ""),
     CATCH_ALL: _schema(CATCH_ALL, 10000, ["system:unauthenticated", "system:authenticated"], "ByUser"),

@@ -1,14 +1,14 @@
-"""Demand: how many seats a priority level could have used, over a period, and smoothed over many."""
+"""Demand of a priority level for seats: over one period, and smoothed over many."""
 
 from __future__ import annotations
 
 from math import sqrt
 
-SMOOTHING = 0.977  # half of what was is forgotten in five minutes, at one period every ten seconds
+SMOOTHING = 0.977  # half-life of five minutes, with a period of ten seconds
 
 
 class Integrator:
-    """A number that changes, and its average, deviation and maximum over the time since it was last asked."""
+    """Time-weighted average, standard deviation and maximum of a value since the last reset."""
 
     __slots__ = ("_highest", "_last", "_seconds", "_squares", "_sum", "value")
 
@@ -29,7 +29,7 @@ class Integrator:
             self._highest = value
 
     def reset(self, now: float) -> tuple[float, float, float]:
-        """Average, deviation and maximum; all are counted anew from now on."""
+        """Return average, standard deviation and maximum, and start a new period."""
         self.set(self.value, now)
         average = deviation = 0.0
         if self._seconds > 0:

@@ -1,7 +1,7 @@
-"""Work estimates: how many seats a request takes, by what it is going to do; kube-apiserver's figures.
+"""Work estimates: the seats of a request, with kube-apiserver's figures.
 
-- A list takes a seat for every 100 kB that it holds in memory at once.
-- A write takes one seat, and afterwards some more for a while, for the watchers that get its event.
+- A list takes one seat per 100 kB that it holds in memory at a time.
+- A write takes one seat, and afterwards further seats for a while, for the watchers that receive its event.
 - Everything else takes one seat.
 """
 
@@ -16,9 +16,9 @@ from ostinato.server.resources.resource import Resource
 from ostinato.server.store.index import Collection
 
 BYTES_PER_SEAT = 100_000
-CACHED_BYTES = 1_000_000  # what a list from the cache holds at once at most: it is streamed
+CACHED_BYTES = 1_000_000  # limit of a list from the watch cache, which is streamed
 WATCHES_PER_SEAT = 10
-EVENT_SECONDS = 0.005  # for which watchers take seats
+EVENT_SECONDS = 0.005  # that a write's watchers occupy seats
 MOST_LIST_SEATS = 100
 MOST_WRITE_SEATS = 10
 _SAMPLES = 16
@@ -26,9 +26,9 @@ _WRITES = frozenset({"create", "update", "patch", "delete"})
 
 
 class Estimate(NamedTuple):
-    initial: int = 1  # seats while it is executed
+    initial: int = 1  # seats during execution
     final: int = 0  # seats afterwards
-    seconds: float = 0.0  # for which the final seats are taken
+    seconds: float = 0.0  # that the final seats are occupied
 
     @property
     def seats(self) -> int:
@@ -39,7 +39,7 @@ ONE = Estimate()
 
 
 def estimate(request: Request, route: Route | None, resource: Resource | None, most: int) -> Estimate:
-    """`most`: the seats that one request of the priority level may take; 0: no limit of its own."""
+    """Return the estimate. `most`: the limit of the priority level for one request; 0: none."""
     if route is None or resource is None or resource.collection is None:
         return ONE
     if route.verb in ("list", "watch"):
@@ -73,7 +73,7 @@ def _list(request: Request, route: Route, collection: Collection, most: int) -> 
 
 
 def _average(collection: Collection) -> int:
-    """The size of an object, from a few of them."""
+    """Estimate the average size of an object from a sample."""
     keys = collection.keys
     if not keys:
         return 0
@@ -83,7 +83,7 @@ def _average(collection: Collection) -> int:
 
 def _write(route: Route, resource: Resource, most: int) -> Estimate:
     if route.subresource == "token" and route.resource == "serviceaccounts":
-        return ONE  # nobody hears of it
+        return ONE  # no watch event follows
     assert resource.collection is not None
     hub = resource.collection.hub
     if len(hub) < WATCHES_PER_SEAT:

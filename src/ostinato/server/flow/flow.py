@@ -1,4 +1,4 @@
-"""Flows: the requests that a FlowSchema's rules and its distinguisher make one tenant."""
+"""Flows: requests with the same FlowSchema and flow distinguisher."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ _BOUNDS = (0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.
 
 
 class Count:
-    """What is counted of the requests of a FlowSchema in a priority level."""
+    """Counters of the requests of one FlowSchema in a priority level."""
 
     __slots__ = ("dispatched", "executing", "rejected", "seats", "waiting", "waits")
 
     def __init__(self) -> None:
         self.dispatched = self.executing = self.seats = self.waiting = 0
         self.rejected: dict[str, int] = {}  # by reason
-        self.waits = Histogram(_BOUNDS)  # of the requests that had to wait
+        self.waits = Histogram(_BOUNDS)  # wait durations of requests that were queued
 
     def reject(self, reason: str) -> None:
         self.rejected[reason] = self.rejected.get(reason, 0) + 1
 
     def waited(self, seconds: float) -> None:
-        """A request has left its queue."""
+        """Record that a request has left its queue."""
         self.waits.observe(seconds)
 
 
 class Flow:
-    """A tenant: what it matched, and the queues it was dealt."""
+    """A flow: its FlowSchema and priority level, and the queues dealt to it."""
 
     __slots__ = ("count", "distinguisher", "hand", "headers", "level", "line", "schema")
 
@@ -43,8 +43,10 @@ class Flow:
         self.schema = schema
         self.level = level
         self.distinguisher = distinguisher
-        self.hand = hand  # the numbers of its queues; empty if the level has none
-        self.line = line  # at the event loop
+        self.hand = hand  # indexes of its queues; empty if the level does not queue
+        self.line = line  # its line at the event loop
         self.count = count  # shared by all flows of the schema
         named = ("X-Kubernetes-Pf-Flowschema-Uid", schema.uid), ("X-Kubernetes-Pf-Prioritylevel-Uid", level.uid)
-        self.headers = tuple(each for each in named if each[1])  # of answers; what is imagined has no uid
+        self.headers = tuple(
+            each for each in named if each[1]
+        )  # response headers; implied mandatory objects have no uid

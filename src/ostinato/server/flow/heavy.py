@@ -1,9 +1,10 @@
-"""The heavy lane: long functions, one at a time, in a worker thread, in an order that is fair to flows.
+"""Heavy lane: runs long functions in one worker thread, one at a time, in an order that is fair to flows.
 
-A function that takes longer than a slice and cannot pause would hold the event loop. Here it runs beside the loop: the
-interpreter switches between the two threads every `SWITCH` seconds while one is under way, so that a request of another
-flow is delayed by a few switches. One thread, because Python runs one at a time: a second would only take time from the
-loop. Functions must not change what the loop's thread uses meanwhile.
+- A function that takes longer than a slice and cannot pause would block the event loop; here it runs beside it. While
+  one runs, the interpreter switches threads every `SWITCH` seconds, so that requests of other flows are delayed by few
+  switches.
+- There is one thread, because the interpreter runs one at a time: a second would only take time from the event loop.
+- Functions must not modify data that the event loop's thread uses at the same time.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from ostinato.world import World
 
 T = TypeVar("T")
 
-SWITCH = 0.0001  # seconds after which the thread gives way to the loop, if that has work to do
+SWITCH = 0.0001  # interpreter switch interval while a function runs, in seconds
 HEAVY_BYTES = 64 * 1024  # JSON from this size on is heavy
-HEAVY_MEMBERS = 300  # and so is JSON with more members of objects and lists than this
-LIGHT_BYTES = 4096  # JSON up to this size is not
+HEAVY_MEMBERS = 300  # as is JSON with more members of objects and lists
+LIGHT_BYTES = 4096  # JSON up to this size is never heavy
 
 
 def is_heavy(data: bytes, media: str = "json") -> bool:
-    """Whether an object is better not worked on by the loop's thread. YAML takes long to read, whatever is in it."""
+    """Whether an object is too large to process on the event loop. YAML is slow to parse, whatever its content."""
     size = len(data)
     return size > LIGHT_BYTES and (size >= HEAVY_BYTES or media == "yaml" or data.count(b",") > HEAVY_MEMBERS)
 
@@ -38,11 +39,11 @@ class HeavyLane:
         self._clock = world.clock.monotonic
         self._queue: FairQueue[asyncio.Future[None]] = FairQueue()
         self._taken = False
-        self._interval = sys.getswitchinterval()  # while nothing runs
+        self._interval = sys.getswitchinterval()  # to restore afterwards
         self.runs = 0  # functions that have run
 
     async def run(self, line: Turn | None, function: Callable[[], T]) -> T:
-        """Call a function in the worker when it is the line's turn; without a line, as an unknown flow."""
+        """Call a function in the worker thread when it is the line's turn. `line`: None for an unknown flow."""
         if line is None:
             line = self.turns.queue.line("", 1, None)
         own = self._queue.line(line.belongs.name, line.belongs.shares, line.flow)
@@ -52,7 +53,7 @@ class HeavyLane:
             try:
                 await gate
             except asyncio.CancelledError:
-                if gate.done() and not gate.cancelled():  # its turn had come
+                if gate.done() and not gate.cancelled():  # it was this call's turn
                     self._next()
                 raise
         self._taken = True
@@ -63,12 +64,12 @@ class HeavyLane:
 
         def ended(call: asyncio.Future[T]) -> None:
             if not call.cancelled():
-                call.exception()  # nobody may be left who would look at it
+                call.exception()  # the caller may have been cancelled; mark it as retrieved
             self._queue.charge(own, self._clock() - began)
             self._next()
 
         call.add_done_callback(ended)
-        return await asyncio.shield(call)  # a thread cannot be cancelled: the lane is taken until it has ended
+        return await asyncio.shield(call)  # a thread cannot be cancelled; the lane stays occupied until it ends
 
     def close(self) -> None:
         self._executor.close()

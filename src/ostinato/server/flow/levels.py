@@ -1,8 +1,8 @@
-"""Priority levels: how the server's seats are divided, and lent.
+"""Priority levels: how the server's seats are divided and lent.
 
-- Each level has a nominal number of seats, in proportion to its shares. It may lend some of them, and borrow others'.
-- Every `PERIOD` seconds the seats are divided anew, by what each level could have used.
-- The exempt level is never limited; what it uses is taken from what the others can borrow.
+- Each level has a number of nominal seats, in proportion to its shares. It may lend some and borrow from others.
+- Every `PERIOD` seconds the current limits are computed from the demand of each level.
+- The exempt level is never limited; its usage reduces what the others can borrow.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ostinato.world import Clock
 
 Json = dict[str, Any]
 
-PERIOD = 10.0  # seconds between two divisions of the seats
-_MOST_SEATS_PART = 0.15  # of a level's nominal seats, which one request may take
+PERIOD = 10.0  # seconds between two computations of the current limits
+_MOST_SEATS_PART = 0.15  # part of a level's nominal seats that one request may take
 _logger = logging.getLogger(__name__)
 
 
@@ -31,8 +31,8 @@ class Level:
         self.set = QueueSet(clock)
         self.counts: dict[str, Count] = {}  # by FlowSchema
         self.nominal = self.least = self.most = self.current = 0  # seats
-        self.most_seats = 0  # that one request may take; 0: as many as any
-        self.new = True  # its seats have not been given out yet
+        self.most_seats = 0  # limit for one request; 0: the limit of the server
+        self.new = True  # it has no current limit yet
         self.read(obj)
 
     def read(self, obj: Json) -> None:
@@ -48,7 +48,7 @@ class Level:
         self.queues: int = queuing.get("queues", 64) if queuing else 0
         self.hand_size: int = queuing.get("handSize", 8) if queuing else 0
         self.length_limit: int = queuing.get("queueLengthLimit", 50) if queuing else 0
-        self.removed = False  # its object is gone, and it ends when it is idle
+        self.removed = False  # its object was deleted; it is quiescing and ends when idle
 
     def count(self, schema: str) -> Count:
         found = self.counts.get(schema)
@@ -57,7 +57,7 @@ class Level:
         return found
 
     def divide(self, seats: int, shares: int) -> None:
-        """Take its part of the server's seats."""
+        """Compute nominal seats and bounds. `seats`: of the server; `shares`: of all levels."""
         self.nominal = ceil(seats * self.shares / shares) if shares else 0
         lendable = _rounded(self.nominal * self.lendable / 100)
         borrowed = seats if self.borrowing is None else _rounded(self.nominal * self.borrowing / 100)
@@ -82,7 +82,7 @@ class Levels:
         self.by_name: dict[str, Level] = {}
 
     def read(self, objects: Iterable[Json], defaults: Mapping[str, Json]) -> None:
-        """Take the levels that there are now. `defaults`: those that there have to be."""
+        """Read the PriorityLevelConfigurations. `defaults`: the mandatory ones, used where none exists."""
         named = {**defaults, **{obj["metadata"]["name"]: obj for obj in objects}}
         for name, obj in named.items():
             if name in self.by_name:
@@ -100,7 +100,7 @@ class Levels:
         self.borrow()
 
     def borrow(self) -> None:
-        """Divide the seats by what each level could have used."""
+        """Compute the current limit of each level from its demand."""
         now = self._clock.monotonic()
         levels = list(self.by_name.values())
         for level in levels:
@@ -119,7 +119,7 @@ class Levels:
             level.configure()
 
     def _divided(self, limited: list[Level], needs: list[int], sums: tuple[int, int], least: int) -> list[int]:
-        """`sums`: the nominal seats of all levels, and those that are left beside the exempt one."""
+        """`sums`: the nominal seats of all levels, and those that the exempt level leaves."""
         nominal, total = sums
         if total <= least:
             return [level.least for level in limited]
@@ -131,13 +131,13 @@ class Levels:
             for level, need in zip(limited, needs, strict=True)
         ]
         try:
-            given, _ = allocate(nominal, items)  # as kube-apiserver: what is exempt comes on top
+            given, _ = allocate(nominal, items)  # as in kube-apiserver, the exempt level's seats are not deducted
         except ValueError as error:
-            _logger.error("cannot divide the seats anew error=%s", error)
+            _logger.error("cannot compute seat limits, keeping the current ones error=%s", error)
             return [level.current for level in limited]
         return [_rounded(seats) for seats in given]
 
 
 def _rounded(value: float) -> int:
-    """Halves are rounded up, as Go does."""
+    """Round half up, as in Go."""
     return floor(value + 0.5)

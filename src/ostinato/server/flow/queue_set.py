@@ -1,16 +1,16 @@
-"""Queue sets: the seats of one priority level, and the queues of those who wait for one.
+"""Queue set: the seats of one priority level, and the queues of requests that wait for seats.
 
 Fair queuing for server requests, as in kube-apiserver:
 
-- A request takes seats while it is executed. If there are none, it waits in one of the queues that its flow was dealt.
-- `R` is the work, in seat-seconds, that each queue that is not idle could have had since the beginning. Each queue has
-  a virtual start: the `R` at which its next request begins. The queue whose next request would end first goes first.
-- Work is estimated when a request is dispatched and corrected when it has ended.
-- A request that is first and needs more seats than there are keeps the others waiting, so that it gets them.
+- A request occupies seats while it is executed. If none are free, it waits in one of the queues dealt to its flow.
+- `R` is the progress meter: the seat-seconds that each non-idle queue could have received so far. Each queue has a
+  virtual start: the `R` at which its next request begins. The queue whose next request would finish first is served.
+- Work is estimated when a request is dispatched and corrected when it finishes.
+- A request that is next and needs more seats than are free holds back the others until it gets them.
 
-One thing is not as in kube-apiserver: a flow that has no seat gets one although all are taken, for one request, until
-twice as many are taken as there are. Otherwise it would wait for the end of requests that hold their seats for long,
-because turns on the event loop (`turns`) are given to all of them.
+Unlike in kube-apiserver, a flow without a seat gets one for a single request even if all are occupied, up to twice the
+limit. Otherwise it would wait for requests that keep their seats for long because all of them take turns on the event
+loop (`turns`).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from ostinato.server.flow.flow import Flow
 from ostinato.server.request import Request
 from ostinato.world import Clock
 
-SERVICE_SECONDS = 0.003  # for which a request is thought to take its seats, before it has ended
+SERVICE_SECONDS = 0.003  # assumed duration of a request until it has finished
 
 
-class Seated:
-    """A request that waits for seats, or has them."""
+class SeatedRequest:
+    """A request that waits for seats or occupies them."""
 
     __slots__ = ("arrival", "arrived", "estimate", "flow", "gate", "queue", "request", "started", "waits", "work")
 
@@ -37,11 +37,11 @@ class Seated:
         self.request = request
         self.estimate = estimate
         self.arrived = now
-        self.arrival = arrival  # R when it came
+        self.arrival = arrival  # R at its arrival
         self.queue: Queue | None = None
-        self.started = -1.0  # when it was dispatched
-        self.waits = False  # it is in its queue
-        self.gate: asyncio.Future[None] | None = None  # there while it waits
+        self.started = -1.0  # when it was dispatched; negative before
+        self.waits = False  # it is in a queue
+        self.gate: asyncio.Future[None] | None = None  # resolved when it is dispatched
         self.work = estimate.initial * SERVICE_SECONDS + estimate.final * estimate.seconds
 
 
@@ -50,10 +50,10 @@ class Queue:
 
     def __init__(self, index: int) -> None:
         self.index = index
-        self.waiting: deque[Seated] = deque()
-        self.work = 0.0  # of those who wait
+        self.waiting: deque[SeatedRequest] = deque()
+        self.work = 0.0  # estimated work of the waiting requests
         self.executing = 0  # requests
-        self.seats = 0  # that these have
+        self.seats = 0  # occupied by them
         self.start = 0.0  # the R at which its next request begins
 
     @property
@@ -66,17 +66,17 @@ class QueueSet:
         self._clock = clock
         self.exempt = False
         self.limit = 0  # seats
-        self.length_limit = 0  # of a queue
-        self.queues: list[Queue] = []  # none: what finds no seat is rejected
+        self.length_limit = 0  # requests per queue
+        self.queues: list[Queue] = []  # empty: requests without a free seat are rejected
         self.r = 0.0
-        self._last = clock.monotonic()  # when R was up to date
+        self._last = clock.monotonic()  # when R was updated
         self._active = 0  # queues that are not idle
-        self._robin = -1  # the queue that was dispatched from last
+        self._robin = -1  # the queue that was served last
         self._enqueues = 0
         self.waiting = self.waiting_seats = 0
-        self.seated: set[Seated] = set()  # the requests that are executed
-        self.brief = 0  # requests that are executed beside them, and took one seat that was free
-        self.seats = 0  # that all of them and their watchers take
+        self.seated: set[SeatedRequest] = set()  # executing requests
+        self.brief = 0  # further executing requests that took one free seat
+        self.seats = 0  # occupied by all of them and their watchers
         self.rejected = self.timed_out = self.cancelled = 0
         self.demand = Demand(self._last)
 
@@ -89,7 +89,7 @@ class QueueSet:
         return not self.waiting and not self.executing
 
     def configure(self, *, exempt: bool, limit: int, queues: int, length_limit: int) -> None:
-        """Queues that there are too many of are removed when they are empty."""
+        """Apply the configuration. Surplus queues are removed once they are idle."""
         self._sync()
         self.exempt = exempt
         self.limit = limit
@@ -101,7 +101,7 @@ class QueueSet:
         self._dispatch()
 
     def take_one(self, flow: Flow, now: float) -> bool:
-        """Take one seat for a request if it is free and nobody waits: most requests need no more bookkeeping."""
+        """Take one seat if one is free and no request waits: the fast path of most requests."""
         if not self.exempt and (self.waiting or self.seats >= self.limit) and not self._has_first(flow, 1):
             return False
         flow.line.seated += 1
@@ -115,7 +115,7 @@ class QueueSet:
         return True
 
     def give_one(self, flow: Flow) -> None:
-        """Give back what `take_one` took."""
+        """Release the seat of `take_one`."""
         self.seats -= 1
         self.brief -= 1
         flow.line.seated -= 1
@@ -125,10 +125,10 @@ class QueueSet:
             self._sync()
             self._dispatch()
 
-    def start(self, flow: Flow, estimate: Estimate, request: Request | None = None) -> Seated | None:
-        """Take seats for a request, or a place in a queue (it has a `gate` then); None if there is no room."""
+    def start(self, flow: Flow, estimate: Estimate, request: Request | None = None) -> SeatedRequest | None:
+        """Take seats for a request, or enqueue it (then it has a `gate`); None if it is rejected."""
         now = self._sync()
-        seated = Seated(flow, estimate, request, now, self.r)
+        seated = SeatedRequest(flow, estimate, request, now, self.r)
         first = self._has_first(flow, estimate.seats)
         if self.exempt or first or not flow.hand:
             if not first and not self._fits(estimate.seats):
@@ -158,8 +158,8 @@ class QueueSet:
             self.demand.seats.set(self.seats + self.waiting_seats, now)
         return seated
 
-    def leave(self, seated: Seated, *, timed_out: bool) -> None:
-        """A request that waits goes away."""
+    def leave(self, seated: SeatedRequest, *, timed_out: bool) -> None:
+        """Remove a waiting request."""
         queue = seated.queue
         assert queue is not None
         self._sync()
@@ -175,8 +175,8 @@ class QueueSet:
         self._bound(queue)
         self.demand.seats.set(self.seats + self.waiting_seats, self._last)
 
-    def finish(self, seated: Seated) -> None:
-        """A request has ended; its seats are free now, or after the time for its watchers."""
+    def finish(self, seated: SeatedRequest) -> None:
+        """Finish a request: release its seats, now or after the time for its watchers."""
         now = self._sync()
         estimate, queue = seated.estimate, seated.queue
         self.seated.discard(seated)
@@ -197,7 +197,7 @@ class QueueSet:
     # Seats
 
     def _has_first(self, flow: Flow, seats: int) -> bool:
-        """Whether a request is the only one of its flow, and may have seats beyond the limit."""
+        """Whether a request is the only one of its flow and may exceed the limit."""
         return not flow.line.seated and self.seats + seats <= 2 * self.limit
 
     def _fits(self, seats: int) -> bool:
@@ -207,7 +207,7 @@ class QueueSet:
             return not self.executing
         return self.seats + seats <= self.limit
 
-    def _take(self, seated: Seated, now: float) -> None:
+    def _take(self, seated: SeatedRequest, now: float) -> None:
         seats = seated.estimate.seats
         seated.started = now
         seated.flow.line.seated += 1
@@ -218,12 +218,12 @@ class QueueSet:
         seated.flow.count.dispatched += 1
         self.demand.seats.set(self.seats + self.waiting_seats, now)
 
-    def _release_later(self, seated: Seated) -> None:
+    def _release_later(self, seated: SeatedRequest) -> None:
         self._sync()
         self._release(seated)
         self._dispatch()
 
-    def _release(self, seated: Seated) -> None:
+    def _release(self, seated: SeatedRequest) -> None:
         seats = seated.estimate.seats
         self.seats -= seats
         seated.flow.count.seats -= seats
@@ -234,7 +234,7 @@ class QueueSet:
     # Virtual time
 
     def _sync(self) -> float:
-        """Bring R up to date; the time."""
+        """Update R and return the current time."""
         now = self._clock.monotonic()
         if self._active:
             self.r += min(self.seats + self.waiting_seats, self.limit) / self._active * (now - self._last)
@@ -242,14 +242,14 @@ class QueueSet:
         return now
 
     def _bound(self, queue: Queue) -> None:
-        """What a queue could not use is not saved up: its next request does not begin before it came."""
+        """Unused share is not saved: the next request of a queue does not start before its arrival."""
         if queue.waiting:
             queue.start = max(queue.start, queue.waiting[0].arrival)
 
     # Queues
 
     def _choose(self, flow: Flow) -> Queue:
-        """The queue of the flow's hand with the least work waiting."""
+        """Return the queue of the flow's hand with the least waiting work."""
         hand = flow.hand
         offset = self._enqueues % len(hand)
         self._enqueues += 1
@@ -281,8 +281,8 @@ class QueueSet:
         self._bound(queue)
         return True
 
-    def _left(self, seated: Seated) -> None:
-        """A request is no longer in its queue."""
+    def _left(self, seated: SeatedRequest) -> None:
+        """Update the counters for a request that left its queue."""
         self.waiting -= 1
         self.waiting_seats -= seated.estimate.seats
         seated.waits = False
@@ -290,7 +290,7 @@ class QueueSet:
             seated.flow.count.waiting -= 1
 
     def _next_queue(self) -> Queue:
-        """The queue whose first request would end first, beginning after the one that was last."""
+        """Return the queue whose first request would finish first, round-robin among equals."""
         count = len(self.queues)
         order = (self.queues[(self._robin + 1 + i) % count] for i in range(count))
         return min((queue for queue in order if queue.waiting), key=_end)

@@ -1,4 +1,4 @@
-"""What flow control tells of itself: metrics, and pages for debugging, in kube-apiserver's names and columns."""
+"""Metrics and debug pages of flow control, with kube-apiserver's names and columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ostinato.metrics import Family, Sample, exposition
 from ostinato.server.flow.control import FlowControl
 from ostinato.server.flow.flow import Count
 from ostinato.server.flow.levels import Level
-from ostinato.server.flow.queue_set import Seated
+from ostinato.server.flow.queue_set import SeatedRequest
 from ostinato.server.request import Request, Response, text_response
 from ostinato.server.request.options import boolean
 from ostinato.server.request.route import parse
@@ -27,7 +27,7 @@ class FlowReport:
         self._clock = clock
 
     def page(self, path: str) -> Callable[[Request], Response] | None:
-        """What answers a path, if it is one of these."""
+        """Return the handler of a debug page; None for other paths."""
         match path.removeprefix(_PAGES) if path.startswith(_PAGES) else "":
             case "dump_priority_levels":
                 return lambda _: _table(self._levels())
@@ -102,7 +102,7 @@ class FlowReport:
                 index = -1 if seated.queue is None else seated.queue.index
                 yield self._request(level, seated, (index, -1), details=details)
 
-    def _request(self, level: Level, seated: Seated, place: tuple[int, int], *, details: bool) -> list[object]:
+    def _request(self, level: Level, seated: SeatedRequest, place: tuple[int, int], *, details: bool) -> list[object]:
         flow, estimate = seated.flow, seated.estimate
         started = "0001-01-01T00:00:00Z" if seated.started < 0 else self._time(seated.started)
         latency = f"{estimate.seconds * 1000:g}ms" if estimate.seconds else "0s"
@@ -127,16 +127,20 @@ class FlowReport:
         gauges: Iterable[tuple[str, str, Callable[[Level], float]]] = (
             ("nominal_limit_seats", "Nominal seats of each priority level.", lambda level: level.nominal),
             ("lower_limit_seats", "Seats that a level does not lend.", lambda level: level.least),
-            ("upper_limit_seats", "Seats that a level may have with what it borrows.", lambda level: level.most),
-            ("current_limit_seats", "Seats of a level now.", lambda level: level.current),
-            ("current_r", "Seat-seconds that each queue could have had.", lambda level: level.set.r),
+            ("upper_limit_seats", "Seats of a level including all that it may borrow.", lambda level: level.most),
+            ("current_limit_seats", "Current seats of a level.", lambda level: level.current),
+            ("current_r", "Progress meter R in seat-seconds.", lambda level: level.set.r),
             (
                 "demand_seats_high_watermark",
-                "Most seats that could have been used.",
+                "Highest demand for seats.",
                 lambda level: level.set.demand.highest,
             ),
-            ("demand_seats_average", "Seats that could have been used.", lambda level: level.set.demand.average),
-            ("demand_seats_stdev", "Deviation of that.", lambda level: level.set.demand.deviation),
+            ("demand_seats_average", "Average demand for seats.", lambda level: level.set.demand.average),
+            (
+                "demand_seats_stdev",
+                "Standard deviation of the demand for seats.",
+                lambda level: level.set.demand.deviation,
+            ),
             ("demand_seats_smoothed", "Smoothed demand for seats.", lambda level: level.set.demand.smoothed),
         )
         for name, text, value in gauges:
@@ -147,10 +151,10 @@ class FlowReport:
             for schema, count in sorted(level.counts.items())
         ]
         numbers: Iterable[tuple[str, Literal["counter", "gauge"], str, Callable[[Count], float]]] = (
-            ("dispatched_requests_total", "counter", "Requests that had a seat.", lambda count: count.dispatched),
-            ("current_executing_requests", "gauge", "Requests that have a seat.", lambda count: count.executing),
-            ("current_executing_seats", "gauge", "Seats that are taken.", lambda count: count.seats),
-            ("current_inqueue_requests", "gauge", "Requests that wait for a seat.", lambda count: count.waiting),
+            ("dispatched_requests_total", "counter", "Dispatched requests.", lambda count: count.dispatched),
+            ("current_executing_requests", "gauge", "Executing requests.", lambda count: count.executing),
+            ("current_executing_seats", "gauge", "Occupied seats.", lambda count: count.seats),
+            ("current_inqueue_requests", "gauge", "Queued requests.", lambda count: count.waiting),
         )
         for name, kind, text, of in numbers:
             yield _family(name, kind, text, [(labels, of(count)) for _, labels, count in counts])
@@ -159,14 +163,14 @@ class FlowReport:
             for _, labels, count in counts
             for reason, number in sorted(count.rejected.items())
         ]
-        yield _family("rejected_requests_total", "counter", "Requests that found no seat.", rejected)
+        yield _family("rejected_requests_total", "counter", "Rejected requests.", rejected)
         name = f"{_PREFIX}request_wait_duration_seconds"
         waits = []
         for level, labels, count in counts:
             if not level.exempt:  # requests that did not wait are counted as dispatched only
                 zeros = count.dispatched - count.waits.count
                 waits += count.waits.samples(name, {"execute": "true", **labels}, zeros)
-        yield Family(name, "histogram", "Time that requests waited for a seat.", waits)
+        yield Family(name, "histogram", "Queue wait duration of requests.", waits)
 
 
 def _dispatched(level: Level) -> int:
@@ -180,7 +184,7 @@ def _family(
     return Family(name, kind, text, [Sample(name, labels, value) for labels, value in values])
 
 
-def _details(seated: Seated) -> list[object]:
+def _details(seated: SeatedRequest) -> list[object]:
     request = seated.request
     assert request is not None
     user = "" if request.user is None else request.user.name
@@ -193,7 +197,7 @@ def _details(seated: Seated) -> list[object]:
 
 
 def _table(rows: Iterator[list[object]]) -> Response:
-    """Rows as columns, as Go's tabwriter makes them."""
+    """Align rows in columns, as Go's tabwriter does."""
     texts = [[str(cell).lower() if isinstance(cell, bool) else str(cell) for cell in row] for row in rows]
     widths = [max(_NARROWEST, *(len(row[i]) + 2 for row in texts)) for i in range(len(texts[0]) - 1)]
     lines = [

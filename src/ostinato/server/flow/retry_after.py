@@ -1,19 +1,19 @@
-"""Retry-After: how long those who were refused should wait; longer if many were refused lately."""
+"""Retry-After: the delay for rejected clients, longer while many requests are rejected."""
 
 from __future__ import annotations
 
 MOST_SECONDS = 32
 
 
-class Refusals:
-    """The refusals of one priority level."""
+class RejectionHistory:
+    """Rejected requests of one priority level."""
 
     __slots__ = ("_count", "_history", "_second", "_updated", "seconds")
 
     def __init__(self) -> None:
-        self.seconds = 1  # to wait
-        self._history: list[tuple[int, int]] = []  # seconds, and how many were refused in each
-        self._second = 0  # the one under way
+        self.seconds = 1  # value of Retry-After
+        self._history: list[tuple[int, int]] = []  # second and its number of rejected requests
+        self._second = 0  # the current one
         self._count = 0
         self._updated = 0
 

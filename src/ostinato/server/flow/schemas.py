@@ -1,7 +1,7 @@
-"""FlowSchemas: which requests belong to which flow.
+"""FlowSchemas: assign requests to flows.
 
-Schemas are tried in the order of their precedence, then of their names; the first that matches decides. A rule matches
-if one of its subjects is the user and one of its rules is what is asked for.
+Schemas are evaluated by precedence, then by name; the first match decides. A rule matches if one of its subjects is the
+user and one of its resource or non-resource rules covers the request.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DEFAULT_PRECEDENCE = 1000
 
 
 class FlowSchema:
-    """One FlowSchema, read."""
+    """A parsed FlowSchema."""
 
     __slots__ = ("_rules", "distinguisher", "level", "name", "precedence", "uid")
 
@@ -38,7 +38,7 @@ class FlowSchema:
         return any(_matches_rule(rule, user, asked) for rule in self._rules)
 
     def distinguish(self, user: User, asked: RequestAttributes) -> str:
-        """What parts the requests that match into flows."""
+        """Return the flow distinguisher of a matching request."""
         match self.distinguisher:
             case "ByUser":
                 return user.name
@@ -48,7 +48,7 @@ class FlowSchema:
 
 
 def in_order(schemas: Iterable[FlowSchema]) -> list[FlowSchema]:
-    """Schemas in the order in which they are tried."""
+    """Sort schemas in the order of evaluation."""
     return sorted(schemas, key=lambda schema: (schema.precedence, schema.name))
 
 
@@ -106,5 +106,5 @@ def _matches_path(rule: Json, asked: RequestAttributes) -> bool:
 
 
 def _among(value: str, known: Sequence[str] | None) -> bool:
-    """Whether a value is in a list; a list of one star has everything."""
+    """Whether a value is in a list; the list `["*"]` contains everything."""
     return known is not None and (value in known or (len(known) == 1 and known[0] == "*"))

@@ -6,13 +6,13 @@ import hashlib
 
 
 def flow_hash(schema: str, distinguisher: str) -> int:
-    """The number that a flow's hand is dealt by; equal to kube-apiserver's."""
+    """Hash that determines a flow's hand; equal to kube-apiserver's."""
     digest = hashlib.sha256(schema.encode() + b"\0" + distinguisher.encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8], "little")
 
 
 def deal(number: int, deck: int, hand: int) -> list[int]:
-    """A hand of different cards, from 0 to the size of the deck, by a number."""
+    """Deal a hand of distinct cards from a deck of numbers, determined by a hash value."""
     cards: list[int] = []
     remainders: list[int] = []
     for i in range(hand):

@@ -28,26 +28,26 @@ Work = Callable[[], object] | asyncio.Future[None]  # a function to call, or a g
 Turn = Line[Work]
 
 
-class Asking(Protocol):
-    """A request: the line that its steps are charged to, None as long as nobody knows whose it is."""
+class ChargedRequest(Protocol):
+    """A request: the line that its steps are charged to; None until its flow is known."""
 
     line: Turn | None
 
 
 class Turns:
-    """The scheduler of one event loop."""
+    """Scheduler of one event loop."""
 
     def __init__(self, clock: Callable[[], float], slice_: float = SLICE) -> None:
-        """`clock`: the time of work is measured by it; in virtual time work takes none, so nothing ever waits."""
+        """`clock`: measures the steps. In virtual time steps take none, so nothing waits."""
         self.clock = clock
         self.queue: FairQueue[Work] = FairQueue()
         self.contended = False  # requests of more than one line came in the last CALM_SECONDS
         self.latest: Turn | None = None  # line of the latest request
-        self.busy = False  # work has to ask whether it may run: others wait, or this turn of the loop is used up
-        self.began = 0.0  # when the step under way began
+        self.busy = False  # work must check `may_run`: other work waits, or the slice of this turn is used up
+        self.began = 0.0  # when the current step began
         self._slice = slice_
         self._met = 0.0  # when a request of another line than the one before came last
-        self._spent = 0.0  # seconds, in this turn of the loop
+        self._spent = 0.0  # seconds of this turn of the loop
         self._scheduled = False
 
     def meet(self, line: Turn | None) -> None:
@@ -63,13 +63,13 @@ class Turns:
         return self.contended
 
     def may_run(self, line: Turn) -> bool:
-        """Whether work of a line may run now: there is time and nobody else waits, or it is ahead of all who do."""
+        """Whether work of a line may run now: the slice is not used up and no other line waits, or the line is next."""
         if self._spent < self._slice and self.queue.holds_only(line):
             return True
         return self.queue.is_first(line)
 
     def charge(self, line: Turn | None, seconds: float) -> None:
-        """Work of a line has run for so long."""
+        """Charge time to a line."""
         if seconds == 0:  # in virtual time
             return
         if line is not None:
@@ -79,37 +79,37 @@ class Turns:
             self._use_up()
 
     def prepay(self, line: Turn | None) -> float:
-        """Charge what the first step of a request is likely to take, before it runs; what was charged."""
+        """Charge the expected duration of a request's first step in advance, and return it."""
         if line is None:
             return 0.0
         self.charge(line, line.begins)
         return line.begins
 
     def wait(self, line: Turn, work: Callable[[], object]) -> None:
-        """Call a function when it is the line's turn. What it takes is measured and charged."""
+        """Call a function when it is the line's turn; its duration is measured and charged."""
         self._enqueue(line, work)
 
     def gate(self, line: Turn) -> asyncio.Future[None]:
-        """Resolved when it is the line's turn. Whoever awaits it charges what the work takes."""
+        """Return a future that is resolved when it is the line's turn. The caller charges the duration of its work."""
         gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._enqueue(line, gate)
         return gate
 
-    def steps(self, coroutine: Coroutine[Any, Any, T], request: Asking, prepaid: float = 0.0) -> Steps[T]:
-        """Await a coroutine, each step of which is charged to the request's line and waits for its turn.
+    def steps(self, coroutine: Coroutine[Any, Any, T], request: ChargedRequest, prepaid: float = 0.0) -> Steps[T]:
+        """Return an awaitable that runs a coroutine; each step is charged to the request's line and waits for its turn.
 
-        `prepaid`: the first step has its turn already; so much was charged for it.
+        `prepaid`: time already charged for the first step, which runs without waiting.
         """
         return Steps(coroutine, request, self, prepaid)
 
     async def pause(self) -> None:
-        """Let others run if the step under way has used its slice. Call it often within long work."""
+        """Yield to other tasks if the current step has used its slice. Call it often within long work."""
         if self.clock() - self.began >= self._slice:
             await _others()
             self.began = self.clock()
 
     def _use_up(self) -> None:
-        """This turn of the loop is used up: what comes now waits for the next, unless it is ahead of the others."""
+        """Mark the slice of this turn as used up: new work waits for the next turn, unless its line is next."""
         self.busy = True
         if not self._scheduled:
             self._schedule()
@@ -125,12 +125,12 @@ class Turns:
             self._schedule()
 
     def _turn(self) -> None:
-        """One turn of the loop begins: serve for a slice what waits, then let the loop look for more."""
+        """Begin a turn of the loop: serve waiting work for one slice, then let the loop poll for requests."""
         self._spent = 0.0
         queue, self.busy = self.queue, True
         while queue and self._spent < self._slice:
             self._serve()
-        self._spent = 0.0  # what comes next has as much time again
+        self._spent = 0.0  # later work of this turn has a slice of its own
         self.busy = self._scheduled = bool(queue)
         if queue:
             self._schedule()
@@ -138,9 +138,9 @@ class Turns:
     def _serve(self) -> None:
         line, work = self.queue.pop()
         if isinstance(work, asyncio.Future):
-            if not work.done():  # else it was cancelled: who asked is gone
+            if not work.done():  # otherwise it was cancelled
                 work.set_result(None)
-                self._spent += line.expected  # its step runs later in this turn, and is charged to the line then
+                self._spent += line.expected  # its step runs later in this turn and is charged then
             return
         self.began = began = self.clock()
         try:
@@ -151,16 +151,18 @@ class Turns:
 
 @types.coroutine
 def _others() -> Generator[None, None, None]:
-    """Let others run once."""
+    """Yield to the event loop once."""
     yield
 
 
 class Steps(Generic[T]):
-    """An awaitable that runs a coroutine step by step, as turns allow."""
+    """Awaitable that runs a coroutine step by step, each in its turn."""
 
     __slots__ = ("_coroutine", "_prepaid", "_request", "_turns")
 
-    def __init__(self, coroutine: Coroutine[Any, Any, T], request: Asking, turns: Turns, prepaid: float) -> None:
+    def __init__(
+        self, coroutine: Coroutine[Any, Any, T], request: ChargedRequest, turns: Turns, prepaid: float
+    ) -> None:
         self._coroutine = coroutine
         self._prepaid = prepaid
         self._request = request

@@ -11,7 +11,7 @@ from ostinato.api.errors import BadRequest, NotFound
 from ostinato.api.text.go_format import quote
 from ostinato.api.validation import names
 from ostinato.server.flow.heavy import HeavyLane
-from ostinato.server.flow.patience import TooLongError, in_a_hurry
+from ostinato.server.flow.loop_budget import LoopBudgetExceeded, within_loop_budget
 from ostinato.server.request import Request
 from ostinato.server.request.route import Route
 from ostinato.server.resources.resource import Resource
@@ -67,8 +67,8 @@ class Context(msgspec.Struct):
         """Call a function; if it turns out to be slow, call it again in a worker thread."""
         if not self.heavy:
             try:
-                return in_a_hurry(function)
-            except TooLongError:
+                return within_loop_budget(function)
+            except LoopBudgetExceeded:
                 pass
         return await self.in_thread(function)
 

@@ -15,8 +15,8 @@ from ostinato.server.flow.demand import Integrator
 from ostinato.server.flow.estimate import Estimate
 from ostinato.server.flow.flow import Count, Flow
 from ostinato.server.flow.levels import Level, Levels
-from ostinato.server.flow.queue_set import QueueSet, Seated
-from ostinato.server.flow.retry_after import Refusals
+from ostinato.server.flow.queue_set import QueueSet, SeatedRequest
+from ostinato.server.flow.retry_after import RejectionHistory
 from ostinato.server.flow.schemas import FlowSchema
 from ostinato.server.flow.shards import deal, flow_hash
 from ostinato.server.flow.turns import Turns
@@ -55,7 +55,7 @@ def _set(world: Simulation, limit: int, queues: int = 8, length_limit: int = 50)
     return made
 
 
-def _start(made: QueueSet, flow: Flow, estimate: Estimate = ONE) -> Seated:
+def _start(made: QueueSet, flow: Flow, estimate: Estimate = ONE) -> SeatedRequest:
     seated = made.start(flow, estimate)
     assert seated is not None
     return seated
@@ -311,14 +311,14 @@ def test_an_integrator_weighs_values_by_how_long_they_were_there() -> None:
 
 
 def test_those_who_are_refused_are_told_to_wait_longer_if_there_are_many() -> None:
-    refusals = Refusals()
+    rejections = RejectionHistory()
     told = []
     for second in range(100, 140):
         for _ in range(100):
-            refusals.add(second)
-        told.append(refusals.seconds)
+            rejections.add(second)
+        told.append(rejections.seconds)
     assert told[0] == 1
     assert max(told) == 32
     for second in range(140, 1000, 10):
-        refusals.add(second)
-    assert refusals.seconds == 1
+        rejections.add(second)
+    assert rejections.seconds == 1

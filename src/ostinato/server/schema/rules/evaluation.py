@@ -14,7 +14,7 @@ from ostinato.api.validation.field_errors import OMIT, FieldError, Path
 from ostinato.cel.check.declarations import Declaration, declared
 from ostinato.cel.identifiers import escape
 from ostinato.cel.values import NONE, CelError, CostExceededError, Optional
-from ostinato.server.flow.patience import HURRIED_COST, TooLongError, hurried
+from ostinato.server.flow.loop_budget import LOOP_BUDGET, LoopBudgetExceeded, has_loop_budget
 from ostinato.server.schema.rules.rule import PER_CALL, PER_OBJECT, Rule, rules_of
 from ostinato.server.schema.validation.explain import CorrelatedValue
 
@@ -25,22 +25,24 @@ _SPENT = "validation failed due to running out of cost budget, no further valida
 class Findings:
     """The errors found, and the remaining budget."""
 
-    __slots__ = ("_hurried", "budget", "errors", "warnings")
+    __slots__ = ("_reserved", "budget", "errors", "warnings")
 
     def __init__(self, budget: int = PER_OBJECT) -> None:
         self.errors: list[FieldError] = []
         self.warnings: list[str] = []
         self.budget = budget  # negative: validation has ended
-        self._hurried = budget - HURRIED_COST if hurried() else -1  # the budget that must remain on the event loop
+        self._reserved = (
+            budget - LOOP_BUDGET if has_loop_budget() else -1
+        )  # the budget that must remain on the event loop
 
     def limit(self) -> int:
         """The cost limit of the next evaluation."""
-        return PER_CALL if self._hurried < 0 else min(PER_CALL, max(self.budget - self._hurried, 0))
+        return PER_CALL if self._reserved < 0 else min(PER_CALL, max(self.budget - self._reserved, 0))
 
     def check_limit(self) -> None:
-        """Called after an evaluation exceeded its limit: TooLongError if the limit was that of the event loop."""
-        if self._hurried >= 0:
-            raise TooLongError
+        """Called after an evaluation exceeded its limit: LoopBudgetExceeded if the limit was that of the event loop."""
+        if self._reserved >= 0:
+            raise LoopBudgetExceeded
 
 
 class _Correlation(NamedTuple):
