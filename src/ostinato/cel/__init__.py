@@ -1,1 +1,1 @@
-"""CEL, the expression language of Kubernetes: parse, type-check, bound the cost, evaluate; libraries of functions."""
+"""CEL, the Common Expression Language in Kubernetes' dialect: parse, check, estimate cost, evaluate, libraries."""

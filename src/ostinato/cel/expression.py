@@ -1,4 +1,4 @@
-"""Expressions: parse, check and compile a text to a program that can be evaluated any number of times."""
+"""Expressions: parse, check and compile source text to a reusable program."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ostinato.cel.values import CelError
 
 
 class CompileError(ValueError):
-    """A text is no expression; the message shows where and why."""
+    """The expression is invalid; the message has positions and reasons."""
 
 
 class ProgramError(ValueError):
-    """An expression is well formed, but a part of it can never be evaluated."""
+    """The expression is valid, but a constant part of it cannot be evaluated."""
 
 
 class Expression:
-    """An expression over variables with types."""
+    """An expression with typed variables."""
 
     def __init__(self, text: str, variables: Mapping[str, Type], messages: Mapping[str, Type] | None = None) -> None:
         node, issues = parse(text)
@@ -36,23 +36,23 @@ class Expression:
         self.text = text
         self.node = node
         self.type = node.type
-        self.names = tuple(variables)  # of the variables, in the order in which evaluation wants their values
+        self.names = tuple(variables)  # of the variables, in the order of the arguments of `evaluate`
         try:
             self._program = Program(node, self.names)
         except CelError as error:
             raise ProgramError(str(error)) from None
 
     def uses(self, name: str) -> bool:
-        """Whether a variable is named."""
+        """Whether the expression uses a variable."""
         return any(isinstance(node, Ident) and node.name == name for node in _nodes(self.node))
 
     def evaluate(self, values: Sequence[Any], limit: int) -> tuple[Any, int]:
-        """The value for values of the variables, in their order, and what it cost."""
+        """Return value and cost for the values of the variables, in their order."""
         return self._program.evaluate(values, limit)
 
 
 def _nodes(node: Node) -> list[Node]:
-    """A node and all that are below it."""
+    """Iterate over a node and its descendants."""
     found = [node]
     for below in found:
         found += children(below)

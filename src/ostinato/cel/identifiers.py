@@ -1,6 +1,6 @@
-"""Identifiers of CEL: reserved words, and how field names are escaped.
+"""CEL identifiers: reserved words, and escaping of field names.
 
-Kubernetes escapes names of fields that CEL cannot write: `namespace` is `__namespace__`, `a-b` is `a__dash__b`.
+Kubernetes escapes field names that are not CEL identifiers: `namespace` is `__namespace__`, `a-b` is `a__dash__b`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ RESERVED: Final = frozenset(
         *("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "namespace"),
         *("package", "return", "var", "void", "while"),
     }
-)  # words that may not be identifiers, though the grammar does not use them
+)  # not used by the grammar, but not allowed as identifiers
 KEYWORDS: Final = RESERVED | {"true", "false", "null", "in"}
 
 _IDENTIFIER: Final = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")

@@ -14,7 +14,7 @@ _LONGEST_LINE: Final = 16384
 
 
 class Issues:
-    """What was found, to be shown in the order of the text."""
+    """A list of errors, printed in source order."""
 
     def __init__(self, text: str) -> None:
         self._lines = text.split("\n")

@@ -1,6 +1,6 @@
-"""The syntax tree of CEL expressions.
+"""Syntax tree of CEL expressions.
 
-A node knows where in the text it stands, in characters from its beginning. The checker adds types and overloads.
+A node has its position in the source, in characters. The checker adds types and overloads.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Node:
 
 
 class Literal(Node):
-    """A constant; `literal` is the type that its text gave it."""
+    """A constant; `literal` is the type of its notation."""
 
     __slots__ = ("literal", "value")
 
@@ -38,7 +38,7 @@ class Ident(Node):
 
 
 class Select(Node):
-    """A field: its value, or with `test` whether it is there."""
+    """A field selection; with `test` a presence test."""
 
     __slots__ = ("field", "operand", "qualified", "test")
 
@@ -47,7 +47,7 @@ class Select(Node):
         self.operand = operand
         self.field = field
         self.test = test
-        self.qualified = ""  # the name that this is, where a name with dots is meant
+        self.qualified = ""  # the qualified name, if the selection is one
 
 
 class Call(Node):
@@ -67,11 +67,11 @@ class ListNode(Node):
     def __init__(self, at: int, items: list[Node], optional: frozenset[int] = frozenset()) -> None:
         super().__init__(at)
         self.items = items
-        self.optional = optional  # the indexes of items that are left out if they have no value
+        self.optional = optional  # indexes of optional items
 
 
 class Entry(NamedTuple):
-    """An entry of a map; of a message, with the name of the field as its key."""
+    """An entry of a map, or a field of a message with its name as the key."""
 
     at: int
     key: Any
@@ -97,7 +97,7 @@ class StructNode(Node):
 
 
 class Comprehension(Node):
-    """A fold over a list or map. The macro that it comes from, and its parts, say the same in short."""
+    """A fold over a list or map, with the macro that it was expanded from and its parts."""
 
     __slots__ = (
         "accumulator",
@@ -125,7 +125,7 @@ class Comprehension(Node):
 
 
 def copied(node: Node) -> Node:
-    """A tree of the same shape, with nodes of its own."""
+    """Return a deep copy."""
     match node:
         case Literal():
             return Literal(node.at, node.value, node.literal)
@@ -152,7 +152,7 @@ def copied(node: Node) -> Node:
 
 
 def children(node: Node) -> list[Node]:
-    """The nodes right below one."""
+    """Return the child nodes."""
     match node:
         case Select():
             return [node.operand]

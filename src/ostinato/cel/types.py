@@ -1,7 +1,7 @@
 """CEL types: their names, and assignability.
 
-A type has a kind (`int`, `list`, `struct`…), a name and parameters. Types that were made from a schema remember what
-they were made from (`origin`), which has no part in whether two types are the same.
+A type has a kind (`int`, `list`, `struct`…), a name and parameters. Types from schemas have their declaration as
+`origin`, which is not compared.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ class Type:
         self.kind = kind
         self.name = name or kind
         self.params = params
-        self.origin = (
-            origin  # the declaration of a schema, which evaluation asks for names of fields and ways to compare
-        )
+        self.origin = origin  # declaration of a schema: evaluation needs its field names and equality
 
     def same(self, other: Type) -> bool:
         if self is other:
@@ -55,7 +53,7 @@ TIMESTAMP: Final = Type("timestamp")
 DURATION: Final = Type("duration")
 TYPE: Final = Type("type")
 SIMPLE: Final = {t.name: t for t in (DYN, NULL, BOOL, INT, UINT, DOUBLE, STRING, BYTES, TIMESTAMP, DURATION, TYPE)}
-# Types of the libraries: the first are messages to CEL, the second are not.
+# Types of the libraries: the first are messages in CEL, the second are not.
 _MESSAGES: Final = (
     "kubernetes.Quantity",
     "kubernetes.Semver",
@@ -108,7 +106,7 @@ def unwrap_optional(t: Type) -> tuple[Type, bool]:
 
 
 class Bindings:
-    """What type parameters stand for, as far as is known."""
+    """Bindings of type parameters."""
 
     __slots__ = ("_known",)
 
@@ -119,7 +117,7 @@ class Bindings:
         return self._known.get(t.name) if t.kind == "param" else None
 
     def assignable(self, first: Sequence[Type], second: Sequence[Type]) -> bool:
-        """Whether the types of the first list may stand where those of the second are wanted; learns what it needs."""
+        """Whether the types of the first list are assignable to those of the second; binds type parameters."""
         if len(first) != len(second):
             return False
         tried = Bindings(dict(self._known))
@@ -153,7 +151,7 @@ class Bindings:
         return a.same(b)
 
     def _bind(self, value: Type, param: Type) -> tuple[bool, bool]:
-        """Whether a parameter may stand for a type, and whether it stood for one before."""
+        """Bind a parameter to a type. Returns whether that is possible, and whether it was bound before."""
         if value.same(param):
             return True, True
         before = self.find(param)
@@ -180,7 +178,7 @@ class Bindings:
         return within.kind in ("opaque", "list", "map", "type") and any(self._occurs(param, p) for p in within.params)
 
     def substitute(self, t: Type, *, free: bool = False) -> Type:
-        """A type with what is known of its parameters; `free`: those of which nothing is known are dyn."""
+        """Substitute bound parameters; `free`: unbound ones become dyn."""
         known = self.find(t)
         if known is not None:
             return self.substitute(known, free=free)
@@ -216,9 +214,9 @@ def _nullable(t: Type) -> bool:
 
 
 def parse_type(text: str) -> Type:
-    """A type as signatures write it: `map(string, list(A))`.
+    """Parse a type in the notation of signatures: `map(string, list(A))`.
 
-    Single capital letters are parameters, and `authz.` is short for a package.
+    Single capital letters are type parameters; `authz.` abbreviates a package.
     """
     name, _, rest = text.strip().replace("authz.", "kubernetes.authorization.").partition("(")
     params = tuple(parse_type(part) for part in _split(rest[:-1])) if rest else ()

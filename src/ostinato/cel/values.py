@@ -1,7 +1,7 @@
-"""The values of CEL at run time.
+"""Run-time values of CEL.
 
-Most are Python's own: bool, int, float, str, bytes, None, list, dict. The rest are here: unsigned integers, points in
-time, durations, optional values, types. `equal` compares as CEL does: numbers by value, and bools with bools alone.
+Most are Python's: bool, int, float, str, bytes, None, list, dict. Others are defined here: unsigned integers,
+timestamps, durations, optional values, types. `equal` is CEL's equality: numbers by value; bools equal only bools.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import Any, Final
 
 
 class CelError(Exception):
-    """An evaluation failed; the message is for whoever wrote the expression."""
+    """An evaluation failed."""
 
-    cost: int = 0  # what it cost until then
+    cost: int = 0  # cost until the error
 
 
 class CostExceededError(Exception):
-    """An evaluation cost more than it may."""
+    """An evaluation exceeded its cost limit."""
 
     cost: int = 0
 
@@ -56,19 +56,19 @@ class _Nanoseconds:
 
 
 class Timestamp(_Nanoseconds):
-    """A point in time, in nanoseconds since 1970."""
+    """A timestamp, in nanoseconds since 1970."""
 
     __slots__ = ()
 
 
 class Duration(_Nanoseconds):
-    """A length of time, in nanoseconds."""
+    """A duration in nanoseconds."""
 
     __slots__ = ()
 
 
 class Optional:
-    """A value that may be missing."""
+    """An optional value."""
 
     __slots__ = ("present", "value")
 
@@ -88,7 +88,7 @@ NONE: Final = Optional(present=False)
 
 
 class TypeValue:
-    """A type as a value, as `type(x)` gives it."""
+    """A type as a value, the result of `type(x)`."""
 
     __slots__ = ("name",)
 
@@ -103,7 +103,7 @@ class TypeValue:
 
 
 class Library:
-    """A value of one of Kubernetes' libraries: an address, a quantity… They know the name of their type."""
+    """Base of values of Kubernetes' libraries: addresses, quantities and others. They have a type name."""
 
     __slots__ = ()
     type_name: str = ""
@@ -128,13 +128,13 @@ _NUMBERS: Final = frozenset({int, Uint, float})
 
 
 def type_name(value: Any) -> str:
-    """The name of a value's type."""
+    """Return the name of a value's type."""
     name = _NAMES.get(type(value))
     return name if name is not None else value.type_name if isinstance(value, Library) else type(value).__name__
 
 
 def equal(a: Any, b: Any) -> bool:
-    """Whether two values are equal; values of different types are not, but for numbers."""
+    """Whether two values are equal; values of different types are not, except for numbers."""
     kind, other = type(a), type(b)
     if kind is not other:
         return kind in _NUMBERS and other in _NUMBERS and bool(a == b)
@@ -148,12 +148,12 @@ def equal(a: Any, b: Any) -> bool:
 
 
 def no_overload(name: str = "") -> CelError:
-    """The error of a function that is not there for such values."""
+    """Return the error for a call without a matching overload."""
     return CelError(f"no such overload: {name}" if name else "no such overload")
 
 
 def size_of(value: Any) -> int:
-    """The size of a value as costs see it."""
+    """Return the size of a value for costs."""
     kind = type(value)
     if kind in (str, bytes, list, dict):
         return len(value)
@@ -164,7 +164,7 @@ def size_of(value: Any) -> int:
 
 
 def zero(value: Any) -> bool:
-    """Whether a value is the zero of its type."""
+    """Whether a value is the zero value of its type."""
     if isinstance(value, Timestamp):
         return value.ns == -62135596800 * 1_000_000_000
     if isinstance(value, Duration):

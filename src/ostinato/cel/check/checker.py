@@ -1,7 +1,6 @@
 """Type checker: assigns a type to each node, and the candidate overloads to each call.
 
-What does not fit is told in the words of kube-apiserver. Names are known from an environment: variables with their
-types, functions, and the fields of messages.
+Errors have kube-apiserver's messages. Names are resolved in an environment: variables, functions, fields of messages.
 """
 
 from __future__ import annotations
@@ -45,12 +44,12 @@ from ostinato.cel.types import (
 
 
 class Fields(Protocol):
-    """Where messages have their fields from: what a type was made from."""
+    """The source of the fields of messages: the origin of a type."""
 
     def field(self, name: str) -> Type | None: ...
 
 
-# Names that stand for types.
+# Names of types.
 TYPE_NAMES: Mapping[str, Type] = {
     **{name: type_of(t) for name, t in SIMPLE.items() if name not in ("dyn", "null", "timestamp", "duration")},
     "list": type_of(list_of(parameter("A"))),
@@ -64,12 +63,12 @@ TYPE_NAMES: Mapping[str, Type] = {
 
 
 class Scope:
-    """The names that are known, inner ones before outer ones."""
+    """The declared names, inner scopes first."""
 
     def __init__(self, variables: Mapping[str, Type], messages: Mapping[str, Type] | None = None) -> None:
         self._known: list[dict[str, Type]] = [dict(variables)]
-        self._messages = messages or {}  # messages that expressions may make
-        self._patches = messages is not None  # expressions make patches, and have a function for that
+        self._messages = messages or {}  # messages that expressions may construct
+        self._patches = messages is not None  # expressions that return patches have additional functions
 
     def find(self, name: str) -> Type | None:
         name = name.removeprefix(".")
@@ -91,7 +90,7 @@ class Scope:
 
 
 def check(node: Node, issues: Issues, scope: Scope) -> None:
-    """Gives every node its type; `issues` says what does not fit."""
+    """Assign a type to every node; errors are added to `issues`."""
     checker = _Checker(issues, scope)
     checker.check(node)
     checker.finish()
@@ -240,7 +239,7 @@ class _Checker:
         return result
 
     def _fresh(self, overload: Overload) -> tuple[list[Type], Type]:
-        """The types of an overload, with parameters that are its own."""
+        """Return the types of an overload with fresh type parameters."""
         names = {name for t in (*overload.args, overload.result) for name in _parameters(t)}
         if not names:
             return list(overload.args), overload.result
@@ -344,7 +343,7 @@ class _Checker:
 
 
 def _qualified(node: Node) -> str:
-    """The dotted name that names and selections make; "" if it is none."""
+    """Return the qualified name of an identifier or selection; "" if the node is something else."""
     match node:
         case Ident():
             return node.name

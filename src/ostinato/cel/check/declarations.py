@@ -1,8 +1,9 @@
-"""Declarations from schemas: the type of each field, the maximum size of its value, and how to read it.
+"""Declarations from schemas: the CEL type of each field, the maximum size of its value, and its conversion.
 
-A schema becomes a declaration if expressions may know it at all. Names of fields are escaped where CEL could not write
-them (`__namespace__`, `a__dash__b`). Values stay as JSON has them and are read when an expression comes to them: texts
-with a format that has a type of its own become points in time, durations or bytes, and numbers become doubles.
+- Schemas that expressions cannot access have no declaration.
+- Field names are escaped if they are not CEL identifiers (`__namespace__`, `a__dash__b`).
+- Values are JSON, converted on access: strings with the formats date-time, date, duration and byte become timestamps,
+  durations and bytes; numbers become doubles.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ MOST_REQUEST_BYTES: Final = 3 * 1024 * 1024
 
 
 class Declaration:
-    """What may stand at one place."""
+    """The declaration of a value."""
 
     __slots__ = (
         "computed",
@@ -53,24 +54,24 @@ class Declaration:
 
     def __init__(self, kind: Type, most: int, min_size: int, convert: Convert | None = None) -> None:
         self.type = kind
-        self.most = most  # the largest size of a value: characters, items, entries
-        self.min_size = min_size  # the fewest bytes of JSON
-        self.convert = convert  # from JSON to the value, where that is not the same
+        self.most = most  # maximum size: characters, items or entries
+        self.min_size = min_size  # minimum size as JSON, in bytes
+        self.convert = convert  # from JSON to the CEL value, if they differ
         self.items: Declaration | None = None
         self.key: Declaration | None = None
-        self.fields: dict[str, Declaration] = {}  # by their names in CEL
-        self.names: dict[str, str] = {}  # from names in CEL to those of fields
+        self.fields: dict[str, Declaration] = {}  # by CEL name
+        self.names: dict[str, str] = {}  # from CEL names to field names
         self.list_type = "atomic"
         self.keys: tuple[str, ...] = ()
-        self.computed = False  # fields are asked of the value itself, which computes them
-        self.nested = False  # comparing needs to know the schema: there are sets or keyed lists here or below
+        self.computed = False  # the value computes its fields
+        self.nested = False  # equality depends on the schema: there are set or map lists here or below
 
     def field(self, name: str) -> Type | None:
         found = self.fields.get(name)
         return found.type if found is not None else None
 
     def equal(self, a: Any, b: Any) -> bool:
-        """Whether two values are equal: in sets and keyed lists the order of items does not count."""
+        """Whether two values are equal; the order of items in set and map lists is ignored."""
         if not self.nested or type(a) is not type(b):
             return equal(a, b)
         if type(a) is list:
@@ -97,12 +98,12 @@ class Declaration:
         return all(map(items.equal, a, b))
 
     def key_of(self, item: Any) -> Any:
-        """What tells an item of a keyed list from others."""
+        """Return the key of an item of a map list."""
         found = tuple(item.get(key) if type(item) is dict else None for key in self.keys)
         return tuple(str(part) if isinstance(part, (dict, list)) else part for part in found)
 
     def joined(self, a: list[Any], b: list[Any]) -> list[Any]:
-        """One list after the other; what a set has is not added again, and what has a key takes its place."""
+        """Concatenate lists: sets have no duplicates, and items of map lists replace those with the same key."""
         if self.list_type == "set":
             return [*a, *(item for i, item in enumerate(b) if not any(equal(item, x) for x in (*a, *b[:i])))]
         if self.list_type == "map":
@@ -118,7 +119,7 @@ _NAMES: Final = {"name": {"type": "string"}, "generateName": {"type": "string"}}
 
 
 def declared(schema: Mapping[str, Any], *, root: bool = False, name: str = "object") -> Declaration | None:
-    """The declaration of a schema; None if expressions may not know it. `name` is that of its type."""
+    """Return the declaration of a schema; None if expressions cannot access it. `name` is the type name."""
     if schema.get("x-kubernetes-int-or-string"):
         most = schema.get("maxLength")
         return Declaration(DYN, MOST_REQUEST_BYTES - 2 if most is None else max(most, 0) * 4, 1)
@@ -142,7 +143,7 @@ def declared(schema: Mapping[str, Any], *, root: bool = False, name: str = "obje
 
 
 def _with_metadata(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The root of a resource always has its type, and of metadata the names alone."""
+    """Declare the root of a resource: apiVersion, kind, and name and generateName of metadata."""
     properties = schema.get("properties") or {}
     metadata = {"type": "object", "properties": _NAMES}
     return {**schema, "type": "object", "properties": {**properties, **_TYPE_FIELDS, "metadata": metadata}}
@@ -173,7 +174,7 @@ def _map(schema: Mapping[str, Any], additional: Mapping[str, Any], name: str) ->
     found = Declaration(DYN, most, 2, _each_value(values.convert))
     found.type = map_of(STRING, values.type, found)
     found.items = values
-    found.key = Declaration(STRING, 0, 2)  # Kubernetes counts no key
+    found.key = Declaration(STRING, 0, 2)  # Kubernetes ignores the size of keys
     found.nested = values.nested
     return found
 
@@ -191,7 +192,7 @@ def _object(schema: Mapping[str, Any], name: str) -> Declaration:
             found.fields[key] = below
             found.names[key] = field
             found.nested = found.nested or below.nested
-            if field in KEYWORDS:  # a field may be selected by its name, too
+            if field in KEYWORDS:  # also accessible by its unescaped name
                 found.fields[field], found.names[field] = below, field
         if field in required and raw.get("default") is None:
             found.min_size += len(field.encode()) + below.min_size + 4
@@ -221,7 +222,7 @@ def _text(schema: Mapping[str, Any]) -> Declaration:
 
 
 def _of_text(convert: Callable[[str], Any]) -> Convert:
-    """Schemas with a format let lists pass for text, as kube-apiserver's validation does."""
+    """Declare a string; with a format, validation accepts lists too, as in kube-apiserver."""
 
     def converted(value: Any) -> Any:
         if type(value) is not str:
@@ -251,7 +252,7 @@ def _each_value(convert: Convert | None) -> Convert | None:
 
 
 def message(name: str, fields: Iterable[tuple[str, Declaration]]) -> Declaration:
-    """The declaration of a message with fields of these names."""
+    """Return the declaration of a message with these fields."""
     found = Declaration(DYN, 0, 2)
     found.type = Type("struct", name, (), found)
     for field, below in fields:
@@ -261,7 +262,7 @@ def message(name: str, fields: Iterable[tuple[str, Declaration]]) -> Declaration
 
 
 def simple(kind: Type) -> Declaration:
-    """The declaration of values that are as JSON has them, of any size."""
+    """Return the declaration of JSON values of any size."""
     found = Declaration(kind, MOST_REQUEST_BYTES, 1)
     if kind.kind in ("list", "map"):
         found.items = simple(kind.params[-1])

@@ -1,6 +1,6 @@
 """Checks of well-typed expressions: literals that functions reject, and lists of mixed types.
 
-Patterns, points in time, durations and templates that stand in the text are read when an expression is made.
+Literal patterns, timestamps, durations and format strings are validated when an expression is compiled.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ostinato.cel.issues import Issues
-from ostinato.cel.libraries.formatting import clause_fault, clauses
+from ostinato.cel.libraries.formatting import clause_error, clauses
 from ostinato.cel.libraries.strings import expression
 from ostinato.cel.libraries.timestamps import duration, of_seconds, timestamp
 from ostinato.cel.tree import Call, ListNode, Literal, MapNode, Node, children
 from ostinato.cel.types import STRING, Type, unwrap_optional
 from ostinato.cel.values import CelError
 
-# Functions that read a text, and which argument it is.
+# Functions that parse a string, with the index of that argument.
 _READERS: Final[dict[str, Callable[[str], Any]]] = {"duration": duration, "timestamp": timestamp, "matches": expression}
 
 
 def check_literals(node: Node, issues: Issues, *, mixed: bool = False) -> None:
-    """`mixed`: lists and maps may have items of several types, as the arguments of `format` do."""
+    """Validate literals. `mixed`: lists and maps may have items of several types, as the arguments of `format`."""
     if isinstance(node, Call):
         _call(node, issues)
         mixed = mixed or node.function == "format"
@@ -66,7 +66,7 @@ def _alike(node: Node, issues: Issues) -> None:
 
 
 def _template(call: Call, issues: Issues) -> None:
-    """What a template that stands in the text asks of arguments that do, too."""
+    """Validate literal arguments of a literal format string."""
     template, args = call.target, call.args[0]
     if not (isinstance(template, Literal) and template.literal is STRING and isinstance(args, ListNode)):
         return
@@ -76,7 +76,7 @@ def _template(call: Call, issues: Issues) -> None:
             if used >= len(args.items):
                 raise CelError(f"index {used} out of range")
             arg = args.items[used]
-            fault = clause_fault(letter, arg.type.kind)
+            fault = clause_error(letter, arg.type.kind)
             if fault:
                 issues.add(arg.at, f"error during formatting: {fault}, was given {arg.type}")
                 return

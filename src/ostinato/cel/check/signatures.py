@@ -1,7 +1,7 @@
 """Signatures of the functions of Kubernetes' CEL: names, overloads, types.
 
-A line is an overload: its name, what it is called with, and what comes of it. A type before a dot is what the function
-is called on. Single capital letters stand for any type.
+A line is an overload: name, parameters and result. A type before a dot is the receiver. Single capital letters are type
+parameters.
 """
 
 from __future__ import annotations
@@ -336,7 +336,7 @@ def _comparison(word: str, left: str, right: str) -> Overload:
 
 
 def _opened(call: str) -> tuple[str, str]:
-    """What stands before the last pair of brackets that is not inside another, and what in it."""
+    """Return the text before the last outer pair of brackets, and its contents."""
     depth = 0
     for i in range(len(call) - 1, -1, -1):
         depth += (call[i] == ")") - (call[i] == "(")
@@ -346,7 +346,7 @@ def _opened(call: str) -> tuple[str, str]:
 
 
 def _member(head: str) -> tuple[str, str]:
-    """What a function is called on, if that is a type, and its name."""
+    """Return the receiver type, if there is one, and the name of a function."""
     target, _, function = head.rpartition(".")
     if target.endswith(")") or target in SIMPLE or target.startswith(("kubernetes.", "authz.", "net.")):
         return target, function

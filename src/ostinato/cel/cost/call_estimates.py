@@ -12,9 +12,9 @@ from ostinato.cel.tree import Literal
 if TYPE_CHECKING:
     from ostinato.cel.cost.estimate import Estimator, Sized
 
-Estimate = tuple[Range, Range | None]  # the cost, and the size of the result if it is known
-_WALK: Final = 0.1  # a character
-_REGEX: Final = 0.25  # a character of a pattern
+Estimate = tuple[Range, Range | None]  # cost, and size of the result if known
+_WALK: Final = 0.1  # per character
+_REGEX: Final = 0.25  # per character of a pattern
 _LONGEST_NAME_PATTERN: Final = 128
 _ADDRESS: Final = Range(4, 16)
 _SINGLE: Final = ("net.IP", "net.CIDR")
@@ -22,7 +22,7 @@ _UNIT_MESSAGES: Final = ("kubernetes.Quantity", "kubernetes.Semver", "kubernetes
 
 
 class _Call:
-    """A call, with what its parts are known to be."""
+    """A call, with the sizes of its arguments."""
 
     def __init__(self, estimator: Estimator, target: Sized | None, args: list[Sized]) -> None:
         self.estimator = estimator
@@ -30,19 +30,19 @@ class _Call:
         self.args = args
 
     def size(self, index: int) -> Range:
-        """The size of an argument; that of what the function is called on with -1."""
+        """Return the size of an argument; -1 is the receiver."""
         part = self.target if index < 0 else self.args[index]
         if part is None:
             return ANY
         return part.size if part.size is not None else self.estimator.declared_size(part.path) or ANY
 
     def own(self, index: int) -> Range:
-        """The size of a part as it was found, whatever its schema says."""
+        """Return the size of an argument without the limit of its schema."""
         part = self.target if index < 0 else self.args[index]
         return part.size if part is not None and part.size is not None else ANY
 
     def item_size(self) -> Range | None:
-        """How large the items of what the function is called on are; None if it is no list."""
+        """Return the size of the receiver's items; None if it is not a list."""
         if self.target is None or not self.target.type.params:
             return None
         return self.estimator.declared_size((*self.target.path, "@items") if self.target.path else ()) or ANY
@@ -57,7 +57,7 @@ class _Call:
 def call_estimate(
     estimator: Estimator, function: str, overload: str, target: Sized | None, args: list[Sized]
 ) -> Estimate:
-    """What a call costs beyond its arguments."""
+    """Return the cost of a call without that of its arguments."""
     call = _Call(estimator, target, args)
     found = _BY_OVERLOAD.get(overload)
     if found is None and overload != "cidr_ip":
@@ -94,7 +94,7 @@ def _walked(index: int, factor: float, *, keeps: bool = False) -> Callable[[_Cal
 
 
 def _items(call: _Call) -> Estimate:
-    """Functions that walk through a list once, or through a text."""
+    """Functions that traverse a list or string once."""
     item = call.item_size()
     if item is None or call.target is None:
         return call.size(-1).times(_WALK), None
@@ -126,7 +126,7 @@ def _replace(call: _Call) -> Estimate:
 
 
 def _replaced(size: int, part: int, keeps: bool) -> tuple[int, int]:
-    """How often a part of a size is replaced in a text, and how much of the text stays."""
+    """Return how often a substring of this size can be replaced, and how much of the string remains."""
     if part == 0:
         return min(size + 1, MOST), size
     return (0, size) if keeps else (min(-(-size // part), MOST), 0)

@@ -1,7 +1,7 @@
 """Estimated cost of an expression, from its syntax tree and the sizes that schemas allow.
 
-An estimate is a least and a most. Sizes are known of what schemas declare, of literals, and of what functions make of
-them; what is not known is as large as can be. All numbers stop at the largest of 64 bits.
+An estimate is a minimum and a maximum. Sizes are known for declared fields, literals, and results of functions of them;
+unknown sizes are unbounded. Numbers saturate at 64 bits.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Path = tuple[str, ...]
 
 
 class Entries(NamedTuple):
-    """How large the keys and the values of a collection are."""
+    """The sizes of keys and values of a collection."""
 
     kind: str
     key: Range
@@ -46,7 +46,7 @@ class _Local(NamedTuple):
 
 
 class Sized(NamedTuple):
-    """A part of an expression, as the costs of functions see it."""
+    """A subexpression with its size."""
 
     node: Node | None
     type: Type
@@ -55,7 +55,7 @@ class Sized(NamedTuple):
 
 
 def estimate(node: Node, declarations: Mapping[str, Declaration]) -> Range:
-    """The least and the most that an expression costs, with what schemas declare of its variables."""
+    """Return the minimum and maximum cost of an expression, with the declarations of its variables."""
     return Estimator(declarations).cost(node)
 
 
@@ -198,7 +198,7 @@ class Estimator:
         return total
 
     def _enter(self, node: Comprehension) -> None:
-        """The variables of a loop: items and indexes of a list, keys and values of a map."""
+        """Enter the variables of a loop: items and indexes of a list, keys and values of a map."""
         entries = self._entries_of(node.range)
         kind = entries.kind if entries is not None else node.range.type.kind
         path = self._path(node.range)
@@ -248,7 +248,7 @@ class Estimator:
             self._sizes[id(node)] = size
 
     def size(self, node: Node) -> Range | None:
-        """How large the value of a node is; None if that is not known."""
+        """Return the size of the value of a node; None if unknown."""
         found = self._sizes.get(id(node)) or _literal_size(node)
         if found is not None:
             return found
@@ -264,7 +264,7 @@ class Estimator:
         return None
 
     def declared_size(self, path: Path) -> Range | None:
-        """How large schemas allow what is found by a path to be."""
+        """Return the maximum size of a path, by its schema."""
         if not path:
             return None
         at: Declaration | None = self._declarations.get(path[0]) or _first(self._declarations)

@@ -12,7 +12,7 @@ from ostinato.cel.values import size_of
 
 Cost = int | Callable[[tuple[Any, ...], Any], int]
 
-CHECK: Final = 350_000  # of asking the authorizer
+CHECK: Final = 350_000  # cost of an authorizer check
 LIST: Final = 10
 MAP: Final = 30
 MESSAGE: Final = 40
@@ -20,7 +20,7 @@ _SCALARS: Final = frozenset({"bool", "int", "uint", "double", "timestamp", "dura
 
 
 def tenth(size: int) -> int:
-    """What walking through a text costs."""
+    """Return the cost of traversing a string."""
     return -(-size // 10)
 
 
@@ -115,21 +115,21 @@ _BY_OVERLOAD: Final[dict[str, Cost]] = {
 
 
 def _pairs(items: list[Any]) -> int:
-    """What comparing all items of a list with each other costs."""
+    """Return the cost of comparing all items of two lists."""
     tenths = 21 if items and type(items[0]) in (str, bytes) else 20
     return len(items) ** 2 * tenths // 10 + LIST + 1
 
 
 def call_cost(function: str, overload: str) -> Cost:
-    """What a call of a function costs."""
+    """Return the cost of a call."""
     return _BY_FUNCTION.get(function) or _BY_OVERLOAD.get(overload, 1)
 
 
 def by_result(function: str, overload: str) -> bool:
-    """Whether what a call costs is known only when it is done; all other calls are paid for before."""
+    """Whether the cost depends on the result; other costs are counted before the call."""
     return function == "join" or overload in ("list_slice", "lists_range", "list_reverse")
 
 
 def equality_cost(kind: str) -> Cost:
-    """What comparing values of a kind costs."""
+    """Return the cost of comparing values of a type."""
     return 1 if kind in _SCALARS or kind == "opaque" else _smaller

@@ -1,6 +1,6 @@
 """Field and item access on values, and the errors for missing fields.
 
-Values of messages are JSON objects; what is null in one is not there. Values of maps may be null.
+Messages are JSON objects, in which null fields are absent. Values of maps may be null.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _MISSING: Final = object()
 
 
 def selected(operand: Run, kind: Type, name: str) -> Run:
-    """The value of a field; that it is missing is an error."""
+    """Access a field; an absent one is an error."""
     inner, optional = unwrap_optional(kind)
     if inner.kind == "struct" and inner.origin is not None and not inner.origin.computed and not optional:
         return _message_field(operand, inner, name)
@@ -51,7 +51,7 @@ def _message_field(operand: Run, kind: Type, name: str) -> Run:
 
 
 def finder(kind: Type, name: str) -> Callable[[Any], Any]:
-    """What finds a field in a value: the value of the field, or `_MISSING`."""
+    """Return a function that looks up a field; it returns its value, or `_MISSING`."""
     declaration = kind.origin if kind.kind == "struct" else None
     if declaration is not None and not declaration.computed and name in declaration.fields:
         field, convert = declaration.names[name], declaration.fields[name].convert
@@ -67,7 +67,7 @@ def finder(kind: Type, name: str) -> Callable[[Any], Any]:
     def of_map(value: Any) -> Any:
         if type(value) is dict:
             return value.get(name, _MISSING)
-        fields = getattr(value, "field", None)  # values that know their fields: those of policies' variables
+        fields = getattr(value, "field", None)  # values that compute their fields: variables of policies
         if fields is not None:
             return fields(name)
         if type(value) is list:
@@ -78,7 +78,7 @@ def finder(kind: Type, name: str) -> Callable[[Any], Any]:
 
 
 def has_field(operand: Run, kind: Type, name: str) -> Run:
-    """Whether a field is there."""
+    """Test whether a field is present."""
     inner, _ = unwrap_optional(kind)
     find = finder(inner, name)
 
@@ -92,7 +92,7 @@ def has_field(operand: Run, kind: Type, name: str) -> Run:
 
 
 def optional_field(operand: Run, kind: Type, name: str) -> Run:
-    """The value of a field, if it is there."""
+    """Access an optional field."""
     inner, _ = unwrap_optional(kind)
     find = finder(inner, name)
 
@@ -104,7 +104,7 @@ def optional_field(operand: Run, kind: Type, name: str) -> Run:
 
 
 def _of_optional(frame: Frame, value: Optional, find: Callable[[Any], Any]) -> Optional:
-    """What is there costs, what is not there does not."""
+    """Access a field of an optional value; only present values have a cost."""
     found = find(value.value) if value.present else _MISSING
     if found is _MISSING:
         return NONE
@@ -113,7 +113,7 @@ def _of_optional(frame: Frame, value: Optional, find: Callable[[Any], Any]) -> O
 
 
 def index(target: Run, key: Run, kind: Type) -> Run:
-    """An item of a list, or an entry of a map."""
+    """Access an item of a list, or an entry of a map."""
     escapes = kind.kind == "struct"
 
     def function(frame: Frame) -> Any:
@@ -133,14 +133,14 @@ def index(target: Run, key: Run, kind: Type) -> Run:
 
 
 def _item(items: list[Any], at: Any) -> Any:
-    place = _place(at)
+    place = _list_index(at)
     if 0 <= place < len(items):
         return items[place]
     raise CelError(f"index out of bounds: {place}")
 
 
-def _place(at: Any) -> int:
-    """The number that a value stands for as the index of a list."""
+def _list_index(at: Any) -> int:
+    """Convert a value to an index of a list."""
     if type(at) is float:
         if at.is_integer():
             return int(at)
@@ -155,7 +155,7 @@ def _no_index(at: Any) -> CelError:
 
 
 def optional_index(target: Run, key: Run) -> Run:
-    """An item of a list, or an entry of a map, if it is there."""
+    """Access an optional item of a list, or entry of a map."""
 
     def function(frame: Frame) -> Optional:
         value = target(frame)
@@ -171,7 +171,7 @@ def _optional_item(frame: Frame, value: Optional, at: Any) -> Optional:
     if type(inner) is dict:
         there = not isinstance(at, (list, dict)) and at in inner
     else:
-        there = type(inner) is list and 0 <= (at := _place(at)) < len(inner)
+        there = type(inner) is list and 0 <= (at := _list_index(at)) < len(inner)
     if not there:
         return NONE
     frame[SPENT] += 1

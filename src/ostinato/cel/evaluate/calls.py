@@ -10,7 +10,7 @@ from ostinato.cel.check.signatures import FUNCTIONS
 from ostinato.cel.cost.runtime import Cost, by_result, call_cost, equality_cost
 from ostinato.cel.evaluate.code import LIMIT, SPENT, WORK, Code, Frame, Run
 from ostinato.cel.libraries import IMPLEMENTATIONS
-from ostinato.cel.libraries.lists import holds
+from ostinato.cel.libraries.lists import contains
 from ostinato.cel.libraries.strings import expression
 from ostinato.cel.tree import Call, ListNode
 from ostinato.cel.types import Type
@@ -23,11 +23,11 @@ _COMPARISONS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "_>=_": operator.ge,
 }
 _OVERLOADS: Final = {o.id: o for overloads in FUNCTIONS.values() for o in overloads}
-# Functions of constants that are constants: they fail, if they do, before anything is evaluated.
+# Functions that are evaluated at compile time if their arguments are constants, so that errors are reported then.
 _FOLDED: Final = frozenset({"int", "uint", "double", "string", "bytes", "bool", "duration", "timestamp", "type", "dyn"})
-_MOST_WORK: Final = 4_000_000  # values that an evaluation may compare within lists and maps
+_MOST_WORK: Final = 4_000_000  # comparisons within lists and maps per evaluation
 _PATTERNS: Final = frozenset({"find", "findAll"})
-# Kinds that Python compares as CEL does.
+# Types that Python compares like CEL.
 _PLAIN: Final = frozenset({"bool", "int", "uint", "double", "string", "bytes", "timestamp", "duration", "opaque"})
 _TYPE_NAMES: Final = {
     "null": "null_type",
@@ -37,7 +37,7 @@ _TYPE_NAMES: Final = {
 
 
 def called(node: Call, args: list[Code]) -> Code:
-    """A call of a function with these arguments."""
+    """Compile a call."""
     if node.function == "@in" and args[1].constant and isinstance(node.args[1], ListNode):
         return Code(_member_of(args), args[0].cost)
     function, cost = _chosen(node)
@@ -55,7 +55,7 @@ def called(node: Call, args: list[Code]) -> Code:
 
 
 def _member_of(args: list[Code]) -> Run:
-    """Whether a value is one of a list of constants."""
+    """Compile `in` with a list of constants."""
     value, items = args[0].run, args[1].run([])
     if all(type(item) is str for item in items):
         texts = frozenset(items)
@@ -65,7 +65,7 @@ def _member_of(args: list[Code]) -> Run:
             return type(found) is str and found in texts
 
         return among
-    return lambda frame: holds(items, value(frame))
+    return lambda frame: contains(items, value(frame))
 
 
 def _chosen(node: Call) -> tuple[Callable[..., Any], Cost]:
@@ -163,7 +163,7 @@ def _counted(
 
 
 def compared(node: Call, left: Code, right: Code) -> Code:
-    """== and !=."""
+    """Compile == and !=."""
     kinds = (node.args[0].type, node.args[1].type)
     wanted = node.function == "_==_"
     same = _equality(*kinds)
@@ -177,14 +177,14 @@ def compared(node: Call, left: Code, right: Code) -> Code:
     runs = [left.run, right.run]
     if isinstance(cost, int):
         return Code(_applied(use, runs), left.cost + right.cost + cost)
-    return Code(_weighed(use, cost, runs), left.cost + right.cost)
+    return Code(_limited(use, cost, runs), left.cost + right.cost)
 
 
-def _weighed(same: Callable[[Any, Any], bool], cost: Callable[[tuple[Any, ...], Any], int], runs: list[Run]) -> Run:
-    """Comparing large values costs little by the rules of costs, but takes its time: that is bounded, too."""
+def _limited(same: Callable[[Any, Any], bool], cost: Callable[[tuple[Any, ...], Any], int], runs: list[Run]) -> Run:
+    """Limit the work of comparing large values, which is slow but has a low cost."""
     left, right = runs
 
-    def weighed(frame: Frame) -> bool:
+    def limited(frame: Frame) -> bool:
         a, b = left(frame), right(frame)
         frame[SPENT] += cost((a, b), None)
         if type(a) is list or type(a) is dict:
@@ -193,7 +193,7 @@ def _weighed(same: Callable[[Any, Any], bool], cost: Callable[[tuple[Any, ...], 
             raise CostExceededError
         return same(a, b)
 
-    return weighed
+    return limited
 
 
 def _parts(value: Any) -> int:
@@ -212,7 +212,7 @@ def _equality(a: Type, b: Type) -> Callable[[Any, Any], bool]:
 
 
 def combined(node: Call, left: Code, right: Code) -> Code:
-    """+, which joins sets and keyed lists in ways of their own."""
+    """Compile +, which merges set and map lists."""
     origin = node.args[0].type.origin
     if node.args[0].type.kind == "list" and origin is not None and origin.list_type != "atomic":
         return Code(_applied(origin.joined, [left.run, right.run]), left.cost + right.cost + 1)

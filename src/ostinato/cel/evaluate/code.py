@@ -1,7 +1,7 @@
 """Building blocks of programs: functions of a frame, each with its cost.
 
-A frame is a list: what was spent, what may be spent, the work that has no cost of its own, and the variables, each in a
-place that is known beforehand.
+A frame is a list: spent cost, cost limit, work without a cost, and the variables, at indexes that are assigned at
+compile time.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ Run = Callable[[Frame], Any]
 SPENT: Final = 0
 LIMIT: Final = 1
 WORK: Final = 2
-FIRST: Final = 3  # the place of the first variable
+FIRST: Final = 3  # index of the first variable
 
 
 class Code(NamedTuple):
-    """A part of a program: what to run, and what running it costs beyond what it counts itself."""
+    """A compiled subexpression: a function, and the cost that it does not count itself."""
 
     run: Run
     cost: int
@@ -26,7 +26,7 @@ class Code(NamedTuple):
 
 
 def charged(code: Code) -> Run:
-    """What to run so that all of the cost is counted."""
+    """Return a function that counts all of the cost."""
     run, cost = code.run, code.cost
     if not cost:
         return run

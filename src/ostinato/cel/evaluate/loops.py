@@ -1,6 +1,6 @@
 """Comprehensions: the loops of the macros over lists and maps, and the cost of each iteration.
 
-The costs are those of the folds that kube-apiserver makes of the macros: reading and writing the accumulator counts.
+Costs equal those of the folds that kube-apiserver expands the macros to, accesses to the accumulator included.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ostinato.cel.values import CelError, CostExceededError, no_overload, type_n
 
 
 def loop(macro: str, source: Code, places: tuple[int, int], parts: list[Code]) -> Code:
-    """A loop with its variables in these places of the frame."""
+    """Compile a loop; `places` are the indexes of its variables in the frame."""
     bodies = [charged(part) for part in parts]
     match macro:
         case "all":
@@ -44,8 +44,8 @@ _GO_TYPES: Final = {
 }
 
 
-def _turns(frame: Frame, value: Any, places: tuple[int, int]) -> Iterator[None]:
-    """Each turn of a loop, with its variables set."""
+def _iterations(frame: Frame, value: Any, places: tuple[int, int]) -> Iterator[None]:
+    """Iterate, with the variables set."""
     first, second = places
     limit = frame[1]
     kind = type(value)
@@ -65,14 +65,14 @@ def _turns(frame: Frame, value: Any, places: tuple[int, int]) -> Iterator[None]:
 
 
 def _quantified(source: Run, places: tuple[int, int], body: Run, rule: tuple[bool, int, int]) -> Run:
-    """all and exists: one value decides, and errors count only if nothing does."""
+    """Compile `all` and `exists`: short-circuit; errors count only if no value decides."""
     decides, turn, end = rule
 
     def function(frame: Frame) -> Any:
         failed: CelError | None = None
         value = source(frame)
         left = len(value) if isinstance(value, (list, dict)) else 0
-        for _ in _turns(frame, value, places):
+        for _ in _iterations(frame, value, places):
             left -= 1
             frame[0] += turn
             try:
@@ -101,7 +101,7 @@ def _true(value: Any) -> bool:
 def _exactly_one(source: Run, places: tuple[int, int], body: Run) -> Run:
     def function(frame: Frame) -> bool:
         count = 0
-        for _ in _turns(frame, source(frame), places):
+        for _ in _iterations(frame, source(frame), places):
             if _true(body(frame)):
                 count += 1
                 frame[0] += 2
@@ -115,7 +115,7 @@ def _filtered(source: Run, places: tuple[int, int], body: Run) -> Run:
 
     def function(frame: Frame) -> list[Any]:
         found = []
-        for _ in _turns(frame, source(frame), places):
+        for _ in _iterations(frame, source(frame), places):
             if _true(body(frame)):
                 frame[0] += LIST + 3
                 found.append(frame[variable])
@@ -130,7 +130,7 @@ def _mapped(source: Run, places: tuple[int, int], bodies: list[Run]) -> Run:
 
     def function(frame: Frame) -> list[Any]:
         found = []
-        for _ in _turns(frame, source(frame), places):
+        for _ in _iterations(frame, source(frame), places):
             if condition is not None and not _true(condition(frame)):
                 continue
             frame[0] += LIST + 2
@@ -141,7 +141,7 @@ def _mapped(source: Run, places: tuple[int, int], bodies: list[Run]) -> Run:
 
 
 def _entries(macro: str, source: Run, places: tuple[int, int], bodies: list[Run]) -> Run:
-    """Maps that are made of lists and maps."""
+    """Compile the macros that construct maps."""
     body = bodies[-1]
     condition = bodies[0] if len(bodies) == 2 else None
     variable = places[0]
@@ -149,7 +149,7 @@ def _entries(macro: str, source: Run, places: tuple[int, int], bodies: list[Run]
 
     def function(frame: Frame) -> dict[Any, Any]:
         found: dict[Any, Any] = {}
-        for _ in _turns(frame, source(frame), places):
+        for _ in _iterations(frame, source(frame), places):
             if condition is not None and not _true(condition(frame)):
                 continue
             frame[0] += 2 if whole else 3

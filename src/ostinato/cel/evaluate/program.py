@@ -1,7 +1,7 @@
 """Programs: compile a checked tree to nested Python functions that evaluate it and count the cost.
 
-What a part of an expression costs whenever it is evaluated is added up beforehand, and counted where evaluation
-branches: at the sides of && and ||, in loops, at the root. Loops stop when they have cost too much.
+Constant costs are summed at compile time, and counted where evaluation branches: at the operands of && and ||, in
+loops, at the root. Loops stop when the limit is exceeded.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ostinato.cel.values import CelError, CostExceededError, Optional, TypeValue
 
 
 class Program:
-    """An expression that can be evaluated."""
+    """A compiled expression."""
 
     def __init__(self, node: Node, variables: Sequence[str]) -> None:
         compiler = _Compiler(variables)
@@ -38,7 +38,7 @@ class Program:
         self._extra = compiler.most - len(variables)
 
     def evaluate(self, values: Sequence[Any], limit: int) -> tuple[Any, int]:
-        """The value of the expression and what it cost. A `CelError` has what it cost, too, as `cost`."""
+        """Return value and cost of the expression. Raises CelError, which has the cost too."""
         frame: Frame = [0, limit, 0, *values, *([None] * self._extra)]
         try:
             found = self._run(frame)
@@ -52,7 +52,7 @@ class Program:
             AttributeError,
             ValueError,
             OverflowError,
-        ):  # of a value that was not known to be of its type
+        ):  # type error of a dynamically typed value
             failed = no_overload()
             failed.cost = frame[SPENT]
             raise failed from None
@@ -67,7 +67,7 @@ class _Compiler:
     def __init__(self, variables: Sequence[str]) -> None:
         self._places: dict[str, list[int]] = {name: [FIRST + i] for i, name in enumerate(variables)}
         self._used = len(variables)
-        self.most = self._used  # how many variables there are at once
+        self.most = self._used  # maximum number of variables at a time
 
     def compile(self, node: Node) -> Code:
         match node:
@@ -112,14 +112,14 @@ class _Compiler:
         )
 
     def _base(self, node: Node) -> Code:
-        """What fields and items are taken of: what is not found by a way from a variable costs one more."""
+        """Compile an operand of a selection or index; it costs one more if it is not a path from a variable."""
         code = self.compile(node)
-        return code if _is_way(node) else code._replace(cost=code.cost + 1)
+        return code if _is_path(node) else code._replace(cost=code.cost + 1)
 
-    def _way(self, node: Node) -> Code:
-        """What is found by a way from a variable costs one less as an index, or as a side of a condition."""
+    def _operand_path(self, node: Node) -> Code:
+        """Compile an index, or a branch of a conditional; it costs one less if it is a path from a variable."""
         code = self.compile(node)
-        return code._replace(cost=max(code.cost - 1, 0)) if _is_way(node) else code
+        return code._replace(cost=max(code.cost - 1, 0)) if _is_path(node) else code
 
     def _call(self, node: Call) -> Code:
         match node.function:
@@ -132,11 +132,11 @@ class _Compiler:
             case "_+_":
                 return combined(node, self.compile(node.args[0]), self.compile(node.args[1]))
             case "_[_]":
-                target, key = self._base(node.args[0]), self._way(node.args[1])
+                target, key = self._base(node.args[0]), self._operand_path(node.args[1])
                 cost = target.cost + key.cost + (not _is_optional(node.args[0]))
                 return Code(index(target.run, key.run, node.args[0].type), cost)
             case "_[?_]":
-                target, key = self._base(node.args[0]), self._way(node.args[1])
+                target, key = self._base(node.args[0]), self._operand_path(node.args[1])
                 return Code(optional_index(target.run, key.run), target.cost + key.cost)
             case "_?._":
                 target = self._base(node.args[0])
@@ -163,7 +163,7 @@ class _Compiler:
             try:
                 value = second(frame)
             except CelError as error:
-                raise failed or error from None  # of two failures the first is told
+                raise failed or error from None  # of two errors the first is reported
             if value is decides:
                 return decides
             if failed is not None:
@@ -176,7 +176,7 @@ class _Compiler:
 
     def _conditional(self, node: Call) -> Code:
         condition = self.compile(node.args[0])
-        yes, no = (self._way(arg) for arg in node.args[1:])
+        yes, no = (self._operand_path(arg) for arg in node.args[1:])
         test, first, second = condition.run, charged(yes), charged(no)
 
         def function(frame: Frame) -> Any:
@@ -190,7 +190,7 @@ class _Compiler:
         return Code(function, condition.cost)
 
     def _or(self, node: Call) -> Code:
-        """An optional value or another, which is evaluated only if it is needed."""
+        """Compile `or` and `orValue` of optionals; the alternative is evaluated lazily."""
         assert node.target is not None
         first, second = self.compile(node.target), self.compile(node.args[0])
         run, other, whole = first.run, charged(second), node.function == "or"
@@ -303,7 +303,7 @@ def _is_optional(node: Node) -> bool:
     return unwrap_optional(node.type)[1]
 
 
-def _is_way(node: Node) -> bool:
+def _is_path(node: Node) -> bool:
     if isinstance(node, Call):
         return node.function in _WAYS
     return isinstance(node, Ident) or (isinstance(node, Select) and not node.test)

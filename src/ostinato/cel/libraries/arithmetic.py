@@ -10,12 +10,12 @@ from ostinato.cel.libraries.float_format import shortest
 from ostinato.cel.values import CelError, CostExceededError, TypeValue, Uint, type_name
 
 _LEAST, _MOST, _MOST_UNSIGNED = -(1 << 63), (1 << 63) - 1, (1 << 64) - 1
-_MOST_ITEMS: Final = 4_000_000  # of a list that is made; more do not fit into a request
-_LONGEST_NUMBER: Final = 4000  # digits that may be read, zeros in front included
+_MOST_ITEMS: Final = 4_000_000  # of a result list; more do not fit into a request
+_LONGEST_NUMBER: Final = 4000  # digits, leading zeros included
 
 
 def whole(value: int) -> int:
-    """A signed integer of 64 bits."""
+    """Check the range of a 64-bit integer."""
     if _LEAST <= value <= _MOST:
         return value
     raise CelError("integer overflow")
@@ -102,7 +102,7 @@ def _float_of_text(text: str) -> float:
             raise ValueError
         hexadecimal = text.lower().lstrip("+-").startswith("0x")
         if hexadecimal and "p" not in text.lower():
-            raise ValueError  # in Go it has an exponent
+            raise ValueError  # Go uses an exponent
         value = float.fromhex(text) if hexadecimal else float(text)
     except (ValueError, OverflowError):
         raise _unconverted("double") from None

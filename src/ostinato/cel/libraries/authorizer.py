@@ -1,7 +1,7 @@
 """The authorizer library: checks of a user's permissions.
 
-`authorizer.group('').resource('pods').namespace('x').check('create').allowed()` builds a question step by step; `check`
-asks it. Who answers is given to the authorizer that an evaluation gets.
+`authorizer.group('').resource('pods').namespace('x').check('create').allowed()` builds an access check step by step;
+`check` calls the function that the authorizer variable was created with.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from ostinato.api.validation import names
 from ostinato.cel.values import CelError, Library
 
 
-class Question(NamedTuple):
-    """What is asked: a path, or a resource."""
+class AccessCheck(NamedTuple):
+    """An access check: for a path or a resource."""
 
     verb: str = ""
     path: str = ""
@@ -25,7 +25,7 @@ class Question(NamedTuple):
     name: str = ""
     field_selector: str = ""
     label_selector: str = ""
-    service_account: tuple[str, str] | None = None  # of whom it is asked, if not of who makes the request
+    service_account: tuple[str, str] | None = None  # the user to check; defaults to the user of the request
 
 
 class Answer(NamedTuple):
@@ -34,21 +34,21 @@ class Answer(NamedTuple):
     error: str = ""
 
 
-Ask = Callable[[Question], Answer]
+Ask = Callable[[AccessCheck], Answer]
 
 
 class Authorizer(Library):
-    """A question that is being built; which steps it has taken is its type."""
+    """An access check under construction; the type depends on the steps so far."""
 
-    __slots__ = ("ask", "question", "type_name")
+    __slots__ = ("ask", "check", "type_name")
 
-    def __init__(self, ask: Ask, question: Question | None = None, stage: str = "Authorizer") -> None:
+    def __init__(self, ask: Ask, check: AccessCheck | None = None, stage: str = "Authorizer") -> None:
         self.ask = ask
-        self.question = question or Question()
+        self.check = check or AccessCheck()
         self.type_name = f"kubernetes.authorization.{stage}"
 
     def step(self, stage: str, **parts: Any) -> Authorizer:
-        return Authorizer(self.ask, self.question._replace(**parts), stage)
+        return Authorizer(self.ask, self.check._replace(**parts), stage)
 
 
 class Decision(Library):
@@ -60,7 +60,7 @@ class Decision(Library):
 
 
 def _check(authorizer: Authorizer, verb: str) -> Decision:
-    return Decision(authorizer.ask(authorizer.question._replace(verb=verb)))
+    return Decision(authorizer.ask(authorizer.check._replace(verb=verb)))
 
 
 def _part(name: str) -> Callable[[Authorizer, str], Authorizer]:

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 
 def shortest(value: float) -> str:
-    """The shortest text that stands for a number: Go's format g."""
+    """Format with the shortest representation: Go's format g."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -26,7 +26,7 @@ def shortest(value: float) -> str:
 
 
 def decimal(value: float) -> str:
-    """All the digits of a number, without an exponent."""
+    """Format with all digits, without an exponent."""
     sign, digits, exponent = Decimal(repr(value)).as_tuple()
     text = "".join(map(str, digits)).lstrip("0")
     if not text:
@@ -36,7 +36,7 @@ def decimal(value: float) -> str:
 
 
 def plain_digits(text: str, point: int) -> str:
-    """Digits with the point where it belongs."""
+    """Insert the decimal point into digits."""
     if point <= 0:
         return "0." + "0" * -point + text
     if point >= len(text):

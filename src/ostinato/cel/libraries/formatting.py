@@ -17,7 +17,7 @@ _MOST_PRECISE: Final = 1000
 
 
 def formatted(template: str, args: list[Any]) -> str:
-    """A text with values in the places of its clauses."""
+    """Replace the clauses of a format string by values."""
     parts: list[str] = []
     at, used = 0, 0
     for match in _CLAUSE.finditer(template):
@@ -36,7 +36,7 @@ def formatted(template: str, args: list[Any]) -> str:
 
 
 def clauses(template: str) -> list[str]:
-    """The letters of the clauses of a template, in order."""
+    """Return the letters of the clauses of a format string."""
     found: list[str] = []
     for match in _CLAUSE.finditer(template):
         if match.group() == "%%":
@@ -50,7 +50,7 @@ def clauses(template: str) -> list[str]:
     return found
 
 
-# What may stand in the place of a clause, by its letter, and how that is told.
+# Allowed types by the letter of a clause, and their description in messages.
 _KINDS: Final = {
     "d": ({"int", "uint"}, "decimal clause can only be used on integers"),
     "f": ({"double", "string"}, "fixed-point clause can only be used on doubles"),
@@ -61,8 +61,8 @@ _KINDS: Final = {
 }
 
 
-def clause_fault(letter: str, kind: str) -> str:
-    """Why a value of a kind may not stand in the place of a clause; "" if it may."""
+def clause_error(letter: str, kind: str) -> str:
+    """Return the error if a type is not allowed for a clause; "" if it is."""
     kinds, fault = _KINDS.get(letter.lower(), (set(), ""))
     return fault if fault and kind not in kinds and kind not in ("dyn", "any", "error") else ""
 
@@ -101,7 +101,7 @@ def _clause(letter: str, precision: int | None, value: Any) -> str:
 
 
 def text_of(value: Any) -> str:
-    """A value as %s shows it."""
+    """Format a value as %s."""
     from ostinato.cel.libraries.timestamps import duration_text, timestamp_text  # noqa: PLC0415 - a cycle
 
     match value:
@@ -135,7 +135,7 @@ def text_of(value: Any) -> str:
 
 
 def _inner(value: Any) -> str:
-    """A value within a list or a map: texts are quoted, and numbers have their digits."""
+    """Format a value within a list or map: strings are quoted, numbers have all digits."""
     if type(value) is str:
         return quote(value)
     return _fixed(value, 6) if type(value) is float else text_of(value)

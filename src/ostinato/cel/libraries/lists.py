@@ -18,16 +18,16 @@ from ostinato.cel.values import (
     zero,
 )
 
-_MOST_MADE: Final = 1_000_000  # items of a range
+_MOST_MADE: Final = 1_000_000  # items of lists.range
 
 
-def holds(items: list[Any], value: Any) -> bool:
-    """Whether an item equals a value."""
+def contains(items: list[Any], value: Any) -> bool:
+    """Whether a list contains a value."""
     return any(equal(item, value) for item in items)
 
 
 def _contains_all(items: list[Any], wanted: list[Any]) -> bool:
-    return all(holds(items, item) for item in wanted)
+    return all(contains(items, item) for item in wanted)
 
 
 def _equivalent(a: list[Any], b: list[Any]) -> bool:
@@ -35,13 +35,13 @@ def _equivalent(a: list[Any], b: list[Any]) -> bool:
 
 
 def _intersects(a: list[Any], b: list[Any]) -> bool:
-    return any(holds(b, item) for item in a)
+    return any(contains(b, item) for item in a)
 
 
 def _is_sorted(items: list[Any]) -> bool:
     try:
         return not any(after < before for before, after in pairwise(items))
-    except TypeError:  # what cannot be compared is in no wrong order
+    except TypeError:  # values that cannot be compared count as sorted
         return True
 
 
@@ -93,7 +93,7 @@ def _distinct(items: list[Any]) -> list[Any]:
             if item in seen:
                 continue
             seen.add(item)
-        elif holds(found, item):
+        elif contains(found, item):
             continue
         found.append(item)
     return found
@@ -145,7 +145,7 @@ _SORTED: Final = (
 )  # fmt: skip
 
 FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
-    "in_list": lambda value, items: holds(items, value),
+    "in_list": lambda value, items: contains(items, value),
     "in_map": lambda value, entries: value in entries,
     "list_sets_contains_list": _contains_all,
     "list_sets_equivalent_list": _equivalent,

@@ -18,7 +18,7 @@ class NamedFormat(Library):
     def __init__(self, name: str, faults: Callable[[str], list[str]], pattern_size: int) -> None:
         self.name = name
         self.faults = faults
-        self.pattern_size = pattern_size  # how long the longest pattern of such a format is, for costs
+        self.pattern_size = pattern_size  # length of the longest pattern of the format, for costs
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, NamedFormat) and other.name == self.name

@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Any, Final
 
 from ostinato.api.text.go_format import quote
-from ostinato.cel.libraries.address_faults import address_fault
+from ostinato.cel.libraries.address_errors import address_error
 from ostinato.cel.values import CelError, Library, no_overload
 
 _TWICE: Final = "network address parse error during conversion from string: " * 2
@@ -78,7 +78,7 @@ def _address(text: str) -> _Address:
             IPv6Address(text)
         return IPv6Address(text) if ":" in text else IPv4Address(text)
     except ValueError:
-        why = address_fault(text)
+        why = address_error(text)
         raise CelError(f"IP Address {quote(text)} parse error during conversion from string: {why}") from None
 
 
@@ -110,7 +110,7 @@ def cidr(text: str) -> Cidr:
             raise CelError(why + "prefix length out of range")
     except CelError as error:
         if str(error).startswith("IP Address"):
-            raise CelError(f"{why}{address_fault(written)}") from None
+            raise CelError(f"{why}{address_error(written)}") from None
         raise
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         raise CelError(f"IPv4-mapped IPv6 address {quote(text)} is not allowed")

@@ -1,4 +1,4 @@
-"""Quantities, and semantic versions."""
+"""Quantities and semantic versions: the quantity and semver libraries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ostinato.api.quantity import Quantity as Amount
 from ostinato.api.quantity import QuantityError
-from ostinato.cel.libraries.version_faults import version_fault
+from ostinato.cel.libraries.version_errors import version_error
 from ostinato.cel.values import CelError, Library
 
 _MOST: Final = (1 << 63) - 1
@@ -63,7 +63,7 @@ _VERSION: Final = re.compile(
     rf"{_PART}\.{_PART}\.{_PART}(?:-({_IDENTIFIER}(?:\.{_IDENTIFIER})*))?(?:\+([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?",
     re.ASCII,
 )
-_LONGEST: Final = 1000  # characters of a version
+_LONGEST: Final = 1000  # characters
 _MOST_PART: Final = (1 << 64) - 1
 
 
@@ -74,7 +74,7 @@ class Semver(Library):
     def __init__(self, parts: tuple[int, int, int], before: str) -> None:
         self.parts = parts
         identifiers = tuple((0, int(p), "") if p.isdigit() else (1, 0, p) for p in before.split(".")) if before else ()
-        self.key = (parts, not before, identifiers)  # what comes before a release is older than it
+        self.key = (parts, not before, identifiers)  # a pre-release is older than its release
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Semver) and other.key == self.key
@@ -87,13 +87,13 @@ def semver(text: str, normalize: bool = False) -> Semver:
     text = _normal(text) if normalize else text
     found = _VERSION.fullmatch(text) if len(text) <= _LONGEST else None
     if found is None or any(int(part) > _MOST_PART for part in found.groups()[:3]):
-        raise CelError(version_fault(text))
+        raise CelError(version_error(text))
     major, minor, patch = (int(part) for part in found.groups()[:3])
     return Semver((major, minor, patch), found[4] or "")
 
 
 def _normal(text: str) -> str:
-    """Without a leading v, with three parts, and without leading zeros."""
+    """Normalize: no leading v, three parts, no leading zeros."""
     parts = [_stripped(part) for part in text.removeprefix("v").split(".", 2)]
     if len(parts) < 3 and ("+" in parts[-1] or "-" in parts[-1]):
         raise CelError("short version cannot contain PreRelease/Build meta data")

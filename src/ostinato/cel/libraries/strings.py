@@ -12,7 +12,7 @@ from ostinato.cel.values import CelError, CostExceededError
 _UPPER: Final = {lower: lower - 32 for lower in range(ord("a"), ord("z") + 1)}
 _LOWER: Final = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _LONGEST: Final = 20_000_000  # characters
-# What Go calls white space.
+# White space in Go.
 _SPACE: Final = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029"
     "\u202f\u205f\u3000"
@@ -84,7 +84,7 @@ def _join(texts: list[str], separator: str = "") -> str:
 
 
 def _bounded(size: int) -> None:
-    """Texts are not made that would cost more than may be spent if they were only read."""
+    """Limit the length of results: longer strings would exceed the cost limit when traversed."""
     if size > _LONGEST:
         raise CostExceededError
 

@@ -16,7 +16,7 @@ from ostinato.cel.values import CelError, Duration, Timestamp
 _SECOND: Final = 1_000_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST, _LAST = -62135596800 * _SECOND, 253402300800 * _SECOND
-_LONGEST: Final = 256  # characters of a duration
+_LONGEST: Final = 256  # characters
 _MOST: Final = (1 << 63) - 1
 _UNITS: Final = {
     "ns": 1,
@@ -36,7 +36,7 @@ _OFFSET: Final = re.compile(r"([+-]?)(\d\d?):(\d\d)", re.ASCII)
 
 
 def timestamp(text: str) -> Timestamp:
-    """A point in time as RFC 3339 writes it."""
+    """Parse an RFC 3339 timestamp."""
     found = _MOMENT.fullmatch(text)
     try:
         if found is None:
@@ -53,7 +53,7 @@ def timestamp(text: str) -> Timestamp:
 
 
 def duration(text: str) -> Duration:
-    """A length of time as Go writes it: 1h30m."""
+    """Parse a duration in Go's notation: 1h30m."""
     rest = text.removeprefix("-") if text.startswith("-") else text.removeprefix("+")
     if len(rest) > _LONGEST:
         raise CelError(f"time: invalid duration {quote(text[:_LONGEST])}")
@@ -84,7 +84,7 @@ def _bounded(ns: int) -> Timestamp:
 
 
 def of_seconds(seconds: int) -> Timestamp:
-    """A point in time, in seconds since 1970."""
+    """Return the timestamp of seconds since 1970."""
     return _bounded(seconds * _SECOND)
 
 

@@ -69,7 +69,7 @@ def url(text: str) -> Url:
 
 
 def problem(text: str) -> str:
-    """Why a text is no URL; "" if it is one."""
+    """Return the error of an invalid URL; "" if it is valid."""
     try:
         _read(text)
     except ValueError as error:
@@ -87,7 +87,7 @@ def _read(text: str) -> Url:
         raise ValueError("invalid URI for request")
     rest, _, query = rest.partition("?")
     if scheme and not rest.startswith("/"):
-        return Url(text, scheme.lower(), "", "", query)  # what is not divided any further
+        return Url(text, scheme.lower(), "", "", query)  # opaque
     host = ""
     if rest.startswith("//") and scheme:
         authority, slash, path = rest[2:].partition("/")

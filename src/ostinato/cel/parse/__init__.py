@@ -1,1 +1,1 @@
-"""Parse CEL: lexer, grammar, macros; a text becomes a syntax tree or a list of syntax errors."""
+"""Parse CEL source to a syntax tree or a list of syntax errors: lexer, parser, macros, grammar."""

@@ -1,7 +1,7 @@
 """The grammar of CEL as a state graph: the tokens that can follow at each position.
 
-`syntax_errors` walks it to say what is wrong with a text, as the parser of kube-apiserver says it; nothing else needs
-it. A rule is built of parts; each part knows the states in which a parser stands before it, and, in loops, after it.
+Used only by `syntax_errors`, to report errors as kube-apiserver's ANTLR parser does. Rules consist of parts; each part
+has the states of a parser before it and, in loops, after it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ CONSTANTS: Final = ("NUM_INT", "NUM_UINT", "NUM_FLOAT", "STRING", "BYTES", "true
 
 
 class State:
-    """A place in the grammar; an edge without a label leads on without a token."""
+    """A state of the grammar; an edge without a label needs no token."""
 
     __slots__ = ("edges", "kind", "next")
 
     def __init__(self, kind: str = "") -> None:
-        self.kind = kind  # "start": of alternatives or of a loop; "back": the end of a turn of a loop
+        self.kind = kind  # "start" of alternatives or of a loop; "back": end of an iteration
         self.edges: list[tuple[Tokens | Rule | None, State]] = []
         self.next: tuple[Tokens, bool] | None = None
 
@@ -29,7 +29,7 @@ class State:
 
 
 class Rule:
-    """A rule with a name: `start` is where it begins, `end` where it is done."""
+    """A named rule with its start and end states."""
 
     def __init__(self) -> None:
         self.start, self.end = State(), State()
@@ -43,7 +43,7 @@ class Rule:
 
 
 class Part:
-    """A part of a rule. `state` is where a parser stands when it comes to it."""
+    """A part of a rule. `state` is the state before it."""
 
     state: State
     last: State
@@ -53,7 +53,7 @@ class Part:
 
 
 class Token(Part):
-    """One of some tokens."""
+    """One of several tokens."""
 
     def __init__(self, *kinds: str) -> None:
         self.kinds: Tokens = frozenset(kinds)
@@ -62,7 +62,7 @@ class Token(Part):
 
 
 class Call(Part):
-    """A rule, of what strength its operators must be."""
+    """A rule, with the minimum precedence of its operators."""
 
     def __init__(self, rule: Rule, strength: int = 0) -> None:
         self.rule, self.strength = rule, strength
@@ -81,7 +81,7 @@ class Sequence(Part):
 
 
 class Choice(Part):
-    """Alternatives; the parser's method of a name tells which."""
+    """Alternatives; a method of the parser, by name, selects one."""
 
     def __init__(self, choose: str, *ways: Part) -> None:
         self.choose, self.ways = choose, ways
@@ -93,7 +93,7 @@ class Choice(Part):
 
 
 class Maybe(Part):
-    """Something that is there if its first token is."""
+    """An optional part, present if its first token is."""
 
     def __init__(self, way: Part) -> None:
         self.way = way
@@ -106,7 +106,7 @@ class Maybe(Part):
 
 
 class Loop(Part):
-    """Something any number of times; `least` is 0 or 1. Without a method that tells, its first token does."""
+    """A repeated part; `least` is 0 or 1. A method of the parser, or the first token, decides about another one."""
 
     def __init__(self, way: Part, choose: str = "", least: int = 0) -> None:
         self.way, self.choose, self.least = way, choose, least
@@ -120,7 +120,7 @@ class Loop(Part):
 
 
 def following(state: State) -> tuple[Tokens, bool]:
-    """The tokens that may come next within a rule, and whether the rule may end here."""
+    """Return the tokens that can follow within a rule, and whether the rule can end here."""
     if state.next is None:
         found: set[str] = set()
         ends = _look(state, found, set())
@@ -161,7 +161,7 @@ def _call(name: str, strength: int = 0) -> Call:
 
 
 def _list(name: str, choose: str, *turn: str) -> None:
-    """A rule of turns with commas between them."""
+    """Return a rule of items separated by commas."""
 
     def parts() -> Sequence:
         return _after(*(_call(part) if part in RULES else part for part in turn))
@@ -179,7 +179,7 @@ RULES["or"].be(_call("and"), Loop(_after("||", _call("and"))))
 RULES["and"].be(_call("relation"), Loop(_after("&&", _call("relation"))))
 RULES["relation"].be(
     _call("calc"),
-    Loop(_after(Token("==", "!=", "<", "<=", ">", ">=", "in"), _call("relation", 2)), "relation_goes_on"),
+    Loop(_after(Token("==", "!=", "<", "<=", ">", ">=", "in"), _call("relation", 2)), "relation_continues"),
 )
 RULES["calc"].be(
     _call("unary"),
@@ -189,7 +189,7 @@ RULES["calc"].be(
             _after(Token("*", "/", "%"), _call("calc", 3)),
             _after(Token("+", "-"), _call("calc", 2)),
         ),
-        "calc_goes_on",
+        "calc_continues",
     ),
 )
 RULES["unary"].be(
@@ -197,7 +197,7 @@ RULES["unary"].be(
         "sign",
         _call("member"),
         _after(Loop(Token("!"), least=1), _call("member")),
-        _after(Loop(Token("-"), "minus_goes_on", least=1), _call("member")),
+        _after(Loop(Token("-"), "minus_continues", least=1), _call("member")),
     )
 )
 RULES["member"].be(
@@ -209,7 +209,7 @@ RULES["member"].be(
             _after(".", "IDENTIFIER", "(", Maybe(_call("arguments")), ")"),
             _after("[", Maybe(Token("?")), _call("expr"), "]"),
         ),
-        "member_goes_on",
+        "member_continues",
     ),
 )
 RULES["primary"].be(
@@ -231,9 +231,9 @@ RULES["name"].be(Choice("kind_of_name", Token("IDENTIFIER"), Token("ESC_IDENTIFI
 RULES["field"].be(Maybe(Token("?")), _call("name"))
 RULES["item"].be(Maybe(Token("?")), _call("expr"))
 _list("arguments", "", "expr")
-_list("items", "items_go_on", "item")
-_list("fields", "fields_go_on", "field", ":", "expr")
-_list("entries", "items_go_on", "item", ":", "expr")
+_list("items", "items_continue", "item")
+_list("fields", "fields_continue", "field", ":", "expr")
+_list("entries", "items_continue", "item", ":", "expr")
 RULES["literal"].be(
     Choice(
         "kind_of_literal",

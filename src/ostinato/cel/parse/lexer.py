@@ -1,4 +1,4 @@
-"""Lexer: a text becomes tokens."""
+"""Lexer: splits source text into tokens."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE,
 )
-# As much of a text as is well formed, with the beginning of an escape that is not.
+# The well-formed prefix of a string, with the start of an invalid escape.
 _BEGUN: Final = re.compile(
     rf"(?:{_ESCAPE}|[^\\\n\r])*(?:\\(?:[0-3][0-7]?|[xX][0-9a-fA-F]?|u[0-9a-fA-F]{{0,3}}|U[0-9a-fA-F]{{0,7}})?)?"
 )
-_NAMED: Final = re.compile(r"[A-Za-z0-9_.\-/ ]*")  # what may stand between backticks
+_NAMED: Final = re.compile(r"[A-Za-z0-9_.\-/ ]*")  # characters between backticks
 _KEYWORDS: Final = frozenset({"in", "true", "false", "null"})
 END: Final = "<EOF>"
 
 
 class Token(NamedTuple):
-    kind: str  # of an operator or a keyword its text
+    kind: str  # for operators and keywords their text
     text: str
     at: int
 
 
 def tokens(text: str, issues: Issues) -> list[Token]:
-    """The tokens of a text, the end as the last; what is no token is an issue and left out."""
+    """Return the tokens, with END as the last; invalid characters are added to the issues and skipped."""
     found: list[Token] = []
     at = 0
     while at < len(text):
@@ -63,7 +63,7 @@ def tokens(text: str, issues: Issues) -> list[Token]:
 
 
 def spaces(text: str, start: int, end: int) -> str:
-    """What of a text between two tokens can be read: spaces and comments."""
+    """Return the white space and comments in the text between two tokens."""
     found = ""
     while start < end:
         match = _TOKEN.match(text, start)
@@ -73,7 +73,7 @@ def spaces(text: str, start: int, end: int) -> str:
 
 
 def _unread(text: str, at: int) -> int:
-    """The end of what cannot be read: of a text up to what may not stand in it, of a lone & or | one more."""
+    """Return the end of an invalid token: of a string at the invalid character, of a single & or | one after it."""
     if text[at] in "\"'":
         begun = _BEGUN.match(text, at + 1)
         return min((begun.end() if begun is not None else at) + 1, len(text))

@@ -8,13 +8,13 @@ from typing import Final
 from ostinato.cel.types import DOUBLE, UINT, Type
 from ostinato.cel.values import Uint
 
-_LONGEST: Final = 1000  # characters of a number
+_LONGEST: Final = 1000  # characters
 _SIMPLE: Final = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 _ESCAPE: Final = re.compile(r"\\(?:([0-3][0-7]{2})|[xX]([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))")
 
 
 class LiteralError(ValueError):
-    """A literal stands for nothing; the message is for whoever wrote it."""
+    """The literal is invalid."""
 
 
 def number(text: str, kind: Type, *, negative: bool) -> int | float:
@@ -38,7 +38,7 @@ def number(text: str, kind: Type, *, negative: bool) -> int | float:
 
 
 def text_of(literal: str) -> str | bytes:
-    """The value of a string or, with a b in front, of bytes."""
+    """Return the value of a string literal, or of bytes with the prefix b."""
     is_bytes = literal[0] in "bB"
     literal = literal[1:] if is_bytes else literal
     raw = literal[0] in "rR"

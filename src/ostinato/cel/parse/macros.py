@@ -1,7 +1,7 @@
 """Macros: `has`, and the calls that expand to comprehensions over lists and maps.
 
-A fold is written out with an accumulator, as kube-apiserver does it: types are checked and costs estimated by that
-form. How it is evaluated is for the program to decide, by the name of the macro and its parts.
+Macros expand to folds with an accumulator, as in kube-apiserver, for type checks and cost estimates. Evaluation uses
+the name of the macro and its parts instead.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class MacroError(Exception):
 
 
 def expand(at: int, name: str, target: Node | None, args: list[Node]) -> Node | None:
-    """What a call stands for if it is one of a macro."""
+    """Expand a call if it is a macro."""
     if target is None:
         if name != "has" or len(args) != 1:
             return None
@@ -111,7 +111,7 @@ def _fold(at: int, name: str, target: Node, args: list[Node]) -> Node:
 def _of_optional(at: int, name: str, target: Node, args: list[Node]) -> Node:
     if not isinstance(args[0], Ident):
         raise MacroError(args[0].at, f"{name}() variable name must be a simple identifier")
-    if _is_large(target):  # it is written twice, and so is what is written twice in it
+    if _is_large(target):  # it is copied, so that nested macros grow exponentially
         raise MacroError(at, f"{name}() is called on an expression of more than {_LARGEST_COPIED} parts")
     bound = _bound(at, args[0].name, Call(at, "value", [], copied(target)), args[1])
     found: Node = bound if name == "optFlatMap" else Call(at, "optional.of", [bound])
@@ -128,7 +128,7 @@ def _is_large(node: Node) -> bool:
 
 
 def _sorted(at: int, target: Node, args: list[Node]) -> Node:
-    """Items sorted by their keys: both lists are made, and one sorted by the other."""
+    """Expand sortBy: create both lists, and sort one by the other."""
     if not isinstance(args[0], Ident):
         raise MacroError(args[0].at, "argument must be a simple name")
     if args[0].name in _FORBIDDEN:
@@ -139,7 +139,7 @@ def _sorted(at: int, target: Node, args: list[Node]) -> Node:
 
 
 def _bound(at: int, name: str, value: Node, body: Node) -> Node:
-    """A body with a name for a value."""
+    """Expand cel.bind: an expression with a variable."""
     bound = Comprehension(at, "bind", ListNode(at, []), (UNUSED, "", name), [value, body])
     bound.init = value
     bound.condition = Literal(at, value=False, literal=BOOL)

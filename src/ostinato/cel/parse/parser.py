@@ -1,7 +1,6 @@
-"""Parser: a text becomes a syntax tree, with the macros expanded.
+"""Parser: source text to a syntax tree, with macros expanded.
 
-Reading ends at the first error of syntax; what is wrong with the text, and with the rest of it, is for `syntax_errors`
-to say.
+Parsing stops at the first syntax error; `syntax_errors` then reports all of them.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from ostinato.cel.tree import Call, Entry, Ident, ListNode, Literal, MapNode, No
 from ostinato.cel.types import BOOL, BYTES, DOUBLE, ERROR, INT, NULL, STRING, UINT
 
 LONGEST: Final = 100_000  # characters of an expression
-DEEPEST: Final = 250  # expressions within expressions
+DEEPEST: Final = 250  # nested expressions
 
 _STARTS: Final = (
     "[", "{", "(", ".", "-", "!", "true", "false", "null",
     "NUM_FLOAT", "NUM_INT", "NUM_UINT", "STRING", "BYTES", "IDENTIFIER",
 )  # fmt: skip
-# The strength of operators that have two sides; "in" is a function of another name.
+# Precedence of binary operators; "in" is a function of another name.
 _BINARY: Final = {
     **dict.fromkeys(("==", "!=", "<", "<=", ">", ">=", "in"), 1),
     **dict.fromkeys(("+", "-"), 2),
@@ -32,15 +31,15 @@ _BINARY: Final = {
 
 
 class _StopError(Exception):
-    """There is no use in reading on."""
+    """Parsing cannot continue."""
 
 
 class _SyntaxError(_StopError):
-    """What stands next cannot be read."""
+    """The next token is unexpected."""
 
 
 def parse(text: str) -> tuple[Node, Issues]:
-    """The tree of an expression, and what is wrong with it; the tree means nothing if there is something."""
+    """Return the tree of an expression, and its errors; with errors the tree is meaningless."""
     issues = Issues(text)
     nothing = Literal(0, None, ERROR)
     if len(text) > LONGEST:
@@ -50,7 +49,7 @@ def parse(text: str) -> tuple[Node, Issues]:
     try:
         node = parser.whole()
     except _SyntaxError:
-        parser.tell_syntax_errors()
+        parser.report_syntax_errors()
         node = nothing
     except _StopError:
         node = nothing
@@ -68,13 +67,13 @@ class _Parser:
         self._next = 0
         self._depth = 0
 
-    def tell_syntax_errors(self) -> None:
-        from ostinato.cel.parse.syntax_errors import tell_syntax_errors  # noqa: PLC0415 - seldom needed
+    def report_syntax_errors(self) -> None:
+        from ostinato.cel.parse.syntax_errors import report_syntax_errors  # noqa: PLC0415 - seldom needed
 
-        def tell(word: Token, message: str) -> None:
+        def report(word: Token, message: str) -> None:
             self._issues.add(word.at if self._text else -1, message)
 
-        tell_syntax_errors(self._text, self._tokens, tell, DEEPEST)
+        report_syntax_errors(self._text, self._tokens, report, DEEPEST)
         if not self._issues:
             self._issues.add(0, f"expression recursion limit exceeded: {DEEPEST}")
 
@@ -103,13 +102,13 @@ class _Parser:
         return True
 
     def _expect(self, kind: str) -> Token:
-        """The next token, which must be of a kind."""
+        """Consume the next token, which must be of this kind."""
         if not self._is(kind):
             raise _SyntaxError
         return self._take()
 
     def _expect_start(self, *also: str) -> None:
-        """What begins an expression must come next."""
+        """Check that the next token can start an expression."""
         if self._token.kind not in _STARTS and self._token.kind not in also:
             raise _SyntaxError
 
@@ -135,7 +134,7 @@ class _Parser:
         return node
 
     def _chain(self, operator: str) -> Node:
-        """Terms with && or || between them, as a tree that is no deeper than it must be."""
+        """Build a balanced tree of terms with && or ||."""
         terms, places = [self._term(operator)], []
         while self._is(operator):
             places.append(self._take().at)
@@ -294,7 +293,7 @@ class _Parser:
         return Ident(name.at, leading + name.text)
 
     def _message_names(self) -> list[str]:
-        """The names before the brace of a message, taken; none, and nothing taken, if there is no message."""
+        """Consume the qualified name before the brace of a message; nothing if there is no message."""
         count, names = 0, []
         while self._ahead(count).kind == "IDENTIFIER":
             names.append(self._ahead(count).text)

@@ -1,8 +1,8 @@
 """Syntax errors of an invalid expression, all of them, with the messages of kube-apiserver's parser.
 
-That parser goes on after an error: it passes over a token too many, makes up one that is missing, or skips to where it
-can go on, and tells what it finds next. What it tells depends on where it stands in the grammar, so this follows it
-step by step. Only texts that are no expressions come here.
+That parser (ANTLR) recovers from errors: it skips an extraneous token, inserts a missing one, or skips to a token where
+it can continue. The errors depend on its state, so this module simulates it step by step. Used only for invalid
+expressions.
 """
 
 from __future__ import annotations
@@ -47,37 +47,37 @@ _RELATIONS: Final = frozenset({"==", "!=", "<", "<=", ">", ">=", "in"})
 _RESERVED: Final = re.compile(r"no viable alternative at input '.(true|false|null)'", re.DOTALL)
 _SPACES: Final = str.maketrans({"\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
-Tell = Callable[[Word, str], None]
-Steps = Generator["Steps", None, None]  # a part that is under way; it gives what comes next within it
+Report = Callable[[Word, str], None]
+Steps = Generator["Steps", None, None]  # the parse of a part; yields the parse of nested parts
 
 
-class _WrongError(Exception):
-    """What stands next cannot be read; a rule ends with it."""
+class _MismatchError(Exception):
+    """The next token is unexpected; ends a rule."""
 
     def __init__(self, word: Word, message: str) -> None:
         super().__init__(message)
         self.word = word
 
 
-class _EnoughError(Exception):
-    """There were too many errors to go on."""
+class _ErrorLimitError(Exception):
+    """Too many errors to continue."""
 
 
-def tell_syntax_errors(text: str, words: list[Word], tell: Tell, deepest: int) -> None:
-    """Tell each error, with the word that it is told of; expressions are read as deep as is said."""
-    walk = _Walk(text, words, tell, deepest)
-    steps: list[Steps] = [walk.rule(RULES["start"], None)]  # not nested: texts may be
-    wrong: _WrongError | None = None
+def report_syntax_errors(text: str, words: list[Word], report: Report, deepest: int) -> None:
+    """Report each error with its token. `deepest` is the maximum nesting of expressions."""
+    walk = _Walk(text, words, report, deepest)
+    steps: list[Steps] = [walk.rule(RULES["start"], None)]  # an explicit stack, as input can be nested deeply
+    wrong: _MismatchError | None = None
     while steps:
         try:
             step = next(steps[-1]) if wrong is None else steps[-1].throw(wrong)
         except StopIteration:
             steps.pop()
             wrong = None
-        except _WrongError as error:
+        except _MismatchError as error:
             steps.pop()
             wrong = error
-        except _EnoughError:
+        except _ErrorLimitError:
             return
         else:
             wrong = None
@@ -85,18 +85,18 @@ def tell_syntax_errors(text: str, words: list[Word], tell: Tell, deepest: int) -
 
 
 class _Walk:
-    def __init__(self, text: str, words: list[Word], tell: Tell, deepest: int) -> None:
+    def __init__(self, text: str, words: list[Word], report: Report, deepest: int) -> None:
         self._text = text
         self._words = words
-        self._tell = tell
+        self._report_to = report
         self._next = 0
         self._state = RULES["start"].start
-        self._calls: list[State] = []  # where the rules that are under way were called
+        self._calls: list[State] = []  # the states in which the active rules were called
         self._strength = 0
-        self._recovering = False  # nothing is told until something fits again
-        self._stuck: tuple[int, set[State]] = (-1, set())  # where rules ended with an error last
+        self._recovering = False  # no errors are reported until a token matches
+        self._stuck: tuple[int, set[State]] = (-1, set())  # position and states of the last errors
         self._recoveries = 0
-        self._deeper = deepest  # expressions that may still be within the one that is read
+        self._deeper = deepest  # remaining nesting of expressions
 
     def rule(self, rule: Rule, called: State | None, strength: int = 0) -> Steps:
         outer = self._strength
@@ -104,16 +104,16 @@ class _Walk:
         if rule is RULES["expr"]:
             self._deeper -= 1
             if self._deeper < 0:
-                raise _EnoughError
+                raise _ErrorLimitError
         if called is not None:
             self._calls.append(called)
         self._state, first = rule.start, self._word()
         try:
             yield self._walk(rule.part)
-        except _WrongError as error:
+        except _MismatchError as error:
             self._report(error.word, str(error))
             if rule is RULES["name"]:
-                self._tell(first, "unsupported ident kind")
+                self._report_to(first, "unsupported ident kind")
             self._recover()
         if called is not None:
             self._calls.pop()
@@ -149,18 +149,18 @@ class _Walk:
         self._state = part.state
         self._sync()
         turns = part.least
-        while turns or self._goes_on(part):
+        while turns or self._continues(part):
             turns = 0
             yield self._walk(part.way)
             self._state = part.back
             self._sync()
 
-    def _goes_on(self, part: Loop) -> bool:
+    def _continues(self, part: Loop) -> bool:
         if part.choose:
             return bool(getattr(self, f"_{part.choose}")())
         return self._ahead() in following(part.first)[0]
 
-    # Words
+    # Tokens
 
     def _word(self, count: int = 0) -> Word:
         return self._words[min(self._next + count, len(self._words) - 1)]
@@ -172,17 +172,17 @@ class _Walk:
         if self._ahead() != END:
             self._next += 1
 
-    def _fits(self) -> None:
+    def _token_matched(self) -> None:
         self._recovering = False
         self._stuck = (-1, set())
 
     def _match(self, kinds: Tokens) -> None:
         if self._ahead() in kinds:
-            self._fits()
+            self._token_matched()
             self._take()
             return
         self._count()
-        if self._passed_over():
+        if self._skip_extra_token():
             self._take()
         elif self._ahead() in self._expected(self._state.edges[0][1]):
             self._report(self._word(), f"missing {_named(self._wanted())} at {_quoted(self._word())}")
@@ -194,52 +194,54 @@ class _Walk:
     def _report(self, word: Word, message: str) -> None:
         if not self._recovering:
             self._recovering = True
-            self._tell(word, f"Syntax error: {message}")
+            self._report_to(word, f"Syntax error: {message}")
 
     def _count(self) -> None:
         if self._recoveries == _MOST_RECOVERIES:
-            self._tell(self._word(), f"Syntax error: error recovery attempt limit exceeded: {_MOST_RECOVERIES}")
-            raise _EnoughError
+            self._report_to(self._word(), f"Syntax error: error recovery attempt limit exceeded: {_MOST_RECOVERIES}")
+            raise _ErrorLimitError
         self._recoveries += 1
 
     def _sync(self) -> None:
-        """Before alternatives and turns of loops: what comes next should be one of them."""
+        """Before alternatives and iterations: check that the next token is expected."""
         tokens, ends = following(self._state)
         if self._recovering or ends or self._ahead() in tokens or not self._state.kind:
             return
         if self._state.kind == "back":
             self._unwanted()
             self._skip(self._wanted() | self._following_calls())
-        elif not self._passed_over():
+        elif not self._skip_extra_token():
             raise self._mismatch()
 
-    def _passed_over(self) -> bool:
-        """Pass over a word if the one after it is wanted."""
+    def _skip_extra_token(self) -> bool:
+        """Skip a token if the one after it is expected."""
         if self._ahead(1) not in self._wanted():
             return False
         self._unwanted()
         self._take()
-        self._fits()
+        self._token_matched()
         return True
 
     def _unwanted(self) -> None:
         self._report(self._word(), f"extraneous input {_quoted(self._word())} expecting {_named(self._wanted())}")
 
-    def _mismatch(self) -> _WrongError:
-        return _WrongError(self._word(), f"mismatched input {_quoted(self._word())} expecting {_named(self._wanted())}")
+    def _mismatch(self) -> _MismatchError:
+        return _MismatchError(
+            self._word(), f"mismatched input {_quoted(self._word())} expecting {_named(self._wanted())}"
+        )
 
-    def _no_way(self, count: int = 0) -> _WrongError:
-        """No alternative goes with the words up to one."""
+    def _no_viable_alternative(self, count: int = 0) -> _MismatchError:
+        """Return the error that no alternative matches the tokens so far."""
         words = [self._word(i) for i in range(count + 1)]
         last, shown = words[-1], words[0].text
         for before, word in pairwise(words):
             shown += spaces(self._text, before.at + len(before.text), word.at)
             shown += "" if word.kind == END else word.text
         message = f"no viable alternative at input '{shown.translate(_SPACES)}'"
-        return _WrongError(last, _RESERVED.sub(r"mismatched input '\1' expecting IDENTIFIER", message))
+        return _MismatchError(last, _RESERVED.sub(r"mismatched input '\1' expecting IDENTIFIER", message))
 
     def _recover(self) -> None:
-        """A rule ends with an error: skip to what may follow it, or a rule around it."""
+        """After an error in a rule, skip to a token that can follow it or an outer rule."""
         self._count()
         if self._stuck[0] == self._next and self._state in self._stuck[1]:
             self._take()
@@ -255,7 +257,7 @@ class _Walk:
         return self._expected(self._state)
 
     def _expected(self, state: State) -> Tokens:
-        """What may come next, in the rules that are under way."""
+        """Return the tokens that can follow, in the active rules."""
         found, ends = following(state)
         for call in reversed(self._calls):
             if not ends:
@@ -269,10 +271,10 @@ class _Walk:
 
     # Decisions
 
-    def _relation_goes_on(self) -> bool:
+    def _relation_continues(self) -> bool:
         return self._strength <= 1 and self._ahead() in _RELATIONS
 
-    def _calc_goes_on(self) -> bool:
+    def _calc_continues(self) -> bool:
         return self._ahead() in _FACTORS if self._strength == 2 else self._strength < 2 and self._ahead() in _TERMS
 
     def _operator(self) -> int:
@@ -286,34 +288,34 @@ class _Walk:
                 return 0
             if self._ahead(1) in following(RULES["member"].start)[0]:
                 return 2
-            raise self._no_way(1)
+            raise self._no_viable_alternative(1)
         if self._ahead() in following(RULES["member"].start)[0]:
             return 0
-        raise self._no_way()
+        raise self._no_viable_alternative()
 
-    def _minus_goes_on(self) -> bool:
+    def _minus_continues(self) -> bool:
         starts = following(RULES["member"].start)[0]
         if self._ahead() == "-":
             if self._ahead(1) in starts:
                 return True
-            raise self._no_way(1)
+            raise self._no_viable_alternative(1)
         if self._ahead() in starts:
             return False
-        raise self._no_way()
+        raise self._no_viable_alternative()
 
-    def _member_goes_on(self) -> bool:
+    def _member_continues(self) -> bool:
         return self._ahead() in (".", "[")
 
     def _access(self) -> int:
         if self._ahead() == "[":
             return 2
         if self._ahead() != ".":
-            raise self._no_way()
+            raise self._no_viable_alternative()
         if self._ahead(1) == "IDENTIFIER":
             return 1 if self._ahead(2) == "(" else 0
         if self._ahead(1) in ("?", "ESC_IDENTIFIER"):
             return 0
-        raise self._no_way(1)
+        raise self._no_viable_alternative(1)
 
     def _kind_of_primary(self) -> int:
         kind = self._ahead()
@@ -323,7 +325,7 @@ class _Walk:
             return 6
         at = 1 if kind == "." else 0
         if self._ahead(at) != "IDENTIFIER":
-            raise self._no_way(at)
+            raise self._no_viable_alternative(at)
         if self._ahead(at + 1) == "(":
             return 1
         while self._ahead(at + 1) == "." and self._ahead(at + 2) == "IDENTIFIER":
@@ -334,18 +336,18 @@ class _Walk:
         negative = self._ahead() == "-"
         kind = self._ahead(1 if negative else 0)
         if kind not in (_NUMBERS if negative else CONSTANTS):
-            raise self._no_way(1 if negative else 0)
+            raise self._no_viable_alternative(1 if negative else 0)
         return CONSTANTS.index(kind)
 
     def _kind_of_name(self) -> int:
         if self._ahead() not in ("IDENTIFIER", "ESC_IDENTIFIER"):
-            raise self._no_way()
+            raise self._no_viable_alternative()
         return 0 if self._ahead() == "IDENTIFIER" else 1
 
-    def _items_go_on(self) -> bool:
+    def _items_continue(self) -> bool:
         return self._ahead() == "," and self._ahead(1) in following(RULES["item"].start)[0]
 
-    def _fields_go_on(self) -> bool:
+    def _fields_continue(self) -> bool:
         return self._ahead() == "," and self._ahead(1) in following(RULES["field"].start)[0]
 
 

@@ -14,7 +14,7 @@ import msgspec
 from ostinato.api.gvk import GroupVersion, GroupVersionResource
 from ostinato.api.selectors.labels import from_label_selector
 from ostinato.cel.expression import Expression
-from ostinato.cel.libraries.authorizer import Answer, Authorizer, Question
+from ostinato.cel.libraries.authorizer import AccessCheck, Answer, Authorizer
 from ostinato.cel.values import CelError
 from ostinato.server.access.attributes import RequestAttributes, field_terms, label_requirements
 from ostinato.server.access.authorization.decision import Decision
@@ -272,7 +272,7 @@ def _as(obj: Json | None, attributes: Attributes, resource: GroupVersionResource
     return {**obj, "apiVersion": f"{resource.group}/{resource.version}" if resource.group else resource.version}
 
 
-def _answer(authorizer: access.Authorizer, user: User | None, question: Question, decisions: Decisions) -> Answer:
+def _answer(authorizer: access.Authorizer, user: User | None, question: AccessCheck, decisions: Decisions) -> Answer:
     """The decision of the server's authorizer for the requesting user or a service account."""
     if question.service_account is not None:
         namespace, name = question.service_account

@@ -1,4 +1,4 @@
-"""Go netip's messages for invalid IP addresses. The decision whether one is valid is made elsewhere."""
+"""Go netip's messages for invalid IP addresses. Only for addresses that were rejected."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _FIRST: Final = re.compile(r"[.:%]")
 _HEXADECIMAL: Final = "0123456789abcdefABCDEF"
 
 
-def address_fault(text: str) -> str:
-    """What is wrong with a text that is no address."""
+def address_error(text: str) -> str:
+    """Return the error of an invalid address."""
     first = _FIRST.search(text)
     if first is None:
         return _told(text, "unable to parse IP")
@@ -26,7 +26,7 @@ def _told(text: str, why: str, at: str = "") -> str:
 
 
 def _four(text: str) -> tuple[str, ...]:
-    """Of an address of four numbers."""
+    """IPv4."""
     dots, digits = 0, ""
     for i, character in enumerate(text):
         if "0" <= character <= "9":
@@ -47,7 +47,7 @@ def _four(text: str) -> tuple[str, ...]:
 
 
 def _six(text: str) -> tuple[str, ...]:
-    """Of an address of eight groups."""
+    """IPv6."""
     rest, percent, zone = text.partition("%")
     if percent and not zone:
         return ("zone must be a non-empty string",)
@@ -81,7 +81,7 @@ def _six(text: str) -> tuple[str, ...]:
 
 
 def _embedded(rest: str, groups: int, *, gap: bool) -> tuple[str, ...]:
-    """Of four numbers at the end of eight groups."""
+    """IPv4 at the end of IPv6."""
     if not gap and groups != 6:
         return "embedded IPv4 address must replace the final 2 fields of the address", rest
     if groups > 6:

@@ -1,4 +1,4 @@
-"""Kubernetes' messages for invalid semantic versions. The decision whether one is valid is made elsewhere."""
+"""Kubernetes' messages for invalid semantic versions. Only for versions that were rejected."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _WORD: Final = re.compile(r"[0-9A-Za-z-]*")
 _MOST: Final = (1 << 64) - 1
 
 
-def version_fault(text: str) -> str:
-    """What is wrong with a text that is no version: the first thing."""
+def version_error(text: str) -> str:
+    """Return the first error of an invalid version."""
     if not text:
         return "Version string empty"
     parts = text.split(".", 2)
