@@ -1,7 +1,7 @@
 """One client's connection: its requests, one after the other, and their answers.
 
 - Requests are answered in the order in which they come; the next is not begun before the last is answered.
-- What a client sends ahead is bounded: the server stops reading. `AnswerWriter` bounds what the client does not read.
+- What a client sends ahead is bounded: the server stops reading. `ResponseWriter` bounds what the client does not read.
 - A stream ends when its client goes; any other request runs to its end once its body is there.
 """
 
@@ -18,9 +18,9 @@ from ostinato.http.errors import InvalidHttp
 from ostinato.http.fields import MAX_HEAD
 from ostinato.http.request import RequestBody, RequestHead, parse_head
 from ostinato.server.http.closed import CLOSED
-from ostinato.server.http.head import refusal
-from ostinato.server.http.upgraded import Upgraded, switching
-from ostinato.server.http.writing import REQUEST_SECONDS, AnswerWriter
+from ostinato.server.http.head import rejection
+from ostinato.server.http.response_writer import REQUEST_TIMEOUT, ResponseWriter
+from ostinato.server.http.upgraded import UpgradedConnection, upgrade_head
 from ostinato.server.request import MAX_BODY, Answer, Peer, Request, Response, Stream
 from ostinato.server.request.present import error_response
 from ostinato.streams.channels import offered
@@ -30,38 +30,38 @@ if TYPE_CHECKING:
     from ostinato.server.flow.turns import Turn
     from ostinato.server.http.server import HttpServer
 
-READ_AHEAD = 1 << 16  # bytes that are taken in before somebody asks for them
-DRAINED = 1 << 18  # bytes of an unwanted body that are read so that the connection can go on
+MAX_READ_AHEAD = 1 << 16  # bytes that are taken in before somebody asks for them
+MAX_DRAINED = 1 << 18  # bytes of an unwanted body that are read so that the connection can go on
 
-IDLE_SECONDS = 90.0  # between requests
-HEAD_SECONDS = 32.0  # for a head to come, from its first byte on
-LINGER_SECONDS = 1.0  # for the client to read a refusal while it is still sending
-CLOSING_SECONDS = 600.0  # for the client of a WebSocket to read what is on its way, and to say good-bye
+IDLE_TIMEOUT = 90.0  # between requests
+HEAD_TIMEOUT = 32.0  # for a head to come, from its first byte on
+LINGER_TIMEOUT = 1.0  # for the client to read a refusal while it is still sending
+CLOSE_TIMEOUT = 600.0  # for the client of a WebSocket to read what is on its way, and to say good-bye
 
 _HEAD_END = b"\r\n\r\n"
 _UNAUTHENTICATED = "system:unauthenticated"
 _logger = logging.getLogger(__name__)
 
 
-class Connection(AnswerWriter):
+class Connection(ResponseWriter):
     def __init__(self, owner: HttpServer) -> None:
-        super().__init__(owner, owner.core.world.clock.monotonic() + HEAD_SECONDS)
+        super().__init__(owner, owner.core.world.clock.monotonic() + HEAD_TIMEOUT)
         self._line: Turn | None = None  # of the flow of the last request
         self._queued = False  # what has come waits for its turn
         self._peer: Peer | None = None  # whom the client's certificate names
         self.address = ""  # the client's
-        self._stranger = True  # the client has not authenticated on this connection yet
+        self._is_unauthenticated = True  # the client has not authenticated on this connection yet
         self._buffer = b""  # what has come and belongs to no request yet
         self._scanned = 0  # of the buffer, that holds no end of a head
         self._head: RequestHead | None = None  # of the request under way
         self._body: RequestBody | None = None
-        self._arriving: asyncio.Future[None] | None = None  # waits for the rest of the body
+        self._body_waiter: asyncio.Future[None] | None = None  # waits for the rest of the body
         self._task: asyncio.Task[None] | None = None  # answers the request under way
         self._frames: websocket.FrameReader | None = None  # once the connection speaks WebSocket, for a stream
-        self._upgraded: Upgraded | None = None  # once it goes both ways
+        self._upgraded: UpgradedConnection | None = None  # once it goes both ways
         self._reading = True  # the transport may call data_received
         self._lingering = False  # the connection takes no further request, and what still comes is thrown away
-        self._ended_by_client = False  # the client has sent all that it will
+        self._eof_received = False  # the client has sent all that it will
         self._expired = False
 
     # What the transport calls
@@ -96,15 +96,15 @@ class Connection(AnswerWriter):
             self._advance()
 
     def eof_received(self) -> bool:
-        self._ended_by_client = True
+        self._eof_received = True
         if self._streaming or self._owner.encrypted or (self._task is None and _HEAD_END not in self._buffer):
             return False  # closes the connection: TLS knows no half of one
-        if self._arriving is not None and not self._arriving.done():
-            self._arriving.set_exception(Unknown.of("unexpected EOF"))
+        if self._body_waiter is not None and not self._body_waiter.done():
+            self._body_waiter.set_exception(Unknown.of("unexpected EOF"))
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._lost = self._over = True
+        self._lost = self._closing = True
         self._transport, self._upgraded = CLOSED, None
         self._owner.closed(self)
         if self._writable is not None and not self._writable.done():
@@ -121,7 +121,7 @@ class Connection(AnswerWriter):
 
     def expire(self) -> None:
         """The deadline has passed."""
-        if self._task is None or self._writable is not None or self._over:
+        if self._task is None or self._writable is not None or self._closing:
             self._transport.abort()
         elif not self._expired:
             self._expired = True
@@ -129,18 +129,18 @@ class Connection(AnswerWriter):
 
     def finish(self) -> None:
         """Take no further request; end a stream; let what else is under way end."""
-        self._over = True
+        self._closing = True
         if self._task is None:
             self._transport.close()
         elif self._streaming:
             self._task.cancel()
 
-    def leave(self) -> None:
+    def evict(self) -> None:
         """Make room for others: end now, or with the request under way."""
         if self._task is None:
             self._transport.abort()
         else:
-            self._over = True
+            self._closing = True
 
     def abort(self) -> None:
         self._transport.abort()
@@ -154,8 +154,8 @@ class Connection(AnswerWriter):
             if not self._queued:
                 self._queued = True
                 turns.wait(line, self._take_turn)
-            if len(self._buffer) > READ_AHEAD:
-                self._balance()
+            if len(self._buffer) > MAX_READ_AHEAD:
+                self._update_reading()
             return
         turns.began = began = turns.clock()
         self._advance()
@@ -174,17 +174,17 @@ class Connection(AnswerWriter):
         """Give what has come to the request under way, or begin the next with it."""
         if self._body is not None and not self._body.complete:
             self._feed_body()
-        elif self._task is None and not self._over:
+        elif self._task is None and not self._closing:
             self._begin()
         if self._buffer or self._body is not None or not self._reading:
-            self._balance()
+            self._update_reading()
 
-    def _balance(self) -> None:
+    def _update_reading(self) -> None:
         """Read as long as there is room for what comes."""
         held = len(self._buffer)
-        if self._body is not None and self._body.data is not None and self._arriving is None:
+        if self._body is not None and self._body.data is not None and self._body_waiter is None:
             held += len(self._body.data)
-        full = held > READ_AHEAD and (self._task is not None or self._queued or self._over)
+        full = held > MAX_READ_AHEAD and (self._task is not None or self._queued or self._closing)
         if full == self._reading and not self._lost:
             self._reading = not full
             if full:
@@ -200,28 +200,28 @@ class Connection(AnswerWriter):
         end = buffer.find(_HEAD_END, max(0, self._scanned - 3))
         if end < 0 or end > MAX_HEAD:
             if len(buffer) > MAX_HEAD:
-                self._refuse(InvalidHttp("the head of the request is too large", status=431))
+                self._reject(InvalidHttp("the head of the request is too large", status=431))
             elif not self._scanned:
-                self.deadline = self._clock.monotonic() + HEAD_SECONDS
+                self.deadline = self._clock.monotonic() + HEAD_TIMEOUT
             self._scanned = len(buffer)
             return
         self._scanned = 0
         try:
             head = parse_head(buffer[:end])
         except InvalidHttp as error:
-            self._refuse(error)
+            self._reject(error)
             return
         if self._owner.audited and not head.headers.get("audit-id"):
             head.headers = {**head.headers, "audit-id": self._core.world.ids.uid()}  # the answer names it, too
         self._head = head
-        self.deadline = self._turns.began + REQUEST_SECONDS
+        self.deadline = self._turns.began + REQUEST_TIMEOUT
         start, length = end + 4, head.length
         if head.chunked or start + length > len(buffer):
             self._buffer = buffer[start:]
             self._body = RequestBody(head)
             if self._buffer:
                 self._feed_body()
-                if self._over:  # it was refused
+                if self._closing:  # it was refused
                     return
             request = Request(head.method, head.path, head.query, head.headers, self._read)
         else:  # all of it has come, as of nearly every request
@@ -240,10 +240,10 @@ class Connection(AnswerWriter):
             self._line = line = request.line
             if line is not self._turns.latest:
                 self._turns.meet(line)
-            if self._stranger:
-                self._recognize(request, answer)
+            if self._is_unauthenticated:
+                self._note_user(request, answer)
             if self._write_short(head, answer):
-                self._next()
+                self._next_request()
                 return
         if self._turns.contended or _may_stream(head):
             serving = self._serve_in_turns(self._turns.prepay(self._line), head, request, answer)
@@ -257,22 +257,22 @@ class Connection(AnswerWriter):
         try:
             self._buffer = body.feed(self._buffer)
         except InvalidHttp as error:
-            if self._arriving is not None and not self._arriving.done():
-                self._over = True
-                self._arriving.set_exception(Unknown.of("malformed chunked encoding"))
+            if self._body_waiter is not None and not self._body_waiter.done():
+                self._closing = True
+                self._body_waiter.set_exception(Unknown.of("malformed chunked encoding"))
             elif self._task is None:
-                self._refuse(error)
+                self._reject(error)
             else:
-                self._over = True
+                self._closing = True
             return
-        waiter = self._arriving
+        waiter = self._body_waiter
         if waiter is not None and not waiter.done() and (body.complete or body.size > MAX_BODY):
             waiter.set_result(None)
         elif body.data is None and self._task is None:  # an unwanted body
             if body.complete:
-                self._next()
-            elif body.size > DRAINED:
-                self._close_slowly()
+                self._next_request()
+            elif body.size > MAX_DRAINED:
+                self._linger()
 
     async def _read(self) -> bytes:
         """The body of the request under way, once all of it has come."""
@@ -285,14 +285,14 @@ class Connection(AnswerWriter):
             if head.expects_continue and not body.size:
                 head.expects_continue = False
                 self._transport.write(CONTINUE)
-            if self._ended_by_client:
+            if self._eof_received:
                 raise Unknown.of("unexpected EOF")
-            self._arriving = self._loop.create_future()
-            self._balance()
+            self._body_waiter = self._loop.create_future()
+            self._update_reading()
             try:
-                await self._arriving
+                await self._body_waiter
             finally:
-                self._arriving = None
+                self._body_waiter = None
         if body.size > MAX_BODY:
             raise RequestEntityTooLarge.of(f"limit is {MAX_BODY}")
         assert body.data is not None
@@ -305,8 +305,8 @@ class Connection(AnswerWriter):
         """Answer a request, to which there may be an answer already."""
         try:
             answer = answer or await self._core.handle(request)
-            if self._stranger:
-                self._recognize(request, answer)
+            if self._is_unauthenticated:
+                self._note_user(request, answer)
             if isinstance(answer, Response):
                 if not self._write_short(head, answer):
                     await self._write(head, answer)
@@ -318,79 +318,79 @@ class Connection(AnswerWriter):
                 await self._upgrade(head, answer)
         except asyncio.CancelledError:
             if self._expired and not self._streaming:
-                self._over = True
+                self._closing = True
                 why = Timeout.of("request did not complete within the allotted timeout", 0)
                 await self._write(head, error_response(why))
         except ConnectionError as error:  # a backend broke off in the midst of its answer: the client must see that
             _logger.info("backend broke off: path=%s error=%s", head.path, error)
-            self._over = True
+            self._closing = True
         except Exception:  # no answer can be given any more
             _logger.exception("%s %s", head.method, head.path)
-            self._over = True
+            self._closing = True
         finally:
             self._task = None
             self._line = line = request.line
             if line is not self._turns.latest:
                 self._turns.meet(line)
             self._streaming = self._patient = False
-            self._done()
+            self._finish_request()
 
-    def _recognize(self, request: Request, answer: Answer) -> None:
+    def _note_user(self, request: Request, answer: Answer) -> None:
         """A client that has authenticated may keep its connection."""
         user = request.user
         if answer.status < 400 if user is None else _UNAUTHENTICATED not in user.groups:
-            self._stranger = False
-            self._owner.recognized(self)
+            self._is_unauthenticated = False
+            self._owner.authenticated(self)
 
-    def _goes_on(self, head: RequestHead) -> bool:
+    def _keeps_alive(self, head: RequestHead) -> bool:
         """Whether another request may follow on this connection."""
-        if self._over or not head.keep_alive:
+        if self._closing or not head.keep_alive:
             return False
         body = self._body
         if body is None or body.complete:
             return True
-        return not head.expects_continue and body.size + body.remaining <= DRAINED
+        return not head.expects_continue and body.size + body.remaining <= MAX_DRAINED
 
-    def _done(self) -> None:
+    def _finish_request(self) -> None:
         """The request under way is answered: go on with the next, or end."""
         if self._lost:
             return
-        if (body := self._body) is not None and not body.complete and not self._ended_by_client:
-            if self._over:
-                self._close_slowly()
+        if (body := self._body) is not None and not body.complete and not self._eof_received:
+            if self._closing:
+                self._linger()
                 return
             body.data = None  # nobody asked for it
-            self.deadline = self._clock.monotonic() + REQUEST_SECONDS
-            self._balance()
+            self.deadline = self._clock.monotonic() + REQUEST_TIMEOUT
+            self._update_reading()
             return
-        self._next()
+        self._next_request()
 
-    def _next(self) -> None:
+    def _next_request(self) -> None:
         self._head = self._body = None
-        if self._over or (self._ended_by_client and _HEAD_END not in self._buffer):
+        if self._closing or (self._eof_received and _HEAD_END not in self._buffer):
             self._transport.close()
             return
-        self.deadline = self._turns.began + IDLE_SECONDS
+        self.deadline = self._turns.began + IDLE_TIMEOUT
         if self._buffer:
             self._loop.call_soon(self._advance_in_turn)
         elif not self._reading:
-            self._balance()
+            self._update_reading()
 
-    def _refuse(self, error: InvalidHttp) -> None:
+    def _reject(self, error: InvalidHttp) -> None:
         """Answer bytes that are no request."""
-        self._transport.write(refusal(error.status, error.detail))
-        self._close_slowly()
+        self._transport.write(rejection(error.status, error.detail))
+        self._linger()
 
-    def _close_slowly(self) -> None:
+    def _linger(self) -> None:
         """Throw away what still comes for a moment: closing at once could lose the answer on its way."""
-        self._over = True
+        self._closing = True
         self._buffer = b""
         self._body = None
         self._lingering = True
         if not self._reading:
             self._reading = True
             self._transport.resume_reading()
-        self.deadline = self._clock.monotonic() + LINGER_SECONDS
+        self.deadline = self._clock.monotonic() + LINGER_TIMEOUT
 
     # Streams
 
@@ -407,26 +407,26 @@ class Connection(AnswerWriter):
             await cast("Any", answer.chunks).aclose()
 
     async def _upgrade(self, head: RequestHead, answer: Upgrade) -> None:
-        self._streaming = self._patient = self._over = True
+        self._streaming = self._patient = self._closing = True
         self.deadline = float("inf")
-        self._transport.write(switching(head, answer))
-        upgraded = self._upgraded = Upgraded(self._transport, lambda: self._writable, answer)
+        self._transport.write(upgrade_head(head, answer))
+        upgraded = self._upgraded = UpgradedConnection(self._transport, lambda: self._writable, answer)
         buffer, self._buffer = self._buffer, b""
-        self._balance()  # from now on the upgraded one says when to read
+        self._update_reading()  # from now on the upgraded one says when to read
         if buffer:
             upgraded.feed(buffer)
         try:
             await answer.serve(upgraded)
         except asyncio.CancelledError:  # the client is gone, or the server stops
-            upgraded.leave()
+            upgraded.going_away()
             return
         if answer.has_messages:  # closing at once could lose what is on its way
-            self.deadline = self._clock.monotonic() + CLOSING_SECONDS
-            await upgraded.say_goodbye()
+            self.deadline = self._clock.monotonic() + CLOSE_TIMEOUT
+            await upgraded.close()
 
     async def _stream_frames(self, head: RequestHead, answer: Stream) -> None:
         """The stream as text messages, one a line."""
-        self._over = True
+        self._closing = True
         self._transport.write(
             websocket.handshake(head.headers.get("sec-websocket-key", ""), next(iter(offered(head.headers)), ""))
         )

@@ -10,20 +10,20 @@ from ostinato.http.status import reason_phrase, status_line
 _UNCACHED = b"Cache-Control: no-cache, private\r\n"
 
 # What answers begin with, by status, content type and headers; those of most answers are one of a few tuples.
-_lines: dict[tuple[int, str, Sequence[tuple[str, str]]], bytes] = {}
-_MOST_LINES = 1024
+_cached: dict[tuple[int, str, Sequence[tuple[str, str]]], bytes] = {}
+_MAX_CACHED = 1024
 
 
-def first_lines(status: int, content_type: str, headers: Sequence[tuple[str, str]] = ()) -> bytes:
+def head_lines(status: int, content_type: str, headers: Sequence[tuple[str, str]] = ()) -> bytes:
     """The status line, the content type, the headers of an answer, and one about caching unless it brings that."""
     if type(headers) is not tuple:
         return _status_lines(status, content_type) + _fields(headers)
-    found = _lines.get((status, content_type, headers))
+    found = _cached.get((status, content_type, headers))
     if found is None:
         found = _status_lines(status, content_type) + _fields(headers)
-        if len(_lines) >= _MOST_LINES:
-            _lines.clear()
-        _lines[status, content_type, headers] = found
+        if len(_cached) >= _MAX_CACHED:
+            _cached.clear()
+        _cached[status, content_type, headers] = found
     return found
 
 
@@ -41,7 +41,7 @@ def _fields(headers: Sequence[tuple[str, str]]) -> bytes:
     return _UNCACHED + lines
 
 
-def refusal(status: int, why: str) -> bytes:
+def rejection(status: int, why: str) -> bytes:
     """The whole answer to bytes that are no request, after which the connection is closed."""
     text = f"{status} {reason_phrase(status)}" + (f": {why}" if why else "")
     head = f"HTTP/1.1 {text}\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"

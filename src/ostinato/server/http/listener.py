@@ -1,13 +1,13 @@
-"""The listener: accepts connections, and bounds what strangers can hold of the server.
+"""Listener: accepts connections, and bounds what unauthenticated clients can hold of the server.
 
-- Connections are accepted here and not by the loop, so that a handshake counts from its first byte.
-- At most `MOST_HANDSHAKES` are under way, and at most `MOST_STRANGERS` connections are open of clients that have not
-  authenticated on them. When one more comes, the oldest of the address that has the most is closed: whoever opens many
-  loses their own, and a client that goes on to authenticate is out of reach within milliseconds.
-- A handshake begins when its first bytes are there and it is its turn: they take turns with requests, and with those of
-  other addresses, because each takes about a millisecond of the event loop.
-- A handshake that takes longer than `HANDSHAKE_SECONDS` is ended.
-- Without descriptors to accept with, the listener pauses for a second instead of spinning.
+- Connections are accepted here and not by the event loop, so that a handshake counts from its first byte.
+- At most `MAX_HANDSHAKES` handshakes are in progress, and at most `MAX_UNAUTHENTICATED` connections are open on which
+  no request was authenticated. One more closes the oldest of the address that has the most: a client that opens many
+  loses its own, and a client that authenticates is safe within milliseconds.
+- A handshake begins when its first bytes have been received and it is its turn: handshakes take turns with requests and
+  with the handshakes of other addresses, because each takes about a millisecond of the event loop.
+- A handshake that takes longer than `HANDSHAKE_TIMEOUT` is aborted.
+- Without file descriptors, accepting pauses for a second instead of spinning.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from typing import Generic, TypeVar
 from ostinato.server.flow.turns import Turns
 from ostinato.world import Clock, Timer
 
-MOST_HANDSHAKES = 256  # about 50 kB each
-MOST_STRANGERS = 1024
-HANDSHAKE_SECONDS = 10.0
+MAX_HANDSHAKES = 256  # about 50 kB each
+MAX_UNAUTHENTICATED = 1024
+HANDSHAKE_TIMEOUT = 10.0
 HANDSHAKE_COST = 0.001  # seconds of the event loop that one takes, about
-SHUTDOWN_SECONDS = 1.0  # for the client to end TLS in order
-PAUSE_SECONDS = 1.0
+SHUTDOWN_TIMEOUT = 1.0  # for the client to end TLS in order
+ACCEPT_PAUSE = 1.0
 BACKLOG = 1024
 
 _SHARES = 50  # of the event loop, for handshakes
@@ -39,7 +39,7 @@ _logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Crowd(Generic[T]):
+class AddressLimit(Generic[T]):
     """A bounded number of things, each of an address; one too many costs the largest address its oldest."""
 
     def __init__(self, most: int, drop: Callable[[T], None]) -> None:
@@ -88,7 +88,7 @@ class Listener:
         self._loop = asyncio.get_running_loop()
         self._sockets: list[socket.socket] = []
         self._accepted: set[asyncio.Task[None]] = set()  # connections whose handshake is under way
-        self._handshakes: Crowd[asyncio.Task[None]] = Crowd(MOST_HANDSHAKES, _cancel)
+        self._handshakes: AddressLimit[asyncio.Task[None]] = AddressLimit(MAX_HANDSHAKES, _cancel)
         self._pause: Timer | None = None
 
     @property
@@ -143,10 +143,10 @@ class Listener:
             except OSError as error:
                 if error.errno not in _EXHAUSTED:
                     raise
-                _logger.error("cannot accept connections error=%s retry=%gs", error.strerror, PAUSE_SECONDS)
+                _logger.error("cannot accept connections error=%s retry=%gs", error.strerror, ACCEPT_PAUSE)
                 for each in self._sockets:
                     self._loop.remove_reader(each.fileno())
-                self._pause = self._clock.timer(PAUSE_SECONDS, self._resume)
+                self._pause = self._clock.timer(ACCEPT_PAUSE, self._resume)
                 return
             accepted.settimeout(0)
             task = self._loop.create_task(self._begin(accepted, address[0]), name="handshake")
@@ -159,14 +159,14 @@ class Listener:
         try:
             with contextlib.suppress(OSError, TimeoutError):  # SSLError is one
                 if self._context is not None:
-                    async with self._clock.timeout(HANDSHAKE_SECONDS):
+                    async with self._clock.timeout(HANDSHAKE_TIMEOUT):
                         await self._take_turn(accepted, address)
                 await self._loop.connect_accepted_socket(
                     self._make,
                     accepted,
                     ssl=self._context,
-                    ssl_handshake_timeout=HANDSHAKE_SECONDS if self._context is not None else None,
-                    ssl_shutdown_timeout=SHUTDOWN_SECONDS if self._context is not None else None,
+                    ssl_handshake_timeout=HANDSHAKE_TIMEOUT if self._context is not None else None,
+                    ssl_shutdown_timeout=SHUTDOWN_TIMEOUT if self._context is not None else None,
                 )
                 return
         except asyncio.CancelledError:

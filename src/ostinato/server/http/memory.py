@@ -11,8 +11,8 @@ import contextlib
 
 from ostinato.world import Clock
 
-CLOSED_CONNECTIONS = 500  # that are worth a trim
-SECONDS_BETWEEN = 10.0  # two trims; one takes up to some hundredths of a second
+MIN_CLOSED = 500  # that are worth a trim
+MIN_INTERVAL = 10.0  # two trims; one takes up to some hundredths of a second
 
 
 class TrimSchedule:
@@ -29,10 +29,10 @@ class TrimSchedule:
     def is_due(self) -> bool:
         """Whether to trim now; the next time is counted from here."""
         now = self._clock.monotonic()
-        if self._closed < CLOSED_CONNECTIONS or now < self._next:
+        if self._closed < MIN_CLOSED or now < self._next:
             return False
         self._closed = 0
-        self._next = now + SECONDS_BETWEEN
+        self._next = now + MIN_INTERVAL
         return True
 
 

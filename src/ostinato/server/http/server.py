@@ -10,14 +10,14 @@ from ostinato.http.encoding import clean, date_line
 from ostinato.server.flow.turns import Turns
 from ostinato.server.http.client_certificates import RequestingContext, peer_of
 from ostinato.server.http.connection import Connection
-from ostinato.server.http.listener import MOST_STRANGERS, Crowd, Listener
+from ostinato.server.http.listener import MAX_UNAUTHENTICATED, AddressLimit, Listener
 from ostinato.server.http.memory import TrimSchedule, trim
 from ostinato.server.request import Answer, Peer, Request, Response
 from ostinato.world import Timer, World
 
 _BUFFER = 1 << 16
-SWEEP_SECONDS = 1.0  # how exact deadlines are
-STOP_SECONDS = 3.0  # for requests that are under way when the server stops
+SWEEP_INTERVAL = 1.0  # how exact deadlines are
+STOP_TIMEOUT = 3.0  # for requests that are under way when the server stops
 
 
 class Core(Protocol):
@@ -55,7 +55,7 @@ class HttpServer:
         self._answered = 0
         self._listener: Listener | None = None
         self._connections: set[Connection] = set()
-        self._strangers: Crowd[Connection] = Crowd(MOST_STRANGERS, Connection.leave)  # who have not authenticated
+        self._unauthenticated: AddressLimit[Connection] = AddressLimit(MAX_UNAUTHENTICATED, Connection.evict)
         self._trims = TrimSchedule(core.world.clock)
         self._trimming: asyncio.Task[None] | None = None
         self._sweeper: Timer | None = None
@@ -86,7 +86,7 @@ class HttpServer:
         if self._connections:
             self._emptied = asyncio.Event()
             try:
-                async with self.core.world.clock.timeout(STOP_SECONDS):
+                async with self.core.world.clock.timeout(STOP_TIMEOUT):
                     await self._emptied.wait()
             except TimeoutError:
                 for connection in list(self._connections):
@@ -100,15 +100,15 @@ class HttpServer:
 
     def opened(self, connection: Connection) -> None:
         self._connections.add(connection)
-        self._strangers.add(connection.address, connection)
+        self._unauthenticated.add(connection.address, connection)
 
-    def recognized(self, connection: Connection) -> None:
+    def authenticated(self, connection: Connection) -> None:
         """Its client has authenticated."""
-        self._strangers.discard(connection.address, connection)
+        self._unauthenticated.discard(connection.address, connection)
 
     def closed(self, connection: Connection) -> None:
         self._connections.discard(connection)
-        self._strangers.discard(connection.address, connection)
+        self._unauthenticated.discard(connection.address, connection)
         self._trims.closed()
         if self._emptied is not None and not self._connections:
             self._emptied.set()
@@ -135,4 +135,4 @@ class HttpServer:
             connection.expire()
         if self._trims.is_due():
             self._trimming = asyncio.get_running_loop().create_task(self.core.world.executor.run(trim))
-        self._sweeper = clock.timer(SWEEP_SECONDS, self._sweep)
+        self._sweeper = clock.timer(SWEEP_INTERVAL, self._sweep)

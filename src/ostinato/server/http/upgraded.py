@@ -18,7 +18,7 @@ Writable = Callable[[], "asyncio.Future[None] | None"]
 """What is to be waited for before more is written; None if there is room."""
 
 
-def switching(head: RequestHead, answer: Upgrade) -> bytes:
+def upgrade_head(head: RequestHead, answer: Upgrade) -> bytes:
     """The head that turns the connection into something else."""
     if answer.head is not None:
         return answer.head
@@ -33,7 +33,7 @@ def switching(head: RequestHead, answer: Upgrade) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
-class Upgraded:
+class UpgradedConnection:
     """A `Socket`."""
 
     def __init__(self, transport: asyncio.Transport, writable: Writable, answer: Upgrade) -> None:
@@ -76,12 +76,12 @@ class Upgraded:
         if closes:
             self._inbox.end()
 
-    def leave(self) -> None:
+    def going_away(self) -> None:
         """The server stops in the midst of it: tell the client of a WebSocket, if it is still there."""
         if self._frames is not None and not self._transport.is_closing():
             self._transport.write(websocket.close(1001))
 
-    async def say_goodbye(self) -> None:
+    async def close(self) -> None:
         """Nothing more is sent; returns when the client of a WebSocket has said so too."""
         if not self._inbox.ended and not self._transport.is_closing():
             self._transport.write(websocket.close(1000))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ostinato.server.http import memory
-from ostinato.server.http.memory import CLOSED_CONNECTIONS, SECONDS_BETWEEN, TrimSchedule
+from ostinato.server.http.memory import MIN_CLOSED, MIN_INTERVAL, TrimSchedule
 from ostinato.world import Simulation
 
 
@@ -19,10 +19,10 @@ def test_memory_is_trimmed_after_a_burst_of_connections_and_not_again_at_once() 
             return trims.is_due()
 
         await simulation.clock.sleep(1)
-        assert not is_due_after(CLOSED_CONNECTIONS - 1)
+        assert not is_due_after(MIN_CLOSED - 1)
         assert is_due_after(1)
-        assert not is_due_after(CLOSED_CONNECTIONS)  # too soon
-        await simulation.clock.sleep(SECONDS_BETWEEN)
+        assert not is_due_after(MIN_CLOSED)  # too soon
+        await simulation.clock.sleep(MIN_INTERVAL)
         assert is_due_after(0)
         assert not is_due_after(0)
 

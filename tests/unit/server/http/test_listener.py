@@ -20,7 +20,7 @@ from tests.unit.server.test_standalone import play as serve
 from ostinato.server.flow.turns import Turns
 from ostinato.server.http import listener, server
 from ostinato.server.http.connection import Connection
-from ostinato.server.http.listener import Crowd, Listener
+from ostinato.server.http.listener import AddressLimit, Listener
 from ostinato.server.standalone import Standalone
 from ostinato.world import World
 
@@ -29,7 +29,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 def test_one_too_many_costs_the_largest_address_its_oldest() -> None:
     dropped: list[str] = []
-    crowd: Crowd[str] = Crowd(4, dropped.append)
+    crowd: AddressLimit[str] = AddressLimit(4, dropped.append)
     for address, name in (("a", "a1"), ("b", "b1"), ("b", "b2"), ("c", "c1")):
         crowd.add(address, name)
     assert not dropped
@@ -70,7 +70,7 @@ def play_with(tmp_path: Path, script: Callable[[Standalone], Awaitable[None]]) -
 
 
 def test_handshakes_that_never_end_do_not_keep_others_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listener, "MOST_HANDSHAKES", 8)
+    monkeypatch.setattr(listener, "MAX_HANDSHAKES", 8)
 
     async def script(standalone: Standalone) -> None:
         silent = [await connect(standalone) for _ in range(24)]
@@ -88,7 +88,7 @@ def test_handshakes_that_never_end_do_not_keep_others_out(tmp_path: Path, monkey
 def test_silent_connections_make_room_for_others_and_clients_that_authenticated_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "MOST_STRANGERS", 6)
+    monkeypatch.setattr(server, "MAX_UNAUTHENTICATED", 6)
 
     async def script(standalone: Standalone) -> None:
         known = await connect(standalone, client(tmp_path, "admin"))

@@ -2,7 +2,7 @@
 
 - A short answer, as nearly all are, is one write.
 - A long one is written in pieces; between them other requests get their turn.
-- While the client does not read, nothing is written; after `REQUEST_SECONDS` its connection is closed, unless the
+- While the client does not read, nothing is written; after `REQUEST_TIMEOUT` its connection is closed, unless the
   stream is one that may wait (`patient`).
 """
 
@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING
 from ostinato.http.encoding import LAST_CHUNK, chunk
 from ostinato.http.request import RequestHead
 from ostinato.server.http.closed import CLOSED
-from ostinato.server.http.head import first_lines
+from ostinato.server.http.head import head_lines
 from ostinato.server.request import Response, Stream
 
 if TYPE_CHECKING:
     from ostinato.server.http.server import HttpServer
 
-WRITTEN = 1 << 16  # bytes that are written at a time
-COMPRESSED = 128 * 1024  # bytes of an answer from which on it is compressed, where the client can read that
-REQUEST_SECONDS = 60.0  # for an answer that is no stream, and for the client to read what is written
+PIECE_BYTES = 1 << 16  # bytes that are written at a time
+MIN_COMPRESSED = 128 * 1024  # bytes of an answer from which on it is compressed, where the client can read that
+REQUEST_TIMEOUT = 60.0  # for an answer that is no stream, and for the client to read what is written
 
 _WITHOUT_BODY = frozenset({204, 304})
 
 
-class AnswerWriter(asyncio.BufferedProtocol):
+class ResponseWriter(asyncio.BufferedProtocol):
     """The writing half of a connection."""
 
     def __init__(self, owner: HttpServer, deadline: float) -> None:
@@ -42,12 +42,12 @@ class AnswerWriter(asyncio.BufferedProtocol):
         self._writable: asyncio.Future[None] | None = None  # there while the client does not read
         self._streaming = False
         self._patient = False  # the client may take its time to read
-        self._over = False  # the connection takes no further request
+        self._closing = False  # the connection takes no further request
         self._lost = False
         self.deadline = deadline  # when the connection expires
 
     @abstractmethod
-    def _goes_on(self, head: RequestHead) -> bool:
+    def _keeps_alive(self, head: RequestHead) -> bool:
         """Whether another request may follow on this connection."""
 
     # Flow control
@@ -55,7 +55,7 @@ class AnswerWriter(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         self._writable = self._loop.create_future()
         if not self._patient:
-            self.deadline = self._clock.monotonic() + REQUEST_SECONDS
+            self.deadline = self._clock.monotonic() + REQUEST_TIMEOUT
 
     def resume_writing(self) -> None:
         if self._writable is not None and not self._writable.done():
@@ -66,14 +66,14 @@ class AnswerWriter(asyncio.BufferedProtocol):
 
     # Answers
 
-    def _first_lines(self, head: RequestHead, answer: Response | Stream) -> list[bytes]:
+    def _head_lines(self, head: RequestHead, answer: Response | Stream) -> list[bytes]:
         lines = [
-            first_lines(answer.status, answer.content_type, answer.headers),
+            head_lines(answer.status, answer.content_type, answer.headers),
             self._owner.audit_id(head.headers.get("audit-id")),
             self._owner.date,
         ]
-        if not self._goes_on(head):
-            self._over = True
+        if not self._keeps_alive(head):
+            self._closing = True
             lines.append(b"Connection: close\r\n")
         return lines
 
@@ -82,22 +82,22 @@ class AnswerWriter(asyncio.BufferedProtocol):
         body = answer.parts[0]
         if (
             len(answer.parts) > 1
-            or len(body) > WRITTEN
+            or len(body) > PIECE_BYTES
             or answer.status in _WITHOUT_BODY
             or head.method == "HEAD"
             or self._writable is not None
             or self._lost
         ):
             return False
-        lines = self._first_lines(head, answer)
+        lines = self._head_lines(head, answer)
         lines += b"Content-Length: %d\r\n\r\n" % len(body), body
         self._transport.write(b"".join(lines))
         return True
 
     async def _write(self, head: RequestHead, answer: Response) -> None:
         size = answer.size
-        lines = self._first_lines(head, answer)
-        if size > COMPRESSED and _accepts_gzip(head, answer):
+        lines = self._head_lines(head, answer)
+        if size > MIN_COMPRESSED and _accepts_gzip(head, answer):
             whole = await self._core.world.executor.run(_gzip, answer)
             size = len(whole)
             lines.append(b"Content-Encoding: gzip\r\n")
@@ -110,18 +110,18 @@ class AnswerWriter(asyncio.BufferedProtocol):
         if head.method == "HEAD" or answer.status in _WITHOUT_BODY:
             await self._write_piece(b"".join(lines))
             return
-        pieces = answer.pieces(WRITTEN)
+        pieces = answer.pieces(PIECE_BYTES)
         await self._write_piece(b"".join([*lines, next(pieces)]))
         for piece in pieces:
             await self._write_piece(piece)
 
     async def _write_piece(self, piece: bytes) -> None:
         """Write a part of an answer, as the client reads it: large buffers cost more than what is in them."""
-        view = memoryview(piece) if len(piece) > 2 * WRITTEN else piece
-        for at in range(0, len(piece), 2 * WRITTEN):
+        view = memoryview(piece) if len(piece) > 2 * PIECE_BYTES else piece
+        for at in range(0, len(piece), 2 * PIECE_BYTES):
             if self._lost:
                 return
-            self._transport.write(view[at : at + 2 * WRITTEN])
+            self._transport.write(view[at : at + 2 * PIECE_BYTES])
             if self._writable is not None:
                 await self._writable
             else:
@@ -129,7 +129,7 @@ class AnswerWriter(asyncio.BufferedProtocol):
 
     async def _stream_chunks(self, head: RequestHead, answer: Stream) -> None:
         chunked = answer.length is None and not head.http_1_0  # such a client reads until the connection is closed
-        lines = self._first_lines(head, answer)
+        lines = self._head_lines(head, answer)
         if answer.length is not None:
             lines.append(b"Content-Length: %d\r\n\r\n" % answer.length)
         else:
@@ -142,7 +142,7 @@ class AnswerWriter(asyncio.BufferedProtocol):
                 if self._writable is not None:
                     await self._writable
         except asyncio.CancelledError:  # the client is gone, or the server stops
-            self._over = True
+            self._closing = True
             chunked = chunked and not answer.patient  # a watch ends at any time; a log or a file was cut short
         if chunked and not self._lost:
             self._transport.write(LAST_CHUNK)
@@ -160,4 +160,4 @@ def _accepts_gzip(head: RequestHead, answer: Response) -> bool:
 def _gzip(answer: Response) -> bytes:
     """The body compressed, piece by piece: other threads run while one is."""
     compressing = zlib.compressobj(1, zlib.DEFLATED, 31)
-    return b"".join([*map(compressing.compress, answer.pieces(WRITTEN)), compressing.flush()])
+    return b"".join([*map(compressing.compress, answer.pieces(PIECE_BYTES)), compressing.flush()])
