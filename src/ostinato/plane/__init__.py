@@ -1,5 +1,14 @@
-"""The control plane: controllers, a scheduler and node agents around an API server, without a conductor.
+"""The control plane: controllers, scheduler, nodes and networking around an API server.
 
-Each of them is a controller on `ostinato.controllers`, as any operator: it watches, compares, and takes a step. They
-know the API server and not each other.
+Each component is a controller on `ostinato.controllers`, like any operator. Components use the API server only and do
+not call each other.
+
+| package | contains |
+|---|---|
+| `plane` | assembly: API server and components in one process |
+| `controllers` | the controllers of kube-controller-manager |
+| `scheduler` | kube-scheduler: queue, framework, plugins |
+| `node` | node agents (kubelet) and container runtimes |
+| `network` | Pod networks and the service proxy of this machine |
+| `endpoints`, `ownership`, `placement`, `objects`, `access` | what several components share |
 """

@@ -1,14 +1,15 @@
-"""A whole plane in one process: API server, controllers, scheduler and nodes, from start to stop.
+"""Control plane in one process: API server, controllers, scheduler and nodes.
 
     plane = Plane(world, PlaneSettings(server=Settings(state=directory)))
     await plane.start()
-    ...                        # plane.kubeconfig is for clients; plane.connect for managers in this process
+    ...                        # plane.kubeconfig is for clients, plane.connect for managers in this process
     await plane.stop()
 
-Its parts talk to the API server alone, though without HTTP. They share one manager, and with it one cache a kind, that
-`system:kube-controller-manager` fills; everything else each part, and each node, asks in its own name (`identities`),
-with the rights that every cluster gives it, and with a few more (`roles`). What they do between two starts is in the
-store: a plane that starts again goes on where the last one stopped.
+- Components reach the API server through an in-process transport.
+- They share one manager and one informer per kind, which reads as `system:kube-controller-manager`. Writes use the
+  identity of each component (`access.identities`), with the bootstrap roles and a few additional rules
+  (`access.roles`).
+- All state is in the store: a restarted plane continues from it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from ostinato.server.in_process.transport import ADMINISTRATOR, InProcessTranspo
 from ostinato.server.standalone import Settings, Standalone
 from ostinato.world import World
 
-if TYPE_CHECKING:  # what it needs is an extra
+if TYPE_CHECKING:  # requires an optional dependency
     from ostinato.plane.node.runtimes.containerd import Containerd
 
 SCHEDULER: Final = "scheduler"
@@ -45,12 +46,12 @@ PARTS: Final = (*CONTROLLERS, SCHEDULER, services.SERVICES)
 
 class PlaneSettings(msgspec.Struct, frozen=True, kw_only=True):
     """
-    - `server`: of the API server.
-    - `without`: parts that are left out, of `PARTS`.
-    - `nodes`: how many there are. Defaults to none.
-    - `runtime`: what they run containers with. Defaults to "simulated": they run nothing, and say they do.
-    - `containerd`: the socket of containerd, for the runtime of this name.
-    - `processes`: settings of the runtime "process".
+    - `server`: settings of the API server.
+    - `without`: names of components to leave out; see `PARTS`.
+    - `nodes`: number of nodes. Defaults to 0.
+    - `runtime`: container runtime of the nodes. Defaults to "simulated", which runs no containers.
+    - `containerd`: containerd's socket, for the runtime "containerd".
+    - `processes`: options of the runtime "process".
     """
 
     server: Settings
@@ -62,15 +63,15 @@ class PlaneSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if unknown := sorted(self.without - set(PARTS)):
-            raise ValueError(f"there is no part {unknown[0]!r}; there are {', '.join(PARTS)}")
+            raise ValueError(f"unknown component {unknown[0]!r}; choose from {', '.join(PARTS)}")
         if self.nodes < 0:
-            raise ValueError(f"{self.nodes} nodes: there cannot be fewer than none")
+            raise ValueError(f"nodes is {self.nodes}; it must not be negative")
         if self.runtime not in fleet.RUNTIMES:
-            raise ValueError(f"there is no runtime {self.runtime!r}; there are {', '.join(fleet.RUNTIMES)}")
+            raise ValueError(f"unknown runtime {self.runtime!r}; choose from {', '.join(fleet.RUNTIMES)}")
 
 
 class Plane:
-    """A control plane on this machine. `start` it once, then `stop` it."""
+    """Control plane on this machine. Call `start` once, then `stop`."""
 
     def __init__(self, world: World, settings: PlaneSettings) -> None:
         self._world = world
@@ -86,23 +87,26 @@ class Plane:
 
     @property
     def kubeconfig(self) -> Path:
-        """Of an administrator; the file is there once the plane has started."""
+        """Kubeconfig file of an administrator; written by `start`."""
         return self._server.kubeconfig
 
     def connect(self, purpose: Purpose) -> Transport:
-        """How a manager in this process reaches the API server: as whom it says, or as an administrator."""
-        assert self._server.core is not None, "the plane has been started"
+        """Return a transport to the API server for a manager in this process.
+
+        It has the identity of `purpose`; without one it is an administrator.
+        """
+        assert self._server.core is not None, "the plane is started"
         user = identities.user_and_groups(purpose.identity) if purpose.identity else ADMINISTRATOR
         return InProcessTransport(self._server.core, user=user, user_agent=purpose.name, deadline=purpose.deadline)
 
     def _connect_part(self, purpose: Purpose) -> Transport:
-        """How the parts of the plane do: what has no identity of its own is the controller manager's."""
+        """Return a transport for a component; without an identity it is the controller manager's."""
         return self.connect(purpose._replace(identity=purpose.identity or identities.MANAGER))
 
     async def start(self) -> None:
-        """When this returns, the API server answers, and the parts are starting.
+        """Start the API server, then the components. Returns when the API server is ready.
 
-        Errors are `Standalone.start`'s; and `UnusableRuntime`.
+        Raises what `Standalone.start` raises, and `UnusableRuntime`.
         """
         settings = self._settings
         if settings.nodes and settings.runtime == "containerd":
@@ -121,9 +125,9 @@ class Plane:
         self._serving = asyncio.get_running_loop().create_task(manager.serve())
 
     async def _grant(self) -> Sequence[Node]:
-        """Give the parts the rights that they need beyond those which every cluster gives them.
+        """Create the RBAC rules and the join configuration of the components.
 
-        Returns the Nodes of the store, if their agents run in this process.
+        Returns the existing Nodes, if their agents run in this process.
         """
         client = Client(self.connect(Purpose()), world=self._world, field_manager=FIELD_MANAGER)
         await roles.ensure(client)
@@ -133,12 +137,12 @@ class Plane:
         return nodes
 
     async def failed(self) -> None:
-        """Wait until a part fails, and raise its error; return when the plane is stopped."""
-        assert self._serving is not None, "the plane has been started"
+        """Wait until a component fails and raise its error; return when the plane is stopped."""
+        assert self._serving is not None, "the plane is started"
         await asyncio.shield(self._serving)
 
     async def stop(self) -> None:
-        """End the parts, then the server."""
+        """Stop the components, then the API server."""
         if self._manager is not None and self._serving is not None:
             self._manager.stop()
             await asyncio.wait([self._serving])
@@ -147,9 +151,9 @@ class Plane:
         await self._server.stop()
 
     def _add_parts(self, manager: Manager, nodes: Sequence[Node]) -> None:
-        """`nodes`: those that the store holds already."""
+        """`nodes`: the existing Nodes of the store."""
         settings = self._settings
-        state = settings.server.state.absolute()  # volumes are named by their paths
+        state = settings.server.state.absolute()  # paths of volumes must be absolute
         options = Options(
             ca_certificate=state / "ca.crt",
             ca_key=state / "ca.key",
@@ -169,7 +173,7 @@ class Plane:
             )
             for name, endpoint in added.items():
                 self._server.core.nodes.add(name, endpoint)
-            if settings.runtime != "simulated":  # which uses nothing that could be measured
+            if settings.runtime != "simulated":  # simulated containers have no usage to report
                 self._server.core.serve_usage()
                 if proxy is not None:
                     services.add_to(manager, state, proxy)

@@ -49,10 +49,10 @@ def taken() -> Iterator[str]:
         (["controllers", "--health", "here"], "ostinato controllers: --health: 'here' is not a listen address"),
         (["scheduler", "--metrics", "here"], "ostinato scheduler: --metrics: 'here' is not a listen address"),
         (["controllers", "--ca-certificate", "/none"], "controllers: /none: No such file or directory\n"),
-        (["controllers", "--without", "x"], "ostinato controllers: there is no controller 'x'"),
+        (["controllers", "--without", "x"], "ostinato controllers: unknown controller 'x'; choose from "),
         (["controllers", "--context", "b"], 'context "b" does not exist; choose one of "a"'),
         (["node", "--runtime", "x"], "ostinato node: a node that joins has the runtime process or containerd"),
-        (["up", "--runtime", "x"], "ostinato up: there is no runtime 'x'; there are containerd, process, simulated\n"),
+        (["up", "--runtime", "x"], "ostinato up: unknown runtime 'x'; choose from containerd, process, simulated\n"),
     ],
 )
 def test_invalid_arguments_are_reported_in_one_line(

@@ -1,19 +1,21 @@
-"""What a cluster has so that nodes can join it: the public `cluster-info`, and the rights of bootstrap tokens.
+"""Objects that let nodes join a cluster, as kubeadm creates them: `cluster-info` and RBAC for bootstrap tokens.
 
-As kubeadm sets them up. A node that shows a token of the group `system:bootstrappers:ostinato:nodes` may ask for its
-first client certificate, which is approved by itself; a node may have that renewed. Nothing else is given to tokens.
+A bootstrap token of the group `system:bootstrappers:ostinato:nodes` may create a CertificateSigningRequest for a
+kubelet client certificate, which is approved automatically. A node may renew its own certificate. Tokens get no other
+permission.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Final
+from typing import Final
 
-from ostinato.api.errors import AlreadyExists, NotFound
+from ostinato.api.errors import NotFound
 from ostinato.api.meta import ObjectMeta
 from ostinato.client.client import Client
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.kinds.rbac_v1 import ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject
+from ostinato.plane.access.roles import create_or_update
 
 BOOTSTRAPPERS: Final = "system:bootstrappers:ostinato:nodes"
 PUBLIC: Final = "kube-public"
@@ -21,7 +23,7 @@ CLUSTER_INFO: Final = "cluster-info"
 
 _GROUP: Final = "rbac.authorization.k8s.io"
 _REQUESTS: Final = "system:certificates.k8s.io:certificatesigningrequests"
-_BINDINGS: Final = {  # name of the binding: role, group
+_BINDINGS: Final = {  # binding name: (role, group)
     "ostinato:node-bootstrapper": ("system:node-bootstrapper", BOOTSTRAPPERS),
     "ostinato:node-autoapprove-bootstrap": (f"{_REQUESTS}:nodeclient", BOOTSTRAPPERS),
     "ostinato:node-autoapprove-certificate-rotation": (f"{_REQUESTS}:selfnodeclient", "system:nodes"),
@@ -29,28 +31,32 @@ _BINDINGS: Final = {  # name of the binding: role, group
 
 
 async def ensure(client: Client, server: str, authority: bytes) -> None:
-    """Have that there. `server` is where clients reach the API server, `authority` the certificates it is known by."""
+    """Create or update the objects.
+
+    - `server`: URL at which clients reach the API server.
+    - `authority`: CA certificates of the API server, in PEM.
+    """
     for name, (role, group) in _BINDINGS.items():
         binding = ClusterRoleBinding(
             metadata=ObjectMeta(name=name),
             role_ref=RoleRef(api_group=_GROUP, kind="ClusterRole", name=role),
             subjects=[Subject(kind="Group", name=group, api_group=_GROUP)],
         )
-        await _ensure(client, binding)
+        await create_or_update(client, binding)
     metadata = ObjectMeta(name="ostinato:cluster-info", namespace=PUBLIC)
     rule = PolicyRule(api_groups=[""], resources=["configmaps"], resource_names=[CLUSTER_INFO], verbs=["get"])
-    await _ensure(client, Role(metadata=metadata, rules=[rule]))
+    await create_or_update(client, Role(metadata=metadata, rules=[rule]))
     binding_here = RoleBinding(
         metadata=metadata,
         role_ref=RoleRef(api_group=_GROUP, kind="Role", name=metadata.name),
         subjects=[Subject(kind="User", name="system:anonymous", api_group=_GROUP)],
     )
-    await _ensure(client, binding_here)
+    await create_or_update(client, binding_here)
     await _ensure_info(client, server, authority)
 
 
 async def _ensure_info(client: Client, server: str, authority: bytes) -> None:
-    """What others keep in it, the signatures of tokens, stays."""
+    """Write the kubeconfig and keep other keys, such as the token signatures."""
     text = _kubeconfig(server, authority)
     try:
         found = await client.get(ConfigMap, CLUSTER_INFO, namespace=PUBLIC)
@@ -82,15 +88,8 @@ def _kubeconfig(server: str, authority: bytes) -> str:
     )
 
 
-async def _ensure(client: Client, wanted: Any) -> None:  # Any: a role or a binding
-    try:
-        await client.create(wanted)
-    except AlreadyExists:
-        await client.update(wanted)  # what an older version left
-
-
 def ca_cert_hash(authority: bytes) -> str:
-    """The hash by which a node knows the authority of a cluster that it joins: of its public key, as kubeadm's."""
+    """Return the SHA-256 hash of the CA's public key, in the format of kubeadm's --discovery-token-ca-cert-hash."""
     from cryptography import x509  # noqa: PLC0415
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat  # noqa: PLC0415
 

@@ -1,7 +1,9 @@
-"""As whom the parts of a plane ask its API server: each in its own name, with the rights that Kubernetes gives to it.
+"""Identities of the components towards the API server.
 
-Controllers are service accounts of kube-system, as in a kube-controller-manager that was told to use such credentials;
-what all of them watch is read by `system:kube-controller-manager`. Nodes are `system:node:NAME`.
+- A controller is its service account in kube-system, as with kube-controller-manager's
+  --use-service-account-credentials.
+- Shared informers use `system:kube-controller-manager`.
+- A node is `system:node:NAME`.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ PROXY: Final = "system:kube-proxy"
 _ACCOUNT: Final = "system:serviceaccount:kube-system:"
 _NODE: Final = "system:node:"
 
-# By the name of a runnable, the service account of kube-system that it is.
+# Runnable name -> service account in kube-system.
 _ACCOUNTS: Final = {
     "bootstrap-signer-controller": "bootstrap-signer",
     "clusterrole-aggregation-controller": "clusterrole-aggregation-controller",
@@ -55,13 +57,13 @@ _ACCOUNTS: Final = {
     "validatingadmissionpolicy-status-controller": "validatingadmissionpolicy-status-controller",
 }
 _OTHERS: Final = {"scheduler": SCHEDULER, "services": PROXY, "service-proxy": PROXY}
-# What is not asked for itself: the agent of nodes asks in the name of each of them.
+# Runnables without an identity of their own: the node agent uses the identity of each node.
 _AGENT: Final = frozenset({"kubelet", "node-heartbeat", "node-cleanup"})
 _OF_MANAGER: Final = frozenset({"serviceaccount-token-controller"})  # as in kube-controller-manager
 
 
 def user_of_runnable(name: str) -> str:
-    """The user that a part of a plane is; "" for that of the manager. KeyError for what is no part."""
+    """Return the user of a runnable; "" stands for the controller manager's. Raises KeyError if it is unknown."""
     if name in _OTHERS:
         return _OTHERS[name]
     if name in _AGENT or name in _OF_MANAGER or name.startswith("static-pods-"):
@@ -70,12 +72,12 @@ def user_of_runnable(name: str) -> str:
 
 
 def user_of_node(name: str) -> str:
-    """The user that a node is."""
+    """Return the user of a node."""
     return f"{_NODE}{name}"
 
 
 def user_and_groups(identity: str) -> tuple[str, tuple[str, ...]]:
-    """Name and groups of such a user, as a client certificate would have them."""
+    """Return user name and groups, as a client certificate would carry them."""
     return identity, _groups_of(identity)
 
 

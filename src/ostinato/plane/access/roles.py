@@ -1,8 +1,7 @@
-"""What the parts of a plane may do beyond the roles that Kubernetes ships.
+"""RBAC rules of the components beyond the bootstrap roles of Kubernetes.
 
-They write the same objects as Kubernetes' own controllers, some in another way: a status is patched where those update
-it, which reaches no further. Each difference stands here, as a ClusterRole `ostinato:controller:NAME` that a plane
-creates and binds to the service account NAME of kube-system.
+Some components write the same objects in another way than kube-controller-manager: they patch a status that it updates.
+Each difference is a ClusterRole `ostinato:controller:NAME`, bound to the service account NAME in kube-system.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ _PREFIX: Final = "ostinato:controller:"
 
 
 def _patch(group: str, *resources: str) -> PolicyRule:
-    """What Kubernetes' controller may update is patched."""
+    """Allow patch for resources that the bootstrap role allows to update."""
     return PolicyRule(api_groups=[group], resources=list(resources), verbs=["patch"])
 
 
 def _get(resource: str, name: str) -> PolicyRule:
-    """One name is read from the server, where Kubernetes' controller watches all of the kind."""
+    """Allow get of one name; kube-controller-manager watches the whole kind instead."""
     return PolicyRule(api_groups=[""], resources=[resource], resource_names=[name], verbs=["get"])
 
 
 RULES: Final[dict[str, list[PolicyRule]]] = {
     "certificate-controller": [
         _patch("certificates.k8s.io", "certificatesigningrequests/approval", "certificatesigningrequests/status"),
-        # Serving certificates of nodes are approved here: Kubernetes leaves that to others.
+        # kube-controller-manager does not approve kubelet serving certificates; this controller does.
         PolicyRule(
             api_groups=["certificates.k8s.io"],
             resources=["signers"],
@@ -52,7 +51,7 @@ RULES: Final[dict[str, list[PolicyRule]]] = {
     "endpointslicemirroring-controller": [_patch("discovery.k8s.io", "endpointslices")],
     "horizontal-pod-autoscaler": [_patch("autoscaling", "horizontalpodautoscalers/status"), _patch("*", "*/scale")],
     "job-controller": [_patch("batch", "jobs/status")],
-    # Read from the server before a Secret is deleted, where Kubernetes reads from the caches that controllers share.
+    # Live reads before a Secret is deleted; kube-controller-manager reads its shared informers.
     "legacy-service-account-token-cleaner": [
         PolicyRule(api_groups=[""], resources=["secrets", "serviceaccounts"], verbs=["get"]),
         PolicyRule(api_groups=[""], resources=["pods"], verbs=["list"]),
@@ -69,42 +68,43 @@ RULES: Final[dict[str, list[PolicyRule]]] = {
     "root-ca-cert-publisher": [_get("configmaps", "kube-root-ca.crt")],
     "service-account-controller": [_get("serviceaccounts", "default")],
     "statefulset-controller": [_patch("apps", "statefulsets/status")],
-    # Schemas are read from definitions, where Kubernetes reads the published OpenAPI.
+    # Schemas come from CustomResourceDefinitions; kube-controller-manager uses the published OpenAPI.
     "validatingadmissionpolicy-status-controller": [
         PolicyRule(api_groups=["apiextensions.k8s.io"], resources=["customresourcedefinitions"], verbs=["list"])
     ],
 }
 
 
-# Services answer on every node that has joined, whose agent follows them in the name of the node.
+# The service proxy of a joined node watches Services with the node's identity.
 _OF_NODES: Final = [
     PolicyRule(api_groups=["discovery.k8s.io"], resources=["endpointslices"], verbs=["list", "watch"]),
 ]
 
 
 async def ensure(client: Client) -> None:
-    """Have the roles and their bindings there, as they are above."""
+    """Create or update the roles and their bindings."""
     for account, rules in RULES.items():
         metadata = ObjectMeta(name=f"{_PREFIX}{account}")
-        await _ensure(client, ClusterRole(metadata=metadata, rules=rules))
+        await create_or_update(client, ClusterRole(metadata=metadata, rules=rules))
         binding = ClusterRoleBinding(
             metadata=metadata,
             role_ref=RoleRef(api_group=_GROUP, kind="ClusterRole", name=metadata.name),
             subjects=[Subject(kind="ServiceAccount", name=account, namespace="kube-system")],
         )
-        await _ensure(client, binding)
+        await create_or_update(client, binding)
     metadata = ObjectMeta(name="ostinato:node-services")
-    await _ensure(client, ClusterRole(metadata=metadata, rules=_OF_NODES))
+    await create_or_update(client, ClusterRole(metadata=metadata, rules=_OF_NODES))
     binding = ClusterRoleBinding(
         metadata=metadata,
         role_ref=RoleRef(api_group=_GROUP, kind="ClusterRole", name=metadata.name),
         subjects=[Subject(kind="Group", name="system:nodes", api_group=_GROUP)],
     )
-    await _ensure(client, binding)
+    await create_or_update(client, binding)
 
 
-async def _ensure(client: Client, wanted: Any) -> None:  # Any: a role or a binding
+async def create_or_update(client: Client, wanted: Any) -> None:  # Any: a role or a binding
+    """Create an object, or overwrite that of an older version."""
     try:
         await client.create(wanted)
     except AlreadyExists:
-        await client.update(wanted)  # what an older version left
+        await client.update(wanted)

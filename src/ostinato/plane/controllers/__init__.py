@@ -1,9 +1,9 @@
-"""The controllers of the plane, a module each, by the names that kube-controller-manager gives them.
+"""The controllers of kube-controller-manager, under the names that it gives them.
 
     add_controllers(manager, Options(), without={"cronjob-controller"})
 
-A module has a function `add_to(manager, options)` that adds its controllers to a manager. It is imported when it is
-wanted: what is left out costs nothing.
+Each module has a function `add_to(manager, options)` that adds its controllers to a manager. A module is imported when
+its controller is added.
 """
 
 from __future__ import annotations
@@ -53,17 +53,18 @@ CONTROLLERS: Final = {
     "ttl-after-finished-controller": "workloads.ttl_after_finished",
     "validatingadmissionpolicy-status-controller": "policy_status",
 }
-"""The module of each controller."""
+"""Controller name -> module."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What controllers cannot learn from the API server.
+    """Options of the controllers.
 
-    - `ca_certificate`, `ca_key`: of the authority that signs certificates for nodes, and that `kube-root-ca.crt` tells
-      of. Default to none: nothing is signed or told.
-    - `volumes`: directory in which volumes for claims are made on this machine. Defaults to none: none are made.
-    - `account_key`: private key of service account tokens, which is made if it is missing. Defaults to none: Secrets
-      get no tokens.
+    - `ca_certificate`, `ca_key`: CA that signs node certificates and is published as `kube-root-ca.crt`. Default to
+      None: nothing is signed or published.
+    - `volumes`: directory for dynamically provisioned volumes on this machine. Defaults to None: no volumes are
+      provisioned.
+    - `account_key`: private key of service account tokens; created if the file is missing. Defaults to None: token
+      Secrets are not filled.
     """
 
     ca_certificate: Path | None = None
@@ -73,7 +74,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ignore_warning(_warning: str) -> None:
-    """What a server warns of when controllers of the plane ask it: they watch deprecated kinds, and know it."""
+    """Ignore warnings of the API server: controllers watch deprecated kinds on purpose."""
 
 
 class _Module(Protocol):
@@ -81,9 +82,9 @@ class _Module(Protocol):
 
 
 def add_controllers(manager: Manager, options: Options, *, without: Collection[str] = ()) -> None:
-    """Add all controllers but some; a ValueError for a name that none has."""
+    """Add all controllers except those in `without`. Raises ValueError for an unknown name."""
     if unknown := sorted(set(without) - CONTROLLERS.keys()):
-        raise ValueError(f"there is no controller {unknown[0]!r}; there are {', '.join(CONTROLLERS)}")
+        raise ValueError(f"unknown controller {unknown[0]!r}; choose from {', '.join(CONTROLLERS)}")
     for name, module in CONTROLLERS.items():
         if name not in without:
             cast("_Module", import_module(f"{__name__}.{module}")).add_to(manager, options)

@@ -1,7 +1,7 @@
-"""The status of validating policies: warnings about expressions that do not fit the kinds that a policy is for.
+"""ValidatingAdmissionPolicy status controller: type-checks expressions against the matched kinds.
 
-A policy is looked at once for each generation. Of what it matches at most ten kinds are checked, and only those that it
-names without wildcards.
+Each generation of a policy is checked once. At most ten kinds are checked, and only those that the policy names without
+wildcards.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST_KINDS: Final = 10
 _WORKERS: Final = 5
 
 
-def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - signature of all controllers
     build = manager.build(NAME).watch_for(ValidatingAdmissionPolicy)
     build.with_options(max_concurrent=_WORKERS).complete(PolicyStatus())
 
@@ -59,7 +59,7 @@ class PolicyStatus:
 
 
 async def _kinds(ctx: Context, spec: dict[str, Any]) -> list[GroupVersionKind]:
-    """The kinds that a policy names, in order; asks the server again if it does not know one."""
+    """Return the kinds that a policy names, in order; refresh discovery if one is unknown."""
     rules = (spec.get("matchConstraints") or {}).get("resourceRules") or ()
     mapper = ctx.client.live.mapper
     catalogue, fresh = await mapper.catalogue(), False
@@ -81,7 +81,7 @@ async def _kinds(ctx: Context, spec: dict[str, Any]) -> list[GroupVersionKind]:
 
 
 def _named(rule: dict[str, Any]) -> Iterable[GroupVersionResource]:
-    """The resources that a rule names; none if it has a wildcard for groups or versions."""
+    """Return the resources that a rule names; none if groups or versions have a wildcard."""
     groups, versions = sorted(rule.get("apiGroups") or ()), sorted(rule.get("apiVersions") or ())
     if any("*" in text for text in (*groups, *versions)):
         return []
@@ -90,7 +90,7 @@ def _named(rule: dict[str, Any]) -> Iterable[GroupVersionResource]:
 
 
 def _of(catalogue: Catalogue, wanted: GroupVersionResource) -> list[GroupVersionKind]:
-    """The kinds of a resource; without a group it is looked for in all."""
+    """Return the kinds of a resource; without a group, in all groups."""
     return [
         each.info.gvk
         for version in catalogue.versions
@@ -112,7 +112,7 @@ async def _parameter(ctx: Context, kind: dict[str, str] | None) -> CheckedKind |
 
 
 async def _checked(ctx: Context, kind: GroupVersionKind) -> CheckedKind | None:
-    """A kind with its schema; None if it has none that is known."""
+    """Return a kind with its schema; None if it has none."""
     known = builtin_schema(kind)
     if known is not None:
         return CheckedKind(kind, known)

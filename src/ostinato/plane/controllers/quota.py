@@ -1,8 +1,7 @@
-"""ResourceQuota status: how much of what is limited is used, counted anew when objects have gone or changed.
+"""ResourceQuota controller: recalculates usage when objects are deleted or changed.
 
-The API server counts what comes, at admission; this controller takes back what went. It looks only at namespaces that
-have quotas, and there at the kinds that these limit. Kinds that the plane does not watch are counted every five
-minutes.
+Admission counts new objects; this controller counts what was released. It handles namespaces with quotas only, and the
+kinds that they limit. Kinds without an informer are counted every five minutes.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from ostinato.server.admission.quota.usage import usage
 
 _RECOUNT_EVERY: Final = 300.0
 _SECOND_LOOK: Final = 0.25  # seconds
-_WHOLE: Final[tuple[type[Object], ...]] = (Pod, Service, PersistentVolumeClaim)  # what they use is in their specs
+_WHOLE: Final[tuple[type[Object], ...]] = (Pod, Service, PersistentVolumeClaim)  # usage depends on the spec
 _COUNTED: Final[tuple[type[Object], ...]] = (
     *(ConfigMap, Secret, ReplicationController, ResourceQuota),
     *(Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob),
@@ -70,7 +69,7 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
     builder.complete(QuotaReconciler())
 
 
-# What comes is counted at admission, before it is in any cache: counting it here, too, would be a race.
+# New objects are counted at admission, before any cache has them: counting them here would race.
 
 
 def _limits_differ(event: Event) -> bool:
@@ -105,15 +104,17 @@ class QuotaReconciler:
         used = {name: amount for name, amount in quota.status.used.items() if name in hard}
         counted = await _count(ctx.client, quota)
         if any(name in counted and counted[name] < amount for name, amount in used.items()):
-            await ctx.world.clock.sleep(_SECOND_LOOK)  # what is counted already may be on its way into the cache
+            await ctx.world.clock.sleep(_SECOND_LOOK)  # objects counted at admission may not be cached yet
             counted = await _count(ctx.client, quota)
         used |= counted
         if _texts(used) != _texts(quota.status.used) or _texts(quota.status.hard) != _texts(hard):
             change = {
-                "metadata": {"resourceVersion": quota.metadata.resource_version},  # nothing was counted meanwhile
+                "metadata": {
+                    "resourceVersion": quota.metadata.resource_version
+                },  # conflicts if admission counted in between
                 "status": {"hard": _replacing(quota.status.hard, hard), "used": _replacing(quota.status.used, used)},
             }
-            with suppress(NotFound):  # it has gone, and needs no count
+            with suppress(NotFound):  # deleted
                 await ctx.client.patch(ResourceQuota, request, MergePatch(change), subresource="status")
         return Result(requeue_after=_RECOUNT_EVERY) if _unwatched(hard) else None
 
@@ -127,7 +128,7 @@ def _replacing(before: Mapping[str, Quantity], after: Mapping[str, Quantity]) ->
 
 
 async def _count(client: CachedClient, quota: ResourceQuota) -> dict[str, Quantity]:
-    """What is used of each name that the quota limits, as far as anybody can count it."""
+    """Return the usage of each resource that the quota limits, as far as it can be counted."""
     hard, namespace = quota.spec.hard, quota.metadata.namespace
     spec = to_dict(quota.spec)
     used: dict[str, Quantity] = {}
@@ -151,7 +152,7 @@ async def _count(client: CachedClient, quota: ResourceQuota) -> dict[str, Quanti
 
 
 async def _metadata(client: CachedClient, resource: GroupResource, namespace: str) -> int | None:
-    """How many objects there are; None if nobody knows of such a resource."""
+    """Return the number of objects; None if the resource is unknown."""
     kind = _KINDS.get(resource)
     if kind is not None:
         return len(await client.list(MetadataOf(kind), namespace=namespace))
@@ -163,7 +164,7 @@ async def _metadata(client: CachedClient, resource: GroupResource, namespace: st
 
 
 def _by_resource(hard: Iterable[str]) -> dict[GroupResource, set[str]]:
-    """Which names of a quota are counted by objects of which resource."""
+    """Group the resource names of a quota by the API resource that they count."""
     found: dict[GroupResource, set[str]] = {}
     for name in hard:
         resource = _resource_of(name)

@@ -1,6 +1,6 @@
-"""Aggregated ClusterRoles: one that names others by their labels has the rules of all of them.
+"""ClusterRole aggregation controller: combines the rules of the ClusterRoles that an aggregationRule selects.
 
-The rules come in the order of the roles' names, each once. What somebody wrote there by hand is replaced.
+Rules are in the order of the role names, without duplicates. Manual changes are overwritten.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NAME: Final = "clusterrole-aggregation-controller"
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
     roles: Informer = manager.informers.of(ClusterRole)
 
-    def aggregated(event: Event) -> Iterable[NamespacedName]:  # noqa: ARG001 - any role may be a part of any other
+    def aggregated(event: Event) -> Iterable[NamespacedName]:  # noqa: ARG001 - any role may be selected by any other
         return [entry.key for entry in roles.store.entries() if b'"aggregationRule"' in entry.data]
 
     manager.build(_NAME).watches(ClusterRole, handler=ForEvent(aggregated)).complete(RoleAggregation())

@@ -1,7 +1,7 @@
-"""Pods as the endpoints of a Service: which of them count, at which address, with which ports.
+"""Pods as endpoints of Services: eligibility, addresses and ports.
 
-What a Service asks for is the same whether it is told in EndpointSlices or in Endpoints. `ServedPod` reads the little
-of a Pod that this takes.
+Shared by the EndpointSlice and Endpoints controllers and the service proxy. `EndpointPod` has the fields of a Pod that
+they need.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class EndpointPod(Object, version="v1", kind="Pod", plural="pods"):
 
     @property
     def ready_changed(self) -> datetime | None:
-        """When it got ready, or stopped being so."""
+        """When readiness last changed."""
         found = next((each for each in self.status.conditions if each.type == "Ready"), None)
         return None if found is None else found.last_transition_time
 
@@ -87,20 +87,20 @@ class EndpointPod(Object, version="v1", kind="Pod", plural="pods"):
 
 
 def is_endpoint(pod: EndpointPod, *, terminating: bool) -> bool:
-    """Whether it is an endpoint at all; `terminating`: those that are being deleted count, too."""
+    """Return whether the Pod is an endpoint. `terminating`: include terminating Pods."""
     if pod.status.phase in ("Succeeded", "Failed") or not (pod.status.pod_ip or pod.status.pod_ips):
         return False
     return terminating or not pod.is_terminating
 
 
 def addresses(pod: EndpointPod, family: str) -> list[str]:
-    """Its addresses of a family, "IPv4" or "IPv6"."""
+    """Return the Pod's addresses of a family, "IPv4" or "IPv6"."""
     found = [each.ip for each in pod.status.pod_ips] or [pod.status.pod_ip]
     return [each for each in found if family_of(each) == family]
 
 
 def family_of(address: str) -> str:
-    """ "IPv4", "IPv6", or "" for what is no address."""
+    """Return "IPv4", "IPv6", or "" for an invalid address."""
     try:
         return f"IPv{ipaddress.ip_address(address).version}"
     except ValueError:
@@ -108,7 +108,7 @@ def family_of(address: str) -> str:
 
 
 def families_of(service: Service) -> list[str]:
-    """Those that the Service has addresses of."""
+    """Return the address families of the Service."""
     return [each for each in service.spec.ip_families if each] or [family_of(service.spec.cluster_ip or "") or "IPv4"]
 
 
@@ -117,12 +117,12 @@ def is_headless(service: Service) -> bool:
 
 
 def hostname_of(pod: EndpointPod, service: Service) -> str | None:
-    """The name by which the Pod is known within the Service, if it has one."""
+    """Return the hostname of the Pod within the Service; None if it has none."""
     return pod.spec.hostname if pod.spec.hostname and pod.spec.subdomain == service.metadata.name else None
 
 
 def target_port(pod: EndpointPod, port: ServicePort) -> int | None:
-    """The port of a Pod that a port of a Service leads to; None if the Pod has none of that name."""
+    """Return the Pod's target port of a Service port; None if the Pod has no port of that name."""
     wanted = port.target_port
     if isinstance(wanted, int):
         return wanted
@@ -141,7 +141,7 @@ def service_selector(service: Service) -> Selector:
 
 
 class ForServices(Handler):
-    """The Services that select a Pod, by its labels before and after a change."""
+    """Enqueues the Services that select a Pod, by its labels before and after the change."""
 
     def __init__(self) -> None:
         self._selectors = SelectingObjects(Service, service_selector, version=_resource_version)
@@ -159,11 +159,11 @@ class ForServices(Handler):
 
 
 def _resource_version(entry: Entry) -> str:
-    return entry.resource_version  # a Service has no generation
+    return entry.resource_version  # Services have no generation
 
 
 async def create(instance: Endpoints | EndpointSlice, ctx: Context) -> None:
-    """A namespace that is being deleted takes no more of them, and needs none."""
+    """Create an object; a terminating namespace is ignored."""
     try:
         await ctx.client.create(instance)
     except Forbidden as error:
@@ -172,13 +172,13 @@ async def create(instance: Endpoints | EndpointSlice, ctx: Context) -> None:
 
 
 class TriggerTimeTracker:
-    """Since when a change has been due that is told now: the times of what has changed since the last look."""
+    """Tracks the time of the changes that trigger an update (last-change-trigger-time)."""
 
     def __init__(self) -> None:
         self._known: dict[NamespacedName, dict[str, datetime]] = {}
 
     def compute(self, service: Service, pods: Iterable[EndpointPod]) -> datetime | None:
-        """The earliest of the times that are new; of a Service that is seen first, its own."""
+        """Return the earliest change time since the last call; for a new Service its creation time."""
         key = NamespacedName(service.metadata.namespace, service.metadata.name)
         before = self._known.get(key)
         times = {pod.metadata.name: changed for pod in pods if (changed := pod.ready_changed) is not None}

@@ -1,4 +1,4 @@
-"""EndpointSlices: which Service each is of, and which of several controllers keeps it."""
+"""EndpointSlices: their Service, and the controller that manages them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 
 
 def service_of(entry: Entry) -> NamespacedName | None:
-    """The Service that a slice is of, if it names any."""
+    """Return the Service of a slice; None if it has no label."""
     name = entry.labels.get(SERVICE_NAME)
     return NamespacedName(entry.key.namespace, name) if name else None
 
@@ -24,13 +24,13 @@ BY_SERVICE: Final[IndexBy] = by("service-name", lambda entry: str(found) if (fou
 
 
 class ManagedSlices:
-    """Those that one controller keeps; it leaves the others alone."""
+    """The slices that one controller manages."""
 
     def __init__(self, manager: str) -> None:
         self._manager = manager
 
     def services(self, event: Event) -> Iterable[NamespacedName]:
-        """The Service whose slice has changed; for `ForEvent`."""
+        """Return the Service of a changed slice, for `ForEvent`."""
         entry = event.object
         found = service_of(entry) if entry.labels.get(MANAGED_BY) == self._manager else None
         return () if found is None else (found,)
@@ -40,5 +40,5 @@ class ManagedSlices:
         return [each for each in found if each.metadata.labels.get(MANAGED_BY) == self._manager]
 
     def labels(self, service: str) -> dict[str, str]:
-        """By which a slice is known to be of a Service, and to be kept by this controller."""
+        """Return the labels of a managed slice."""
         return {SERVICE_NAME: service, MANAGED_BY: self._manager}

@@ -1,12 +1,12 @@
-"""Readings: what is known of many objects, each state of which is decoded once.
+"""Cache of decoded objects, one value per uid and resourceVersion.
 
-A controller that keeps a thousand objects looks at all of them whenever one changes. What it goes by is a few fields of
-each; here they are kept from one look to the next, and only what has changed is read again.
+A controller that evaluates many objects on each change needs a few fields of each. The values are kept between
+reconciles and only changed objects are decoded again.
 
-    nodes = Readings(lambda entry: entry.read(NodeState).spec.taints)
-    for taints in nodes.of(request, entries): ...
+    taints = DecodedCache(lambda entry: entry.read(NodeState).spec.taints)
+    for each in taints.get(request, entries): ...
 
-What was read for somebody is forgotten when it is not among what is read next, or when that one is.
+Values are kept per owner, for the entries of its last `get`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ T = TypeVar("T")
 
 class DecodedCache(Generic[T]):
     def __init__(self, decode: Callable[[Entry], T]) -> None:
-        """`read`: what is to be known of an object; many may share it, so it is not to be changed."""
+        """`decode`: computes the value of an object. Values are shared and must not be modified."""
         self._decode = decode
-        self._known: dict[Hashable, dict[str, tuple[str, T]]] = {}  # by whose they are and uid: the version, and that
+        self._known: dict[Hashable, dict[str, tuple[str, T]]] = {}  # owner -> uid -> (resourceVersion, value)
 
     def get(self, owner: Hashable, entries: Iterable[Entry]) -> list[T]:
-        """What is known of these, for somebody."""
+        """Return the values of the entries."""
         before = self._known.get(owner, {})
         now: dict[str, tuple[str, T]] = {}
         for entry in entries:

@@ -1,4 +1,4 @@
-"""Indexes that several parts of the plane look things up by."""
+"""Informer indexes that several components share."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Final
 from ostinato.cache import IndexBy, Informer, by_field
 
 NODE_NAME: Final[IndexBy] = by_field("spec.nodeName")
-"""Pods by the node that they are bound to."""
+"""Index: Pods by spec.nodeName."""
 
 
 def ensure_index(informer: Informer, index: IndexBy) -> None:
-    """Have an informer keep an index, whoever else asks for the same."""
-    with suppress(ValueError):  # it is kept already
+    """Add an index to an informer if it does not have it."""
+    with suppress(ValueError):  # already added
         informer.add_index(index)

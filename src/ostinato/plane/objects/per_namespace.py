@@ -1,4 +1,4 @@
-"""An object that every namespace has: made where it is missing, put right where it differs, made again when deleted."""
+"""Reconciler that maintains one object in every namespace."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ O = TypeVar("O", bound=Object)  # noqa: E741
 
 
 class PerNamespaceObject(Generic[O]):
-    """A reconciler of namespaces. `wanted` is the object without its namespace; `correct` says whether it changed."""
+    """Creates the object where it is missing, corrects changes, and recreates it after deletion.
+
+    - `wanted`: returns the object without namespace.
+    - `correct`: corrects an existing object; returns whether it changed it.
+    """
 
     def __init__(self, wanted: Callable[[], O], correct: Callable[[O], bool]) -> None:
         self._wanted = wanted
@@ -26,7 +30,7 @@ class PerNamespaceObject(Generic[O]):
         self._name = wanted().metadata.name
 
     def add_to(self, manager: Manager, name: str) -> None:
-        """Only the objects of that name are watched, wherever they are."""
+        """Add the controller; the informer is restricted to objects of this name."""
         by_name = InformerSettings(fields={"metadata.name": self._name})
         (
             manager.build(name)
@@ -49,7 +53,7 @@ class PerNamespaceObject(Generic[O]):
         try:
             await ctx.client.create(wanted)
         except (AlreadyExists, NotFound):
-            return  # somebody was faster, or the namespace has gone
+            return  # created concurrently, or the namespace was deleted
         except Forbidden as error:
             if not error.has_cause(NAMESPACE_TERMINATING):
                 raise
@@ -60,7 +64,7 @@ def _is_active(event: Event) -> bool:
 
 
 def _is_update_or_delete(event: Event) -> bool:
-    """What is new was made here, or is found when its namespace is looked at."""
+    """Skip additions: the object was created here, or is found when its namespace is reconciled."""
     return not isinstance(event, Added)
 
 

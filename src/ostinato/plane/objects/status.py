@@ -1,7 +1,6 @@
-"""Statuses: what a controller of the plane says of an object, written only where it differs from what was read.
+"""Status writes: patches with the changed fields only.
 
-The write is a patch of what has changed, for this very object: if it was deleted and made anew under the same name in
-the meantime it is a `Conflict`, and the next reconcile sees the new one. Nothing is said of an object that is gone.
+The patch carries the uid: a recreated object of the same name is a `Conflict`. A deleted object is ignored.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from ostinato.client.patching import MergePatch
 async def write_status(
     client: CachedClient, instance: Object, before: Struct, after: Struct, *, annotations: dict[str, str] | None = None
 ) -> bool:
-    """Write what has changed from one status to another, and annotations; whether anything was written."""
+    """Patch the difference between two statuses, and annotations; return whether a patch was sent."""
     change: dict[str, Any] = create_merge_patch(to_dict(before), to_dict(after))
     if not change and not annotations:
         return False

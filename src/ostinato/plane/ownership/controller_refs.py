@@ -1,11 +1,11 @@
-"""Claims: which objects are a controller's own, by selector and by controller reference.
+"""Controller references: claims objects by selector, like the ControllerRefManager of Kubernetes.
 
-- An object that it manages and selects is its own. One that it manages but no longer selects is released.
-- An object that nobody manages and it selects is adopted, unless one of them is being deleted.
-- An object of another controller is left alone.
+- An object that the owner controls and selects is claimed. If it no longer matches, it is released.
+- A matching orphan is adopted, unless it or the owner is being deleted.
+- Objects of other controllers are ignored.
 
-Before the first adoption the owner is read from the server: one that has been deleted, or replaced by another of its
-name, adopts nothing. Every write is conditional on the uid, so it never hits another object of the same name.
+Before the first adoption the owner is read from the server: a deleted or recreated owner adopts nothing. All patches
+have the uid as precondition.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ def _controller_uid(entry: Entry) -> str:
 
 
 BY_CONTROLLER = by("controller", _controller_uid)
-"""An index: by the uid of the controller, or by `orphans_in(namespace)`."""
+"""Index: by uid of the controller, or `orphans_in(namespace)` for orphans."""
 
 
 def orphans_in(namespace: str) -> str:
-    """The value that objects without a controller have in the index."""
+    """Return the index value of objects without a controller."""
     return f"orphans in {namespace}"
 
 
 class ControllerRefManager(Generic[O]):
-    """What one owner claims among the objects of a kind, whose cache must keep the index `CONTROLLED`."""
+    """Claims objects of one kind for one owner. The informer of the kind needs the index `BY_CONTROLLER`."""
 
     def __init__(
         self,
@@ -56,8 +56,8 @@ class ControllerRefManager(Generic[O]):
         finalizers: Sequence[str] = (),
     ) -> None:
         """
-        - `only`: what it selects besides labels. Defaults to labels alone.
-        - `finalizers`: what is adopted gets them, what is released loses them. Defaults to none.
+        - `only`: additional predicate on objects. Defaults to None: labels only.
+        - `finalizers`: added on adoption and removed on release. Defaults to none.
         """
         self._client = client
         self._owner = owner
@@ -65,10 +65,10 @@ class ControllerRefManager(Generic[O]):
         self._kind = kind
         self._only = only
         self._finalizers = finalizers
-        self._adoption_allowed: bool | None = None  # once the server was asked
+        self._adoption_allowed: bool | None = None  # None before the live read
 
     async def claim(self) -> list[O]:
-        """The owner's own, after adoptions and releases. An error of a write is raised once all were tried."""
+        """Adopt and release; return the claimed objects. The first error is raised after all objects were processed."""
         own = await self._client.list(self._kind, index=(BY_CONTROLLER.name, self._owner.metadata.uid))
         orphans = await self._client.list(
             self._kind, index=(BY_CONTROLLER.name, orphans_in(self._owner.metadata.namespace))
@@ -76,7 +76,7 @@ class ControllerRefManager(Generic[O]):
         return await self.claim_from([*own, *orphans])
 
     async def claim_from(self, candidates: Sequence[O]) -> list[O]:
-        """The same, of objects that the caller knows."""
+        """Claim from given objects; see `claim`."""
         claimed: list[O] = []
         errors: list[Exception] = []
         for each in candidates:
@@ -133,7 +133,7 @@ class ControllerRefManager(Generic[O]):
         try:
             await self._client.patch(self._kind, candidate.metadata, StrategicMergePatch({"metadata": change}))
         except (NotFound, Invalid):
-            return  # it is gone, or it is another by now: then it is not ours to release
+            return  # deleted or recreated
 
     async def _can_adopt(self) -> bool:
         if self._adoption_allowed is None:
@@ -147,20 +147,21 @@ class ControllerRefManager(Generic[O]):
 
 
 async def controlled_by(client: CachedClient, kind: Kind[Any], manager: str) -> list[Entry]:
-    """What is managed by whoever has this uid, or by nobody: `orphans_in(namespace)`; not decoded.
+    """Return the undecoded objects of a controller's uid, or of `orphans_in(namespace)`.
 
-    It is as fresh as a reconcile needs it, which does not begin before its last writes are in the cache, and does not
-    wait for what others write.
+    Reads the cache without waiting for freshness: a reconcile starts after its own writes are cached.
     """
     found = await client.found(view_of(kind), ListQuery(index=(BY_CONTROLLER.name, manager), fresh=False))
-    assert found is not None, "what is asked by an index is watched"
+    assert found is not None, "a kind with an index has an informer"
     return found.entries
 
 
 async def claim_entries(
     client: CachedClient, owner: Object, selector: Selector, kind: type[O], only: Callable[[Entry], bool] | None = None
 ) -> list[Entry]:
-    """The owner's own, as `Claims.claim` has them, but not decoded: only what is adopted or released is."""
+    """Claim like `ControllerRefManager.claim`, and return undecoded entries; only adopted and released objects are
+    decoded.
+    """
     own: list[Entry] = []
     others: list[Entry] = []
 
@@ -184,6 +185,6 @@ async def claim_entries(
 
 
 def add_controller_index(manager: Manager, kind: AnyKind) -> None:
-    """Have the cache of a kind keep the index `CONTROLLED`."""
-    with suppress(ValueError):  # another controller of the plane has asked for it
+    """Add the index `BY_CONTROLLER` to the informer of a kind."""
+    with suppress(ValueError):  # already added
         manager.informers.of(kind).add_index(BY_CONTROLLER)

@@ -1,12 +1,12 @@
-"""Claimants: who is to look at an object that comes, changes or goes: its controller, or those who might adopt it.
+"""Event handler that enqueues the controller of an object, or the objects that may adopt it.
 
-    manager.build("statefulset-controller").watch_for(StatefulSet).watches(PodState, handler=ForClaimants(StatefulSet))
+    builder.watch_for(StatefulSet).watches(PodState, handler=ForControllerRef(StatefulSet))
 
-- An object that somebody manages is that one's matter alone; one that changes hands is of interest to both.
-- An object that nobody manages is of interest to all of the kind, in its namespace, whose selector matches it: when it
-  comes, and when its labels or its owners have changed. When it goes, nobody misses it.
+- An object with a controller reference enqueues its controller; if the reference changed, the former controller too.
+- An orphan enqueues all objects of the kind in its namespace that select it, when it is added and when its labels or
+  owners change.
 
-It is asked about every event of every Pod, and decodes none of them: owners that many Pods share are read once.
+It runs for every Pod event and decodes no Pods; decoded owner references are cached.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from ostinato.plane.ownership.controller_refs import BY_CONTROLLER
 
 O = TypeVar("O", bound=Object)  # noqa: E741
 
-_MOST_SELECTORS = 10_000  # that are kept read
+_MOST_SELECTORS = 10_000  # cached
 
 
 def selector_of(selector: LabelSelector | None) -> Selector:
-    """The selector of an object's spec; None selects nothing. A `SelectorError` says what is wrong with it."""
+    """Compile a LabelSelector; None selects nothing. Raises `SelectorError`."""
     return from_label_selector(None if selector is None else to_dict(selector))
 
 
 def selector_text(selector: LabelSelector | None) -> str:
-    """A selector as it stands in the messages of Kubernetes."""
+    """Format a LabelSelector as Go prints it."""
     if selector is None:
         return "nil"
     labels = "".join(f"{key}: {value}," for key, value in sorted(selector.match_labels.items()))
@@ -56,17 +56,17 @@ def selector_text(selector: LabelSelector | None) -> str:
 
 
 def selector_in_spec(owner: Any) -> Selector:
-    """What the kinds of apps/v1 select."""
+    """Return the selector of spec.selector."""
     return selector_of(owner.spec.selector)
 
 
 class ForControllerRef(Handler, Generic[O]):
-    index = BY_CONTROLLER  # by which `Claims` finds the same objects
+    index = BY_CONTROLLER  # ControllerRefManager uses the same index
 
     def __init__(self, kind: type[O], select: Callable[[O], Selector] = selector_in_spec) -> None:
         """
-        - `kind`: of those who claim.
-        - `select`: what one of them selects. Defaults to `spec.selector`.
+        - `kind`: kind of the controllers.
+        - `select`: returns the selector of an object. Defaults to `spec.selector`.
         """
         self._kind = kind
         self._group_kind = kind_of(kind).gvk.group_kind
@@ -98,7 +98,7 @@ class ForControllerRef(Handler, Generic[O]):
 
 
 class SelectingObjects(Generic[O]):
-    """Which objects of a kind select another object, by the labels that it has."""
+    """Finds the objects of a kind whose selector matches another object."""
 
     def __init__(
         self,
@@ -106,20 +106,20 @@ class SelectingObjects(Generic[O]):
         select: Callable[[O], Selector] = selector_in_spec,
         version: Callable[[Entry], Hashable] = lambda entry: entry.generation,
     ) -> None:
-        """`version`: what differs when the selector may. Defaults to the generation."""
+        """`version`: changes when the selector may have changed. Defaults to the generation."""
         self._kind = kind
         self._select = select
         self._version = version
         self._store: ReadableStore | None = None
-        self._known: dict[tuple[str, Hashable], Selector] = {}  # by uid and version
+        self._known: dict[tuple[str, Hashable], Selector] = {}  # by (uid, version)
 
     def prepare(self, dependencies: Dependencies) -> None:
-        """Look among the objects in these caches."""
+        """Use the informer of the kind."""
         self._store = dependencies.informers.of(self._kind).store
 
     def matching(self, entry: Entry) -> list[NamespacedName]:
-        """The objects, in the same namespace, that select this one."""
-        assert self._store is not None, "a handler is prepared before the first event"
+        """Return the keys of the objects in the same namespace that select this one."""
+        assert self._store is not None, "prepare() runs before the first event"
         candidates = self._store.entries(entry.key.namespace)
         if not candidates:
             return []
@@ -157,7 +157,7 @@ _read_references = msgspec.json.Decoder(list[_Reference] | None).decode
 
 @lru_cache(maxsize=16_384)
 def _controller(owners: bytes) -> _Controller | None:
-    """The one that manages, from the JSON of the references."""
+    """Return the controller from the JSON of ownerReferences."""
     for reference in (_read_references(owners) if owners else None) or ():
         if reference.controller:
             try:

@@ -1,7 +1,7 @@
-"""Node selectors: which nodes are meant, by their labels and their name.
+"""Node selectors.
 
-- A selector is a list of terms, of which one must match; a term is a list of requirements, which all must.
-- A term without requirements matches nothing, and so does one that cannot be understood.
+- A selector matches if one of its terms matches; a term matches if all of its requirements match.
+- An empty or invalid term matches nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ostinato.api.selectors.labels import Operator, Requirement, Selector, Selec
 from ostinato.kinds.core_v1 import NodeSelectorRequirement, NodeSelectorTerm
 
 Matches = Callable[[Mapping[str, str], str], bool]
-"""`matches(labels, name)` of a node."""
+"""Predicate on labels and name of a node."""
 
 NAME: Final = "metadata.name"
 _OPERATORS: Final = {
@@ -27,7 +27,7 @@ _OPERATORS: Final = {
 
 
 def matcher(terms: Iterable[NodeSelectorTerm]) -> Matches:
-    """Whether one of the terms matches a node."""
+    """Compile the terms of a node selector."""
     compiled = [term_matcher(term) for term in terms]
     return lambda labels, name: any(matches(labels, name) for matches in compiled)
 
@@ -46,7 +46,7 @@ def term_matcher(term: NodeSelectorTerm) -> Matches:
 
 
 def names(terms: Sequence[NodeSelectorTerm]) -> frozenset[str] | None:
-    """The nodes that the terms name, if every one of them names some; None if there may be others."""
+    """Return the node names that the terms are restricted to; None if one of them is not."""
     if not terms:
         return None
     found: set[str] = set()
@@ -66,10 +66,10 @@ def _field(requirement: NodeSelectorRequirement) -> Callable[[str], bool]:
     if requirement.operator not in ("In", "NotIn"):
         raise ValueError(requirement.operator)
     wanted = requirement.operator == "In"
-    if requirement.key != NAME:  # fields that nodes do not have are empty
+    if requirement.key != NAME:  # unknown fields are empty
         return lambda _: (value == "") == wanted
     return lambda name: (name == value) == wanted
 
 
-def _nothing(labels: Mapping[str, str], name: str) -> bool:  # noqa: ARG001 - that of every matcher
+def _nothing(labels: Mapping[str, str], name: str) -> bool:  # noqa: ARG001 - signature of Matches
     return False

@@ -1,11 +1,11 @@
-"""Resources: what a Pod asks for and a node has, as whole numbers.
+"""Resource requests of Pods and capacity of nodes, as integers.
 
-CPU is in thousandths, memory and storage in bytes, everything else in units. A Pod asks for the larger of
+CPU is in millicores, memory and storage in bytes, other resources in units. A Pod requests the larger of
 
-- what its containers and sidecars ask for together, and
-- the most that any init container asks for, with the sidecars that were started before it.
+- the sum of its containers and sidecars, and
+- the largest init container, plus the sidecars started before it.
 
-What the Pod itself asks for takes the place of that, resource by resource; the overhead of its runtime is added.
+Pod-level requests override this per resource; the runtime overhead is added.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STORAGE: Final = "ephemeral-storage"
 PODS: Final = "pods"
 
 _PLAIN: Final = frozenset({CPU, MEMORY, STORAGE})
-# What a container that says nothing counts for when nodes are compared, so that such containers spread as well.
+# Default requests for scoring, so that containers without requests are spread as well.
 _AT_LEAST: Final[Amounts] = {CPU: 100, MEMORY: 200 * 1024 * 1024}
 _SCALAR_PREFIXES: Final = ("hugepages-", "attachable-volumes-")
 
@@ -50,7 +50,7 @@ class Port(Struct):
 
 
 class RequestsSpec(Struct):
-    """The part of a Pod's spec that says what it asks for."""
+    """The fields of a Pod spec that determine its requests."""
 
     containers: list[Container] = []
     init_containers: list[Container] = []
@@ -59,7 +59,7 @@ class RequestsSpec(Struct):
 
 
 class Resources:
-    """So much of everything."""
+    """Amounts of all resources."""
 
     __slots__ = ("cpu", "memory", "scalars", "storage")
 
@@ -67,7 +67,7 @@ class Resources:
         self.cpu = cpu
         self.memory = memory
         self.storage = storage
-        self.scalars: Amounts = scalars or {}  # extended resources, huge pages, attachable volumes
+        self.scalars: Amounts = scalars or {}  # extended resources, hugepages, attachable volumes
 
     @classmethod
     def of(cls, amounts: Amounts) -> Resources:
@@ -76,7 +76,7 @@ class Resources:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Equal amounts have equal keys."""
+        """Hashable key of the amounts."""
         return self.cpu, self.memory, self.storage, tuple(sorted(self.scalars.items()))
 
     @property
@@ -95,12 +95,12 @@ class Resources:
 
 
 def is_scalar(name: str) -> bool:
-    """Whether it is a resource that nodes may have besides CPU, memory and storage."""
+    """Return whether the name is a scalar resource: neither CPU, memory nor ephemeral storage."""
     return name not in _PLAIN and ("/" in name or name.startswith(_SCALAR_PREFIXES))
 
 
 def amounts_of(raw: Mapping[str, str | int | float] | None) -> Amounts:
-    """As whole numbers; what is no quantity counts as nothing, for the server takes none."""
+    """Parse quantities; invalid ones count as 0, as the server rejects them."""
     found: Amounts = {}
     for name, value in (raw or {}).items():
         try:
@@ -112,12 +112,12 @@ def amounts_of(raw: Mapping[str, str | int | float] | None) -> Amounts:
 
 
 def requests_of(spec: RequestsSpec) -> Resources:
-    """What a Pod needs a node to have left."""
+    """Return the effective requests of a Pod."""
     return Resources.of(_requests(spec, {}))
 
 
 def nonzero_requests_of(spec: RequestsSpec) -> tuple[int, int]:
-    """CPU and memory that a Pod counts for when nodes are compared: never nothing."""
+    """Return CPU and memory requests for scoring, with defaults for containers without requests."""
     amounts = _requests(spec, _AT_LEAST)
     return amounts.get(CPU, 0), amounts.get(MEMORY, 0)
 

@@ -1,4 +1,4 @@
-"""Taints and tolerations: which nodes a Pod keeps away from, and which it merely avoids."""
+"""Taints and tolerations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 
 
 class Taint(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a taint decides; it can be a key of a dict, and so can a toleration."""
+    """Hashable form of a taint; `Toleration` likewise."""
 
     key: str = ""
     value: str = ""
@@ -50,10 +50,10 @@ def tolerated(taint: AnyTaint, tolerations: Iterable[AnyToleration]) -> bool:
 
 
 def has_blocking_taint(taints: Iterable[AnyTaint], tolerations: Sequence[AnyToleration]) -> bool:
-    """Whether a taint forbids a Pod with these tolerations to be put on the node."""
+    """Return whether a NoSchedule or NoExecute taint is not tolerated."""
     return any(taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not tolerated(taint, tolerations) for taint in taints)
 
 
 def count_untolerated_preferences(taints: Iterable[AnyTaint], tolerations: Sequence[AnyToleration]) -> int:
-    """How many taints ask a Pod with these tolerations to rather go elsewhere."""
+    """Return the number of PreferNoSchedule taints that are not tolerated."""
     return sum(taint.effect == PREFER_NO_SCHEDULE and not tolerated(taint, tolerations) for taint in taints)

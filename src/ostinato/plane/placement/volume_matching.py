@@ -1,4 +1,4 @@
-"""Which volumes a claim may be bound to on a node, and on which nodes one can be made for it."""
+"""Matching of claims and volumes, and volume topology."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 
 
 class NodeLabels(Protocol):
-    """What of a node decides whether a volume can be used there."""
+    """Name and labels of a node."""
 
     @property
     def name(self) -> str: ...
@@ -33,7 +33,7 @@ def class_of(instance: PersistentVolume | PersistentVolumeClaim) -> str:
 
 
 def is_bound(claim: PersistentVolumeClaim) -> bool:
-    """Whether it has a volume for good."""
+    """Return whether the claim is fully bound."""
     return bool(claim.spec.volume_name) and BIND_COMPLETED in claim.metadata.annotations
 
 
@@ -42,7 +42,7 @@ def waits_for_consumer(storage_class: StorageClass | None) -> bool:
 
 
 def matches_node_affinity(volume: PersistentVolume, node: NodeLabels) -> bool:
-    """Whether the node affinity of a volume allows a node."""
+    """Return whether the node affinity of a volume allows the node."""
     affinity = volume.spec.node_affinity
     if affinity is None or affinity.required is None:
         return True
@@ -55,7 +55,7 @@ def find_matching_volume(
     node: NodeLabels | None = None,
     taken: Mapping[str, object] = MappingProxyType({}),
 ) -> PersistentVolume | None:
-    """The smallest volume that a claim may have, on a node or anywhere; one that is meant for it comes first."""
+    """Return the smallest matching volume, optionally on a node; a prebound volume has precedence."""
     best: PersistentVolume | None = None
     for volume in volumes:
         name = volume.metadata.name
@@ -79,7 +79,7 @@ def find_matching_volume(
 
 
 def can_be_provisioned(storage_class: StorageClass | None, node: NodeLabels) -> bool:
-    """Whether a volume of a class can be made for a Pod on a node."""
+    """Return whether a volume of the class can be provisioned on the node (allowedTopologies)."""
     if storage_class is None or storage_class.provisioner in ("", _NO_PROVISIONER):
         return False
     terms = storage_class.allowed_topologies

@@ -1,10 +1,20 @@
-"""The scheduler: decides on which node each Pod runs.
+"""The scheduler: assigns Pods to nodes, like kube-scheduler.
 
     scheduler.add_to(manager)
     scheduler.add_to(manager, Profile(DEFAULT, default_plugins()), Profile("batch", (*default_plugins(), mine)))
 
-A Pod asks for a profile by `spec.schedulerName`; Pods that ask for another are left alone. Own plugins are classes
+A Pod selects a profile by `spec.schedulerName`; Pods with other names are ignored. Custom plugins are classes
 (`Plugin`) or functions (`filter_by`, `score_by`).
+
+| module | contains |
+|---|---|
+| `scheduler` | the scheduling loop: schedule, assume, bind, preempt |
+| `queue` | activeQ, backoffQ and unschedulable Pods |
+| `framework` | plugin interface, filtering and scoring |
+| `plugins` | the default plugins |
+| `cache` | snapshot of nodes and Pods, listers |
+| `preempt`, `nominator` | victims and nominated Pods |
+| `event_handlers`, `api_writes` | informer events, and writes to the API server |
 """
 
 from __future__ import annotations
@@ -45,11 +55,11 @@ DEFAULT: Final = "default-scheduler"
 
 
 def add_to(manager: Manager, *profiles: Profile) -> Scheduler:
-    """Have a manager schedule Pods by these profiles. Defaults to the one that every cluster has."""
+    """Add the scheduler to a manager. `profiles` default to the default profile of Kubernetes."""
     chosen = profiles or (Profile(DEFAULT, default_plugins()),)
     names = [profile.name for profile in chosen]
     if len(set(names)) < len(names):
-        raise ValueError(f"two profiles have the same name, of {', '.join(names)}")
+        raise ValueError(f"add_to() got duplicate profile names: {', '.join(names)}; give each profile its own name")
     scheduler = Scheduler(chosen, {name: manager.recorder(name, core=False) for name in names})
     manager.add(scheduler)
     return scheduler

@@ -1,4 +1,4 @@
-"""What the scheduler writes: a Pod's node, why it has none, and the end of those that have to make room."""
+"""API writes of the scheduler: bindings, Pod status, and evictions of victims."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Status(Struct):
 
 
 class PodConditions(Object, version="v1", kind="Pod", plural="pods"):
-    """A Pod, as far as its conditions go."""
+    """A Pod with its conditions."""
 
     status: _Status | None = None
 
@@ -47,7 +47,9 @@ class ApiWriter:
         await self._client.live.pods.bind(pod.key, node, uid=pod.uid)
 
     async def patch_status(self, pod: PodInfo, reason: str, message: str, nominated: str | None) -> None:
-        """Say in its status why a Pod has no node, and which it is promised; None leaves that. Only what is new."""
+        """Patch the condition PodScheduled and nominatedNodeName, if they changed. `nominated` None keeps the
+        nomination.
+        """
         known = self._listers.pod(PodConditions, pod)
         if known is None:
             return
@@ -65,7 +67,7 @@ class ApiWriter:
         await self._patch(pod, {"nominatedNodeName": None})
 
     async def evict(self, victim: PodInfo, by: PodInfo) -> bool:
-        """Have a Pod make room for another; whether it was still there."""
+        """Delete a victim, with the condition DisruptionTarget; return whether it still existed."""
         note = f"{by.scheduler_name}: preempting to accommodate a higher priority pod"
         wanted = _Condition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler", message=note)
         known = self._listers.pod(PodConditions, victim)
@@ -81,7 +83,7 @@ class ApiWriter:
         return True
 
     def _condition_patch(self, pod: PodInfo, status: _Status, wanted: _Condition) -> dict[str, Any] | None:
-        """A condition as it is to be written; None if the Pod has it."""
+        """Return the condition to write; None if it is unchanged."""
         known = next((each for each in status.conditions if each.type == wanted.type), None)
         if known == wanted:
             return None

@@ -1,8 +1,8 @@
-"""Handlers: what informers tell, taken into the snapshot and the queue.
+"""Event handlers: apply informer events to snapshot and queue.
 
-- A Pod with a node counts on it; one without, for a profile of ours, is queued; one that has finished is gone.
-- Whatever may let a waiting Pod fit is passed on to the queue.
-- Most changes of Pods with a node are of their status, which matters to nobody here: they are not even decoded.
+- An assigned Pod is added to its node; a pending Pod of a known profile is queued; a finished Pod is removed.
+- Events that may make pending Pods schedulable are passed to the queue.
+- Most updates of assigned Pods change their status only; they are not decoded.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class EventHandlers:
         self._nominator = nominator
         self._listers = listers
         self._reader = PodReader()
-        self._pods: dict[str, PodInfo] = {}  # all that have not finished, by uid
+        self._pods: dict[str, PodInfo] = {}  # unfinished Pods, by uid
         self._facts: dict[str, NodeFacts] = {}
 
     # Pods
@@ -104,7 +104,7 @@ class EventHandlers:
             self._assigned(known, pod)
 
     def _assigned(self, before: PodInfo | None, pod: PodInfo) -> None:
-        """A Pod has a node: newly, or it has changed."""
+        """Handle a newly assigned or updated Pod."""
         if before is not None and before.node_name:
             self._snapshot.put_pod(pod)
             for event in pod_changes(before, pod):
@@ -117,7 +117,7 @@ class EventHandlers:
         self._queue.move_all(ClusterEvent(POD, Action.ADD, new=pod))
 
     def _pending(self, before: PodInfo | None, pod: PodInfo) -> None:
-        """A Pod has no node: it is new, or it has changed."""
+        """Handle a new or updated pending Pod."""
         if self._snapshot.is_assumed(pod.uid):
             if pod.is_being_deleted:
                 self._release(pod.uid)
@@ -139,7 +139,7 @@ class EventHandlers:
             self._queue.move_all(ClusterEvent(POD, Action.DELETE, old=pod), _not_above(pod))
 
     def _release(self, uid: str) -> bool:
-        """A Pod takes nothing of its node any more; whether it had one."""
+        """Remove a Pod from its node; return whether it had one."""
         pod = self._snapshot.remove_pod(uid)
         if pod is None:
             return False
@@ -168,13 +168,13 @@ class EventHandlers:
         for change in changes:
             self._queue.move_all(change)
 
-    # Others
+    # Other kinds
 
-    def service(self, event: Event) -> None:  # noqa: ARG002 - any may change which Pods belong together
+    def service(self, event: Event) -> None:  # noqa: ARG002 - any Service may change default spreading
         self._listers.services += 1
 
     def other(self, resource: str) -> Callable[[Event], None]:
-        """A handler of objects that plugins look up."""
+        """Return a handler for a kind that plugins look up."""
 
         def handle(event: Event) -> None:
             match event:
@@ -191,5 +191,5 @@ class EventHandlers:
 
 
 def _not_above(pod: PodInfo) -> Callable[[PodInfo], bool]:
-    """Those that had to give way to a Pod."""
+    """Return a predicate: Pods of no higher priority."""
     return lambda other: other.priority <= pod.priority

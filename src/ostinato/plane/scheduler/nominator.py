@@ -1,4 +1,4 @@
-"""Nominations: Pods that wait for room to be made on a node, and count there for Pods of lower priority."""
+"""Nominated Pods: Pods that wait for victims to terminate on a node, where they count for Pods of lower priority."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from ostinato.plane.scheduler.cache.pod_info import PodInfo
 
 class Nominator:
     def __init__(self) -> None:
-        self._by_node: dict[str, dict[str, PodInfo]] = {}  # by node, then by uid; none is empty
-        self._node_by_uid: dict[str, str] = {}  # of each Pod, by uid
+        self._by_node: dict[str, dict[str, PodInfo]] = {}  # node -> uid -> Pod; without empty nodes
+        self._node_by_uid: dict[str, str] = {}  # by Pod uid
 
     def __bool__(self) -> bool:
         return bool(self._by_node)
 
     def add(self, pod: PodInfo, node: str) -> None:
-        """A Pod is to go to a node; it gives up any other."""
+        """Nominate a node for a Pod; replaces an earlier nomination."""
         self.remove(pod.uid)
         if node:
             self._node_by_uid[pod.uid] = node
             self._by_node.setdefault(node, {})[pod.uid] = pod
 
     def remove(self, uid: str) -> str:
-        """Where it was to go; "" if nowhere."""
+        """Remove a nomination and return its node; "" if there was none."""
         node = self._node_by_uid.pop(uid, "")
         if node:
             del self._by_node[node][uid]
@@ -38,7 +38,7 @@ class Nominator:
         return list(self._by_node.get(node, {}).values())
 
     def nominated_pods_for(self, pod: PodInfo) -> dict[str, list[PodInfo]]:
-        """By node, the Pods that come before this one: others, of its priority or a higher one."""
+        """Return by node the other nominated Pods of equal or higher priority."""
         found = {
             node: [each for each in pods.values() if each.priority >= pod.priority and each.uid != pod.uid]
             for node, pods in self._by_node.items()

@@ -1,13 +1,12 @@
-"""Preemption: which Pods of lower priority would have to go so that a Pod fits, and on which node that costs least.
+"""Preemption (DefaultPreemption): selects a node and victims for an unschedulable Pod.
 
-- Considered are nodes that were refused for a reason that Pods on them may be the cause of.
-- On each, all Pods of lower priority are thought away. If the Pod fits then, as many of them as possible are thought
-  back: first those whose disruption budgets would be violated, and of these and of the others the most important ones.
-  Those that remain are the victims.
-- Of the nodes that is best which violates the fewest budgets; then whose most important victim is the least important;
-  then whose victims' priorities sum up to the least; then which has the fewest; then whose most important victims have
-  run for the shortest time.
-- Only so many nodes are tried, from a random one on.
+- Candidates are nodes whose rejection is resolvable.
+- On each candidate all Pods of lower priority are removed in a dry run. If the Pod fits, as many as possible are
+  reprieved: first those whose PodDisruptionBudget would be violated, each group by importance. The rest are the
+  victims.
+- The best candidate has the fewest budget violations; then the lowest highest victim priority; then the lowest sum of
+  priorities; then the fewest victims; then the latest start time of its most important victims.
+- The number of candidates is limited; the search starts at a random node.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ from ostinato.world.rng import Rng
 NAME: Final = "DefaultPreemption"
 _NO_VICTIMS: Final = unresolvable(NAME, "No preemption victims found for incoming pod")
 _NOT_HELPFUL: Final = unresolvable(NAME, "Preemption is not helpful for scheduling")
-_MIN_CANDIDATES: Final = 100  # nodes that are tried at least
-_MIN_CANDIDATES_PERCENT: Final = 10  # percent of the nodes that are tried at least
-_OFFSET: Final = 2**31  # makes priorities positive, so that a sum grows with every victim
-# kube-scheduler first asks whether claims of devices could be given back, and says so. There are none here.
+_MIN_CANDIDATES: Final = 100  # kube-scheduler's minCandidateNodesAbsolute
+_MIN_CANDIDATES_PERCENT: Final = 10  # kube-scheduler's minCandidateNodesPercentage
+_OFFSET: Final = 2**31  # makes priorities positive, so that the sum grows with each victim
+# kube-scheduler reports deallocation of resource claims first; they are not supported here.
 _NO_CLAIMS: Final = "no new claims to deallocate"
 
 
 class Victims(msgspec.Struct, frozen=True):
-    """Pods that have to leave a node, the most important first."""
+    """Victims on a node, most important first."""
 
     node: NodeInfo
     pods: list[PodInfo]
@@ -52,9 +51,9 @@ class Victims(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """`victims` if there is a way; otherwise `message` says why not.
+    """`victims` of the best candidate; without one, `message` is the reason.
 
-    `keeps_nomination`: whether a node that the Pod was promised before is still its own.
+    `keeps_nomination`: whether an earlier nomination stays valid.
     """
 
     victims: Victims | None = None
@@ -70,12 +69,10 @@ class Preemption:
         self._rng = rng
 
     def find(self, fit_error: FitError) -> Outcome:
-        """What to do for a Pod that fits nowhere."""
+        """Select node and victims for an unschedulable Pod."""
         pod, diagnosis = fit_error.cycle.pod, fit_error.diagnosis
         if diagnosis.pre_filter_status is not None and not diagnosis.pre_filter_status.resolvable:
-            return Outcome(
-                message="not found", keeps_nomination=True
-            )  # kube-scheduler's words: it had looked no further
+            return Outcome(message="not found", keeps_nomination=True)  # upstream's message
         why = self._ineligible_reason(pod, diagnosis)
         if why:
             return Outcome(message=_message(why), keeps_nomination=True)
@@ -87,7 +84,7 @@ class Preemption:
         return Outcome(victims=min(candidates, key=self._cost))
 
     def _ineligible_reason(self, pod: PodInfo, diagnosis: Diagnosis) -> str:
-        """Why a Pod must not displace others; "" if it may."""
+        """Return why the Pod is not eligible to preempt; "" if it is."""
         if pod.spec.preemption_policy == "Never":
             return "not eligible due to preemptionPolicy=Never."
         name = self._nominator.node_of(pod.uid)
@@ -149,14 +146,14 @@ class Preemption:
         return Victims(node, victims, violations) if victims else _NO_VICTIMS
 
     def _cost(self, victims: Victims) -> tuple[int, int, int, int, float]:
-        """What it costs to have them go: the least is best."""
+        """Sort key of candidates: the lowest is best."""
         pods = victims.pods
         highest = pods[0].priority
         began = min(self._started(each) for each in pods if each.priority == highest)
         return victims.violations, highest, sum(each.priority + _OFFSET for each in pods), len(pods), -began
 
     def _importance(self, pod: PodInfo) -> tuple[int, float]:
-        """The smaller the more important."""
+        """Sort key of Pods: the lowest is the most important."""
         return -pod.priority, self._started(pod)
 
     def _started(self, pod: PodInfo) -> float:
@@ -171,7 +168,7 @@ class Preemption:
 
 
 class _DryRun:
-    """A node on which it is tried out what happens without some Pods."""
+    """Dry run of filters on a node without some of its Pods."""
 
     def __init__(self, filters: Sequence[Filter], node: NodeInfo, nominated: list[PodInfo]) -> None:
         self._node = node.copy()
@@ -184,7 +181,7 @@ class _DryRun:
             each.remove_pod(pod, self._node)
 
     def reprieve(self, pod: PodInfo) -> bool:
-        """Whether a Pod may stay; if not, it is away."""
+        """Add a removed Pod back; return whether the incoming Pod still fits. If not, it is removed again."""
         self._node.add(pod)
         for each in self._filters:
             each.add_pod(pod, self._node)
@@ -208,7 +205,7 @@ def _may_help(status: Status | None) -> bool:
 def _split_by_budget(
     pods: Sequence[PodInfo], budgets: Sequence[PodDisruptionBudget]
 ) -> tuple[list[PodInfo], list[PodInfo]]:
-    """Those whose going would violate a budget, if those before them go, and the others."""
+    """Split Pods into those whose eviction violates a budget, in order, and the others."""
     left = [each.status.disruptions_allowed or 0 for each in budgets]
     selectors = [_selector(each) for each in budgets]
     violating: list[PodInfo] = []

@@ -1,12 +1,12 @@
-"""The scheduling queue: Pods that want a node, in the order in which they are tried.
+"""Scheduling queue: activeQ, backoffQ and unschedulable Pods.
 
-- *Active* Pods are tried next: those of the highest priority first, then in the order in which they came.
-- A Pod that fits nowhere is *unschedulable*: it waits until something happens of which a plugin that refused it says
-  that it may help (`events`), or for five minutes.
-- Then it *backs off*: one second after its first failure, twice as long after each further one, ten at most. While
-  there is nothing else to do, nobody waits for that.
-- A Pod whose try failed by an error backs off in any case.
-- A *gated* Pod is unschedulable, too, and not tried before its gate has gone.
+- *Active* Pods are popped by priority, then in order of arrival.
+- An *unschedulable* Pod waits until an event for which a queueing hint of a rejecting plugin applies, or for five
+  minutes.
+- It then *backs off*: one second after the first failure, doubled up to ten. If activeQ is empty, Pods are popped from
+  backoffQ early.
+- A Pod whose attempt failed with an error always completes its backoff.
+- A *gated* Pod is unschedulable until its gates are removed.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from ostinato.world import Clock, Timer
 INITIAL_BACKOFF: Final = 1.0
 MAX_BACKOFF: Final = 10.0
 MAX_UNSCHEDULABLE_DURATION: Final = 300.0
-_FLUSH_INTERVAL: Final = 30.0  # seconds between looks for those who have waited for so long
+_FLUSH_INTERVAL: Final = 30.0  # seconds between checks for expired unschedulable Pods
 
 GatingPlugin = Callable[[PodInfo], str]
-"""The plugin that holds a Pod back; "" if none does."""
+"""Returns the plugin that gates a Pod; "" if none does."""
 
 QueueingHints = Mapping[str, Mapping[str, Sequence[QueueingHint]]]
-"""The hints of each plugin, by profile and name of the plugin."""
+"""Hints by profile and plugin name."""
 
 
 class SubQueue(Enum):
@@ -43,7 +43,7 @@ class SubQueue(Enum):
 
 
 class QueuedPod:
-    """A Pod that wants a node, and how it has fared."""
+    """A queued Pod and its scheduling attempts."""
 
     __slots__ = (
         "attempts",
@@ -60,11 +60,11 @@ class QueuedPod:
         self.pod = pod
         self.sub_queue = SubQueue.IN_FLIGHT
         self.attempts = 0
-        self.failures = 0  # tries after which it fitted nowhere
-        self.errors = 0  # tries in a row that failed otherwise
-        self.unschedulable_plugins: frozenset[str] = frozenset()  # plugins
-        self.timestamp = timestamp  # when it came, or failed last
-        self.backoff_until = 0.0  # when it need not back off any more
+        self.failures = 0  # unschedulable attempts
+        self.errors = 0  # consecutive attempts with errors
+        self.unschedulable_plugins: frozenset[str] = frozenset()  # rejected the last attempt
+        self.timestamp = timestamp  # when it was added or last failed
+        self.backoff_until = 0.0  # end of the backoff
 
 
 class SchedulingQueue:
@@ -72,14 +72,16 @@ class SchedulingQueue:
         self._clock = clock
         self._hints = hints
         self._gating_plugin = gating_plugin
-        self._pods: dict[str, QueuedPod] = {}  # by uid, wherever they are
-        self._active: PriorityOrder[QueuedPod] = PriorityOrder()  # and such as are elsewhere by now
-        self._backoff: list[tuple[float, int, int, QueuedPod]] = []  # a heap, by time and priority; with stale ones
-        self._error_backoff: list[tuple[float, int, int, QueuedPod]] = []  # the same, of those that nobody hastens
+        self._pods: dict[str, QueuedPod] = {}  # all Pods, by uid
+        self._active: PriorityOrder[QueuedPod] = PriorityOrder()  # activeQ; may contain stale entries
+        self._backoff: list[
+            tuple[float, int, int, QueuedPod]
+        ] = []  # backoffQ: heap by time and priority; may contain stale entries
+        self._error_backoff: list[tuple[float, int, int, QueuedPod]] = []  # Pods with errors: never popped early
         self._unschedulable: dict[str, QueuedPod] = {}  # by uid
         self._sequence = count()
         self._getters = Getters()
-        self._backoff_timer: Timer | None = None  # for the end of the next backoff
+        self._backoff_timer: Timer | None = None  # end of the next backoff
         self._backoff_timer_at = 0.0
         self._flush_timer: Timer | None = None
         self._relevant_actions = _relevant_actions(hints)
@@ -92,11 +94,11 @@ class SchedulingQueue:
 
     @property
     def unschedulable(self) -> Iterable[PodInfo]:
-        """Those that wait for something to happen."""
+        """Pods that wait for an event."""
         return [queued.pod for queued in self._unschedulable.values()]
 
     def add(self, pod: PodInfo) -> None:
-        """A Pod that wants a node; one that is here already has changed."""
+        """Add or update a pending Pod."""
         queued = self._pods.get(pod.uid)
         if queued is not None:
             self._update(queued, pod)
@@ -105,14 +107,14 @@ class SchedulingQueue:
         self._requeue(queued)
 
     def delete(self, uid: str) -> None:
-        """It wants none any more: it is gone, or has one. Harmless when it is not here."""
+        """Remove a deleted or assigned Pod; a no-op if it is not queued."""
         queued = self._pods.pop(uid, None)
         if queued is not None:
             queued.sub_queue = SubQueue.IN_FLIGHT
             self._unschedulable.pop(uid, None)
 
     async def pop(self) -> QueuedPod:
-        """The next to be tried. It waits no more, and is to be given back, or deleted."""
+        """Wait for the next Pod. It is in flight until it is added again or deleted."""
         while True:
             queued = self.try_pop()
             if queued is not None:
@@ -120,7 +122,7 @@ class SchedulingQueue:
             await self._getters.wait()
 
     def try_pop(self) -> QueuedPod | None:
-        """The same, if there is one now."""
+        """Return the next Pod without waiting; None if there is none."""
         while self._active.length:
             queued = self._active.pop()
             if queued.sub_queue is SubQueue.ACTIVE:
@@ -132,7 +134,7 @@ class SchedulingQueue:
         return None
 
     def add_unschedulable(self, queued: QueuedPod, plugins: frozenset[str]) -> None:
-        """It fits nowhere; these plugins say so."""
+        """Add an unschedulable Pod and the plugins that rejected it."""
         queued.failures += 1
         queued.errors = 0
         queued.unschedulable_plugins = plugins
@@ -140,7 +142,7 @@ class SchedulingQueue:
         self._to_unschedulable(queued)
 
     def add_after_error(self, queued: QueuedPod) -> None:
-        """Its try failed by an error, which may be over the next time."""
+        """Add a Pod whose attempt failed with an error."""
         queued.errors += 1
         queued.unschedulable_plugins = frozenset()
         self._start_backoff(queued, queued.errors)
@@ -149,14 +151,14 @@ class SchedulingQueue:
         self._set_timer()
 
     def activate(self, uid: str) -> None:
-        """Try a Pod soon, whatever it waits for."""
+        """Move a Pod to activeQ without backoff."""
         queued = self._pods.get(uid)
         if queued is not None and queued.sub_queue in (SubQueue.UNSCHEDULABLE, SubQueue.BACKOFF):
             queued.backoff_until = 0.0
             self._requeue(queued)
 
     def move_all(self, event: ClusterEvent, only: Callable[[PodInfo], bool] | None = None) -> None:
-        """Something happened: try those again whom it may help."""
+        """Move unschedulable Pods for which the event is relevant to activeQ or backoffQ."""
         if not self._unschedulable or not event.action & self._relevant_actions.get(event.resource, 0):
             return
         for queued in list(self._unschedulable.values()):
@@ -186,7 +188,7 @@ class SchedulingQueue:
         )
 
     def _requeue(self, queued: QueuedPod) -> None:
-        """Active, unless it is gated or has to back off."""
+        """Add to activeQ; a gated Pod stays unschedulable and one with pending backoff goes to backoffQ."""
         gate = self._gating_plugin(queued.pod)
         if gate:
             queued.unschedulable_plugins |= {gate}
@@ -237,7 +239,7 @@ class SchedulingQueue:
         self._set_timer()
 
     def _flush_unschedulable(self) -> None:
-        """Try those again that have waited for very long: a hint may be wrong."""
+        """Move Pods that were unschedulable for too long: a hint may be wrong."""
         self._flush_timer = None
         now = self._clock.monotonic()
         for queued in list(self._unschedulable.values()):
@@ -255,7 +257,7 @@ class SchedulingQueue:
 
 
 def _relevant_actions(hints: QueueingHints) -> dict[str, Action]:
-    """The actions that any plugin cares for, by resource."""
+    """Return the actions with hints, by resource."""
     found: dict[str, Action] = {}
     for plugins in hints.values():
         for each in plugins.values():

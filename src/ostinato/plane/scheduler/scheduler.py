@@ -1,9 +1,8 @@
-"""The scheduler: gives every Pod a node, one after the other, or says why there is none.
+"""Scheduler: the scheduling loop, a runnable of a manager.
 
-It is a runnable of a manager. What informers tell goes into a snapshot and a queue (`handlers`); each Pod of the queue
-is tried against the snapshot (`framework`), in one step that nothing interrupts. A Pod that fits is assumed to be on
-its node from then on, and bound while the next one is tried. A Pod that does not fit may displace others (`preempt`),
-and waits.
+Informer events update a snapshot and the queue (`event_handlers`). Each Pod is scheduled against the snapshot
+(`framework`) in one synchronous step. A feasible Pod is assumed on its node and bound while the next Pod is scheduled.
+An unschedulable Pod may preempt others (`preempt`) and waits.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ from ostinato.plane.scheduler.preempt import NAME as PREEMPTION
 from ostinato.plane.scheduler.preempt import Preemption, Victims
 from ostinato.plane.scheduler.queue import QueuedPod, SchedulingQueue
 
-_YIELD_EVERY: Final = 8  # Pods after which others get their turn
-_MAX_WRITES: Final = 100  # that are under way
+_YIELD_EVERY: Final = 8  # Pods, then yield to the event loop
+_MAX_WRITES: Final = 100  # in flight
 _SYNC_TIMEOUT: Final = 120.0
 _NO_NODES: Final = "no nodes available to schedule pods"
 
@@ -44,10 +43,10 @@ class Scheduler:
     needs_leader_election = True
 
     def __init__(self, profiles: Sequence[Profile], recorders: Mapping[str, Recorder]) -> None:
-        """`recorders` write the events of each profile, by its name."""
+        """`recorders`: event recorders by profile name."""
         self._profiles = {profile.name: profile for profile in profiles}
         self._recorders = recorders
-        self._tasks: set[asyncio.Task[None]] = set()  # writes that are under way
+        self._tasks: set[asyncio.Task[None]] = set()  # writes in flight
 
     async def run(self, dependencies: Dependencies) -> None:
         run = _Run(self._profiles, dependencies)
@@ -112,11 +111,11 @@ class Scheduler:
                 self._reject(run, queued, _NO_NODES, frozenset({"NodeName"}), "")
             else:
                 self._handle_fit_error(run, queued, found)
-        except Exception as error:  # of a plugin, whoever wrote it: other Pods go on
-            run.dependencies.logger.exception("%s cannot be scheduled", pod)
+        except Exception as error:  # plugins are untrusted: other Pods must not be affected
+            run.dependencies.logger.exception("scheduling failed pod=%s", pod.key)
             self._fail(run, queued, error)
 
-    # A node was found
+    # Binding cycle
 
     def _assume(self, run: _Run, found: ScheduleResult) -> None:
         pod = found.cycle.pod
@@ -131,11 +130,11 @@ class Scheduler:
             for plugin in run.pre_binding[pod.scheduler_name]:
                 await plugin.pre_bind(found.cycle, node, run.dependencies)
             await run.api.bind(pod, node.name)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the node is not taken, and the Pod is tried again
+        except Exception as error:  # noqa: BLE001 - forget the Pod and retry it after any error
             self._forget(run, found)
             if run.needs_scheduling(pod):
                 if not isinstance(error, APIError | TransportError):
-                    run.dependencies.logger.warning("%s cannot be bound: %s: %s", pod, type(error).__name__, error)
+                    run.dependencies.logger.warning("binding failed pod=%s error=%r", pod.key, error)
                 self._fail(run, queued, error)
             return
         self._record(pod, "Scheduled", f"Successfully assigned {pod.namespace}/{pod.name} to {node.name}", "Binding")
@@ -148,7 +147,7 @@ class Scheduler:
             freed = run.snapshot.remove_pod(pod.uid)
             run.queue.move_all(ClusterEvent(POD, Action.DELETE, old=freed))
 
-    # No node was found
+    # Unschedulable Pods
 
     def _handle_fit_error(self, run: _Run, queued: QueuedPod, fit_error: FitError) -> None:
         outcome = run.preemption.find(fit_error)
@@ -176,15 +175,15 @@ class Scheduler:
         self._record(pod, "FailedScheduling", message, "Scheduling", kind="Warning")
 
         async def write() -> None:
-            with suppress(APIError, TransportError):  # it is said again the next time
+            with suppress(APIError, TransportError):  # repeated with the next attempt
                 await run.api.patch_status(pod, reason, message, nominated)
 
         self._start(write())
 
-    # Making room
+    # Preemption
 
     def _preempt(self, run: _Run, pod: PodInfo, victims: Victims) -> None:
-        """Have the victims removed. The Pod is not tried again before the last of them is on its way."""
+        """Evict the victims. The Pod is gated until the deletion of the last one has started."""
         pods = [victim for victim in victims.pods if not victim.is_being_deleted]
         if pods:
             run.preempting[pod.uid] = None
@@ -202,15 +201,15 @@ class Scheduler:
                     note = f"Preempted by pod {pod.uid} on node {node}"
                     self._record(victim, "Preempted", note, "Preempting", recorder=pod.scheduler_name, related=pod)
         except (APIError, TransportError) as error:
-            run.dependencies.logger.warning("cannot make room for %s on %s: %s", pod, node, error)
+            run.dependencies.logger.warning("preemption failed pod=%s node=%s error=%s", pod.key, node, error)
             del run.preempting[pod.uid]
             run.queue.activate(pod.uid)
         finally:
             run.preempting.pop(pod.uid, None)
-            if all(run.snapshot.pod(victim.uid) is None for victim in victims):  # nothing more will happen to them
+            if all(run.snapshot.pod(victim.uid) is None for victim in victims):  # no further events will occur
                 run.queue.activate(pod.uid)
 
-    # Inside
+    # Internals
 
     def _record(
         self,
@@ -239,7 +238,7 @@ class Scheduler:
 
 
 class _Run:
-    """Everything that one run of the scheduler works with."""
+    """State of one run of the scheduler."""
 
     def __init__(self, profiles: Mapping[str, Profile], dependencies: Dependencies) -> None:
         self.dependencies = dependencies
@@ -259,14 +258,14 @@ class _Run:
         }
         self.queue = SchedulingQueue(self.clock, hints, self._gate)
         self.preemption = Preemption(self.snapshot, self.listers, self.nominator, rng.fork("preemption"))
-        # Pods that are having others removed, by uid: the last of these, once it is being told.
+        # Preempting Pods by uid -> last victim, once its eviction has started.
         self.preempting: dict[str, PodInfo | None] = {}
         self.gating = {name: _implementing(each, "gate") for name, each in self.frameworks.items()}
         self.reserving = {name: _implementing(each, "reserve") for name, each in self.frameworks.items()}
         self.pre_binding = {name: _implementing(each, "pre_bind") for name, each in self.frameworks.items()}
 
     def _gate(self, pod: PodInfo) -> str:
-        """Which plugin holds a Pod back; "" if none does."""
+        """Return the plugin that gates the Pod; "" if none does."""
         if self._is_preempting(pod):
             return PREEMPTION
         return next((plugin.name for plugin in self.gating[pod.scheduler_name] if plugin.gate(pod)), "")
@@ -279,18 +278,18 @@ class _Run:
         return last is None or (known is not None and not known.is_being_deleted)
 
     def needs_scheduling(self, pod: PodInfo) -> bool:
-        """Whether a Pod is there, the same one, and without a node."""
+        """Return whether the Pod still exists and is not assigned."""
         known = self.listers.pod(PodState, pod)
         return known is not None and not known.spec.node_name
 
 
 def _implementing(framework: Framework, method: str) -> list[Plugin]:
-    """The plugins that do something at this point."""
+    """Return the plugins that implement an extension point."""
     return [plugin for plugin in framework.plugins if getattr(type(plugin), method) is not getattr(Plugin, method)]
 
 
 def _reference(pod: PodInfo) -> dict[str, Any]:
-    """As much of a Pod as an event needs."""
+    """Return the object reference for an event."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",

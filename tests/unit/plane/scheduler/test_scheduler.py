@@ -256,7 +256,7 @@ def _reporter(event: Any) -> str:
 
 def test_two_profiles_of_a_name_are_refused() -> None:
     async def scene(stage: Stage) -> None:
-        with pytest.raises(ValueError, match="two profiles have the same name"):
+        with pytest.raises(ValueError, match="duplicate profile names"):
             stage.run(lambda manager: scheduler.add_to(manager, Profile("x", ()), Profile("x", ())))
 
     on_stage(scene)

@@ -1,8 +1,9 @@
-"""Invalidates tokens in Secrets that were generated for service accounts and that nobody uses, then deletes them.
+"""Legacy service account token cleaner: invalidates and deletes unused, auto-generated token Secrets.
 
-A Secret counts as generated if its service account lists it. One that was not used for a year, and is in no Pod, is
-marked with the label `kubernetes.io/legacy-token-invalid-since`, after which the API server refuses its token; a year
-later it is deleted. Use is known from the day on which the API server began to note it.
+- A Secret is auto-generated if its service account lists it.
+- If it was not used for a year and no Pod mounts it, it gets the label `kubernetes.io/legacy-token-invalid-since` and
+  the API server rejects its token. One year later it is deleted.
+- Usage is known from the date on which the API server began to track it.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from ostinato.server.access.authentication.service_accounts.legacy_tokens import
 
 NAME: Final = "legacy-serviceaccount-token-cleaner-controller"
 _CLEANUP_PERIOD: Final = timedelta(days=365)
-_INTERVAL: Final = 86_400.0  # seconds between two looks at a Secret
+_INTERVAL: Final = 86_400.0  # seconds between two checks of a Secret
 _TRACKING: Final = NamespacedName("kube-system", "kube-apiserver-legacy-service-account-token-tracking")
 
 
-def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - signature of all controllers
     manager.build(NAME).watch_for(Secret, settings=SECRETS).complete(LegacyTokenCleaner())
 
 
@@ -39,7 +40,7 @@ class LegacyTokenCleaner:
         if await self._is_unused(secret, now, ctx):
             try:
                 await self._invalidate_or_delete(secret, now, ctx)
-            except (Conflict, NotFound):  # it has changed, which is an event of its own
+            except (Conflict, NotFound):  # the change enqueues it again
                 return None
         return Result(requeue_after=_INTERVAL)
 
@@ -79,7 +80,7 @@ class LegacyTokenCleaner:
 
 
 async def _tracked_since(ctx: Context) -> datetime | None:
-    """The first moment from which every use is known; None if none is noted."""
+    """Return the date from which token usage is tracked; None if it is not tracked."""
     found = await ctx.client.live.get(ConfigMap, _TRACKING, missing=None)
     day = None if found is None else _date(found.data.get("since", ""))
     return None if day is None else datetime.combine(day + timedelta(days=1), time(), UTC)
@@ -91,10 +92,14 @@ async def _is_mounted(secret: Secret, ctx: Context) -> bool:
 
 
 def _secrets_of(pod: Pod) -> Iterator[str | None]:
-    """The names of the Secrets that a Pod uses."""
+    """Yield the names of the Secrets that a Pod uses."""
     spec = pod.spec
     yield from (each.name for each in spec.image_pull_secrets)
-    containers: list[Any] = [*spec.init_containers, *spec.containers, *spec.ephemeral_containers]  # Any: two kinds
+    containers: list[Any] = [
+        *spec.init_containers,
+        *spec.containers,
+        *spec.ephemeral_containers,
+    ]  # Any: mixed types
     for container in containers:
         yield from (each.secret_ref.name for each in container.env_from if each.secret_ref is not None)
         for variable in container.env:

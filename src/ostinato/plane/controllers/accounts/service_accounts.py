@@ -1,4 +1,4 @@
-"""ServiceAccounts: every namespace has one that is called `default`, and gets it back when it is deleted."""
+"""ServiceAccount controller: creates the service account `default` in every namespace."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ostinato.plane.objects.per_namespace import PerNamespaceObject
 NAME: Final = "serviceaccount-controller"
 
 
-def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - signature of all controllers
     PerNamespaceObject(
         lambda: ServiceAccount(metadata=ObjectMeta(name="default")),
-        lambda _: False,  # whatever people make of it is right
+        lambda _: False,  # existing ones are never changed
     ).add_to(manager, NAME)

@@ -1,10 +1,10 @@
-"""Long-lived tokens of service accounts: fills Secrets of type kubernetes.io/service-account-token.
+"""Token controller: fills Secrets of type kubernetes.io/service-account-token.
 
-- A Secret that names a service account in an annotation gets its token, the cluster's certificate and the namespace.
-- When the service account is deleted, or replaced by another of its name, its Secrets are deleted.
-- When a Secret is deleted, its service account lists it no longer.
+- A Secret that names a service account in an annotation gets its token, the CA certificate and the namespace.
+- When the service account is deleted or recreated, its Secrets are deleted.
+- When a Secret is deleted, its service account no longer lists it.
 
-Without the key that the API server verifies tokens with, nothing is filled.
+Without the signing key of the API server Secrets are not filled.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TYPE: Final = "kubernetes.io/service-account-token"
 ACCOUNT: Final = "kubernetes.io/service-account.name"
 ACCOUNT_UID: Final = "kubernetes.io/service-account.uid"
 SECRETS: Final = InformerSettings(fields={"type": TYPE})
-"""The Secrets with tokens of service accounts, for a cache."""
+"""Informer settings: token Secrets only."""
 _CLAIM: Final = "kubernetes.io/serviceaccount/"
 
 
@@ -51,7 +51,7 @@ def _is_deletion(event: Event) -> bool:
 
 
 async def _secrets_of(account: ServiceAccount, dependencies: Dependencies) -> Iterable[NamespacedName]:
-    """The Secrets of a service account."""
+    """Return the keys of a service account's Secrets."""
     meta = account.metadata
     found = await dependencies.client.live.list(Secret, namespace=meta.namespace, fields={"type": TYPE})
     return [
@@ -62,7 +62,11 @@ async def _secrets_of(account: ServiceAccount, dependencies: Dependencies) -> It
 
 
 class TokenSecretReconciler:
-    """`key`: that of service account tokens; `authority`: the cluster's certificate, in PEM."""
+    """Reconciles token Secrets.
+
+    - `key`: private key of service account tokens.
+    - `ca_certificate`: CA certificate of the cluster, in PEM.
+    """
 
     def __init__(self, key: Path, ca_certificate: Path | None) -> None:
         self._key = key
@@ -84,11 +88,11 @@ class TokenSecretReconciler:
                 await ctx.client.delete(secret, missing_ok=True)
             elif self._fill(secret, account, ctx.world):
                 await ctx.client.update(secret)
-        except (Conflict, NotFound):  # it has changed, which is an event of its own
+        except (Conflict, NotFound):  # the change enqueues it again
             return
 
     def _fill(self, secret: Secret, account: ServiceAccount, world: World) -> bool:
-        """Whether something was missing."""
+        """Add missing data; return whether the Secret was changed."""
         wanted = dict(secret.data)
         if self._ca_certificate is not None:
             wanted["ca.crt"] = self._ca_certificate.read_bytes()
@@ -116,7 +120,7 @@ class TokenSecretReconciler:
         return self._keys.signing.sign(msgspec.json.encode(claims)).encode()
 
     async def _remove_reference(self, request: Request, ctx: Context) -> None:
-        """Take a Secret that is gone from the lists of service accounts."""
+        """Remove a deleted Secret from the lists of service accounts."""
         for account in await ctx.client.live.list(ServiceAccount, namespace=request.namespace):
             left = [each for each in account.secrets if each.name != request.name]
             if len(left) != len(account.secrets):

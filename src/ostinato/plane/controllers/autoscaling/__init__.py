@@ -1,11 +1,11 @@
-"""The autoscaler: as many Pods as it takes to bring what they use to what they should.
+"""HorizontalPodAutoscaler controller.
 
-- `reconciler`: every fifteen seconds, from metrics to the scale of a workload.
-- `samples`: the metrics APIs.
-- `sources`: what each metric proposes.
-- `arithmetic`: from use to a number.
-- `limits`: how fast that number may change.
-- `conditions`: what is said of it.
+- `reconciler`: every 15 seconds, from metrics to the scale of a workload.
+- `metrics_client`: clients of the metrics APIs.
+- `metric_sources`: the replica count that each metric proposes.
+- `replica_calculator`: from usage to a replica count.
+- `behavior`: stabilization windows and scaling policies.
+- `conditions`: conditions of the status.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ostinato.plane.controllers.autoscaling.reconciler import AutoscalerReconcil
 __all__ = ["AutoscalerReconciler", "add_to"]
 
 
-def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - there is nothing to choose
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - signature of all controllers
     (
         manager.build("horizontal-pod-autoscaler")
         .watch_for(HorizontalPodAutoscaler)

@@ -1,10 +1,11 @@
-"""Limits: how fast the number of Pods may follow what is recommended.
+"""Scaling behavior: how fast the replica count follows the recommendation.
 
-- Between the least and the most that the autoscaler allows.
-- Not down before the highest recommendation of the last five minutes has come down (stabilization).
-- Not up by more than double, or four; unless a `behavior` says how many in which time, and how stable.
+- It stays between minReplicas and maxReplicas.
+- It is not scaled down below the highest recommendation of the last five minutes (stabilization window).
+- It is not scaled up beyond double or four, whichever is larger; `spec.behavior` overrides both.
 
-What was recommended and done lately is remembered here, in a `Record` for each autoscaler, and forgotten by a restart.
+Recent recommendations and scale events are kept in memory, in one `ScaleHistory` per autoscaler; a restart forgets
+them.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import msgspec
 
 from ostinato.kinds.autoscaling_v2 import HorizontalPodAutoscalerBehavior, HPAScalingPolicy, HPAScalingRules
 
-DEFAULT_DOWNSCALE_WINDOW: Final = 300  # seconds in which a recommendation counts, on the way down
-_MIN_SCALE_UP_LIMIT: Final = 4  # to which one may always go up
+DEFAULT_DOWNSCALE_WINDOW: Final = 300  # seconds
+_MIN_SCALE_UP_LIMIT: Final = 4  # replicas to which scaling up is always allowed
 
 _UP: Final = HPAScalingRules(
     policies=[
@@ -30,7 +31,7 @@ _UP: Final = HPAScalingRules(
 _DOWN: Final = HPAScalingRules(policies=[HPAScalingPolicy(type="Percent", value=100, period_seconds=15)])
 
 ConditionReason = tuple[str, str]
-"""A reason and a message."""
+"""Reason and message of a condition."""
 
 READY_FOR_NEW_SCALE: Final[ConditionReason] = "ReadyForNewScale", "recommended size matches current size"
 WITHIN_RANGE: Final[ConditionReason] = "DesiredWithinRange", "the desired count is within the acceptable range"
@@ -79,7 +80,7 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class ScaleHistory:
-    """What was recommended for a workload, and done to it, lately. Moments are seconds of one clock."""
+    """Recent recommendations and scale events of one workload. Times are seconds of a monotonic clock."""
 
     def __init__(self, replicas: int, now: float) -> None:
         self._recommended: list[tuple[float, int]] = [(now, replicas)]
@@ -87,7 +88,7 @@ class ScaleHistory:
         self._removed: list[tuple[float, int]] = []
 
     def decide(self, current: int, recommended: int, bounds: Bounds, now: float) -> Decision:
-        """How many there are to be now; the recommendation is remembered."""
+        """Return the replica count to apply and record the recommendation."""
         if bounds.behavior is None:
             stable = max([recommended, *self._recommendations_since(now - DEFAULT_DOWNSCALE_WINDOW)])
             stabilized = _DOWN_STABILIZED
@@ -111,7 +112,7 @@ class ScaleHistory:
         )
 
     def record_scaled(self, before: int, after: int, bounds: Bounds, now: float) -> None:
-        """The workload was scaled."""
+        """Record a scale event."""
         if bounds.behavior is None:
             return
         rules, changes = (bounds.up, self._added) if after > before else (bounds.down, self._removed)
@@ -140,7 +141,7 @@ class ScaleHistory:
         return wanted, WITHIN_RANGE
 
     def _limit(self, current: int, rules: HPAScalingRules, now: float, *, upwards: bool) -> int:
-        """How far the policies let it go now."""
+        """Return the replica count that the policies allow now."""
         if rules.select_policy == "Disabled" or not rules.policies:
             return current
         proposals = []
@@ -162,7 +163,7 @@ def _limit_by_default_rate(current: int, wanted: int, bounds: Bounds) -> tuple[i
 
 
 def _proposal(start: int, policy: HPAScalingPolicy, *, upwards: bool) -> int:
-    """How many there may be, if there were so many at the beginning of the period."""
+    """Return the replica count that a policy allows, given the count at the start of its period."""
     if policy.type == "Pods":
         return start + policy.value if upwards else start - policy.value
     if upwards:

@@ -1,4 +1,4 @@
-"""Conditions: what is said of an autoscaler. A time is that of the last change of the status, not of its reason."""
+"""Conditions of a HorizontalPodAutoscaler. lastTransitionTime changes with the status, not with the reason."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ class Conditions:
         self._now = now
 
     def able(self, reason: str, message: str, *, status: bool = True) -> None:
-        """Whether the workload could be scaled, and was."""
+        """Set AbleToScale."""
         self._set("AbleToScale", reason, message, status=status)
 
     def active(self, reason: str, message: str, *, status: bool) -> None:
-        """Whether metrics say anything."""
+        """Set ScalingActive."""
         self._set("ScalingActive", reason, message, status=status)
 
     def limited(self, reason: str, message: str, *, status: bool) -> None:
-        """Whether there would be more, or fewer, but for a limit."""
+        """Set ScalingLimited."""
         self._set("ScalingLimited", reason, message, status=status)
 
     def remove(self, kind: str) -> None:

@@ -1,7 +1,7 @@
-"""Sources: what each metric of an autoscaler proposes.
+"""Metric sources: the replica count that each metric of an autoscaler proposes.
 
-A metric that fails is a `SourceError`, with the reason and the message that the condition and the event have; its
-`summary` is what is said if no other metric helps.
+A metric that cannot be evaluated raises `MetricSourceError` with reason and message of condition and event; `summary`
+is used if all metrics fail.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ostinato.plane.ownership.event_handler import selector_of, selector_text
 
 
 class MetricSourceError(Exception):
-    """A metric says nothing."""
+    """A metric cannot be evaluated."""
 
     def __init__(self, reason: str, message: str, summary: str) -> None:
         super().__init__(message)
@@ -45,7 +45,7 @@ class MetricSourceError(Exception):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """What is scaled: how many there should be and are, and which Pods they are."""
+    """The scale target: its current and desired replicas, and the selector of its Pods."""
 
     namespace: str
     wanted: int
@@ -56,12 +56,12 @@ class Target(msgspec.Struct, frozen=True):
 
 class MetricProposal(msgspec.Struct, frozen=True):
     replicas: int
-    name: str  # of the metric, in words
+    name: str  # description of the metric
     status: MetricStatus
 
 
 class MetricSources:
-    """The metrics of one autoscaler, at one moment."""
+    """Evaluates the metrics of one autoscaler at one time."""
 
     def __init__(self, client: CachedClient, metrics: MetricsClient, target: Target, now: datetime) -> None:
         self._client = client
@@ -70,7 +70,7 @@ class MetricSources:
         self._now = now
 
     async def propose(self, spec: MetricSpec) -> MetricProposal:
-        """What a metric proposes."""
+        """Return the replica count that a metric proposes."""
         match spec:
             case MetricSpec(type="Resource", resource=source) if source is not None:
                 about = f"failed to get {source.name} resource metric value"
@@ -123,7 +123,7 @@ class MetricSources:
                     MetricValueStatus(average_value=_amount(resource, found.average)),
                     (f"{resource} resource"),
                 )
-            assert share is not None, "one of both is given"
+            assert share is not None, "either value or averageValue is set"
             requested = arithmetic.requests(pods, resource, container)
             found = arithmetic.by_utilization(target.wanted, share, samples, requested, groups, target.tolerance)
         except MetricsError as error:
@@ -181,7 +181,7 @@ class MetricSources:
             try:
                 value = await self._metrics.of_object(name, target.namespace, reference, chosen)
             except MetricsError as error:
-                about = f"{reference.kind} on {target.namespace} {reference.name}/{error}"  # Kubernetes' own word order
+                about = f"{reference.kind} on {target.namespace} {reference.name}/{error}"  # upstream's word order
                 raise MetricsError(f"unable to get metric {name}: {about}") from None
             if wanted.type == "Value" and wanted.value is not None:
                 replicas = await self._by_ratio(value / wanted.value.milli_value())
@@ -214,7 +214,7 @@ class MetricSources:
             if wanted.average_value is not None:
                 replicas, current = self._by_share(value, wanted.average_value)
             else:
-                assert wanted.value is not None, "one of both is given"
+                assert wanted.value is not None, "either value or averageValue is set"
                 replicas = await self._by_ratio(value / wanted.value.milli_value())
                 current = MetricValueStatus(value=Quantity.milli(value))
         except MetricsError as error:
@@ -251,7 +251,7 @@ def _same(metric: MetricIdentifier) -> MetricIdentifier:
 
 
 def _series_selector(selector: LabelSelector | None) -> Selector:
-    """Which series of a metric; all of them unless it is said."""
+    """Return the selector of a metric's series; without one it matches all."""
     try:
         return everything() if selector is None else selector_of(selector)
     except SelectorError as error:

@@ -1,12 +1,12 @@
-"""Samples: what Pods and other things use, as the metrics APIs tell.
+"""Clients of the metrics APIs.
 
-| API | tells |
+| API | serves |
 |---|---|
-| `metrics.k8s.io` | what the containers of each Pod use: cpu, memory |
-| `custom.metrics.k8s.io` | whatever is measured of Pods and other objects |
-| `external.metrics.k8s.io` | whatever is measured elsewhere |
+| `metrics.k8s.io` | CPU and memory usage of containers |
+| `custom.metrics.k8s.io` | metrics of Pods and other objects |
+| `external.metrics.k8s.io` | metrics from outside the cluster |
 
-A cluster need not have any of them. Amounts are in thousandths.
+Each API is optional. Amounts are in thousandths (milli-units).
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ S = TypeVar("S", bound=Struct)
 _RESOURCES: Final = GroupVersion("metrics.k8s.io", "v1beta1")
 _CUSTOM: Final = GroupVersion("custom.metrics.k8s.io", "v1beta2")
 _EXTERNAL: Final = GroupVersion("external.metrics.k8s.io", "v1beta1")
-_DEFAULT_WINDOW: Final = 60  # seconds that a sample is about, if nobody says
+_DEFAULT_WINDOW: Final = 60  # seconds
 
 
 class MetricsError(Exception):
-    """Nothing can be said from metrics; the message says why, in the words of Kubernetes."""
+    """Metrics are not available; the message is that of kube-controller-manager."""
 
 
 class Sample(msgspec.Struct, frozen=True):
     value: int  # in thousandths
     timestamp: datetime | None = None
-    window: timedelta = timedelta()  # up to the timestamp, in which it was measured
+    window: timedelta = timedelta()  # ends at the timestamp
 
 
 Samples = dict[str, Sample]
-"""By the names of Pods."""
+"""Samples by Pod name."""
 
 
 class _Name(Struct):
@@ -85,14 +85,14 @@ class _Values(Struct):
 
 
 class MetricsClient:
-    """The metrics APIs of a server."""
+    """Client of the metrics APIs."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._exchange = Exchange(client.transport)
 
     async def of_resource(self, resource: str, namespace: str, selector: Selector, container: str) -> Samples:
-        """What Pods use of a resource, or one container of each; those of which it is not known are left out."""
+        """Return the usage of a resource per Pod, or of one container per Pod. Pods without metrics are left out."""
         query = {"labelSelector": str(selector)}
         try:
             found = await self._get(_PodMetricsList, _RESOURCES, namespace, "pods", query)
@@ -110,7 +110,7 @@ class MetricsClient:
         return samples
 
     async def of_pods(self, metric: str, namespace: str, selector: Selector, metric_selector: Selector) -> Samples:
-        """What is measured of each Pod."""
+        """Return a custom metric of each Pod."""
         query = {"labelSelector": str(selector), "metricLabelSelector": str(metric_selector)}
         found = await self._custom(namespace, f"pods/*/{quote_path(metric, safe='')}", query)
         if not found.items:
@@ -127,7 +127,7 @@ class MetricsClient:
     async def of_object(
         self, metric: str, namespace: str, reference: CrossVersionObjectReference, metric_selector: Selector
     ) -> int:
-        """What is measured of an object."""
+        """Return a custom metric of an object."""
         group = _group(reference.api_version or "")
         if (group, reference.kind) == ("", "Namespace"):
             what = f"metrics/{quote_path(metric, safe='')}"
@@ -145,7 +145,7 @@ class MetricsClient:
         return found.items[0].value.milli_value()
 
     async def external(self, metric: str, namespace: str, metric_selector: Selector) -> list[int]:
-        """What is measured elsewhere: a value for each series."""
+        """Return the values of an external metric, one per series."""
         query = {"labelSelector": str(metric_selector)}
         try:
             found = await self._get(_Values, _EXTERNAL, namespace, quote_path(metric, safe=""), query)
@@ -188,7 +188,7 @@ class MetricsClient:
 
 
 def total(values: Sequence[int]) -> int:
-    """All of them together, as far as 64 bits go."""
+    """Return the sum, clamped to 64 bits."""
     return min(sum(values), 2**63 - 1)
 
 

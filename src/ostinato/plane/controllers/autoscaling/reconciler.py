@@ -1,7 +1,7 @@
-"""An autoscaler's step, every fifteen seconds: ask the metrics, and scale what it is for.
+"""Reconciles a HorizontalPodAutoscaler every 15 seconds: evaluates its metrics and scales its target.
 
-Nothing that happens in between makes it any earlier: metrics are no newer for it. What fails is told by a condition and
-an event, and tried again with the next step.
+Changes of the object do not trigger an earlier evaluation. Errors are reported by a condition and an event, and retried
+with the next evaluation.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ from ostinato.plane.controllers.autoscaling.replica_calculator import Tolerance
 from ostinato.plane.objects.pod_state import PodState
 from ostinato.plane.objects.status import write_status
 
-PERIOD: Final = 15.0  # seconds from one step to the next
-_MAX_ATTEMPTS: Final = 5  # of a write that others overtake
+PERIOD: Final = 15.0  # seconds between two evaluations
+_MAX_ATTEMPTS: Final = 5  # attempts of a conflicting write
 
 
-class _NoRecommendation(Exception):  # noqa: N818 - what is the matter
-    """No number can be had from metrics."""
+class _NoRecommendation(Exception):  # noqa: N818
+    """No replica count can be computed from the metrics."""
 
     def __init__(self, why: str, statuses: Sequence[MetricStatus] = ()) -> None:
         super().__init__(why)
-        self.statuses = list(statuses)  # of the metrics, as far as they say anything
+        self.statuses = list(statuses)  # statuses of the metrics that could be read
 
 
 class AutoscalerReconciler:
     def __init__(self) -> None:
-        self._next_sync: dict[Request, float] = {}  # when the next step of each is to be made
+        self._next_sync: dict[Request, float] = {}  # monotonic time of the next evaluation
         self._histories: dict[Request, ScaleHistory] = {}
-        self._selectors: dict[Request, Selector] = {}  # which Pods each of them scales
+        self._selectors: dict[Request, Selector] = {}  # selector of each target's Pods
 
     async def reconcile(self, request: Request, ctx: Context) -> Result | None:
         autoscaler = await ctx.client.get(HorizontalPodAutoscaler, request, missing=None)
@@ -77,7 +77,7 @@ class AutoscalerReconciler:
 
 
 class _Sync:
-    """One look at one autoscaler."""
+    """One evaluation of one autoscaler."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class _Sync:
     async def _desired(
         self, scale: Scale, bounds: Bounds, history: ScaleHistory
     ) -> tuple[int, str, list[MetricStatus]]:
-        """How many there should be, why, and what was measured."""
+        """Return the desired replicas, the reason, and the metric statuses."""
         current = scale.spec.replicas or 0
         if current == 0:
             why = "scaling is disabled since the replica count of the target is zero"
@@ -155,7 +155,7 @@ class _Sync:
         return decision.replicas, reason, statuses
 
     async def _compute_replicas(self, scale: Scale) -> tuple[int, str, list[MetricStatus]]:
-        """The highest number that a metric proposes, its name, and what all of them say."""
+        """Return the highest proposal, the name of its metric, and the statuses of all metrics."""
         autoscaler = self._autoscaler
         current = scale.spec.replicas or 0
         selector = await self._selector(scale.status.selector or "")
@@ -198,7 +198,7 @@ class _Sync:
         return best.replicas, best.name, statuses
 
     async def _selector(self, text: str) -> Selector:
-        """Which Pods are scaled; they must be no other autoscaler's."""
+        """Return the selector of the target's Pods. No other autoscaler may select the same Pods."""
         if not text:
             self._warn("SelectorRequired", "selector is required")
             why = "the HPA target's scale is missing a selector"
@@ -224,7 +224,7 @@ class _Sync:
         raise _NoRecommendation(why)
 
     async def _selecting_same_pods(self, selector: Selector) -> list[NamespacedName]:
-        """The autoscalers that scale one of the Pods, this one among them."""
+        """Return the autoscalers that select one of the Pods, including this one."""
         namespace = self._autoscaler.metadata.namespace
         rivals = {key: each for key, each in self._selectors.items() if key.namespace == namespace}
         if len(rivals) < 2:

@@ -1,10 +1,9 @@
-"""Arithmetic: from what Pods use, and should use, to how many there should be.
+"""Replica calculator: from usage and target to a replica count.
 
-- As many as it takes to bring the average to the target; none of it if it is nearly there (the tolerance).
-- Pods that do not count: those that end. Pods that are not ready count as using nothing, and only if there are to be
-  more. Pods of which nothing is known count as using nothing if there are to be more, and as using what they may if
-  there are to be less: so that what is not known never moves much.
-- A guess never turns the direction round.
+- The count brings the average usage to the target; within the tolerance it does not change.
+- Terminating and failed Pods are ignored. Unready Pods count as idle when scaling up.
+- Pods without metrics count as idle when scaling up, and as using their full target when scaling down.
+- These assumptions never reverse the scaling direction.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from ostinato.plane.controllers.autoscaling.metrics_client import MetricsError, 
 from ostinato.plane.objects.pod_state import PodState, PodStateSpec, condition, is_ready
 
 CPU: Final = "cpu"
-_CPU_INITIALIZATION_PERIOD: Final = timedelta(minutes=5)  # after its start, in which what a Pod uses is not yet usual
-_INITIAL_READINESS_DELAY: Final = timedelta(seconds=30)  # after its start, by which a Pod is ready if it ever was
+_CPU_INITIALIZATION_PERIOD: Final = timedelta(minutes=5)  # of a Pod
+_INITIAL_READINESS_DELAY: Final = timedelta(seconds=30)  # of a Pod
 _MOST: Final = 2**31 - 1
 
 
@@ -44,13 +43,13 @@ class MeasuredSpec(PodStateSpec):
 
 
 class MeasuredPod(PodState, version="v1", kind="Pod", plural="pods"):
-    """A Pod, and what it asks for."""
+    """A Pod with its resource requests."""
 
     spec: MeasuredSpec = msgspec.field(default_factory=MeasuredSpec)
 
 
 class Tolerance(msgspec.Struct, frozen=True):
-    """By which a ratio may differ from one, up and down, without anything being done."""
+    """Deviation of the usage ratio from 1.0, up and down, that is ignored."""
 
     down: float = 0.1
     up: float = 0.1
@@ -60,18 +59,18 @@ class Tolerance(msgspec.Struct, frozen=True):
 
 
 class Groups(msgspec.Struct, frozen=True):
-    """Pods by what is to be thought of them."""
+    """Names of Pods by how their metrics are treated."""
 
     ready: int
     unready: frozenset[str]
-    missing: frozenset[str]  # nothing is known of them
+    missing: frozenset[str]  # without metrics
     ignored: frozenset[str]
 
 
 class Proposal(msgspec.Struct, frozen=True):
     replicas: int
-    average: int  # that was measured, in thousandths
-    utilization: int | None = None  # of what was asked for, in percent
+    average: int  # measured average, in thousandths
+    utilization: int | None = None  # percentage of the request
 
 
 def grouped(pods: Iterable[MeasuredPod], samples: Mapping[str, Sample], resource: str, now: datetime) -> Groups:
@@ -98,14 +97,14 @@ def _is_unready(pod: MeasuredPod, sample: Sample, now: datetime) -> bool:
         return True
     since = found.last_transition_time
     is_false = found.status == "False"
-    if start + _CPU_INITIALIZATION_PERIOD > now:  # its sample must lie after it got ready, as a whole
+    if start + _CPU_INITIALIZATION_PERIOD > now:  # the sample's window must begin after it became ready
         measured = sample.timestamp
         return is_false or (measured is not None and since is not None and measured < since + sample.window)
     return is_false and since is not None and start + _INITIAL_READINESS_DELAY > since
 
 
 def requests(pods: Sequence[MeasuredPod], resource: str, container: str) -> dict[str, int]:
-    """What each Pod, or a container of it, asks for; a `MetricsError` if one does not say."""
+    """Return the request of each Pod, or of one container per Pod. Raises `MetricsError` if one is missing."""
     return {pod.metadata.name: _request(pod, resource, container) for pod in pods}
 
 
@@ -130,7 +129,7 @@ def _request(pod: MeasuredPod, resource: str, container: str) -> int:
 def by_utilization(
     current: int, target: int, samples: Samples, requested: Mapping[str, int], groups: Groups, tolerance: Tolerance
 ) -> Proposal:
-    """As many as bring use to a share, in percent, of what was asked for."""
+    """Return the replicas that bring utilization to a percentage of the request."""
     counted = _counted(samples, groups)
     utilization, average = _utilization(counted, requested)
     replicas = _replicas(
@@ -145,7 +144,7 @@ def by_utilization(
 
 
 def by_value(current: int, target: int, samples: Samples, groups: Groups, tolerance: Tolerance) -> Proposal:
-    """As many as bring use to an amount for each, in thousandths."""
+    """Return the replicas that bring average usage to an amount, in thousandths."""
     counted = _counted(samples, groups)
     replicas = _replicas(
         current,
@@ -159,14 +158,14 @@ def by_value(current: int, target: int, samples: Samples, groups: Groups, tolera
 
 
 def by_ratio(current: int, ratio: float, ready: int, tolerance: Tolerance) -> int:
-    """As many as bring one value, that all share, to its target, of which it is `ratio` now."""
+    """Return the replicas that bring a total to its target, of which it is `ratio` now."""
     if current == 0:
         return min(ceil(ratio), _MOST)
     return current if tolerance.covers(ratio) else min(ceil(ratio * ready), _MOST)
 
 
 def by_share(current: int, value: int, target: int, tolerance: Tolerance) -> Proposal:
-    """As many as it takes for each to have no more than its share of one value."""
+    """Return the replicas of which each has at most its share of a total."""
     covered = current > 0 and tolerance.covers(value / (target * current))
     replicas = current if covered else min(ceil(value / target), _MOST)
     return Proposal(replicas, ceil(value / current) if current else value)
@@ -212,7 +211,7 @@ def _replicas(
 
 
 def _utilization(samples: Samples, requested: Mapping[str, int]) -> tuple[int, int]:
-    """In percent of what was asked for, and on average."""
+    """Return utilization in percent of the request, and average usage."""
     known = [(sample.value, requested[name]) for name, sample in samples.items() if name in requested]
     wanted = sum(request for _, request in known)
     if not wanted:

@@ -1,6 +1,6 @@
-"""Signs the ConfigMap kube-public/cluster-info with each bootstrap token that is for signing.
+"""Bootstrap signer: signs the ConfigMap kube-public/cluster-info with each bootstrap token for signing.
 
-Anyone may read the ConfigMap; a node that has a token can tell by the signature that what it read is genuine.
+The ConfigMap is public; a node that has a token verifies it by the token's signature.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SIGNATURE: Final = "jws-kubeconfig-"
 _NAME: Final = re.compile(r"bootstrap-token-([a-z0-9]{6})")
 
 
-def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - signature of all controllers
     info = InformerSettings(namespaces=(_CLUSTER_INFO.namespace,), fields={"metadata.name": _CLUSTER_INFO.name})
     (
         manager.build(NAME)
@@ -66,7 +66,7 @@ class BootstrapSigner:
 
 
 def _signing_token(secret: Secret, now: datetime) -> tuple[str, str] | None:
-    """Id and secret of a token that may sign."""
+    """Return id and secret of a token that may sign; None if it may not."""
     name = _NAME.fullmatch(secret.metadata.name)
     identifier, key = bootstrap.text(secret, "token-id"), bootstrap.text(secret, "token-secret")
     if name is None or name[1] != identifier or not key:
@@ -77,7 +77,7 @@ def _signing_token(secret: Secret, now: datetime) -> tuple[str, str] | None:
 
 
 def signature(content: str, identifier: str, key: str) -> str:
-    """A JSON web signature (HS256) without its content."""
+    """Return a detached JSON Web Signature (HS256) of the content."""
     header = _encoded(msgspec.json.encode({"alg": "HS256", "kid": identifier}))
     signing = header + b"." + _encoded(content.encode())
     return (header + b".." + _encoded(hmac.new(key.encode(), signing, hashlib.sha256).digest())).decode()

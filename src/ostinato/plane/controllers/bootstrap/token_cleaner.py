@@ -1,4 +1,4 @@
-"""Deletes bootstrap tokens when they expire."""
+"""Token cleaner: deletes expired bootstrap tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ostinato.plane.controllers.bootstrap import tokens as bootstrap
 NAME: Final = "token-cleaner-controller"
 
 
-def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - signature of all controllers
     manager.build(NAME).watch_for(Secret, settings=bootstrap.SECRETS).complete(TokenCleaner())
 
 
@@ -30,6 +30,6 @@ class TokenCleaner:
             return Result(requeue_after=left)
         try:
             await ctx.client.delete(secret, missing_ok=True)
-        except Conflict:  # it has been replaced, which is an event of its own
+        except Conflict:  # the new object enqueues it again
             return None
         return None

@@ -1,4 +1,4 @@
-"""What a Secret says about a bootstrap token."""
+"""Fields of bootstrap token Secrets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMESPACE: Final = "kube-system"
 TYPE: Final = "bootstrap.kubernetes.io/token"
 PREFIX: Final = "bootstrap-token-"
 SECRETS: Final = InformerSettings(namespaces=(NAMESPACE,), fields={"type": TYPE})
-"""The Secrets of bootstrap tokens, for a cache."""
+"""Informer settings: bootstrap token Secrets only."""
 
 
 def text(secret: Secret, key: str) -> str:
@@ -21,7 +21,9 @@ def text(secret: Secret, key: str) -> str:
 
 
 def seconds_left(secret: Secret, now: datetime) -> float | None:
-    """Until the token expires, 0 if it has; None if it never does. What is not a time has expired."""
+    """Return the seconds until the token expires: 0 if it has expired or its expiration is invalid, None if it has
+    none.
+    """
     expires = text(secret, "expiration")
     if not expires:
         return None

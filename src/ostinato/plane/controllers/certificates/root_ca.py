@@ -1,6 +1,6 @@
-"""The root certificate: every namespace has a ConfigMap by which Pods know the API server when they see it.
+"""Root CA certificate publisher: maintains the ConfigMap kube-root-ca.crt in every namespace.
 
-Without a certificate in the options there is nothing to tell, and nothing is.
+Without a CA certificate in the options it does nothing.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Certificate signing requests: approves those of nodes, signs what is approved, and clears away what is old.
+"""CertificateSigningRequest controllers: approver, signer, cleaner.
 
-- A node that asks for its own client certificate is approved if it may ask for it (a SubjectAccessReview says so).
-- A node that asks for its serving certificate itself, for no other names and addresses than those of its Node, is
-  approved too; kube-controller-manager leaves that to others. All other requests are for people to approve.
-- What is approved is signed with the cluster's authority, if its key is here, for the signers of Kubernetes; a request
-  that does not keep to the rules of its signer has failed, and a condition says why.
-- Requests are deleted an hour after they were signed, denied or failed, and a day after nobody decided on them.
+- A kubelet client certificate is approved if a SubjectAccessReview allows it.
+- A kubelet serving certificate is approved if the node requests it itself, for names and addresses of its Node only.
+  kube-controller-manager does not do this. Other requests need manual approval.
+- Approved requests for the built-in signers are signed with the cluster's CA. A request that violates the rules of its
+  signer gets the condition Failed.
+- Requests are deleted one hour after they were signed, denied or failed, and 24 hours after creation if undecided.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Approver:
                 return
 
     async def _approve_serving(self, csr: CertificateSigningRequest, ctx: Context) -> None:
-        """Approve what a node asks for itself, for what its Node says of it."""
+        """Approve a serving certificate for names and addresses of the requesting Node."""
         parsed = _parse(csr)
         if parsed is None or _check_kubelet_serving(parsed, set(csr.spec.usages)):
             return
@@ -135,14 +135,14 @@ class Signer:
         await ctx.client.patch(CertificateSigningRequest, request, MergePatch(change), subresource="status")
 
     def _sign(self, parsed: x509.CertificateSigningRequest, csr: CertificateSigningRequest, world: World) -> str:
-        """The certificate, in PEM and base64."""
+        """Return the certificate: PEM, base64-encoded."""
         import base64  # noqa: PLC0415 - with what follows, for the few clusters where certificates are signed
 
         from cryptography import x509  # noqa: PLC0415
         from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
 
         issuer = x509.load_pem_x509_certificate(self._certificate.read_bytes())
-        key: Any = serialization.load_pem_private_key(self._key.read_bytes(), None)  # Any: whichever kind it is
+        key: Any = serialization.load_pem_private_key(self._key.read_bytes(), None)  # Any: of any key type
         begins = world.clock.now() - _BACKDATED
         ends = min(begins + _BACKDATED + _lifetime(csr.spec.expiration_seconds), issuer.not_valid_after_utc)
         usages = set(csr.spec.usages)
@@ -179,7 +179,7 @@ class Cleaner:
 
 
 def _time_left(csr: CertificateSigningRequest, now: datetime) -> float:
-    """The seconds until a request is to be deleted."""
+    """Return the seconds until the request is deleted."""
     created = csr.metadata.creation_timestamp or Time.of(now)
     ends = [created + _UNDECIDED] if not csr.status.conditions else []
     for condition in csr.status.conditions:
@@ -207,7 +207,7 @@ def _has_condition(csr: CertificateSigningRequest, kind: str) -> bool:
 
 
 def _parse(csr: CertificateSigningRequest) -> x509.CertificateSigningRequest | None:
-    """None for what cannot be read, or is not signed by its own key."""
+    """Return the parsed request; None if it is malformed or its signature is invalid."""
     from cryptography import x509  # noqa: PLC0415
 
     try:
@@ -217,7 +217,7 @@ def _parse(csr: CertificateSigningRequest) -> x509.CertificateSigningRequest | N
     return parsed if parsed.is_signature_valid else None
 
 
-# What each signer asks for: "" if a request keeps to it, else what is wrong.
+# Rules of each signer: return "" if the request is valid, otherwise the reason.
 
 _Check = Callable[["x509.CertificateSigningRequest", set[str]], str]
 
@@ -243,7 +243,7 @@ def _check_kubelet_serving(parsed: x509.CertificateSigningRequest, usages: set[s
     return _check_usages(usages, "server auth")
 
 
-def _check_client(parsed: x509.CertificateSigningRequest, usages: set[str]) -> str:  # noqa: ARG001 - anybody may be one
+def _check_client(parsed: x509.CertificateSigningRequest, usages: set[str]) -> str:  # noqa: ARG001 - any subject is allowed
     for usage in sorted(usages - {"digital signature", "key encipherment", "client auth"}):
         return f"invalid usage for client certificate: {usage}"
     return "" if "client auth" in usages else "missing required usage for client certificate: client auth"

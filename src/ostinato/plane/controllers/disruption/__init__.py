@@ -1,8 +1,8 @@
-"""The disruption controller: how many Pods may be disturbed at a time, by PodDisruptionBudgets.
+"""Disruption controller: maintains the status of PodDisruptionBudgets.
 
-- `budget`: counts, and says it in the status, which evictions go by.
-- `scales`: how many Pods there should be.
-- `stale`: takes back what was said of Pods that were not disturbed after all.
+- `budget`: counts healthy Pods and writes how many disruptions are allowed; evictions use that.
+- `expected_pods`: expected number of Pods, from the scale of their controllers.
+- `stale_pods`: resets the condition DisruptionTarget of Pods that were not deleted.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ostinato.plane.ownership.event_handler import SelectingObjects
 __all__ = ["BudgetReconciler", "StaleTargetReconciler", "add_to"]
 
 
-def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - there is nothing to choose
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - signature of all controllers
     (
         manager.build("disruption-controller")
         .watch_for(PodDisruptionBudget)
@@ -42,7 +42,7 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - there 
 
 
 class ForBudgets(Handler):
-    """The budgets that a Pod counts in, or counted in."""
+    """Enqueues the budgets that select a Pod, before and after the change."""
 
     def __init__(self) -> None:
         self._budgets = SelectingObjects(PodDisruptionBudget)
@@ -61,8 +61,8 @@ class ForBudgets(Handler):
         return budgets
 
     def _warn(self, pod: Entry, budgets: list[NamespacedName]) -> None:
-        """An eviction of a Pod that is in two budgets is refused, whatever they say."""
-        assert self._recorder is not None, "a handler is prepared before the first event"
+        """Warn about a Pod with several budgets: its evictions are rejected."""
+        assert self._recorder is not None, "prepare() runs before the first event"
         which, chosen = f"{quote(pod.key.namespace)}/{quote(pod.key.name)}", quote(min(budgets).name)
         note = f"Pod {which} matches multiple PodDisruptionBudgets.  Chose {chosen} arbitrarily."
         self._recorder.event(pod.read(PodState), "MultiplePodDisruptionBudgets", note, kind="Warning")

@@ -1,7 +1,7 @@
-"""A budget's step: count the Pods that it is about, and say how many more may be disturbed.
+"""Reconciles a PodDisruptionBudget: counts its Pods and writes the allowed disruptions.
 
-A Pod that somebody has been allowed to evict does not count any more, though it may take a while until it is seen to
-go. If it has not gone after two minutes it counts again: whoever wanted to evict it did not.
+A Pod whose eviction was granted (`status.disruptedPods`) does not count as healthy. If it is not deleted within two
+minutes, it counts again.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from ostinato.plane.objects.decoded import DecodedCache
 from ostinato.plane.objects.pod_state import PodState, is_ready
 from ostinato.plane.ownership.event_handler import selector_of, selector_text
 
-DELETION_TIMEOUT: Final = timedelta(minutes=2)  # in which a Pod that may be evicted should begin to go
+DELETION_TIMEOUT: Final = timedelta(minutes=2)  # for a Pod whose eviction was granted
 
 _FAILURES: Final = (APIError, TransportError, ObjectError, ScaleError, SelectorError, IntOrStringError)
 
 
 class BudgetPod(msgspec.Struct, frozen=True):
-    """What of a Pod counts."""
+    """The fields of a Pod that a budget needs."""
 
     entry: Entry
     controller: OwnerReference | None
@@ -78,7 +78,7 @@ class BudgetReconciler:
             status, recheck = _failed_status(budget, str(error), now), None
         if status != budget.status:
             budget.status = status
-            await ctx.client.update(budget, subresource="status")  # not if an eviction has been granted since
+            await ctx.client.update(budget, subresource="status")  # conflicts if an eviction was granted in between
         return None if recheck is None else Result(requeue_after=recheck - now)
 
     async def _status(
@@ -91,7 +91,7 @@ class BudgetReconciler:
             raise
         asked = ListQuery(namespace=budget.metadata.namespace, labels=selector, fresh=False)
         found = await ctx.client.found(view_of(PodState), asked)
-        assert found is not None, "Pods are watched"
+        assert found is not None, "Pods have an informer"
         pods = self._pods.get(ctx.request, found.entries)
         if not pods:
             ctx.event(budget, "NoPods", "No matching pods found")
@@ -117,7 +117,7 @@ class BudgetReconciler:
         return status, recheck
 
     async def _expected(self, budget: PodDisruptionBudget, pods: Sequence[BudgetPod], ctx: Context) -> tuple[int, int]:
-        """How many Pods there should be, and how many of them healthy."""
+        """Return the expected number of Pods, and how many of them must be healthy."""
         most, least = budget.spec.max_unavailable, budget.spec.min_available
         if most is None and isinstance(least, int):
             return len(pods), least
@@ -139,7 +139,7 @@ class BudgetReconciler:
     def _disrupted(
         self, budget: PodDisruptionBudget, pods: Sequence[BudgetPod], ctx: Context, now: Time
     ) -> tuple[dict[str, Time], datetime | None]:
-        """Those Pods that are still expected to go, and when the next of them should have gone."""
+        """Return the Pods whose deletion is still expected, and when the next of them times out."""
         found: dict[str, Time] = {}
         recheck: datetime | None = None
         for pod in pods:
@@ -158,12 +158,12 @@ class BudgetReconciler:
 
 
 def count_healthy(pods: Sequence[BudgetPod], disrupted: Mapping[str, Time]) -> int:
-    """Pods that are ready, and stay."""
+    """Count ready Pods that are not terminating or disrupted."""
     return sum(pod.is_ready and not pod.is_terminating and pod.name not in disrupted for pod in pods)
 
 
 def _failed_status(budget: PodDisruptionBudget, why: str, now: Time) -> PodDisruptionBudgetStatus:
-    """Nothing may be disturbed as long as nobody can say what the matter is."""
+    """Return a status that allows no disruptions, after an error."""
     status = msgspec.structs.replace(
         budget.status,
         conditions=list(budget.status.conditions),

@@ -1,7 +1,7 @@
-"""Scales: how many Pods there should be, by what their controllers are asked for.
+"""Expected number of Pods, from the scale of their controllers.
 
-A budget in percent, or of what may be missing, is a share of that, and not of the Pods that happen to be there. Pods of
-a ReplicaSet that a Deployment manages count for the Deployment; kinds that are unknown here are asked for their scale.
+Percentages and maxUnavailable refer to the expected number, not to the current one. Pods of a Deployment's ReplicaSet
+count for the Deployment. For other kinds the scale subresource is read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ostinato.client.views import MetadataOf, Unstructured
 
 
 class ScaleError(Exception):
-    """It cannot be said how many Pods there should be."""
+    """The expected number of Pods cannot be determined."""
 
 
 class _Spec(Struct):
@@ -67,7 +67,7 @@ class Scale(msgspec.Struct, frozen=True):
 
 
 class ControlledPod(Protocol):
-    """A Pod, and who manages it."""
+    """A Pod and its controller reference."""
 
     @property
     def key(self) -> NamespacedName: ...
@@ -77,8 +77,8 @@ class ControlledPod(Protocol):
 
 
 async def expected_pods(client: CachedClient, pods: Iterable[ControlledPod]) -> tuple[int, list[str]]:
-    """How many there should be, and the names of those that nobody manages, which do not count."""
-    scales: dict[str, Scale] = {}  # by the uid of the Pods' controller
+    """Return the expected number, and the names of Pods without a controller, which do not count."""
+    scales: dict[str, Scale] = {}  # by uid of the controller
     unmanaged: list[str] = []
     for pod in pods:
         reference = pod.controller
@@ -104,7 +104,7 @@ async def _scale_of(client: CachedClient, reference: OwnerReference, namespace: 
 
 
 async def _known_owner(client: CachedClient, reference: OwnerReference, namespace: str) -> _Scalable | None:
-    """The owner, if it is of one of the kinds above, and this very one."""
+    """Return the owner if it is of a built-in kind and has the uid of the reference."""
     kind = _KNOWN.get((_group(reference), reference.kind))
     if kind is None:
         return None
@@ -113,15 +113,15 @@ async def _known_owner(client: CachedClient, reference: OwnerReference, namespac
 
 
 async def _scale_subresource(client: CachedClient, reference: OwnerReference, namespace: str) -> Scale | None:
-    """What its scale says, whatever it is."""
+    """Return the scale subresource of an owner of any kind."""
     if (_group(reference), reference.kind) in _KNOWN:
-        return None  # it is gone
+        return None  # deleted
     view, key = Unstructured.of(reference.api_version, reference.kind), NamespacedName(namespace, reference.name)
     info = await client.live.mapper.kind(view.gvk)
     try:
         scale = await client.live.scale.get(view, key)
     except NotFound:
-        with suppress(Forbidden):  # whether it exists may be none of a controller's business; its scale is
+        with suppress(Forbidden):  # RBAC may allow the scale subresource only
             if await client.live.get(MetadataOf(view), key, missing=None) is None:
                 return None
         raise ScaleError(f"{info.gvr.group_resource} does not implement the scale subresource") from None

@@ -1,7 +1,7 @@
-"""Stale targets: Pods that were to be disturbed, and were not.
+"""Stale disruption: resets the condition DisruptionTarget of Pods that were not deleted.
 
-Whoever is about to delete a Pod says so in its condition DisruptionTarget first. If the Pod is still there, and nobody
-deletes it, two minutes later, the condition is taken back. What a kubelet says is left: it takes as long as it takes.
+Whoever is about to delete a Pod sets the condition first. If the Pod is not deleted within two minutes, the condition
+is set to False. Conditions of a kubelet are left alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _STALE_AFTER: Final = 120.0  # seconds
 
 
 def may_have_disruption_target(event: Event) -> bool:
-    """Whether it is about a Pod that may have the condition."""
+    """Return whether the Pod may have the condition DisruptionTarget."""
     return _IN_JSON in event.object.data and not isinstance(event, Deleted)
 
 

@@ -1,15 +1,15 @@
-"""The garbage collector: what has lost all of its owners goes, too.
+"""Garbage collector: deletes objects whose owners no longer exist.
 
-- An object with owners stays as long as one of them is there. Of several, those that are gone are struck off.
-- *Background*: dependents go after their owner has gone. *Foreground*: the owner, held by a finalizer, waits until the
-  dependents that block its deletion have gone. *Orphan*: dependents lose the reference, and stay.
-- An owner is one by uid. One that nobody has heard of is looked up at the server, where the reference says: what is
-  not there under that uid is gone.
-- An owner is in the namespace of what it owns, or in none. What refers to another namespace has no such owner, and an
-  event says so; a cluster-scoped object that refers to a namespaced owner is left alone.
-- Every kind counts that can be listed, watched and deleted, events apart; kinds that are defined later, too.
+- An object is kept while one of its owners exists. References to deleted owners are removed.
+- *Background*: dependents are deleted after their owner. *Foreground*: the owner keeps a finalizer until the dependents
+  that block its deletion are deleted. *Orphan*: the references of dependents are removed.
+- Owners are identified by uid. An owner that is not in the graph is looked up on the server; if no object with that uid
+  exists, it counts as absent.
+- An owner must be in the namespace of its dependent, or cluster-scoped. A reference to another namespace is invalid and
+  reported by an event. A cluster-scoped object with a namespaced owner is left alone.
+- All kinds that support list, watch and delete are monitored, except events; CustomResourceDefinitions included.
 
-`graph` knows who owns whom, `monitors` keep it up to date, `collector` acts on it.
+`graph` holds the ownership graph, `monitors` update it from informers, `collector` processes its nodes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NAME = "garbage-collector-controller"
 _WORKERS = 20
 
 
-def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - signature of all controllers
     graph = Graph()
     manager.build(NAME).watches_source(Monitors(graph)).with_options(max_concurrent=_WORKERS).complete(
         GarbageCollector(graph)

@@ -1,17 +1,17 @@
-"""The collector: finds out about one object, by its uid, and does what follows.
+"""Processes one node of the ownership graph, identified by uid.
 
-| the object | what is done |
+| object | action |
 |---|---|
-| is to leave orphans | its dependents lose the reference; then its finalizer goes |
-| waits for its dependents | those that block it are looked at; when there are none, its finalizer goes |
-| is dying otherwise, or has no owners | nothing |
-| has an owner that stays | references to owners that have gone, or wait for it, are struck off |
-| has owners that wait for it, and dependents of its own | it is deleted, and waits in turn |
-| has no owner that stays | it is deleted |
+| has the finalizer `orphan` | remove the references of its dependents, then the finalizer |
+| has the finalizer `foregroundDeletion` | process blocking dependents; without any, remove the finalizer |
+| is terminating otherwise, or has no owners | nothing |
+| has a solid owner | remove references to dangling and waiting owners |
+| has a waiting owner and dependents of its own | delete it in the foreground |
+| has no solid owner | delete it |
 
-A deletion hits the very object that was judged, in the state in which it was: if that has changed since in another way
-than by its owners, it is deleted all the same; else it is judged again. Objects that wait for each other in a circle
-cease to block each other.
+Deletions carry uid and resourceVersion as preconditions. If the object has changed, but not its owners, the deletion is
+repeated without the resourceVersion; otherwise the object is processed again. Objects that wait for each other in a
+cycle are unblocked.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ from ostinato.plane.controllers.garbage.graph import FOREGROUND, ORPHAN, Graph, 
 _Json = dict[str, Any]
 _Change = Callable[[_Json], _Json | None]
 
-_MAX_CONCURRENT: Final = 20  # dependents of one owner that are changed at the same time
+_MAX_CONCURRENT: Final = 20  # patches of one owner's dependents
 
 
 class _OwnerState(Enum):
-    SOLID = "is there"
-    DANGLING = "is not there"
+    SOLID = "exists"
+    DANGLING = "does not exist"
     WAITING = "waits for its dependents"
 
 
-class _NamespacedOwner(Exception):  # noqa: N818 - what is the matter
-    """A cluster-scoped object refers to something in a namespace, and does not say in which."""
+class _NamespacedOwner(Exception):  # noqa: N818
+    """A cluster-scoped object has a namespaced owner: the owner's namespace is unknown."""
 
 
 class GarbageCollector:
@@ -66,14 +66,14 @@ class GarbageCollector:
         elif not node.is_terminating and node.owners:
             try:
                 return await self._process(node, ctx)
-            except NoSuchKind as error:  # its definition may come, or it may be nonsense
-                ctx.logger.debug("%s: an owner of an unknown kind: %s", node, error)
+            except NoSuchKind as error:  # its CustomResourceDefinition may be created later
+                ctx.logger.debug("owner kind unknown, retrying object=%s error=%s", node, error)
                 return Result(retry=True)
             except _NamespacedOwner:
-                ctx.logger.info("%s is cluster-scoped, but refers to a namespaced owner", node)
+                ctx.logger.info("cluster-scoped object has a namespaced owner, skipping object=%s", node)
         return None
 
-    # An object that has owners
+    # Objects with owners
 
     async def _process(self, node: Node, ctx: Context) -> Result | None:
         entry = node.entry()
@@ -86,7 +86,7 @@ class GarbageCollector:
             removable = [each for each, state in zip(references, states, strict=True) if state is not _OwnerState.SOLID]
             if removable:
                 await self._remove_owner_references(node, {each.uid for each in removable}, client)
-            # An owner that is there, but that no watch has told of yet, may go before one does.
+            # A live owner that is not in the graph yet may be deleted before its watch event arrives.
             unseen = any(self._graph.get(each.uid) is None for each in references if each not in removable)
             return Result(retry=True) if unseen else None
         dependents = self._graph.dependents(node.uid)
@@ -140,10 +140,10 @@ class GarbageCollector:
             if latest is None or latest.metadata.uid != node.uid:
                 return
             if _references_of(latest) != references_from(observed.owners_json):
-                raise  # it is to be judged again
+                raise  # requeue
             await client.delete(view, node.key, uid=node.uid, propagation=policy, missing_ok=True)
 
-    # An object that waits for its dependents
+    # Terminating objects
 
     async def _process_deleting_dependents(self, node: Node, client: CachedClient) -> None:
         blocking = [
@@ -179,7 +179,7 @@ class GarbageCollector:
     # References
 
     async def _remove_owner_references(self, node: Node, owners: set[str], client: CachedClient) -> None:
-        """Strike off owners of an object."""
+        """Remove owner references by uid."""
         gone = [{"$patch": "delete", "uid": uid} for uid in sorted(owners)]
         await self._change_owners(
             node,
@@ -189,7 +189,7 @@ class GarbageCollector:
         )
 
     async def _unblock(self, node: Node, client: CachedClient) -> None:
-        """Let no owner of an object wait for it."""
+        """Set blockOwnerDeletion to false in all references of an object."""
         kept = [{"uid": each.uid, "blockOwnerDeletion": False} for each in node.owners if each.blocks]
         await self._change_owners(
             node,
@@ -199,7 +199,7 @@ class GarbageCollector:
         )
 
     async def _change_owners(self, node: Node, strategic: _Json, change: _Change, client: CachedClient) -> None:
-        """By a patch that merges with what others write, where the kind can do that; else by one that may conflict."""
+        """Patch owner references: strategic merge patch for built-in kinds, else merge patch with resourceVersion."""
         view = _view(node.kind_store.info)
         try:
             patch: Patch
@@ -219,7 +219,7 @@ class GarbageCollector:
 
 
 async def _run_all(calls: Iterable[Awaitable[None]]) -> None:
-    """Do all of it, some at a time; raise the first error when all have been tried."""
+    """Run all calls with limited concurrency; raise the first error after all have finished."""
     limit = asyncio.Semaphore(_MAX_CONCURRENT)
 
     async def one(call: Awaitable[None]) -> Exception | None:

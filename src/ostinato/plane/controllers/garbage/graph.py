@@ -1,12 +1,12 @@
-"""The graph: who owns whom, by uid, among all objects of all kinds.
+"""Ownership graph: owners and dependents by uid, over all kinds.
 
-It says of which objects something has to be found out, to whoever listens (`on_look`), and nothing else happens here:
+It enqueues (`enqueue`) the nodes that must be processed, and has no other side effect:
 
-- whose owner is unknown, or is not what the reference says of it;
-- whose owner has gone, or has begun to wait for its dependents;
-- who waits for dependents, and has lost one that it waited for; who is to leave orphans.
+- objects whose owner is unknown or does not match the reference;
+- objects whose owner was deleted, or waits for its dependents;
+- owners that wait for dependents and lost a blocking one; owners that orphan their dependents.
 
-An owner that only references tell of is not in the graph; its dependents are all the same known under its uid.
+An owner that is known from references only has no node, but its dependents are indexed under its uid.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from ostinato.cache import Entry
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
-_MAX_ABSENT: Final = 10_000  # owners that are known to be gone
+_MAX_ABSENT: Final = 10_000  # absent owners to remember
 
 
 class Reference(NamedTuple):
-    """What an object says of an owner."""
+    """An owner reference."""
 
     api_version: str
     kind: str
     name: str
     uid: str
-    blocks: bool  # the deletion of the owner, if it waits for its dependents
+    blocks: bool  # blockOwnerDeletion
 
 
 class KindStore(Protocol):
-    """Where the objects of a kind are found."""
+    """Lookup of the objects of one kind."""
 
     info: KindInfo
 
@@ -46,7 +46,7 @@ class KindStore(Protocol):
 
 
 class Node:
-    """An object."""
+    """A node of the graph: one object."""
 
     __slots__ = ("is_terminating", "key", "kind_store", "orphans_dependents", "owners", "uid", "waits_for_dependents")
 
@@ -56,25 +56,25 @@ class Node:
         self.uid = uid
         self.owners: tuple[Reference, ...] = ()
         self.is_terminating = False
-        self.waits_for_dependents = False  # it is dying, and waits until its dependents have gone
-        self.orphans_dependents = False  # it is dying, and waits until its dependents are without it
+        self.waits_for_dependents = False  # foreground deletion
+        self.orphans_dependents = False  # orphan deletion
 
     def __str__(self) -> str:
         return f"{self.kind_store.info.gvk.kind} {self.key}"
 
     def entry(self) -> Entry | None:
-        """The object as the cache has it; None if it is gone, or another has its name."""
+        """Return the cached object; None if it was deleted or recreated."""
         found = self.kind_store.entry(self.key)
         return found if found is not None and found.uid == self.uid else None
 
     def matches_reference(self, reference: Reference, namespace: str) -> bool:
-        """Whether a reference in a namespace gives kind, name and place of this object."""
+        """Return whether kind, apiVersion, name and namespace of a reference match this object."""
         gvk = self.kind_store.info.gvk
         referenced = (reference.kind, reference.api_version, reference.name)
         return referenced == (gvk.kind, gvk.api_version, self.key.name) and not self.is_in_other_namespace(namespace)
 
     def is_in_other_namespace(self, namespace: str) -> bool:
-        """Whether it is in a namespace, and not in this one."""
+        """Return whether the object is namespaced and in another namespace."""
         return bool(self.key.namespace) and self.key.namespace != namespace
 
 
@@ -84,8 +84,8 @@ class Graph:
         self.on_invalid_namespace: Callable[[Node, Reference], object] = lambda _, __: None
         self.absent = AbsentOwnerCache()
         self._nodes: dict[str, Node] = {}
-        self._dependents: dict[str, dict[str, None]] = {}  # by the uid of the owner, which may not be a node
-        self._complete = False  # until then nobody is missed
+        self._dependents: dict[str, dict[str, None]] = {}  # by owner uid; the owner may have no node
+        self._complete = False  # before that, missing owners are not checked
 
     def get(self, uid: str) -> Node | None:
         return self._nodes.get(uid)
@@ -94,20 +94,20 @@ class Graph:
         return [self._nodes[each] for each in self._dependents.get(uid, ())]
 
     def complete(self) -> None:
-        """All that was there at the beginning is here: what refers to anything else is doubtful."""
+        """Mark the initial lists as complete, and enqueue objects whose owners are unknown."""
         self._complete = True
         for node in self._nodes.values():
             if any(self._needs_check(node, each) for each in node.owners):
                 self.enqueue(node.uid)
 
     def put(self, kind_store: KindStore, entry: Entry) -> None:
-        """There is an object, or it has changed."""
+        """Add or update an object."""
         node = self._nodes.get(entry.uid)
         if node is None:
             node = self._nodes[entry.uid] = Node(kind_store, entry.key, entry.uid)
             self._verify_dependents(node)
         else:
-            node.kind_store, node.key = kind_store, entry.key  # the same object may come in another version
+            node.kind_store, node.key = kind_store, entry.key  # the kind may be monitored in another API version now
         owners = references_from(entry.owners_json)
         if owners != node.owners:
             before, node.owners = node.owners, owners
@@ -117,7 +117,7 @@ class Graph:
             self._mark_terminating(node, entry.header.finalizers or [])
 
     def remove(self, uid: str) -> None:
-        """An object has gone."""
+        """Remove a deleted object."""
         node = self._nodes.pop(uid, None)
         if node is None:
             return
@@ -131,7 +131,7 @@ class Graph:
             self._enqueue_dependents(uid)
 
     def forget(self, kind_store: KindStore) -> None:
-        """Nothing is heard of a kind any more: whether its objects are there is unknown."""
+        """Remove the objects of a kind that is no longer monitored."""
         for node in [each for each in self._nodes.values() if each.kind_store is kind_store]:
             del self._nodes[node.uid]
             for reference in node.owners:
@@ -139,7 +139,7 @@ class Graph:
             self._enqueue_dependents(node.uid)
 
     def _verify_dependents(self, owner: Node) -> None:
-        """An owner is seen for the first time: its dependents may have had a wrong idea of it."""
+        """Check the references of existing dependents against a new owner."""
         for dependent in self.dependents(owner.uid):
             for reference in dependent.owners:
                 if reference.uid == owner.uid and not owner.matches_reference(reference, dependent.key.namespace):
@@ -159,7 +159,7 @@ class Graph:
             if not remaining:
                 self._disconnect(node, reference.uid)
             if reference.blocks and not any(each.blocks for each in remaining) and reference.uid in self._nodes:
-                self.enqueue(reference.uid)  # which may have waited for this
+                self.enqueue(reference.uid)  # it may have waited for this dependent
 
     def _disconnect(self, node: Node, owner: str) -> None:
         dependents = self._dependents.get(owner)
@@ -194,7 +194,7 @@ class Graph:
 
 
 class AbsentOwnerCache:
-    """Owners that are known to be gone: by uid, or only where a reference says that they are. The last few thousand."""
+    """Least recently used cache of absent owners: by uid, or by reference and namespace."""
 
     def __init__(self, most: int = _MAX_ABSENT) -> None:
         self._most = most
@@ -225,7 +225,7 @@ class _OwnerReference(msgspec.Struct, rename="camel"):
 
 @lru_cache(maxsize=8192)
 def references_from(data: bytes) -> tuple[Reference, ...]:
-    """References from their JSON; decoded once for all objects that have the same."""
+    """Decode owner references; equal JSON is decoded once."""
     found = msgspec.json.decode(data, type=list[_OwnerReference] | None) if data else None
     return tuple(
         Reference(each.api_version, each.kind, each.name, each.uid, bool(each.block_owner_deletion))

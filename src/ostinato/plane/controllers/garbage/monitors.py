@@ -1,9 +1,9 @@
-"""Monitors: the metadata of every kind, watched to keep the graph up to date.
+"""Monitors: metadata informers of all kinds, which update the graph.
 
-- Kinds come and go: the server is asked which there are when a definition changes, and every half minute. A kind that
-  is served in several versions is watched in the one that the server prefers.
-- A kind whose objects somebody else caches as a whole is not cached a second time.
-- Versions of which the server cannot tell at the moment are kept as they are.
+- Discovery is repeated every 30 seconds and when a CustomResourceDefinition or APIService changes. A kind is monitored
+  in its preferred version.
+- An existing informer of the full objects is reused.
+- Kinds of API groups whose discovery fails are kept.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _DEFINITIONS: Final = frozenset(
         GroupKind("apiregistration.k8s.io", "APIService"),
     }
 )
-_RESYNC_PERIOD: Final = 30.0  # seconds between two looks at what the server serves
-_RETRY_PERIOD: Final = 1.0  # the same, while definitions change: a server may serve them a moment later
-_FAST_RESYNC: Final = 5.0  # seconds that this lasts
-_SYNC_TIMEOUT: Final = 30.0  # seconds for the first lists; what has not come then comes later
-_START_DELAY: Final = 0.1  # seconds in which other controllers say what they watch as a whole
+_RESYNC_PERIOD: Final = 30.0  # seconds between two discoveries
+_RETRY_PERIOD: Final = 1.0  # while definitions change: they are served with a delay
+_FAST_RESYNC: Final = 5.0  # seconds of frequent discovery after a change
+_SYNC_TIMEOUT: Final = 30.0  # seconds to wait for the initial lists
+_START_DELAY: Final = 0.1  # seconds in which other controllers create their informers
 
 
 class Monitor:
-    """One kind: a place where nodes are found."""
+    """Informer of one kind."""
 
     def __init__(self, info: KindInfo, informer: Informer, graph: Graph) -> None:
         self.info = info
@@ -48,7 +48,7 @@ class Monitor:
         self._extra_registrations: list[Registration] = []
 
     def add_handler(self, handler: Callable[[Event], None]) -> None:
-        """Have somebody else told what happens to the objects."""
+        """Add an event handler."""
         self._extra_registrations.append(self.informer.add_handler(handler, name="garbage collector: definitions"))
 
     def stop(self) -> None:
@@ -62,7 +62,7 @@ class Monitor:
         if isinstance(event, Updated):
             new = event.new
             if new.deletion_timestamp is None and new.owners_json == event.old.owners_json:
-                return  # most events, of most kinds
+                return  # neither owners nor deletion changed
             self._graph.put(self, new)
         elif isinstance(event, Deleted):
             self._graph.remove(event.last_known.uid)
@@ -71,15 +71,15 @@ class Monitor:
 
 
 class Monitors:
-    """The source of the garbage collector: tells uids of objects that it has to look at."""
+    """Event source of the garbage collector: enqueues uids of objects to process."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._monitors: dict[GroupVersionKind, Monitor] = {}
-        self._definitions_changed = asyncio.Event()  # definitions have
+        self._definitions_changed = asyncio.Event()
 
     def __str__(self) -> str:
-        return "the metadata of every kind"
+        return "metadata of all kinds"
 
     async def run(self, sink: Sink) -> None:
         clock = sink.dependencies.world.clock
@@ -110,13 +110,13 @@ class Monitors:
                 monitor.stop()
 
     async def _resync(self, sink: Sink) -> None:
-        """Watch what is served now, and nothing else."""
+        """Start and stop monitors according to discovery."""
         mapper = sink.dependencies.client.live.mapper
         try:
             await mapper.refresh()
             catalogue = await mapper.catalogue()
         except (APIError, TransportError) as error:
-            sink.logger.warning("which kinds there are is unknown: %s", error)
+            sink.logger.warning("discovery failed, keeping the current monitors error=%s", error)
             return
         wanted = collectable(catalogue)
         if not wanted:
@@ -142,22 +142,24 @@ class Monitors:
         self._graph.forget(monitor)
         await sink.dependencies.informers.release(monitor.informer)
 
-    def _on_definition(self, event: Event) -> None:  # noqa: ARG002 - whatever it is
+    def _on_definition(self, event: Event) -> None:  # noqa: ARG002
         self._definitions_changed.set()
 
     async def _wait_for_sync(self, sink: Sink) -> None:
-        """Wait for the first lists, but not for ever: a kind that cannot be listed must not stop all others."""
+        """Wait for the initial lists, with a timeout: a kind that cannot be listed must not block the others."""
         clock = sink.dependencies.world.clock
         until = clock.monotonic() + _SYNC_TIMEOUT
         for monitor in list(self._monitors.values()):
             try:
                 await monitor.registration.synced(max(0.0, until - clock.monotonic()))
             except SyncError as error:
-                sink.logger.warning("the garbage collector begins without %s: %s", monitor.info.gvk.kind, error)
+                sink.logger.warning(
+                    "kind not synced, continuing without it kind=%s error=%s", monitor.info.gvk.kind, error
+                )
 
 
 def collectable(catalogue: Catalogue) -> dict[GroupVersionKind, KindInfo]:
-    """The kinds that can be collected, each in its preferred version."""
+    """Return the collectable kinds, each in its preferred version."""
     preferred: dict[GroupResource, KindInfo] = {}
     for version in catalogue.versions:
         for resource in version.resources:

@@ -1,11 +1,11 @@
-"""Pod garbage: Pods that nobody will ever end, or look at again.
+"""Pod garbage collector. Every 20 seconds it deletes
 
-| every 20 seconds these go | for |
+| Pods | reason |
 |---|---|
-| Pods on a node that has been gone for 40 s | nobody runs them; they count as disrupted |
-| Pods that are being deleted and have no node | nobody else will remove them |
-| Pods that are being deleted on a node that is out of service | its agent does not answer |
-| the oldest of more than 12,500 Pods that have ended | they only take space; evicted ones go first |
+| on a node that was deleted 40 seconds ago | no kubelet runs them; they get the condition DisruptionTarget |
+| that are terminating and not scheduled | no kubelet deletes them |
+| that are terminating on a node that is out of service | its kubelet does not respond |
+| that are terminated, beyond a threshold of 12,500 | evicted Pods first, then the oldest |
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ostinato.plane.objects.pod_state import PodState, is_finished
 
 NAME: Final = "pod-garbage-collector-controller"
 PERIOD: Final = 20.0  # seconds
-QUARANTINE: Final = 40.0  # seconds that a node may be gone
+QUARANTINE: Final = 40.0  # seconds a node must be absent
 TERMINATED_POD_THRESHOLD: Final = 12_500
 _OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
 _NODE_GONE: Final = {
@@ -39,14 +39,14 @@ _NODE_GONE: Final = {
 }
 
 
-def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - signature of all controllers
     add_pod_gc(manager)
 
 
 def add_pod_gc(manager: Manager, *, terminated_threshold: int = TERMINATED_POD_THRESHOLD) -> None:
-    """Have a manager do it. `most_ended`: Pods that have ended and may stay."""
+    """Add the controller. `terminated_threshold`: terminated Pods that are kept."""
     ensure_index(manager.informers.of(PodState), NODE_NAME)
-    nothing = ForEvent(lambda _: ())  # it goes by the clock
+    nothing = ForEvent(lambda _: ())  # the controller is triggered by time only
     (
         manager.build(NAME)
         .watches(PodState, handler=nothing)
@@ -61,9 +61,9 @@ class PodGarbageCollector:
         self._pods = informers.of(PodState)
         self._nodes = informers.of(Node)
         self._terminated_threshold = terminated_threshold
-        self._missing: dict[str, float] = {}  # nodes that Pods are bound to and that are not there, and since when
+        self._missing: dict[str, float] = {}  # absent nodes with Pods, and since when
 
-    async def reconcile(self, request: str, ctx: Context) -> Result:  # noqa: ARG002 - there is just one
+    async def reconcile(self, request: str, ctx: Context) -> Result:  # noqa: ARG002 - a single key
         store = self._pods.store
         if len(store) > self._terminated_threshold:
             await self._delete_terminated(ctx)
@@ -83,7 +83,7 @@ class PodGarbageCollector:
                 await ctx.client.delete(pod, grace_period=0)
 
     async def _deleted_nodes(self, ctx: Context) -> list[str]:
-        """Nodes that are gone for good."""
+        """Return nodes that were absent for the quarantine period and do not exist on the server."""
         now, store = ctx.world.clock.monotonic(), self._nodes.store
         missing = {
             name for name in self._pods.store.index_values(NODE_NAME.name) if NamespacedName("", name) not in store
@@ -105,7 +105,7 @@ class PodGarbageCollector:
         return not is_condition_true(node, "Ready")
 
     async def _force_delete(self, entry: Entry, ctx: Context, condition: dict[str, str] | None = None) -> None:
-        """Remove a Pod at once; whoever counts Pods sees before that it has failed."""
+        """Set the phase Failed, then delete the Pod without grace period."""
         pod = entry.read(PodState)
         with suppress(NotFound):
             if not is_finished(pod):

@@ -1,4 +1,4 @@
-"""What a namespace that ends says of what is left in it: five conditions, each with the words of its good case."""
+"""The five deletion conditions of a terminating namespace, with reason and message of their False status."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _WELL: Final = {
 
 
 class DeletionFindings(msgspec.Struct):
-    """What came of one attempt to delete everything."""
+    """Result of one attempt to delete the content of a namespace."""
 
     undiscovered: dict[GroupVersion, Exception] = {}
     errors: list[Exception] = []
     remaining: Counter[GroupVersionResource] = msgspec.field(default_factory=Counter)
     finalizers: Counter[str] = msgspec.field(default_factory=Counter)
-    pods_remain: bool = False  # so nothing else was tried, and what remains is not told
+    pods_remain: bool = False  # other kinds were not deleted and are not counted
 
     def count(self, gvr: GroupVersionResource, finalizers: Iterable[list[str]]) -> bool:
-        """Note what remains of a kind, given the finalizers of each object; whether there are any."""
+        """Count the remaining objects of a kind by finalizer; return whether any remain."""
         found = False
         for each in finalizers:
             self.remaining[gvr] += 1
@@ -46,7 +46,7 @@ class DeletionFindings(msgspec.Struct):
         return found
 
     def failures(self) -> dict[str, tuple[str, str]]:
-        """Reason and message of the conditions that are true."""
+        """Return reason and message of the conditions with status True."""
         failures: dict[str, tuple[str, str]] = {}
         if self.undiscovered:
             detail = ", ".join(sorted(f"{version}: {error}" for version, error in self.undiscovered.items()))
@@ -81,7 +81,7 @@ class DeletionFindings(msgspec.Struct):
 
 
 def update_conditions(status: NamespaceStatus, findings: DeletionFindings, now: Time) -> bool:
-    """Say in the status what was found; whether that is something new."""
+    """Update the conditions; return whether one changed."""
     changed = False
     failures = findings.failures()
     for kind, well in _WELL.items():

@@ -1,11 +1,10 @@
-"""Namespace deletion: a namespace that ends goes when everything in it has gone.
+"""Namespace controller: deletes the content of a terminating namespace, then removes its finalizer.
 
-- It begins five seconds after the deletion, so that all API servers know that nothing is created there any more.
-- Pods go first: as long as there are any, what they may need stays.
-- Every kind counts that has namespaces and can be deleted, kinds that others define too.
-- What remains is said in conditions: what, how much of it, which finalizers hold it, what could not be deleted.
-- Content that takes its time is waited for, longer and longer, but not longer than it says it needs; errors are tried
-  again within a minute.
+- It starts five seconds after the deletion, when all API servers reject new objects in the namespace.
+- Pods are deleted first; other kinds after all Pods are gone.
+- All namespaced kinds that support delete are included, custom resources too.
+- Conditions report remaining content, finalizers and errors.
+- Remaining content is checked with increasing delays, up to its own estimate; errors are retried within a minute.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ from ostinato.queue import ExponentialBackoff
 
 NAME: Final = "namespace-controller"
 FINALIZER: Final = "kubernetes"
-_GRACE: Final = 5.0  # seconds after the deletion in which nothing is done
-_FINALIZER_WAIT: Final = 15.0  # seconds that finalizers are thought to take
+_GRACE: Final = 5.0  # seconds
+_FINALIZER_WAIT: Final = 15.0  # estimated seconds for finalizers
 _WORKERS: Final = 10
 _PODS: Final = GroupVersionKind("", "v1", "Pod")
 
 
-def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - signature of all controllers
     (
         manager.build(NAME)
         .watch_for(Namespace, predicates=[_is_deletion])
@@ -48,7 +47,7 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every 
 
 
 def _is_deletion(event: Event) -> bool:
-    """Whether it has just been deleted; from then on its own clock tells when to look."""
+    """Return whether the namespace was deleted just now; afterwards it is requeued by time."""
     begun = isinstance(event, Updated) and event.old is not event.new and event.old.is_being_deleted
     return event.object.is_being_deleted and not begun
 
@@ -67,7 +66,7 @@ class NamespaceReconciler:
         if update_conditions(namespace.status, findings, ctx.now()):
             namespace = await client.update(namespace, subresource="status")
         for error in (*findings.errors, *findings.undiscovered.values()):
-            raise error  # of several, the conditions tell
+            raise error  # the conditions report all errors
         if wait > 0:
             return Result(requeue_after=min(wait / 2 + 1, age))
         namespace.spec.finalizers = [each for each in namespace.spec.finalizers if each != FINALIZER]
@@ -76,7 +75,7 @@ class NamespaceReconciler:
 
 
 async def _delete_content(client: CachedClient, namespace: Namespace, now: datetime) -> tuple[DeletionFindings, float]:
-    """Delete what is there: what was found, and how many seconds it may take until it is gone; 0 is now."""
+    """Delete the content; return the findings, and the estimated seconds until it is gone (0: it is gone)."""
     findings = DeletionFindings()
     await client.live.mapper.refresh()
     catalogue = await client.live.mapper.catalogue()
@@ -97,7 +96,7 @@ async def _delete_content(client: CachedClient, namespace: Namespace, now: datet
 
 
 def deletable(catalogue: Catalogue) -> dict[GroupVersionKind, ApiResource]:
-    """The kinds that are in namespaces and can be deleted, each in its preferred version."""
+    """Return the namespaced kinds that support delete, each in its preferred version."""
     preferred: dict[GroupResource, ApiResource] = {}
     for version in catalogue.versions:
         for resource in version.resources:
@@ -107,7 +106,7 @@ def deletable(catalogue: Catalogue) -> dict[GroupVersionKind, ApiResource]:
 
 
 class _KindDeleter:
-    """One kind in one namespace."""
+    """Deletes the objects of one kind in one namespace."""
 
     def __init__(
         self, client: CachedClient, namespace: Namespace, resource: ApiResource, findings: DeletionFindings
@@ -119,7 +118,7 @@ class _KindDeleter:
         self._findings = findings
 
     async def run(self, expected: float) -> float:
-        """Delete all of it; how many seconds the rest may take. `expected`: what the objects themselves say."""
+        """Delete all objects; return the estimated seconds for the rest. `expected`: estimate from the objects."""
         try:
             left = await self._list()
             if left:
@@ -146,11 +145,11 @@ class _KindDeleter:
             return []
         try:
             return await self._client.live.list(self._view, namespace=self._namespace)
-        except (NotFound, MethodNotAllowed):  # its definition has gone meanwhile
+        except (NotFound, MethodNotAllowed):  # the CustomResourceDefinition was deleted
             return []
 
     async def _delete(self, found: list[PartialObjectMetadata]) -> None:
-        """Always in the background: who owns whom does not matter where everything goes."""
+        """Delete with background propagation: ownership does not matter when everything is deleted."""
         if "deletecollection" in self._resource.verbs:
             try:
                 await self._client.delete_all_of(self._view, namespace=self._namespace, propagation="Background")
@@ -161,8 +160,8 @@ class _KindDeleter:
             await self._client.delete(each, propagation="Background", missing_ok=True)
 
 
-class ContentRemains(Exception):  # noqa: N818 - what is the matter
-    """What was deleted is still there, though nothing holds it."""
+class ContentRemains(Exception):  # noqa: N818
+    """Objects remain although no finalizer holds them."""
 
 
 class _GraceSpec(Struct):
@@ -179,7 +178,7 @@ class _PodGrace(Object, version="v1", kind="Pod", plural="pods"):
 
 
 async def _pods_grace_period(client: CachedClient, namespace: Namespace, now: datetime) -> float:
-    """Seconds that the Pods may take to end, as long as the namespace has not been ending for as long."""
+    """Return the longest remaining grace period of the Pods, less the time since the namespace was deleted."""
     pods = await client.live.list(_PodGrace, namespace=namespace.metadata.name)
     longest = max(
         (
@@ -190,5 +189,5 @@ async def _pods_grace_period(client: CachedClient, namespace: Namespace, now: da
         default=0,
     )
     deleted = namespace.metadata.deletion_timestamp
-    assert deleted is not None, "a namespace that ends"
+    assert deleted is not None, "the namespace is terminating"
     return float(longest) if (now - deleted).total_seconds() < longest else 0.0

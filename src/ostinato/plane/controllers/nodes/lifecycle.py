@@ -1,12 +1,11 @@
-"""Node lifecycle: notices nodes that have fallen silent, and taints nodes by how they are.
+"""Node lifecycle controller: detects unhealthy nodes and taints nodes by condition.
 
-- A node lives as long as it renews its lease or its status. One that has not for 50 s is Unknown; one that never said
-  anything, after 60 s. Its Pods are then not ready.
-- Conditions become taints that keep new Pods away (NoSchedule): not ready, unreachable, under pressure, cordoned.
-- A node that is not ready or unreachable also gets the taint that drives Pods off it (NoExecute), one node in ten
-  seconds at most in each zone, and none where many nodes of a zone are silent. Where all nodes of the cluster are, it
-  is rather the network: then nobody is driven off.
-- Nodes that live again lose these taints at once.
+- A node is healthy while it renews its lease or its status. After 50 seconds without either, its conditions become
+  Unknown (60 seconds if it never posted a status) and its Pods become not ready.
+- Conditions map to NoSchedule taints: not-ready, unreachable, pressure, unschedulable.
+- A node that is not ready or unreachable also gets a NoExecute taint, rate-limited to one node per zone every ten
+  seconds. The rate is lower in a partially disrupted zone; in full disruption no node is tainted.
+- A node that becomes healthy loses these taints at once.
 """
 
 from __future__ import annotations
@@ -50,10 +49,10 @@ _HEARTBEATS: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
 _LEASES: Final = InformerSettings(namespaces=("kube-node-lease",))
 _ZONE: Final = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 
-_EVICTION_INTERVAL: Final = 10.0  # seconds between two nodes of a zone that get the taint which drives Pods off
+_EVICTION_INTERVAL: Final = 10.0  # seconds between NoExecute taints in a zone
 _LARGE_CLUSTER_SIZE: Final = 50  # nodes
-_SECONDARY_EVICTION_INTERVAL: Final = 100.0  # the same in a large cluster where many are silent
-_UNHEALTHY_ZONE_THRESHOLD: Final = 0.55  # share of silent nodes
+_SECONDARY_EVICTION_INTERVAL: Final = 100.0  # in a partially disrupted zone of a large cluster
+_UNHEALTHY_ZONE_THRESHOLD: Final = 0.55  # share of unready nodes
 _LOOK_AGAIN: Final = 5.0
 
 
@@ -70,19 +69,19 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
 
 
 class _Health(msgspec.Struct, eq=False):
-    """What is known of a node's heartbeat."""
+    """Last heartbeat of a node."""
 
-    probed_at: float  # when the clock was last told that it lives
+    probed_at: float  # monotonic time of the last heartbeat or lease renewal
     uid: str = ""
-    heartbeat: Time | None = None  # of its Ready condition, as it was last seen
+    heartbeat: Time | None = None  # lastHeartbeatTime of the Ready condition
 
 
 class NodeLifecycle:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._health: dict[str, _Health] = {}
-        self._zones: dict[str, dict[str, bool]] = {}  # whether each node of each zone is ready
-        self._tainted_at: dict[str, float] = {}  # when a node of a zone last got the taint that drives Pods off
+        self._zones: dict[str, dict[str, bool]] = {}  # zone -> node -> ready
+        self._tainted_at: dict[str, float] = {}  # zone -> time of the last NoExecute taint
 
     def changed(self, event: Event) -> Iterable[NamespacedName]:
         name = event.key.name
@@ -96,7 +95,7 @@ class NodeLifecycle:
         return (event.key,)
 
     def renewed(self, event: Event) -> Iterable[NamespacedName]:
-        """A lease tells that its node lives, and is no reason to look at it."""
+        """Record a lease renewal; it does not enqueue the node."""
         health = self._health.get(event.key.name)
         if health is not None and not isinstance(event, Deleted):
             health.probed_at = self._clock.monotonic()
@@ -128,10 +127,10 @@ class NodeLifecycle:
             health.heartbeat, health.probed_at = heartbeat, self._clock.monotonic()
         return health
 
-    # Silence
+    # Health
 
     async def _mark_unknown(self, node: Node, ready: NodeCondition | None, ctx: Context) -> Node:
-        """Say that nothing is known of the node any more."""
+        """Set the node conditions to Unknown."""
         now = Time.of(self._clock.now())
         changed = []
         for name in _HEARTBEATS:
@@ -166,7 +165,7 @@ class NodeLifecycle:
         return written
 
     async def _mark_pods_not_ready(self, node: Node, ctx: Context) -> None:
-        """The Pods of a silent node are not ready, as far as anybody can tell."""
+        """Set the condition Ready of the node's Pods to False."""
         for pod in await ctx.client.list(PodState, index=(NODE_NAME.name, node.metadata.name)):
             if condition(pod, "Ready") is None or not is_ready(pod):
                 continue
@@ -181,7 +180,7 @@ class NodeLifecycle:
     # Taints
 
     async def _taint(self, node: Node, ready: NodeCondition | None, ctx: Context) -> float:
-        """Give the node the taints that its conditions ask for; the seconds after which to look again."""
+        """Write the taints for the node's conditions; return the seconds until the next check."""
         wanted = [
             Taint(key=key, effect="NoSchedule")
             for each in node.status.conditions
@@ -217,7 +216,7 @@ class NodeLifecycle:
         await ctx.client.patch(Node, node.metadata, MergePatch(change))
 
     def _eviction_delay(self, node: Node, *, is_tainted: bool) -> float:
-        """The seconds until Pods may be driven off this node; it is its turn if there are none."""
+        """Return the seconds until the node may get a NoExecute taint; 0 if it may now."""
         if not any(ready for states in self._zones.values() for ready in states.values()):
             return _LOOK_AGAIN
         if is_tainted:

@@ -1,8 +1,7 @@
-"""Taint eviction: a Pod on a node with a taint of effect NoExecute goes, unless it tolerates it, and when it no longer
-does.
+"""Taint eviction controller: deletes Pods that do not tolerate a NoExecute taint of their node.
 
-A toleration with seconds holds for so long from when the taint was first seen; of several the shortest counts. A taint
-that goes before that spares the Pod.
+tolerationSeconds count from when the taint was first observed; the shortest applies. If the taint is removed in time,
+the eviction is cancelled.
 """
 
 from __future__ import annotations
@@ -42,17 +41,17 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
 
 
 class _ScheduledEviction(msgspec.Struct, frozen=True):
-    """A Pod that will have to go."""
+    """Scheduled eviction of a Pod."""
 
     uid: str
-    since: float  # when the taint was first seen
+    since: float  # when the taint was first observed
     at: float
 
 
 class TaintEviction:
     def __init__(self, pods: Informer) -> None:
         self._pods = pods
-        self._tainted: set[str] = set()  # nodes that drive Pods off
+        self._tainted: set[str] = set()  # nodes with NoExecute taints
         self._scheduled: dict[NamespacedName, _ScheduledEviction] = {}
 
     def node_changed(self, event: Event) -> Iterable[NamespacedName]:
@@ -119,7 +118,7 @@ class TaintEviction:
 
 
 def _min_toleration_seconds(taints: list[Taint], tolerations: list[Toleration]) -> float | None:
-    """The seconds for which a Pod may stay; None if as long as it likes."""
+    """Return the seconds for which the taints are tolerated; None if without limit."""
     seconds: list[float] = []
     for taint in taints:
         found = [each for each in tolerations if tolerates(each, taint)]

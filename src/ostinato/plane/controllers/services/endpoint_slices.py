@@ -1,9 +1,9 @@
-"""EndpointSlices: the Pods that a Service selects, in slices of up to a hundred.
+"""EndpointSlice controller: maintains slices of up to 100 endpoints for each Service.
 
-- Pods with the same ports share slices. An endpoint stays in the slice that it is in; new ones go where there is room,
-  into the fullest slice first; a slice that would be empty is used for something else, or deleted.
-- A Pod that is being deleted stays, as one that serves but is not ready, until it has ended.
-- A Service that selects nobody has one empty slice: it is known, and has no endpoints.
+- Endpoints with equal ports share slices. An endpoint stays in its slice; new ones fill existing slices, the fullest
+  first; empty slices are reused or deleted.
+- A terminating Pod stays, as serving and not ready, until it has terminated.
+- A Service without matching Pods has one empty slice.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from ostinato.plane.objects.indexes import ensure_index
 
 _OWN: Final = ManagedSlices("endpointslice-controller.k8s.io")
 _RESERVED: Final = frozenset({SERVICE_NAME, MANAGED_BY, HEADLESS_LABEL})
-_MAX_ENDPOINTS: Final = 100  # endpoints of a slice
+_MAX_ENDPOINTS: Final = 100  # per slice
 _ZONE: Final = "topology.kubernetes.io/zone"
 
 
@@ -67,7 +67,7 @@ class EndpointSliceReconciler:
         service = await ctx.client.get(Service, request, missing=None)
         if service is None or service.metadata.deletion_timestamp is not None:
             self._triggers.forget(request)
-            return  # its slices go with it, for it owns them
+            return  # slices are garbage-collected with their owner
         if service.spec.type == "ExternalName" or not service.spec.selector:
             return
         pods = await ctx.client.list(EndpointPod, namespace=request.namespace, labels=service_selector(service))
@@ -87,7 +87,7 @@ _Group = tuple[list[EndpointPort], list[Endpoint]]
 
 
 async def _zones(pods: Iterable[EndpointPod], ctx: Context) -> dict[str, str]:
-    """The zones of the nodes that the Pods are on."""
+    """Return the zones of the Pods' nodes."""
     zones = {}
     for name in {pod.spec.node_name for pod in pods if pod.spec.node_name}:
         node = await ctx.client.get(Node, name, missing=None)
@@ -99,7 +99,7 @@ async def _zones(pods: Iterable[EndpointPod], ctx: Context) -> dict[str, str]:
 def _wanted(
     service: Service, pods: Iterable[EndpointPod], family: str, zones: Mapping[str, str]
 ) -> dict[Hashable, _Group]:
-    """The endpoints of a family, by the ports that they have."""
+    """Return the endpoints of an address family, grouped by ports."""
     groups: dict[Hashable, _Group] = {}
     for pod in pods:
         if not is_endpoint(pod, terminating=True) or not (found := addresses(pod, family)):
@@ -131,18 +131,18 @@ def _endpoint(pod: EndpointPod, service: Service, found: list[str], zones: Mappi
 
 
 class _SliceChanges:
-    """What is to be written for one Service."""
+    """Slices of one Service to create, update and delete."""
 
     def __init__(self, service: Service, trigger: datetime | None) -> None:
         self._service = service
         self._trigger = trigger
         self._labels = _labels(service)
         self.created: list[EndpointSlice] = []
-        self.updated: list[tuple[EndpointSlice, EndpointSlice]] = []  # before and after
+        self.updated: list[tuple[EndpointSlice, EndpointSlice]] = []  # (before, after)
         self.deleted: list[EndpointSlice] = []
 
     def place_endpoints(self, family: str, wanted: Mapping[Hashable, _Group], existing: list[EndpointSlice]) -> None:
-        """Put the endpoints of a family into slices: first those that are there, then new ones."""
+        """Distribute the endpoints of a family over existing slices, then new ones."""
         by_ports: dict[Hashable, list[EndpointSlice]] = {}
         for each in existing:
             by_ports.setdefault(_ports_key(each.ports), []).append(each)
@@ -168,7 +168,7 @@ class _SliceChanges:
         slices: list[EndpointSlice],
         spare: list[EndpointSlice],
     ) -> list[Endpoint]:
-        """Have every endpoint stay where it is, and others come where there is room; those that are left."""
+        """Keep endpoints in their slices and fill free capacity; return the endpoints that are left."""
         waiting = {_identity(each): each for each in endpoints}
         staying = [
             (each, [waiting.pop(known) for one in each.endpoints if (known := _identity(one)) in waiting])
@@ -242,7 +242,7 @@ def _identity(endpoint: Endpoint) -> Hashable:
 
 
 def _same(one: list[Endpoint], other: list[Endpoint]) -> bool:
-    """Whether they are the same, in whatever order."""
+    """Return whether the endpoints are equal, in any order."""
     if len(one) != len(other):
         return False
     known = {_identity(each): each for each in one}

@@ -1,7 +1,7 @@
-"""Endpoints: the Pods that a Service selects, in one object, as they were told before there were EndpointSlices.
+"""Endpoints controller: maintains the legacy Endpoints object of each Service.
 
-Addresses with the same ports stand together. More than a thousand are cut off, those that are not ready first, and an
-annotation says so.
+Addresses with equal ports form a subset. Beyond 1,000 addresses the object is truncated, unready addresses first, and
+annotated.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
         manager.build("endpoint-controller")
         .watches(Service, handler=ForObject())
         .watches(EndpointPod, handler=ForServices())
-        .watches(Endpoints, handler=ForObject())  # which has the name of its Service
+        .watches(Endpoints, handler=ForObject())  # has the name of its Service
         .with_options(max_concurrent=5)
         .complete(EndpointsReconciler())
     )
@@ -96,12 +96,12 @@ def _labels(service: Service) -> dict[str, str]:
 
 
 def subsets_of(service: Service, pods: Iterable[EndpointPod]) -> list[EndpointSubset]:
-    """The addresses of a Service, those with the same ports together; in an order that does not depend on that of the
+    """Return the subsets of a Service: addresses grouped by ports, in an order that does not depend on that of the
     Pods.
     """
     publish = bool(service.spec.publish_not_ready_addresses)
     family = families_of(service)[0]
-    ports_of: dict[_Address, list[EndpointPort]] = {}  # of each address, whether ready or not
+    ports_of: dict[_Address, list[EndpointPort]] = {}  # by address and readiness
     for pod in pods:
         if not is_endpoint(pod, terminating=publish) or not (found := addresses(pod, family)):
             continue
@@ -136,7 +136,7 @@ class _Address(msgspec.Struct, frozen=True):
 
 
 def _kube_port_hash(port: EndpointPort) -> int:
-    """The order that a kube-controller-manager brings ports into: by the hash of how Go prints them."""
+    """Return the key by which kube-controller-manager orders ports: FNV-1a of their Go representation."""
     protocol = f"AppProtocol:(*string){'<nil>' if port.app_protocol is None else f'({port.app_protocol})'}"
     text = f"(v1.EndpointPort){{Name:(string){port.name or ''} Port:(int32){port.port} "
     text += f"Protocol:(v1.Protocol){port.protocol or ''} {protocol}}}"
@@ -147,7 +147,7 @@ def _kube_port_hash(port: EndpointPort) -> int:
 
 
 def _truncate(subsets: list[EndpointSubset]) -> bool:
-    """Cut off what is too much; whether there was any."""
+    """Truncate to 1,000 addresses; return whether any were removed."""
     ready = sum(len(each.addresses) for each in subsets)
     waiting = sum(len(each.not_ready_addresses) for each in subsets)
     if ready + waiting <= _MOST:

@@ -1,7 +1,7 @@
-"""Mirroring: Endpoints that somebody keeps by hand, for a Service without a selector, told in EndpointSlices as well.
+"""EndpointSliceMirroring controller: mirrors manually managed Endpoints of Services without selector to EndpointSlices.
 
-Each set of ports has a slice of its own, of up to a thousand addresses. Endpoints that say so are not mirrored
-(`endpointslice.kubernetes.io/skip-mirror: "true"`), nor those that only serve to elect a leader.
+Each subset has a slice of up to 1,000 addresses. Endpoints with the label `endpointslice.kubernetes.io/skip-mirror:
+"true"` and those of leader election are not mirrored.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class MirroringReconciler:
 
     async def _apply(self, wanted: list[EndpointSlice], existing: list[EndpointSlice], ctx: Context) -> None:
         known = {_key(each): each for each in existing}
-        kept = set()  # the first of those with the same ports
+        kept = set()  # the first slice per set of ports
         for each in wanted:
             current = known.get(_key(each))
             if current is not None:

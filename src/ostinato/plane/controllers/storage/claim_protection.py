@@ -1,4 +1,4 @@
-"""Protection of PersistentVolumeClaims: one that a Pod uses stays until the last such Pod has finished or gone."""
+"""PersistentVolumeClaim protection controller: keeps the finalizer while a running Pod uses the claim."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FINALIZER: Final = "kubernetes.io/pvc-protection"
 
 
 def _claims_of(entry: Entry) -> list[str]:
-    """The claims that a Pod uses, by namespace and name. Most use none, and are not read."""
+    """Return the claims that a Pod uses; Pods without claims are not decoded."""
     if b'"persistentVolumeClaim"' not in entry.data and b'"ephemeral"' not in entry.data:
         return []
     pod = entry.read(Pod)
@@ -61,7 +61,7 @@ class ClaimProtection:
             await remove_finalizer(ctx.client, claim, FINALIZER)
 
     async def _is_used(self, claim: PersistentVolumeClaim, ctx: Context) -> bool:
-        """By a Pod that has a node and has not finished; the server has the last word before the claim goes."""
+        """Return whether a scheduled, unfinished Pod uses the claim; the last check is a live read."""
         name = f"{claim.metadata.namespace}/{claim.metadata.name}"
         pods = await ctx.client.list(PodState, index=(USED_CLAIMS.name, name))
         if any(_uses(pod) for pod in pods):

@@ -1,7 +1,7 @@
-"""Ephemeral volumes: a Pod that has volumes of its own gets a claim for each, which goes when the Pod goes.
+"""Ephemeral volume controller: creates the claim of each generic ephemeral volume, owned by the Pod.
 
-The claim's name is that of the Pod and of the volume. One of that name that is not the Pod's is never used for it: the
-Pod is told, and waits. A claim that somebody deletes is made again.
+The claim's name is `<pod>-<volume>`. An existing claim that the Pod does not own is not used; an event reports the
+conflict. A deleted claim is recreated.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ostinato.plane.controllers.storage.claim_protection import USED_CLAIMS
 from ostinato.plane.objects.indexes import ensure_index
 from ostinato.plane.objects.pod_state import PodState
 
-_EPHEMERAL_MARKER: Final = b'"ephemeral"'  # what every Pod that has such a volume holds, and few others
+_EPHEMERAL_MARKER: Final = b'"ephemeral"'  # occurs in the JSON of every Pod with such a volume
 
 
-class ClaimNotCreated(Exception):  # noqa: N818 - in the words of events
-    """A volume has no claim, and why."""
+class ClaimNotCreated(Exception):  # noqa: N818
+    """The claim of a volume cannot be created."""
 
 
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
@@ -34,7 +34,7 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
     ensure_index(pods, USED_CLAIMS)
 
     def on_pod_event(event: Event) -> Iterable[NamespacedName]:
-        """A Pod's volumes never change: what matters is that it is there."""
+        """Enqueue new Pods: volumes of a Pod are immutable."""
         if isinstance(event, Updated | Deleted) or _EPHEMERAL_MARKER not in event.object.data:
             return ()
         return (event.key,)
@@ -63,11 +63,11 @@ class EphemeralVolumeReconciler:
                 await _ensure_claim(ctx, pod, f"{pod.metadata.name}-{volume.name}", template)
             except ClaimNotCreated as error:
                 ctx.event(pod, "FailedBinding", f"ephemeral volume {volume.name}: {error}", kind="Warning")
-                raise  # to try again, after longer and longer
+                raise  # retried with backoff
 
 
 async def _ensure_claim(ctx: Context, pod: Pod, name: str, template: PersistentVolumeClaimTemplate) -> None:
-    """Have the claim of one volume; `NoClaim` if there can be none."""
+    """Ensure that the claim of one volume exists. Raises `ClaimNotCreated`."""
     namespace = pod.metadata.namespace
     claim = await ctx.client.get(PersistentVolumeClaim, NamespacedName(namespace, name), missing=None)
     if claim is not None:

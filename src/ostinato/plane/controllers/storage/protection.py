@@ -1,7 +1,7 @@
-"""Protection: an object that is in use is not deleted before it is no longer.
+"""Protection finalizers: keep an object until it is no longer in use.
 
-A finalizer keeps it. It is there from the beginning (the API server puts it on), put back where it is missing, and
-taken off once the object is being deleted and nobody uses it.
+The API server adds the finalizer at creation; controllers restore it, and remove it from a terminating object that is
+unused.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ def has_finalizer(instance: Object, finalizer: str) -> bool:
 
 
 async def add_finalizer(client: CachedClient, instance: Object, finalizer: str) -> None:
-    """Put the finalizer on, if it is missing."""
+    """Add the finalizer if it is missing."""
     if not has_finalizer(instance, finalizer):
         await _write(client, instance, [*instance.metadata.finalizers, finalizer])
 
 
 async def remove_finalizer(client: CachedClient, instance: Object, finalizer: str) -> None:
-    """Take the finalizer off, if it is there."""
+    """Remove the finalizer if it is present."""
     if has_finalizer(instance, finalizer):
         await _write(client, instance, [each for each in instance.metadata.finalizers if each != finalizer])
 

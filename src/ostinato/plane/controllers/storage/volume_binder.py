@@ -1,10 +1,11 @@
-"""PersistentVolume binding: brings claims and volumes together, for good.
+"""PersistentVolume binder: binds claims to volumes, provisions and reclaims volumes.
 
-- A claim gets the smallest volume that suits it: by class, size, modes and labels; one that names it comes first.
-  Where the class waits for the first consumer, the scheduler chooses, and this controller carries it out.
-- A claim that nothing suits waits. If its class is the plane's own, a directory on this machine is made for it.
-- A volume whose claim has gone is released; by its policy it is then kept, or deleted with what is in it.
-- Binding takes four writes. Each step is looked at anew, so that a stop in between does no harm.
+- A claim is bound to the smallest volume with matching class, size, access modes and labels; a prebound volume has
+  precedence. With WaitForFirstConsumer the scheduler selects the volume and this controller binds it.
+- A claim without a matching volume stays Pending. For the plane's own provisioner a directory on this machine is
+  created.
+- A volume whose claim was deleted is released, then retained or deleted by its reclaim policy.
+- Binding takes four writes; each reconcile performs those that are missing.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ def add_to(manager: Manager, options: Options) -> None:
     claims: Informer = manager.informers.of(PersistentVolumeClaim)
     ensure_index(manager.informers.of(PersistentVolume), BY_CLASS)
 
-    def waiting(event: Event) -> Iterable[NamespacedName]:  # noqa: ARG001 - any may be for any
-        """The claims that a volume, or a class, may be for."""
+    def waiting(event: Event) -> Iterable[NamespacedName]:  # noqa: ARG001 - any claim may match
+        """Return the pending claims."""
         return [entry.key for entry in claims.store.entries() if b'"phase":"Bound"' not in entry.data]
 
     def waiting_or_bound(event: Event) -> Iterable[NamespacedName]:
@@ -102,7 +103,7 @@ async def _create_storage_class(dependencies: Dependencies) -> None:
 
 
 class ClaimBinder:
-    """Of claims."""
+    """Reconciles claims."""
 
     def __init__(self, volumes: Path | None) -> None:
         self._directory = volumes
@@ -117,7 +118,7 @@ class ClaimBinder:
             await self._sync_unbound(claim, ctx)
 
     async def _sync_bound(self, claim: PersistentVolumeClaim, name: str, ctx: Context) -> None:
-        """A claim that has a volume, or wants a certain one."""
+        """Sync a claim with a volumeName."""
         volume = await ctx.client.get(PersistentVolume, name, missing=None)
         completed = BIND_COMPLETED in claim.metadata.annotations
         if volume is not None and _is_available_for(volume, claim):
@@ -164,7 +165,7 @@ class ClaimBinder:
     async def _provision(
         self, claim: PersistentVolumeClaim, storage_class: StorageClass, directory: Path, ctx: Context
     ) -> None:
-        """Make a directory, and a volume of it that is meant for the claim."""
+        """Create a directory and a volume that is prebound to the claim."""
         name = f"pvc-{claim.metadata.uid}"
         path = directory / name
         await ctx.world.executor.run(_make_directory, path)
@@ -190,7 +191,7 @@ class ClaimBinder:
 
 
 class VolumeReclaimer:
-    """Of volumes: what becomes of them once their claim has gone."""
+    """Reconciles volumes: releases and reclaims them when their claim is deleted."""
 
     def __init__(self, volumes: Path | None) -> None:
         self._directory = volumes
@@ -212,7 +213,7 @@ class VolumeReclaimer:
         elif claim.spec.volume_name == volume.metadata.name:
             await _update_volume_phase(volume, "Bound", ctx)
         elif claim.spec.volume_name and _BY_CONTROLLER in volume.metadata.annotations:
-            await self._unbind(volume, ctx)  # the claim has another one
+            await self._unbind(volume, ctx)  # the claim is bound to another volume
 
     async def _reclaim(self, volume: PersistentVolume, ctx: Context) -> None:
         if volume.status.phase != "Failed":
@@ -223,7 +224,7 @@ class VolumeReclaimer:
             return
         path = self._directory / volume.metadata.name
         host = volume.spec.host_path
-        if host is not None and Path(host.path) == path:  # never anything but what was made here
+        if host is not None and Path(host.path) == path:  # never delete other directories
             await ctx.world.executor.run(_remove_directory, path)
         await ctx.client.delete(volume, missing_ok=True)
 
@@ -243,7 +244,7 @@ async def _volumes(name: str, ctx: Context) -> list[PersistentVolume]:
 
 
 def _is_prebound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Whether the volume names this claim, by uid if it names one."""
+    """Return whether the volume is prebound to the claim, by uid if it has one."""
     reference = volume.spec.claim_ref
     if reference is None:
         return False
@@ -268,7 +269,7 @@ def _reference(claim: PersistentVolumeClaim) -> ObjectReference:
 
 
 async def _bind(claim: PersistentVolumeClaim, volume: PersistentVolume, ctx: Context) -> None:
-    """Whatever of the four writes is missing: the volume's claim and phase, the claim's volume and status."""
+    """Perform the missing writes: claimRef and phase of the volume, volumeName and status of the claim."""
     reference = volume.spec.claim_ref
     if reference is None or reference.uid != claim.metadata.uid:
         said = _reference(claim)
@@ -330,7 +331,7 @@ async def _update_volume_phase(volume: PersistentVolume, phase: str, ctx: Contex
 
 
 async def _wait_for_provisioner(claim: PersistentVolumeClaim, provisioner: str, ctx: Context) -> None:
-    """Somebody else is to make a volume."""
+    """Report that an external provisioner must create the volume."""
     if claim.metadata.annotations.get(_STORAGE_PROVISIONER) != provisioner:
         annotations = {
             _STORAGE_PROVISIONER: provisioner,

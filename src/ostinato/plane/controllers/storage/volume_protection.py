@@ -1,4 +1,4 @@
-"""Protection of PersistentVolumes: one that is bound to a claim stays until it is not."""
+"""PersistentVolume protection controller: keeps the finalizer while the volume is bound to a claim."""
 
 from __future__ import annotations
 

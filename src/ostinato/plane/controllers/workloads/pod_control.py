@@ -1,4 +1,4 @@
-"""Pod control: Pods are made and deleted for their owner, whose events say what came of it."""
+"""Pod control: creates and deletes Pods for an owner and records events on it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ostinato.plane.objects.pod_state import PodState
 
 
 async def create_pod(ctx: Context, owner: Object, pod: Pod) -> None:
-    """Nothing is said of a namespace that is being deleted: the owner will be gone soon as well."""
+    """Create a Pod. In a terminating namespace no event is recorded."""
     try:
         made = await ctx.client.create(pod)
     except (APIError, TransportError) as error:
@@ -23,7 +23,7 @@ async def create_pod(ctx: Context, owner: Object, pod: Pod) -> None:
 
 
 async def delete_pod(ctx: Context, owner: Object, key: NamespacedName, uid: str) -> None:
-    """Nothing is done if it is gone, or another one by now."""
+    """Delete a Pod; a Pod that was deleted or recreated is ignored."""
     try:
         await ctx.client.delete(PodState, key, uid=uid)
     except (NotFound, Conflict):

@@ -1,8 +1,7 @@
-"""Templates: Pods as those who manage them want them.
+"""Builds Pods from templates.
 
-`pod_from_template` is how every controller of the plane makes a Pod. What it gives shares nothing with the template, so
-that a controller may change it (a volume, a node, a name) before it creates it; to create many that are equal, make one
-and create it as often as needed.
+All controllers create Pods with `pod_from_template`. The result shares nothing with the template and may be modified
+before creation; to create many equal Pods, build one and create it repeatedly.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from ostinato.kinds.core_v1 import Pod, PodTemplateSpec
 
 
 def pod_from_template(template: PodTemplateSpec, owner: Object) -> Pod:
-    """A Pod that the owner manages; its name is the owner's and five random characters, unless it is given another."""
+    """Return a Pod with a controller reference to the owner and generateName `<owner>-`."""
     return Pod(
         metadata=ObjectMeta(
             namespace=owner.metadata.namespace,

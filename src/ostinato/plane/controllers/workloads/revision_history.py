@@ -1,14 +1,14 @@
-"""History: the templates that a StatefulSet or DaemonSet has had, each kept as a ControllerRevision.
+"""Revision history of StatefulSets and DaemonSets: one ControllerRevision per template.
 
     history = History(ctx.client, daemonset, selector, "controller-revision-hash")
     revisions = await history.load()
     current, collisions = await history.revise(revisions, collisions)
 
-- A revision has a number: the one of the template that is wanted now has the highest. A template that comes back is the
-  revision that it was, with a new number.
-- Its name is the owner's and a hash of the template. Where that name is taken by another template, a count of
-  collisions goes into the hash; the owner's status keeps it.
-- What is kept is a patch, which makes the owner what it was: `kubectl rollout undo` sends it as it is.
+- The revision of the current template has the highest number. A restored template reuses its revision with a new
+  number.
+- A revision is named after its owner and a hash of the template; a collision count in the owner's status resolves hash
+  collisions.
+- A revision stores a patch that restores the template, as `kubectl rollout undo` applies it.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from ostinato.kinds.core_v1 import PodTemplateSpec
 from ostinato.plane.ownership.controller_refs import claim_entries
 from ostinato.world.ids import hash_text
 
-_MAX_PREFIX: Final = 223  # of a name, so that the hash fits
+_MAX_PREFIX: Final = 223  # of a name
 
 
 class History:
-    """The revisions of one owner. The cache of ControllerRevisions must keep the index `CONTROLLED`."""
+    """Revisions of one owner. The informer of ControllerRevisions needs the index `BY_CONTROLLER`."""
 
     def __init__(self, client: CachedClient, owner: StatefulSet | DaemonSet, selector: Selector, label: str) -> None:
-        """`label`: of a revision, in which its hash stands."""
+        """`label`: label of a revision that holds its hash."""
         self._client = client
         self._owner = owner
         self._label = label
         self._selector = selector
 
     async def load(self) -> list[ControllerRevision]:
-        """The owner's own, after adoptions and releases; the newest last."""
+        """Adopt and release revisions; return the owner's, oldest first."""
         found = await claim_entries(self._client, self._owner, self._selector, ControllerRevision)
         return sorted((entry.read(ControllerRevision) for entry in found), key=_age)
 
     async def revise(self, revisions: Sequence[ControllerRevision], collisions: int) -> tuple[ControllerRevision, int]:
-        """The revision of the template as it is now, made or made the newest if need be, and the collisions then."""
+        """Return the revision of the current template, created or renumbered if necessary, and the collision count."""
         wanted = patch_to(self._owner.spec.template)
         newest = max((each.revision for each in revisions), default=0)
         equal = [each for each in revisions if _is_patch(each.data, wanted)]
@@ -62,7 +62,7 @@ class History:
         return found, collisions
 
     async def truncate(self, unused: Sequence[ControllerRevision], excess: int) -> None:
-        """Delete so many of those that nothing uses, the oldest first."""
+        """Delete the oldest `excess` of the unused revisions."""
         for each in unused[: max(excess, 0)]:
             await self._client.delete(each, missing_ok=True)
 
@@ -86,7 +86,7 @@ class History:
             except AlreadyExists:
                 there = await self._client.live.get(ControllerRevision, made.metadata, missing=None)
                 if there is None:
-                    continue  # it has just gone
+                    continue  # deleted in between
                 manager = controller_of(there)
                 if manager is not None and manager.uid == owner.metadata.uid and _is_patch(there.data, wanted):
                     return there, collisions
@@ -94,17 +94,17 @@ class History:
 
 
 def patch_to(template: PodTemplateSpec) -> dict[str, Any]:
-    """The patch that gives an owner this template."""
+    """Return the patch that sets this template."""
     return {"spec": {"template": {**to_dict(template), "$patch": "replace"}}}
 
 
 def template_of(revision: ControllerRevision) -> PodTemplateSpec:
-    """The template that a revision keeps; an `ObjectError` if there is none that could be read."""
+    """Return the template of a revision. Raises `ObjectError` if it has none."""
     return from_dict(PodTemplateSpec, _template_in(revision.data))
 
 
 def hash_of(patch: Mapping[str, Any], collisions: int) -> str:
-    """A short text that two templates hardly share: FNV-1 of the JSON and the count, in letters that spell nothing."""
+    """Return the revision hash: FNV-1 of patch and collision count, in Kubernetes' safe alphabet."""
     value = 0x811C9DC5
     for byte in msgspec.json.encode(patch, order="sorted") + str(collisions).encode():
         value = (value * 0x01000193) & 0xFFFFFFFF ^ byte
@@ -117,7 +117,7 @@ def _age(revision: ControllerRevision) -> tuple[int, str, str]:
 
 
 def _is_patch(recorded: Any, wanted: dict[str, Any]) -> bool:
-    """Whether a revision keeps this template, even if it was written by somebody who writes defaults otherwise."""
+    """Return whether a revision stores this template, with or without defaults."""
     if recorded == wanted:
         return True
     try:
@@ -130,5 +130,5 @@ def _template_in(data: Any) -> dict[str, Any]:
     spec = data.get("spec") if isinstance(data, dict) else None
     template = spec.get("template") if isinstance(spec, dict) else None
     if not isinstance(template, dict):
-        raise ObjectError("a revision keeps no spec.template")
+        raise ObjectError("ControllerRevision: data.spec.template: missing")
     return {name: value for name, value in template.items() if name != "$patch"}

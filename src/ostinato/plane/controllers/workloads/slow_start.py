@@ -1,8 +1,7 @@
-"""Batches: many requests of a kind, a few at first.
+"""Slow start: batches of 1, 2, 4, … calls.
 
-What fails for one usually fails for all: a quota is used up, a template is refused. So one is tried, then two at once,
-then four, and so on; when any of a batch fails the next does not begin, and a hundred attempts that cannot succeed are
-not made.
+An error such as an exceeded quota usually affects all calls. The next batch starts only if the previous one succeeded,
+so that calls that cannot succeed are not made.
 """
 
 from __future__ import annotations
@@ -15,9 +14,10 @@ T = TypeVar("T")
 
 
 async def slow_start(items: Sequence[T], work: Callable[[T], Awaitable[object]], *, max_batch: int = 500) -> None:
-    """Do the work for each piece, in batches of 1, 2, 4, … up to `most`.
+    """Call `work` for each item, in batches that double in size up to `max_batch`.
 
-    If some of a batch fail, the first error is raised when the whole batch is done, and the rest is not tried.
+    If calls of a batch fail, the first error is raised after the whole batch has finished, and the remaining items are
+    skipped.
     """
     started, size = 0, 1
     while started < len(items):

@@ -1,4 +1,4 @@
-"""Jobs that have ended go by themselves, `spec.ttlSecondsAfterFinished` after that."""
+"""TTL-after-finished controller: deletes finished Jobs after `spec.ttlSecondsAfterFinished`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAME: Final = "ttl-after-finished-controller"
 _WORKERS: Final = 5
 
 
-def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - signature of all controllers
     manager.build(NAME).watch_for(Job).with_options(max_concurrent=_WORKERS).complete(TtlReconciler())
 
 
@@ -26,7 +26,7 @@ class TtlReconciler:
             return None
         if left > 0:
             return Result(requeue_after=left)
-        fresh = await ctx.client.live.get(Job, request, missing=None)  # somebody may have given it more time
+        fresh = await ctx.client.live.get(Job, request, missing=None)  # the TTL may have been extended
         left = None if fresh is None else _left(fresh, ctx)
         if fresh is None or left is None:
             return None
@@ -37,7 +37,7 @@ class TtlReconciler:
 
 
 def _left(job: Job, ctx: Context) -> float | None:
-    """Seconds until it is to go; None if it is not, or is going."""
+    """Return the seconds until the Job expires; None if it has no TTL or is terminating."""
     ttl, ended = job.spec.ttl_seconds_after_finished, _ended_at(job)
     if ttl is None or ended is None or job.metadata.deletion_timestamp is not None:
         return None

@@ -1,14 +1,14 @@
-"""Services on this machine: whoever connects to one's address reaches one of its endpoints.
+"""Service proxy: makes Services reachable on this machine, like kube-proxy.
 
-A proxy of this process listens at the addresses of all Services, and relays to the endpoints that their EndpointSlices
-tell of: TCP and UDP. It is for nodes whose Pods really run; elsewhere there is nobody to be reached.
+A user-space proxy listens on the addresses of all Services and relays TCP and UDP to the endpoints of their
+EndpointSlices. It is used on nodes that run real Pods.
 
-| module | is |
+| module | contains |
 |---|---|
-| `table` | where a Service is to answer, and who answers |
-| `proxy` | has that come true |
-| `network`, `annex`, `namespaces`, `netlink` | the addresses of Services, apart from those that Pods listen on |
-| `tcp`, `udp`, `balancer` | the relays, and the choice of an endpoint |
+| `table` | frontends of a Service and their backends |
+| `proxy` | listeners for all frontends |
+| `addresses`, `netns` | Service addresses, in a network namespace of their own |
+| `tcp`, `udp`, `balancer` | relays, and the choice of a backend |
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from ostinato.plane.network.services.table import service_table
 from ostinato.plane.objects.indexes import ensure_index
 
 SERVICES: Final = "services"
-"""The name of this part of a plane."""
+"""Name of this component."""
 
 
 def add_to(manager: Manager, state: Path, addresses: ServiceAddresses | None = None) -> None:
-    """Have Services answer on this machine.
+    """Add the service proxy to a manager.
 
-    - `state`: the directory of whoever does so; it has no other.
-    - `network`: where their addresses are. Defaults to an annex of this machine's.
+    - `state`: state directory; it identifies this proxy's network device.
+    - `addresses`: where Service addresses are assigned. Defaults to a network namespace of this machine.
     """
     proxy = Proxy(manager.world, addresses or NetnsAddresses(state))
     ensure_index(manager.informers.of(EndpointSlice), BY_SERVICE)

@@ -1,4 +1,4 @@
-"""Networks: where the addresses of Services may be, as the proxy needs them."""
+"""Assignment of Service addresses on this machine, as the proxy needs it."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Protocol
 from ostinato.plane.network.netlink import Address
 
 
-class AddressInUse(Exception):  # noqa: N818 - what is the case
-    """The address is somebody else's; it may be free another time."""
+class AddressInUse(Exception):  # noqa: N818
+    """The address is in use elsewhere; it may become free."""
 
 
 class AddressUnavailable(Exception):  # noqa: N818
-    """No such address can be had on this machine; the message says why."""
+    """Addresses of this kind cannot be assigned on this machine; the message is the reason."""
 
 
 class ServiceAddresses(Protocol):
     def take(self, address: Address) -> None:
-        """Have an address: `Taken`, `Unavailable`."""
+        """Assign an address. Raises `AddressInUse` or `AddressUnavailable`."""
 
     def release(self, address: Address) -> None:
-        """Have it no longer."""
+        """Release an address."""
 
     def socket(self, kind: int, address: Address) -> socket.socket:
-        """One, of a kind like SOCK_STREAM, that can be bound to an address: a taken one, or this machine's own."""
+        """Return a socket of a type such as SOCK_STREAM that can be bound to an assigned or local address."""
 
     def close(self) -> None:
-        """Give all back."""
+        """Release all addresses."""

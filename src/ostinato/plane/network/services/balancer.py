@@ -1,7 +1,7 @@
-"""Balancers: which backend a client is sent to.
+"""Load balancer: chooses the backend of a client.
 
-Backends take turns, from a random one on. Where clients are sticky, one stays with its backend as long as that is there
-and the client comes back in time; of very many clients, those are forgotten first that have been away the longest.
+Round robin from a random start. With session affinity a client keeps its backend while the backend exists and the
+timeout has not expired; the least recently used clients are dropped beyond a limit.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from ostinato.plane.network.services.table import Backend, BackendSet
 from ostinato.world import World
 
-_CLIENTS: Final = 10_000  # that are remembered
+_CLIENTS: Final = 10_000  # with session affinity
 
 
 class Balancer:
@@ -20,20 +20,20 @@ class Balancer:
         self._clock = world.clock
         self._turn = world.rng.randrange(1 << 16)
         self._backend_set = backend_set
-        self._known: OrderedDict[str, tuple[Backend, float]] = OrderedDict()  # by client: with whom it was, and when
+        self._known: OrderedDict[str, tuple[Backend, float]] = OrderedDict()  # by client: (backend, last use)
 
     @property
     def backend_set(self) -> BackendSet:
         return self._backend_set
 
     def update(self, backend_set: BackendSet) -> None:
-        """Go on with others."""
+        """Replace the backends."""
         self._backend_set = backend_set
         if backend_set.sticky is None:
             self._known.clear()
 
     def candidates(self, client: str) -> list[Backend]:
-        """All backends, the client's first; the others are for when that cannot be reached."""
+        """Return all backends, the client's first; the others are for failed connections."""
         backends = self._backend_set.backends
         if not backends:
             return []
@@ -47,7 +47,7 @@ class Balancer:
         return candidates
 
     def record(self, client: str, backend: Backend) -> None:
-        """That is where it went."""
+        """Record the backend of a client."""
         if self._backend_set.sticky is None:
             return
         self._known[client] = (backend, self._clock.monotonic())

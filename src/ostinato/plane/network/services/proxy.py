@@ -1,10 +1,10 @@
-"""The proxy: listens wherever Services are to answer, and lets go of where they no longer are.
+"""Proxy: listens on the frontends of all Services.
 
-- An address is had as long as some Service has it. One without endpoints is had, but not listened on: who connects is
-  refused at once, by the kernel.
-- Of two Services that want the same place, the first has it; the other gets it when it is free.
-- What cannot be had is said, once, and tried again now and then. It is no error of the proxy's: the others go on.
-- Connections outlive the endpoints that they were made to, and end with the place that they came to.
+- An address is assigned while a Service has it. A frontend without backends is not listened on: the kernel refuses
+  connections.
+- If two Services have the same frontend, the first keeps it; the other gets it when it is released.
+- A frontend that cannot be served is logged once and retried; it does not affect others.
+- Connections outlive their endpoint, but not their frontend.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from ostinato.world import World
 
 _logger = logging.getLogger("ostinato.services")
 
-RETRY_INTERVAL: Final = 20.0  # seconds after which what could not be had is tried again
+RETRY_INTERVAL: Final = 20.0  # seconds between retries of frontends that failed
 
 
 class _ListeningFrontend:
-    """A frontend that is had, for a Service."""
+    """A served frontend."""
 
     def __init__(self, owner: NamespacedName, balancer: Balancer, listener: TcpListener | UdpListener) -> None:
         self.owner = owner
@@ -42,7 +42,7 @@ class _ListeningFrontend:
 
 
 class Proxy:
-    """A runnable of a manager; `have` is for its controller."""
+    """Runnable of a manager; its controller calls `update`."""
 
     name = "service-proxy"
     needs_leader_election = False
@@ -53,13 +53,13 @@ class Proxy:
         self._limit = ConnectionLimit()
         self._tables: dict[NamespacedName, Table] = {}
         self._listening: dict[Frontend, _ListeningFrontend] = {}
-        self._address_users: Counter[Address] = Counter()  # that are taken: for how many places
+        self._address_users: Counter[Address] = Counter()  # assigned addresses and their number of frontends
         self._warned: set[object] = set()
-        self._lock = asyncio.Lock()  # one change at a time
+        self._lock = asyncio.Lock()  # serializes changes
         self._stopped = False
 
     async def update(self, key: NamespacedName, table: Table) -> None:
-        """Have a Service answer as its table says; an empty one is that of a Service that is gone."""
+        """Serve a Service according to its table; an empty table removes it."""
         async with self._lock:
             before = self._tables.get(key, {})
             if table:
@@ -88,7 +88,7 @@ class Proxy:
     # One Service
 
     async def _sync(self, key: NamespacedName) -> None:
-        """Have all of a Service's places that can be had, as its table says."""
+        """Serve all frontends of a Service that can be served."""
         if self._stopped:
             return
         for frontend, backend_set in self._tables.get(key, {}).items():
@@ -97,15 +97,24 @@ class Proxy:
                 continue
             if listening.owner != key:
                 self._warn_once(
-                    ("place", key, frontend), f"Service {key}: {frontend} is that of Service {listening.owner}"
+                    ("frontend", key, frontend),
+                    "frontend in use by another Service, retrying service=%s frontend=%s owner=%s",
+                    key,
+                    frontend,
+                    listening.owner,
                 )
                 continue
             listening.balancer.update(self._without_services(backend_set))
             try:
                 await self._listen(frontend, listening)
             except OSError as error:
-                why = error.strerror or str(error)
-                self._warn_once(("place", key, frontend), f"Service {key}: {frontend} cannot be listened on: {why}")
+                self._warn_once(
+                    ("frontend", key, frontend),
+                    "cannot listen on frontend, retrying service=%s frontend=%s error=%s",
+                    key,
+                    frontend,
+                    error.strerror or str(error),
+                )
 
     def _claim(self, key: NamespacedName, frontend: Frontend, backend_set: BackendSet) -> _ListeningFrontend | None:
         address = frontend.address
@@ -114,10 +123,18 @@ class Proxy:
                 try:
                     self._addresses_api.take(address)
                 except AddressUnavailable as error:
-                    self._warn_once("unavailable", f"Services answer on this machine at node ports alone: {error}")
+                    self._warn_once(
+                        "unavailable", "Service addresses unavailable, serving node ports only error=%s", error
+                    )
                     return None
                 except AddressInUse as error:
-                    self._warn_once(address, f"Service {key} does not answer at {address} on this machine: {error}")
+                    self._warn_once(
+                        address,
+                        "Service address in use, retrying service=%s address=%s error=%s",
+                        key,
+                        address,
+                        error,
+                    )
                     return None
                 self._warned.discard(address)
             self._address_users[address] += 1
@@ -129,7 +146,7 @@ class Proxy:
         return listening
 
     async def _release(self, key: NamespacedName, frontend: Frontend) -> None:
-        self._warned.discard(("place", key, frontend))
+        self._warned.discard(("frontend", key, frontend))
         listening = self._listening.get(frontend)
         if listening is None or listening.owner != key:
             return
@@ -143,7 +160,7 @@ class Proxy:
                 self._addresses_api.release(address)
 
     async def _listen(self, frontend: Frontend, listening: _ListeningFrontend) -> None:
-        """As long as somebody answers; an OSError if that cannot be."""
+        """Listen while there are backends. Raises OSError if the socket cannot be bound."""
         if not listening.balancer.backend_set.backends:
             listening.listener.stop_listening()
         elif not listening.listener.is_open:
@@ -153,7 +170,7 @@ class Proxy:
             except BaseException:
                 bound.close()
                 raise
-            self._warned.discard(("place", listening.owner, frontend))
+            self._warned.discard(("frontend", listening.owner, frontend))
 
     def _bound(self, frontend: Frontend) -> socket.socket:
         tcp = frontend.protocol == "TCP"
@@ -171,7 +188,7 @@ class Proxy:
         return bound
 
     def _without_services(self, backend_set: BackendSet) -> BackendSet:
-        """A Service is no backend of Services: two could send a client to each other for ever."""
+        """Remove Service addresses from the backends: two Services could forward to each other endlessly."""
         taken = {str(address) for address in self._address_users}
         if not any(each.address in taken for each in backend_set.backends):
             return backend_set
@@ -179,7 +196,7 @@ class Proxy:
             backend_set, backends=tuple(each for each in backend_set.backends if each.address not in taken)
         )
 
-    def _warn_once(self, what: object, message: str) -> None:
-        if what not in self._warned:
-            self._warned.add(what)
-            _logger.warning("%s", message)
+    def _warn_once(self, subject: object, message: str, *details: object) -> None:
+        if subject not in self._warned:
+            self._warned.add(subject)
+            _logger.warning(message, *details)

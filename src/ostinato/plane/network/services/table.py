@@ -1,9 +1,9 @@
-"""The table of a Service: where it is to answer, and who answers there.
+"""Frontends and backends of a Service.
 
-- It answers at its cluster addresses, at its external ones, and at its node ports on every address of this machine.
-- Endpoints that are ready answer. If none is, those do that still serve while they end.
-- External addresses of the public network are left alone: a Service does not take them from their owners.
-- What has no endpoint is in the table, too, with nobody: it is known, and refused.
+- Frontends: cluster IPs, external IPs and load balancer addresses, and node ports on all addresses of this machine.
+- Backends: ready endpoints; if there are none, terminating endpoints that still serve.
+- Public external addresses are skipped: they belong to other machines.
+- A frontend without backends is in the table, and refuses connections.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _UNSPECIFIED: Final = {"IPv4": "0.0.0.0", "IPv6": "::"}  # noqa: S104 - node por
 
 
 class Frontend(msgspec.Struct, frozen=True):
-    """Where a Service answers."""
+    """Address and port of a Service."""
 
     protocol: str  # "TCP", "UDP"
     address: Address
@@ -36,7 +36,7 @@ class Frontend(msgspec.Struct, frozen=True):
 
 
 class Backend(msgspec.Struct, frozen=True):
-    """Who answers."""
+    """Address and port of an endpoint."""
 
     address: str
     port: int
@@ -44,8 +44,8 @@ class Backend(msgspec.Struct, frozen=True):
 
 class BackendSet(msgspec.Struct, frozen=True):
     """
-    - `backends`: who may answer, in an order that does not change by itself.
-    - `sticky`: for how many seconds a client stays with its backend. None is not at all.
+    - `backends`: endpoints, in a stable order.
+    - `sticky`: session affinity timeout in seconds. Defaults to None: no affinity.
     """
 
     backends: tuple[Backend, ...]
@@ -56,7 +56,7 @@ Table = dict[Frontend, BackendSet]
 
 
 def service_table(service: Service, slices: Iterable[EndpointSlice]) -> Table:
-    """`slices`: those of the Service."""
+    """Return frontends and backends of a Service. `slices`: its EndpointSlices."""
     if service.spec.type == "ExternalName":
         return {}
     slices = list(slices)
@@ -65,7 +65,7 @@ def service_table(service: Service, slices: Iterable[EndpointSlice]) -> Table:
     for port in service.spec.ports:
         protocol = port.protocol or "TCP"
         if protocol not in ("TCP", "UDP"):
-            continue  # nothing here can relay it
+            continue  # e.g. SCTP: not supported
         backends = {family: _backends(slices, family, port) for family in _UNSPECIFIED}
         for address, number in _frontend_addresses(service, port):
             family = f"IPv{address.version}"
@@ -99,7 +99,7 @@ def _backends(slices: Iterable[EndpointSlice], family: str, port: ServicePort) -
         if each.address_type != family or not numbers or not numbers[0]:
             continue
         for endpoint in each.endpoints:
-            backend = Backend(endpoint.addresses[0], numbers[0])  # the others are the same endpoint's
+            backend = Backend(endpoint.addresses[0], numbers[0])  # further addresses belong to the same endpoint
             if _is_ready(endpoint):
                 ready.add(backend)
             elif _is_serving_terminating(endpoint.conditions):

@@ -1,9 +1,9 @@
-"""TCP: connections to a Service, each relayed to one of its backends.
+"""TCP relay of a frontend.
 
-- A backend that cannot be reached is passed over for the next; if none can be, the client is told by a reset.
-- Either side may end its half of a connection while the other goes on.
-- Who stops listening leaves what is under way alone; `end` ends that, too.
-- There are only so many connections at a time (`Room`), of all Services together. Whoever comes after is refused.
+- If a backend does not accept, the next is tried; if none does, the connection is reset.
+- Each direction can be closed separately (half-close).
+- `stop_listening` keeps open connections; `end` closes them.
+- The number of connections of all Services together is limited (`ConnectionLimit`); further ones are reset.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from ostinato.plane.network.services.balancer import Balancer
 from ostinato.world import Clock
 
 _CHUNK: Final = 1 << 16
-_CONNECT_TIMEOUT: Final = 3.0  # seconds that a backend has to accept
-_MAX_BACKENDS_TRIED: Final = 4  # backends that are asked
+_CONNECT_TIMEOUT: Final = 3.0  # seconds
+_MAX_BACKENDS_TRIED: Final = 4  # per connection
 _BACKLOG: Final = 512
-_RESET: Final = struct.pack("ii", 1, 0)  # for SO_LINGER: what is not sent is dropped, and the other side told
+_RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER with timeout 0: close sends RST
 
 
 class ConnectionLimit:
-    """For so many connections. Defaults to those that a quarter of the descriptors of this process is enough for."""
+    """Limit of concurrent connections. Defaults to an eighth of the file descriptor limit."""
 
     def __init__(self, limit: int | None = None) -> None:
         if limit is None:
@@ -56,11 +56,11 @@ class TcpListener:
         return self._server is not None
 
     async def open(self, bound: socket.socket) -> None:
-        """Listen with a socket that is bound, and that is the listener's own from now on."""
+        """Listen with a bound socket; the listener closes it."""
         self._server = await asyncio.start_server(self._accept, sock=bound, backlog=_BACKLOG)
 
     def stop_listening(self) -> None:
-        """Accept nobody any more."""
+        """Stop accepting connections."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -72,7 +72,7 @@ class TcpListener:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    # One connection
+    # Connections
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if not self._limit.acquire():
@@ -103,19 +103,19 @@ class TcpListener:
                 relays.create_task(_relay(reader, backend[1]))
                 relays.create_task(_relay(backend[0], writer))
             ended = True
-        except* OSError:  # one side is gone: the other is told
+        except* OSError:  # one side failed: reset the other
             pass
         finally:
             for each in (writer, backend[1]):
                 each.close() if ended else _reset(each)
 
     async def _connect(self, client: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
-        """To the first backend that accepts; None if none does."""
+        """Connect to the first backend that accepts; None if none does."""
         for backend in self._balancer.candidates(client)[:_MAX_BACKENDS_TRIED]:
             try:
                 async with self._clock.timeout(_CONNECT_TIMEOUT):
                     connected = await asyncio.open_connection(backend.address, backend.port)
-            except OSError:  # TimeoutError is one
+            except OSError:  # includes TimeoutError
                 continue
             self._balancer.record(client, backend)
             return connected
@@ -123,7 +123,7 @@ class TcpListener:
 
 
 async def _relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Until the end of what is read, which is told."""
+    """Copy until EOF, then send EOF."""
     while data := await reader.read(_CHUNK):
         writer.write(data)
         await writer.drain()
@@ -132,6 +132,6 @@ async def _relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):  # it is closed
+    with suppress(OSError):  # already closed
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
     writer.transport.abort()

@@ -1,7 +1,7 @@
-"""UDP: datagrams to a Service, relayed to one of its backends, and the answers back.
+"""UDP relay of a frontend.
 
-Datagrams of one client go to one backend as long as they keep coming, and that is there: a flow. One that is silent for
-a minute is forgotten; so is the most silent one when there are very many.
+Datagrams of one client form a flow and go to one backend while it exists. A flow expires after a minute without
+datagrams; beyond a limit the least recently used flow is dropped.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from ostinato.plane.network.services.table import Backend
 from ostinato.world import Clock, Timer
 
 _IDLE_TIMEOUT: Final = 60.0
-_MAX_FLOWS: Final = 1_000  # of a port of a Service
-_MAX_PENDING: Final = 64  # datagrams, while a flow begins
+_MAX_FLOWS: Final = 1_000  # per frontend
+_MAX_PENDING: Final = 64  # datagrams buffered while a flow connects
 
-Peer = tuple[Any, ...]  # as asyncio tells it: host, port, and more for IPv6
+Peer = tuple[Any, ...]  # socket address: host, port, and more for IPv6
 
 
 class UdpListener(asyncio.DatagramProtocol):
@@ -27,7 +27,7 @@ class UdpListener(asyncio.DatagramProtocol):
         self._clock = clock
         self._balancer = balancer
         self._transport: asyncio.DatagramTransport | None = None
-        self._flows: OrderedDict[Peer, _Flow] = OrderedDict()  # the most silent first
+        self._flows: OrderedDict[Peer, _Flow] = OrderedDict()  # least recently used first
         self._timer: Timer | None = None
 
     @property
@@ -35,12 +35,12 @@ class UdpListener(asyncio.DatagramProtocol):
         return self._transport is not None
 
     async def open(self, bound: socket.socket) -> None:
-        """Listen with a socket that is bound, and that is the listener's own from now on."""
+        """Listen with a bound socket; the listener closes it."""
         loop = asyncio.get_running_loop()
         self._transport, _ = await loop.create_datagram_endpoint(lambda: self, sock=bound)
 
     def stop_listening(self) -> None:
-        """Listen no longer; there is nothing under way that could go on."""
+        """Stop listening and close all flows."""
         for flow in self._flows.values():
             flow.close()
         self._flows.clear()
@@ -54,7 +54,7 @@ class UdpListener(asyncio.DatagramProtocol):
     async def end(self) -> None:
         self.stop_listening()
 
-    # What asyncio calls
+    # asyncio.DatagramProtocol
 
     def datagram_received(self, data: bytes, address: Peer) -> None:
         flow = self._flows.get(address)
@@ -69,7 +69,7 @@ class UdpListener(asyncio.DatagramProtocol):
             flow.send(data)
 
     def error_received(self, error: Exception) -> None:
-        """A client does not listen any more; its flow ends by itself."""
+        """Ignore ICMP errors of clients; their flow expires."""
 
     # Flows
 
@@ -102,7 +102,7 @@ class UdpListener(asyncio.DatagramProtocol):
 
 
 class _Flow(asyncio.DatagramProtocol):
-    """The datagrams between one client and its backend."""
+    """Datagrams between one client and its backend."""
 
     def __init__(self, listener: UdpListener, client: Peer, backend: Backend) -> None:
         self.client = client
@@ -144,5 +144,5 @@ class _Flow(asyncio.DatagramProtocol):
         self._listener.reply(self, data)
 
     def error_received(self, error: Exception) -> None:  # noqa: ARG002
-        """Nobody is there: the next datagram begins anew, with another."""
+        """Close the flow: the next datagram starts a new one."""
         self.closed = True

@@ -1,4 +1,4 @@
-"""Pod affinity terms: which other Pods a Pod wants near it, or far from it, and what near means."""
+"""Pod affinity terms, compiled."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class PodAffinity(Struct):
 
 
 class Term(msgspec.Struct, frozen=True):
-    """A term as it is asked: of Pods in these namespaces, or in namespaces with such labels, with such labels."""
+    """Compiled term: selects Pods by labels, in namespaces by name or label selector."""
 
     topology_key: str
     namespaces: frozenset[str]
@@ -42,14 +42,14 @@ class Term(msgspec.Struct, frozen=True):
     weight: int = 0
 
     def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
-        """Whether a Pod is meant, by its namespace, its labels and those of its namespace."""
+        """Return whether the term matches a Pod with these namespace and labels."""
         if namespace not in self.namespaces and not self.namespace_selector.matches(namespace_labels):
             return False
         return self.selector.matches(labels)
 
 
 def required_terms(terms: Iterable[PodTerm], namespace: str, labels: Mapping[str, str]) -> tuple[Term, ...]:
-    """The terms of a Pod with this namespace and these labels."""
+    """Compile the required terms of a Pod with these namespace and labels."""
     return tuple([_term(term, namespace, labels, 0) for term in terms])
 
 
@@ -64,7 +64,7 @@ def preferred_terms(terms: Iterable[WeightedPodTerm], namespace: str, labels: Ma
 
 
 def selector_of(selector: Mapping[str, Any] | None) -> Selector:
-    """Null, and what cannot be understood, select nothing."""
+    """Compile a label selector; null and invalid ones select nothing."""
     try:
         return from_label_selector(selector)
     except SelectorError:
@@ -72,7 +72,7 @@ def selector_of(selector: Mapping[str, Any] | None) -> Selector:
 
 
 def with_label_keys(selector: Selector, labels: Mapping[str, str], keys: Iterable[str], operator: Operator) -> Selector:
-    """Narrowed to Pods whose labels have the same values as these, or others (`NOT_IN`)."""
+    """Add matchLabelKeys (`IN`) or mismatchLabelKeys (`NOT_IN`) requirements for the Pod's label values."""
     more = [Requirement(key, operator, (labels[key],)) for key in keys if key in labels]
     return selector.with_requirements(*more) if more else selector
 

@@ -1,6 +1,6 @@
-"""Objects that the scheduler looks up besides Pods and nodes, from the caches of the manager.
+"""Listers of the manager's informers, for kinds other than Pods and nodes.
 
-Each is decoded once for each of its states. A cache that is not there has no objects.
+Objects are decoded once per resourceVersion. A kind without an informer has no objects.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Listers:
     def __init__(self, informers: Informers | None = None) -> None:
         self._stores = {} if informers is None else {kind: informers.of(kind).store for kind in KINDS}
         self._pods = None if informers is None else informers.of(PodState).store
-        self._decoded: dict[tuple[type[Object], str, str], Any] = {}  # by kind, uid and version
-        self.services = 0  # grows whenever a Service changes: whatever was concluded from them is to be done again
+        self._decoded: dict[tuple[type[Object], str, str], Any] = {}  # by (kind, uid, resourceVersion)
+        self.services = 0  # incremented with each Service event, to invalidate derived data
 
     def get(self, kind: type[O], name: str, namespace: str = "") -> O | None:
         store = self._stores.get(kind)
@@ -58,12 +58,12 @@ class Listers:
         return None if entry is None else self._read(kind, entry)
 
     def pod(self, kind: type[O], pod: PodInfo) -> O | None:
-        """A Pod as it is now, in whole or in part; None if it is gone."""
+        """Return the current Pod, decoded as `kind`; None if it was deleted or recreated."""
         entry = None if self._pods is None else self._pods.get(pod.key)
         return None if entry is None or entry.uid != pod.uid else self._read(kind, entry)
 
     def all(self, kind: type[O], namespace: str = "") -> Iterator[O]:
-        """All, or those of a namespace. What is given is shared: it must not be changed."""
+        """Iterate over all objects, or those of a namespace. They are shared: do not modify them."""
         store = self._stores.get(kind)
         for entry in () if store is None else store.entries(namespace):
             yield self._read(kind, entry)
@@ -74,13 +74,13 @@ class Listers:
         return NO_LABELS if entry is None else entry.labels
 
     def namespaces(self, selector: Selector) -> frozenset[str]:
-        """The names of those with such labels."""
+        """Return the names of matching namespaces."""
         store = self._stores.get(Namespace)
         entries = () if store is None else store.entries()
         return frozenset([entry.key.name for entry in entries if selector.matches(entry.labels)])
 
     def resolved(self, term: Term) -> Term:
-        """A term with the names of the namespaces that it selects by their labels."""
+        """Return the term with its namespaceSelector resolved to names."""
         selector = term.namespace_selector
         if selector.empty or selector.selects_nothing:
             return term

@@ -1,4 +1,4 @@
-"""Nodes as the scheduler sees them: what each has, and what the Pods on it take."""
+"""NodeInfo: a node, its allocatable resources, and the Pods assigned to it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _decode = msgspec.json.Decoder(_Node).decode
 
 
 class NodeFacts:
-    """What a node says of itself. Never changed: a node that changes has others."""
+    """Immutable fields of one state of a Node."""
 
     __slots__ = ("allocatable", "images", "labels", "name", "pods", "taints", "unschedulable", "zone")
 
@@ -58,13 +58,13 @@ class NodeFacts:
         self.taints = tuple(node.spec.taints)
         self.unschedulable = node.spec.unschedulable
         self.allocatable = Resources.of(amounts)
-        self.pods = amounts.get(PODS, 0)  # how many it may have
+        self.pods = amounts.get(PODS, 0)  # maximum number
         self.images = {name: image.size_bytes for image in node.status.images for name in image.names}
         self.zone = f"{self.labels.get(REGION, '')}:{self.labels.get(ZONE, '')}"
 
     @property
     def has_prefer_no_schedule_taint(self) -> bool:
-        """Whether a taint asks Pods to rather go elsewhere."""
+        """Whether it has a PreferNoSchedule taint."""
         return any(taint.effect == PREFER_NO_SCHEDULE for taint in self.taints)
 
 
@@ -76,7 +76,7 @@ _NOBODY: Final = NodeFacts("", _Node(metadata=_Metadata()))
 
 
 class NodeInfo:
-    """A node and the Pods that run on it, or will. `facts` are none while only its Pods are known."""
+    """A node and its assigned and assumed Pods. `facts` is None while only its Pods are known."""
 
     __slots__ = (
         "facts",
@@ -95,7 +95,7 @@ class NodeInfo:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.slot = -1  # its place in the snapshot
+        self.slot = -1  # index in the snapshot
         self.facts = _NOBODY
         self.is_known = False
         self.labels: dict[str, str] = {}
@@ -103,9 +103,9 @@ class NodeInfo:
         self.requested = Resources()
         self.weight_cpu = 0
         self.weight_memory = 0
-        self.ports: dict[tuple[str, str, int], int] = {}  # that its Pods hold, and how many of them
-        self.with_required_anti_affinity: dict[str, PodInfo] = {}  # of the Pods, those that must be far from others
-        self.with_affinity: dict[str, PodInfo] = {}  # of the Pods, those with any wish about others
+        self.ports: dict[tuple[str, str, int], int] = {}  # host ports in use, with counts
+        self.with_required_anti_affinity: dict[str, PodInfo] = {}  # Pods with required anti-affinity
+        self.with_affinity: dict[str, PodInfo] = {}  # Pods with any affinity or anti-affinity
 
     def set_facts(self, facts: NodeFacts) -> None:
         self.facts = facts
@@ -134,7 +134,7 @@ class NodeInfo:
         self.with_required_anti_affinity.pop(pod.uid, None)
 
     def copy(self) -> NodeInfo:
-        """The same, to try something out on."""
+        """Return a copy for a dry run."""
         other = NodeInfo(self.name)
         other.slot, other.facts, other.is_known, other.labels = self.slot, self.facts, self.is_known, self.labels
         other.pods, other.ports = dict(self.pods), dict(self.ports)
@@ -147,7 +147,7 @@ class NodeInfo:
         return other
 
     def conflicts(self, ports: Iterable[tuple[str, str, int]]) -> bool:
-        """Whether a Pod on it holds one of these ports: (address, protocol, number)."""
+        """Return whether one of the host ports (address, protocol, port) is in use."""
         return bool(self.ports) and ports_conflict(ports, self.ports)
 
     def _count(self, pod: PodInfo, sign: int) -> None:
@@ -167,7 +167,7 @@ class NodeInfo:
 
 
 def ports_conflict(wanted: Iterable[tuple[str, str, int]], held: Iterable[tuple[str, str, int]]) -> bool:
-    """Whether any two are the same port: 0.0.0.0 stands for every address."""
+    """Return whether two host ports conflict; 0.0.0.0 conflicts with every address."""
     every: Any = "0.0.0.0"  # noqa: S104
     return any(
         number == other_number and protocol == other_protocol and (address == other or every in (address, other))

@@ -1,7 +1,7 @@
-"""Pods as the scheduler sees them: the fields that decide where a Pod may go, read once.
+"""PodInfo: the fields of a Pod that scheduling needs, decoded once.
 
-Pods that one template made differ in name and uid alone. What they have in common is their `Shape`: it is compiled
-once, and whatever is found out about it (which nodes it fits, what it scores there) is found out for all of them.
+Pods of one template differ in name and uid only. Everything else is their `Shape`, which is compiled once; results for
+a shape are shared by all of its Pods.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ostinato.plane.placement.resources import RequestsSpec, Resources, nonzero_
 from ostinato.plane.placement.taints import Toleration
 from ostinato.plane.scheduler.cache.affinity_terms import PodAffinity, Term, preferred_terms, required_terms
 
-_MOST_SHAPES: Final = 2048  # that are remembered; a Pod keeps its own
+_MOST_SHAPES: Final = 2048  # cached; Pods hold their own
 
 
 class NodeAffinity(Struct):
@@ -60,7 +60,7 @@ class ImageSource(Struct):
 
 
 class Volume(Struct):
-    """A volume of a kind that matters for scheduling; others have none of these."""
+    """Fields of volumes that matter for scheduling."""
 
     name: str = ""
     persistent_volume_claim: ClaimSource | None = None
@@ -73,7 +73,7 @@ class Volume(Struct):
 
     @property
     def is_disk(self) -> bool:
-        """Whether two Pods on a node may be in each other's way with it."""
+        """Whether VolumeRestrictions applies to it."""
         disks = (self.gce_persistent_disk, self.aws_elastic_block_store, self.iscsi, self.rbd)
         return any(disk is not None for disk in disks)
 
@@ -129,7 +129,7 @@ class Shape:
     def __init__(self, namespace: str, labels: Mapping[str, str], owner: Owner | None, spec: PodSpec) -> None:
         self.namespace = namespace
         self.labels = labels
-        self.owner = owner  # that manages the Pod
+        self.owner = owner  # controller reference
         self.spec = spec
         self.requests: Resources = requests_of(spec)
         self.weight_cpu, self.weight_memory = nonzero_requests_of(spec)
@@ -155,11 +155,10 @@ class Shape:
             self.affinity or self.anti_affinity or self.preferred_affinity or self.preferred_anti_affinity
         )
         self.disks: tuple[Volume, ...] = tuple([volume for volume in spec.volumes if volume.is_disk])
-        self.memo: dict[object, Any] = {}  # what plugins have found out about it, each under a key of its own
 
     @cached_property
     def required_nodes(self) -> Matches | None:
-        """Which nodes its selector and its affinity allow; None if all."""
+        """Compiled nodeSelector and required node affinity; None if all nodes match."""
         selector, wanted = self.spec.node_selector, self.required_node_terms
         if not selector and wanted is None:
             return None
@@ -182,7 +181,7 @@ def _sidecars(spec: PodSpec) -> list[Any]:
 
 
 class PodInfo:
-    """One Pod: its shape, and what is its own. It does not hold the object, which the cache keeps more tightly."""
+    """One Pod: its shape and its own fields. It does not hold the object, which the cache stores more compactly."""
 
     __slots__ = (
         "generation",
@@ -205,7 +204,7 @@ class PodInfo:
         self.shape = shape
         self.node_name = node_name
         self.phase = phase
-        self.nominated = nominated  # the node that its status promises it
+        self.nominated = nominated  # status.nominatedNodeName
 
     @property
     def namespace(self) -> str:
@@ -237,7 +236,7 @@ class PodInfo:
 
     @property
     def claims(self) -> list[str]:
-        """The claims that its volumes name, or that are made for them."""
+        """Names of the claims of its volumes, ephemeral ones included."""
         names = []
         for volume in self.shape.spec.volumes:
             if volume.persistent_volume_claim is not None:
@@ -247,7 +246,7 @@ class PodInfo:
         return names
 
     def on(self, node: str) -> PodInfo:
-        """The same Pod, on a node."""
+        """Return the Pod assigned to a node."""
         there = copy(self)
         there.node_name = node
         return there
@@ -257,10 +256,10 @@ class PodInfo:
 
 
 class PodReader:
-    """Reads Pods, and knows the shapes that it has seen."""
+    """Decodes Pods and caches shapes."""
 
     def __init__(self) -> None:
-        self._shapes: OrderedDict[bytes, Shape] = OrderedDict()  # least recently seen first
+        self._shapes: OrderedDict[bytes, Shape] = OrderedDict()  # least recently used first
 
     def read(self, entry: Entry) -> PodInfo:
         pod = _decode(entry.data)
@@ -286,7 +285,7 @@ class PodReader:
 
 
 def _that_matter(volumes: list[Volume]) -> list[Volume]:
-    """Without those that are alike for scheduling, which often have a name that no other Pod's has."""
+    """Drop volumes that do not matter for scheduling; their names often differ between Pods of one template."""
     kept = []
     for volume in volumes:
         name = volume.name

@@ -1,10 +1,10 @@
-"""The snapshot: all nodes with their Pods, as of now, and a log of which of them changed.
+"""Snapshot of nodes and their Pods, with a change log.
 
-- It is changed step by step, by what informers tell and by the scheduler's own decisions: a Pod that has been given a
-  node counts there at once (it is *assumed*), before the server knows.
-- Nodes stand in an order that takes the zones in turn, so that a part of them is a fair sample.
-- Whoever has computed something for every node asks which nodes have changed since (`changed_since`), and does the
-  rest again for these alone. When nodes come and go, `epoch` changes, and everything is computed anew.
+- It is updated incrementally by informer events and scheduling decisions: a scheduled Pod is *assumed* on its node
+  before the binding is written.
+- Nodes are ordered round-robin over zones, so that a range of them is a fair sample.
+- Consumers that compute something per node ask for the nodes that changed since a version (`changed_since`). When nodes
+  are added or removed, `epoch` changes and everything is recomputed.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from typing import Final
 from ostinato.plane.scheduler.cache.node_info import NodeFacts, NodeInfo
 from ostinato.plane.scheduler.cache.pod_info import PodInfo, Shape
 
-_LOG: Final = 100_000  # changes that are remembered
+_LOG: Final = 100_000  # entries
 
 PodChange = tuple[Shape, int, bool]
-"""A Pod that came to a node (1) or went (-1): its shape, and whether it is being deleted."""
+"""(shape, +1 added or -1 removed, whether it is terminating)."""
 
 
 class Snapshot:
     def __init__(self) -> None:
-        self._nodes: dict[str, NodeInfo] = {}  # known ones, and such as only Pods name
-        self._order: list[NodeInfo] = []  # known ones; each at its slot
-        self._is_stale = False  # whether the order is to be made anew
+        self._nodes: dict[str, NodeInfo] = {}  # including nodes that only Pods refer to
+        self._order: list[NodeInfo] = []  # known nodes, by slot
+        self._is_stale = False  # _order must be rebuilt
         self.epoch = 0
-        self._log: list[int] = []  # slots that changed, in order
-        self._pod_log: list[PodChange | None] = []  # what changed there, for each of the log; None if the node itself
-        self._log_start = 0  # number of the first change of the log
-        self._where: dict[str, str] = {}  # node of each Pod, by uid
-        self._assumed: set[str] = set()  # uids of Pods that the server does not know to have a node
-        self.images: Counter[str] = Counter()  # how many nodes have each
-        self.prefer_no_schedule_nodes = 0  # nodes with a taint that asks Pods to rather go elsewhere
-        self.with_required_anti_affinity: dict[str, NodeInfo] = {}  # nodes with Pods that must be far from others
-        self.with_affinity: dict[str, NodeInfo] = {}  # nodes with Pods that have any wish about others
-        self.priorities: Counter[int] = Counter()  # how many Pods have each
-        self.claims: Counter[tuple[str, str]] = Counter()  # how many Pods use each claim: namespace and name
+        self._log: list[int] = []  # changed slots, oldest first
+        self._pod_log: list[PodChange | None] = []  # parallel to _log; None if the node itself changed
+        self._log_start = 0  # version of the first entry
+        self._where: dict[str, str] = {}  # node name by Pod uid
+        self._assumed: set[str] = set()  # uids of Pods whose binding is not confirmed
+        self.images: Counter[str] = Counter()  # number of nodes per image
+        self.prefer_no_schedule_nodes = 0  # number of nodes with a PreferNoSchedule taint
+        self.with_required_anti_affinity: dict[str, NodeInfo] = {}  # nodes with Pods that have required anti-affinity
+        self.with_affinity: dict[str, NodeInfo] = {}  # nodes with Pods that have affinity or anti-affinity
+        self.priorities: Counter[int] = Counter()  # number of Pods per priority
+        self.claims: Counter[tuple[str, str]] = Counter()  # number of Pods per (namespace, claim)
 
     # Nodes
 
     @property
     def nodes(self) -> Sequence[NodeInfo]:
-        """All nodes, each at its slot."""
+        """All nodes, by slot."""
         if self._is_stale:
             self._arrange()
         return self._order
@@ -55,7 +55,7 @@ class Snapshot:
         return found if found is not None and found.is_known else None
 
     def put_node(self, facts: NodeFacts) -> None:
-        """A node is there, or has changed."""
+        """Add or update a node."""
         node = self._nodes.get(facts.name)
         if node is None:
             node = self._nodes[facts.name] = NodeInfo(facts.name)
@@ -71,7 +71,7 @@ class Snapshot:
         self._changed(node)
 
     def remove_node(self, name: str) -> None:
-        """A node has gone. Its Pods may be there for a while."""
+        """Remove a node. Its Pods may remain for a while."""
         node = self._nodes.get(name)
         if node is None or not node.is_known:
             return
@@ -84,7 +84,7 @@ class Snapshot:
     # Pods
 
     def put_pod(self, pod: PodInfo, *, assumed: bool = False) -> None:
-        """A Pod is on a node: it came there, or has changed, or it is decided that it goes there."""
+        """Add, update or assume a Pod on its node."""
         self.remove_pod(pod.uid)
         node = self._nodes.get(pod.node_name)
         if node is None:
@@ -98,7 +98,7 @@ class Snapshot:
         self._note(node, pod, 1)
 
     def confirm(self, pod: PodInfo) -> bool:
-        """The server knows of the node that a Pod was given: whether nothing else is to be done about it."""
+        """Confirm an assumed Pod; return whether nothing else changed."""
         if pod.uid not in self._assumed or self._where.get(pod.uid) != pod.node_name:
             return False
         self._assumed.discard(pod.uid)
@@ -109,7 +109,7 @@ class Snapshot:
         return True
 
     def refresh(self, pod: PodInfo) -> None:
-        """A Pod has changed in nothing that matters to its node."""
+        """Replace a Pod whose relevant fields are unchanged."""
         node = self._nodes.get(pod.node_name)
         if node is not None and pod.uid in node.pods:
             for pods in (node.pods, node.with_affinity, node.with_required_anti_affinity):
@@ -117,7 +117,7 @@ class Snapshot:
                     pods[pod.uid] = pod
 
     def remove_pod(self, uid: str) -> PodInfo | None:
-        """A Pod is no longer on a node; None if it was on none."""
+        """Remove a Pod from its node; None if it was on none."""
         name = self._where.pop(uid, None)
         if name is None:
             return None
@@ -145,26 +145,26 @@ class Snapshot:
 
     @property
     def version(self) -> int:
-        """Grows with every change."""
+        """Number of changes so far."""
         return self._log_start + len(self._log)
 
     def pods_since(self, version: int) -> Iterable[tuple[int, PodChange | None]] | None:
-        """The same, change by change: the slot, and the Pod that came or went; None if the node itself changed."""
+        """Return the changes since a version as (slot, Pod change or None); None if the log does not reach back."""
         if version < self._log_start:
             return None
         start = version - self._log_start
         return zip(self._log[start:], self._pod_log[start:], strict=True)
 
     def changed_since(self, version: int) -> set[int] | None:
-        """The slots of the nodes that have changed; None if that is forgotten, and all must be taken for changed."""
+        """Return the slots that changed since a version; None if the log does not reach back."""
         if version < self._log_start:
             return None
         return set(self._log[version - self._log_start :])
 
-    # Inside
+    # Internals
 
     def _note(self, node: NodeInfo, pod: PodInfo, sign: int) -> None:
-        """A Pod has come to a node, or gone from it."""
+        """Record that a Pod was added to or removed from a node."""
         if node.with_affinity:
             self.with_affinity[node.name] = node
         elif self.with_affinity:

@@ -1,7 +1,6 @@
-"""Tallies: how many Pods of some sort are on each node, and in each domain of a topology, kept up to date.
+"""Counts of matching Pods per node and topology domain, updated incrementally.
 
-A tally looks at all nodes once, and from then on at those that have changed. So the question "how many Pods of this
-Deployment are in that zone" costs the next Pod of the Deployment almost nothing.
+All nodes are counted once, then only changed ones.
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from ostinato.plane.scheduler.cache.node_info import NodeInfo
 from ostinato.plane.scheduler.cache.pod_info import Shape
 from ostinato.plane.scheduler.cache.snapshot import PodChange, Snapshot
 
-_MAX_SHAPES: Final = 4096  # shapes of which it is remembered what they count
+_MAX_SHAPES: Final = 4096  # cached weights
 
 PodWeight = Callable[[Shape], int]
-"""What each Pod of a shape counts for."""
+"""Weight of a Pod of a shape; 0 does not count."""
 
 
 class TopologyCounts:
@@ -29,10 +28,10 @@ class TopologyCounts:
         terminating: bool = True,
     ) -> None:
         """
-        - `counts`: what a Pod counts for.
-        - `topology_key`: the label whose values are the domains.
-        - `admits`: which nodes count at all. Defaults to all that have the label.
-        - `going`: whether Pods that are being deleted count. Defaults to True.
+        - `counts`: weight of a Pod.
+        - `topology_key`: node label whose values are the domains.
+        - `admits`: which nodes are counted. Defaults to all with the label.
+        - `terminating`: whether terminating Pods are counted. Defaults to True.
         """
         self._counts = counts
         self._key = topology_key
@@ -42,13 +41,13 @@ class TopologyCounts:
         self._epoch = -1
         self._version = 0
         self.on_node: list[int] = []  # by slot
-        self.domain: list[str | None] = []  # by slot: where the node counts, None if nowhere
-        self.in_domain: dict[str, int] = {}  # of every domain with a node that counts
+        self.domain: list[str | None] = []  # by slot; None if the node is not counted
+        self.in_domain: dict[str, int] = {}  # by domain, for domains with counted nodes
         self._nodes_in: dict[str, int] = {}
         self.total = 0
 
     def update(self, snapshot: Snapshot) -> None:
-        """Take in what has changed."""
+        """Apply the changes of the snapshot."""
         nodes = snapshot.nodes
         changes = snapshot.pods_since(self._version) if self._epoch == snapshot.epoch else None
         self._version = snapshot.version
@@ -68,7 +67,7 @@ class TopologyCounts:
             self._known.clear()
 
     def _take(self, changes: Iterable[tuple[int, PodChange | None]]) -> set[int]:
-        """Count Pods that came and went; the slots of nodes that must be looked at anew."""
+        """Apply Pod changes; return the slots that must be recounted."""
         known, terminating = self._known, self._going
         anew: set[int] = set()
         for slot, change in changes:
@@ -89,7 +88,7 @@ class TopologyCounts:
         return anew
 
     def count(self, node: NodeInfo) -> int:
-        """Of the Pods on a node, whichever it is."""
+        """Count the Pods of a node, whether it is counted or not."""
         known, counts, terminating = self._known, self._counts, self._going
         total = 0
         for pod in node.pods.values():

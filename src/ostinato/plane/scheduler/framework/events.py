@@ -1,7 +1,7 @@
-"""Cluster events: what happened that may let a waiting Pod fit, and which plugins care.
+"""Cluster events and queueing hints.
 
-A Pod that fits nowhere was refused by some plugins. It is tried again when one of them says of an event that this may
-change its mind: a `Hint`. So a new label on a node wakes those who want that label, and nobody else.
+An unschedulable Pod is retried when a plugin that rejected it returns, for an event, that the Pod may be schedulable
+now (`QueueingHint`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CLASS: Final = "StorageClass"
 class Action(IntFlag):
     ADD = auto()
     DELETE = auto()
-    UPDATE = auto()  # of objects that are neither Pods nor nodes
+    UPDATE = auto()  # of kinds other than Pod and Node
     NODE_ALLOCATABLE = auto()
     NODE_LABEL = auto()
     NODE_TAINT = auto()
@@ -36,7 +36,7 @@ class Action(IntFlag):
 
 
 class ClusterEvent(msgspec.Struct, frozen=True):
-    """`old` and `new` are what the resource is read as: `PodInfo`, `NodeFacts`, an `Entry` for others."""
+    """`old` and `new` are `PodInfo`, `NodeFacts`, or an `Entry` for other kinds."""
 
     resource: str
     action: Action
@@ -45,11 +45,11 @@ class ClusterEvent(msgspec.Struct, frozen=True):
 
 
 QueueingHintFn = Callable[[PodInfo, ClusterEvent], bool]
-"""Whether an event may let a Pod fit that a plugin refused."""
+"""Returns whether an event may make a rejected Pod schedulable."""
 
 
 class QueueingHint(msgspec.Struct, frozen=True):
-    """What a plugin cares for. `worth` defaults to every such event."""
+    """Events after which a plugin may accept a Pod. `hint_fn` defaults to None: every such event."""
 
     resource: str
     actions: Action
@@ -62,7 +62,7 @@ class QueueingHint(msgspec.Struct, frozen=True):
 
 
 def pod_changes(old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
-    """What a change of a Pod means for scheduling; nothing if it means nothing."""
+    """Return the events of a Pod update; none if it does not affect scheduling."""
     if old.shape is new.shape:
         return []
     actions = []
@@ -78,7 +78,7 @@ def pod_changes(old: PodInfo, new: PodInfo) -> list[ClusterEvent]:
 
 
 def node_changes(old: NodeFacts, new: NodeFacts) -> list[ClusterEvent]:
-    """What a change of a node means for scheduling; nothing if it means nothing."""
+    """Return the events of a node update; none if it does not affect scheduling."""
     actions = []
     freed = old.unschedulable and not new.unschedulable
     if freed or old.taints != new.taints:
@@ -91,7 +91,7 @@ def node_changes(old: NodeFacts, new: NodeFacts) -> list[ClusterEvent]:
 
 
 def _is_less(old: PodInfo, new: PodInfo) -> bool:
-    """Whether it asks for less of something than before."""
+    """Return whether a request was reduced."""
     before, after = old.shape.requests, new.shape.requests
     if after.cpu < before.cpu or after.memory < before.memory or after.storage < before.storage:
         return True

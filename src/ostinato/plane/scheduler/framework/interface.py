@@ -1,4 +1,4 @@
-"""Plugins: what decides where Pods go.
+"""Plugin interface of the scheduling framework.
 
     class NotOnFridays(Plugin):
         name = "NotOnFridays"
@@ -6,16 +6,16 @@
         def filter(self, cycle):
             return None if cycle.pod.namespace != "batch" else NoBatchNodes()
 
-- `gate`: whether a Pod may be scheduled at all yet.
-- `filter`: called once for a Pod. It answers None if the plugin has nothing against any node, a `Status` to refuse the
-  Pod as a whole, or a `Filter`, which is asked about each node.
-- `score`: called once for a Pod that fits several nodes. It answers None if they are all the same to the plugin, or a
-  `Scorer`, which is asked about each of them.
-- `hints`: the events that may change its mind.
-- `reserve` and `unreserve` keep accounts of what a Pod that has a node will use; `pre_bind` makes ready what it needs
-  before it is bound.
+- `gate` (PreEnqueue): whether a Pod may enter the queue.
+- `filter` (PreFilter): called once per Pod. Returns None if all nodes pass, a `Status` to reject the Pod, or a `Filter`
+  that is called for each node.
+- `score` (PreScore): called once per Pod with several feasible nodes. Returns None, or a `Scorer` that is called for
+  each node.
+- `hints` (EnqueueExtensions): events after which a rejected Pod is retried.
+- `reserve`, `unreserve`: account for a Pod that was assumed on a node.
+- `pre_bind`: prepares what the Pod needs before it is bound.
 
-Small ones are functions: `filter_by` and `score_by`.
+Simple plugins are functions: `filter_by` and `score_by`.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ from ostinato.plane.scheduler.cache.snapshot import Snapshot
 from ostinato.plane.scheduler.framework.events import NODE, POD, Action, QueueingHint
 from ostinato.plane.scheduler.framework.status import Status, unresolvable
 
-MAX_NODE_SCORE: Final = 100  # the best score
+MAX_NODE_SCORE: Final = 100  # kube-scheduler's MaxNodeScore
 
 
 class Cycle:
-    """One try to find a node for a Pod."""
+    """One scheduling attempt of a Pod."""
 
     __slots__ = ("listers", "memo", "pod", "snapshot", "state")
 
     def __init__(self, pod: PodInfo, snapshot: Snapshot, listers: Listers, memo: dict[object, Any]) -> None:
         """
-        - `snapshot`: the nodes and their Pods.
-        - `objects`: others, from the cache.
-        - `memo`: what plugins remember of Pods of this shape.
+        - `snapshot`: nodes and their Pods.
+        - `listers`: other kinds.
+        - `memo`: cache of the plugins, shared by Pods of one shape.
         """
         self.pod = pod
         self.snapshot = snapshot
         self.listers = listers
         self.memo = memo
-        self.state: dict[str, Any] = {}  # what plugins remember of this Pod, by the plugin's name
+        self.state: dict[str, Any] = {}  # CycleState: data of this attempt, by plugin name
 
     @property
     def shape(self) -> Shape:
@@ -57,31 +57,31 @@ class Cycle:
 
 
 class Filter:
-    """What a plugin has to say about nodes, for one Pod."""
+    """Filter of a plugin for one Pod."""
 
-    plugin: str = ""  # its name
-    nodes: frozenset[str] | None = None  # the only ones that may do, by name; None is all
+    plugin: str = ""  # name of the plugin
+    nodes: frozenset[str] | None = None  # names of the only candidates; None for all nodes
 
     def check(self, node: NodeInfo) -> Status | None:
-        """None if the Pod fits."""
+        """Return None if the Pod fits on the node."""
         raise NotImplementedError
 
     def copy(self) -> Filter:
-        """For what-if: a filter that `added` and `removed` may change."""
+        """Return a copy for dry runs, which `add_pod` and `remove_pod` may change."""
         return self
 
     def add_pod(self, pod: PodInfo, node: NodeInfo) -> None:
-        """What if this Pod were on the node, too?"""
+        """Assume that the Pod is on the node."""
 
     def remove_pod(self, pod: PodInfo, node: NodeInfo) -> None:
-        """What if this Pod were not on the node?"""
+        """Assume that the Pod is not on the node."""
 
 
 class Scorer:
-    """How much a plugin likes nodes, for one Pod."""
+    """Scores of a plugin for one Pod."""
 
     def score(self, node: NodeInfo) -> int:
-        """The more the better: from 0 to 100, or anything that `normalise` makes such."""
+        """Return 0 to 100, higher is better, or any number that `normalize` maps to that range."""
         raise NotImplementedError
 
     def scores(self, nodes: Sequence[NodeInfo]) -> list[int]:
@@ -95,17 +95,18 @@ class Scorer:
 class Plugin:
     name: str = ""
     local: ClassVar[bool] = False
-    """Whether its filter goes by the shape of the Pod, the node and the Pods on it alone, so that what it says holds
-    until the node changes, for all Pods of the shape."""
+    """Whether the filter depends on the Pod's shape, the node and its Pods only: results are cached per shape until the
+    node changes.
+    """
     local_score: ClassVar[bool] = False
-    """Whether the same goes for its score, which then is not normalised, and whether it has one."""
+    """Whether the plugin has a score that depends on the same only; such scores are not normalized."""
 
     def gate(self, pod: PodInfo) -> str:  # noqa: ARG002
-        """Why a Pod must not be scheduled yet; "" if it may."""
+        """Return why the Pod must not be scheduled yet; "" if it may."""
         return ""
 
     def local_key(self, shape: Shape) -> Hashable:
-        """What of a shape a local plugin goes by: what it says holds for all shapes of which this is the same."""
+        """Return what the results of a local plugin depend on; shapes with equal keys share results."""
         return shape
 
     def filter(self, cycle: Cycle) -> Filter | Status | None:  # noqa: ARG002
@@ -118,17 +119,17 @@ class Plugin:
         return ()
 
     def reserve(self, cycle: Cycle, node: NodeInfo) -> None:
-        """The Pod has got the node."""
+        """The Pod was assumed on the node."""
 
     def unreserve(self, cycle: Cycle, node: NodeInfo) -> None:
-        """It has not, after all. Harmless when nothing was reserved."""
+        """Undo `reserve`; must be idempotent."""
 
     async def pre_bind(self, cycle: Cycle, node: NodeInfo, dependencies: Dependencies) -> None:
-        """Make ready what the Pod needs there; an error lets it be tried again."""
+        """Prepare what the Pod needs on the node; on an error the Pod is retried."""
 
 
 def normalize_scores(scores: list[int], *, reverse: bool = False) -> list[int]:
-    """From 0 to 100, in proportion to the largest; `reverse`: the largest is the worst."""
+    """Scale scores to 0..100, relative to the largest. `reverse`: the largest becomes 0."""
     most = max(scores)
     if most <= 0:
         return [MAX_NODE_SCORE] * len(scores) if reverse else scores
@@ -142,12 +143,12 @@ ScoreFunction = Callable[[PodInfo, NodeInfo], int]
 
 
 def filter_by(name: str, function: FilterFunction) -> Plugin:
-    """A plugin of a function: why a Pod must not go to a node; None or "" if it may."""
+    """Return a plugin from a function that returns why a Pod cannot run on a node; None or "" if it can."""
     return _FilterBy(name, function)
 
 
 def score_by(name: str, function: ScoreFunction) -> Plugin:
-    """A plugin of a function: from 0 to 100, how good a node is for a Pod."""
+    """Return a plugin from a function that scores a node for a Pod, from 0 to 100."""
     return _ScoreBy(name, function)
 
 

@@ -1,7 +1,7 @@
-"""Verdicts: what local plugins say of every node, remembered until the node changes.
+"""Cached results of local plugins for every node, until the node changes.
 
-They hold for all Pods that the plugins cannot tell apart. Pods of one template so cost the look at a few nodes each,
-however many nodes there are; and so do those of a hundred templates that ask for the same.
+Results are shared by all Pods that the plugins cannot distinguish. Scheduling further Pods of a template evaluates only
+the nodes that changed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ UNKNOWN: Final = -2
 
 
 class WeightedPlugin(msgspec.Struct, frozen=True):
-    """A plugin, and what its score counts."""
+    """A plugin and the weight of its score."""
 
     plugin: Plugin
     weight: int = 1
@@ -29,16 +29,16 @@ class WeightedPlugin(msgspec.Struct, frozen=True):
 
 class LocalResults:
     def __init__(self, cycle: Cycle, plugins: Sequence[WeightedPlugin]) -> None:
-        """Of these plugins, on the Pod of the cycle, and on others that they cannot tell from it."""
+        """Results of the plugins for the cycle's Pod and others with equal keys."""
         self.filters: list[Filter] = []
-        self.pre_filter_status: Status | None = None  # of the Pods themselves, whatever the node
-        self.scored: list[Plugin] = []  # whose score is part of the verdict
+        self.pre_filter_status: Status | None = None  # rejects the Pod on all nodes
+        self.scored: list[Plugin] = []  # plugins whose scores are included
         self._scorers: list[tuple[Scorer, int]] = []
         self._snapshot: Snapshot = cycle.snapshot
         self._epoch = -1
         self._version = 0
         self.status: list[Status | None] = []  # by slot
-        self.score: list[int] = []  # by slot; or REFUSED, or UNKNOWN
+        self.score: list[int] = []  # by slot; REJECTED or UNKNOWN
         for weighted in plugins:
             found = weighted.plugin.filter(cycle)
             if isinstance(found, Status):
@@ -53,7 +53,7 @@ class LocalResults:
         self._checks = [each.check for each in self.filters]
 
     def update(self) -> None:
-        """Forget what may have changed."""
+        """Invalidate the results of changed nodes."""
         snapshot = self._snapshot
         count = len(snapshot.nodes)
         changed = snapshot.changed_since(self._version) if self._epoch == snapshot.epoch else None
@@ -68,7 +68,7 @@ class LocalResults:
                 score[slot] = UNKNOWN
 
     def evaluate(self, node: NodeInfo) -> int:
-        """Ask about a node, and remember."""
+        """Evaluate a node and cache the result."""
         slot = node.slot
         for check in self._checks:
             status = check(node)

@@ -1,9 +1,9 @@
-"""The framework: asks the plugins of a profile about a Pod and the nodes, and chooses.
+"""Framework runtime: runs the plugins of a profile and selects a node.
 
-- Filters are asked in order; the first that refuses a node has the word.
-- Of many nodes only a part is looked at, from where the last Pod's search ended: enough to choose well, and fewer the
-  more there are.
-- Pods that the local plugins cannot tell apart share what these said (`verdicts`).
+- Filters run in order; the first rejection counts.
+- In large clusters only a part of the nodes is checked (percentageOfNodesToScore), starting where the last search
+  ended.
+- Pods that the local plugins cannot distinguish share cached results (`local_results`).
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from ostinato.plane.scheduler.framework.status import Diagnosis, Status, unresol
 from ostinato.plane.scheduler.nominator import Nominator
 from ostinato.world.rng import Rng
 
-_MIN_FEASIBLE_NODES: Final = 100  # nodes that fit, after which a search may end
-_MAX_SHAPES: Final = 192  # shapes of which something is remembered
+_MIN_FEASIBLE_NODES: Final = 100  # kube-scheduler's minFeasibleNodesToFind
+_MAX_SHAPES: Final = 192  # cached
 
 
 class Profile(msgspec.Struct, frozen=True):
-    """A way to schedule, for Pods that ask for it by `spec.schedulerName`.
+    """Scheduling profile, selected by `spec.schedulerName`.
 
-    - `plugins`: in the order in which they are asked.
-    - `percentage`: of nodes that are looked at. Defaults to 0: fewer, the more nodes there are.
+    - `plugins`: in order of execution.
+    - `percentage`: percentageOfNodesToScore. Defaults to 0: adaptive.
     """
 
     name: str
@@ -42,26 +42,26 @@ class Profile(msgspec.Struct, frozen=True):
 
 
 class ScheduleResult(msgspec.Struct, frozen=True):
-    """A node for a Pod."""
+    """The selected node."""
 
     node: NodeInfo
     cycle: Cycle
 
 
 class FitError(msgspec.Struct, frozen=True):
-    """No node, and why. `filters` are those that were asked, to ask them again what if."""
+    """No node is feasible. `filters`: the filters that ran, for preemption."""
 
     diagnosis: Diagnosis
     cycle: Cycle
     filters: list[Filter]
 
 
-class InvalidScore(ValueError):  # noqa: N818 - what is the matter
-    """A plugin's score is out of bounds."""
+class InvalidScore(ValueError):  # noqa: N818
+    """A plugin returned a score out of range."""
 
 
 class _ShapeState(msgspec.Struct):
-    """What is known of a shape: what plugins have noted, and the verdicts on it."""
+    """Cached data of a shape."""
 
     memo: dict[object, Any]
     results: LocalResults
@@ -75,10 +75,8 @@ class Framework:
         self._nominator = nominator
         self._rng = rng
         self._states: OrderedDict[Shape, _ShapeState] = OrderedDict()  # least recently used first
-        self._results: OrderedDict[tuple[Hashable, ...], LocalResults] = (
-            OrderedDict()
-        )  # the same, by what plugins go by
-        self._next_start = 0  # the slot at which the next search begins
+        self._results: OrderedDict[tuple[Hashable, ...], LocalResults] = OrderedDict()  # by keys of the local plugins
+        self._next_start = 0  # slot at which the next search starts
         plugins = [weighted.plugin for weighted in profile.plugins]
         split = next((at for at, plugin in enumerate(plugins) if not plugin.local), len(plugins))
         self._local = profile.plugins[:split]
@@ -89,7 +87,7 @@ class Framework:
         return [weighted.plugin for weighted in self.profile.plugins]
 
     def schedule(self, pod: PodInfo) -> ScheduleResult | FitError | None:
-        """The best node for a Pod; None if there are no nodes."""
+        """Schedule a Pod; None if there are no nodes."""
         nodes = self._snapshot.nodes
         if not nodes:
             return None
@@ -182,7 +180,7 @@ def _restricted_nodes(filters: Sequence[Filter]) -> frozenset[str] | None:
 
 
 def _absent_nodes_status(filters: Sequence[Filter]) -> Status | None:
-    """What is to be said of nodes that were not looked at; None if all were."""
+    """Return the status of nodes that were not checked; None if all were."""
     plugins = sorted({each.plugin for each in filters if each.nodes is not None})
     if not plugins:
         return None
@@ -190,7 +188,7 @@ def _absent_nodes_status(filters: Sequence[Filter]) -> Status | None:
 
 
 def _feasible_nodes_to_find(count: int, percentage: int) -> int:
-    """How many nodes that fit are enough, of so many."""
+    """Return the number of feasible nodes at which the search stops."""
     if count < _MIN_FEASIBLE_NODES:
         return count
     percentage = percentage or max(50 - count // 125, 5)

@@ -1,7 +1,7 @@
-"""The search for nodes on which a Pod fits.
+"""Search for feasible nodes.
 
-Pods that were promised room on a node count there for others of no higher priority: a node must do with them, and also
-without them, for they may never come.
+A node must be feasible both with and without the Pods that are nominated to it with equal or higher priority: they may
+never be scheduled there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ostinato.plane.scheduler.framework.status import Status
 
 
 class Search:
-    """The search for nodes on which one Pod fits."""
+    """Search for feasible nodes of one Pod."""
 
     def __init__(self, results: LocalResults, filters: list[Filter], nominated: dict[str, list[PodInfo]]) -> None:
         results.update()
@@ -28,7 +28,7 @@ class Search:
         self.statuses: dict[str, Status] = {}
 
     def find(self, nodes: Sequence[NodeInfo], start: int, wanted: int) -> list[NodeInfo]:
-        """So many that do, from a slot on; fewer if there are no more."""
+        """Return up to `wanted` feasible nodes, starting at a slot."""
         if self._non_local_checks or self._nominated:
             return self.find_among([*nodes[start:], *nodes[:start]], wanted)
         feasible: list[NodeInfo] = []
@@ -54,7 +54,7 @@ class Search:
         return feasible
 
     def find_among(self, nodes: Sequence[NodeInfo], wanted: int = 0) -> list[NodeInfo]:
-        """The same of these nodes, each asked by itself; all that do unless told."""
+        """Check the given nodes one by one; `wanted` 0 returns all feasible ones."""
         feasible: list[NodeInfo] = []
         for node in nodes:
             self.checked += 1
@@ -68,7 +68,7 @@ class Search:
         return feasible
 
     def filter_status(self, node: NodeInfo) -> Status | None:
-        """Why the Pod does not fit on a node; None if it does."""
+        """Return why the Pod does not fit on a node; None if it does."""
         if node.name in self._nominated:
             return run_filters_with_nominated_pods(self._filters, node, self._nominated[node.name])
         results, slot = self._results, node.slot
@@ -85,7 +85,7 @@ class Search:
 
 
 def run_filters(filters: Sequence[Filter], node: NodeInfo) -> Status | None:
-    """Why a node will not do; None if it does."""
+    """Run filters for a node; return the first rejection."""
     for each in filters:
         status = each.check(node)
         if status is not None:
@@ -96,7 +96,7 @@ def run_filters(filters: Sequence[Filter], node: NodeInfo) -> Status | None:
 def run_filters_with_nominated_pods(
     filters: Sequence[Filter], node: NodeInfo, others: Sequence[PodInfo]
 ) -> Status | None:
-    """Why a node will not do with these Pods on it, or without them; None if it does both ways."""
+    """Run filters with the nominated Pods on the node, then without them; return the first rejection."""
     if others:
         fuller, copies = node.copy(), [each.copy() for each in filters]
         for pod in others:

@@ -1,10 +1,10 @@
-"""Statuses: why a node was refused, and the words in which that is told.
+"""Rejections of nodes and their messages.
 
     0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient cpu. preemption: …
 
-- Equal refusals are one object, so that those of thousands of nodes are counted, and kept, at no cost.
-- A refusal is *resolvable* if it could be different without some of the Pods on the node: preemption may help.
-- The words are those of kube-scheduler, which people search for.
+- Equal rejections are one object, so that thousands of them are counted cheaply.
+- A rejection is *resolvable* if removing Pods from the node could help: preemption is tried.
+- Messages equal those of kube-scheduler.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _REMEMBERED: Final = 4096
 
 
 class Status(msgspec.Struct, frozen=True, eq=False):
-    """A refusal, made by `unschedulable` or `unresolvable`; None stands for success."""
+    """Rejection, created by `unschedulable` or `unresolvable`; None is success."""
 
     plugin: str
     reasons: tuple[str, ...]
@@ -29,18 +29,18 @@ class Status(msgspec.Struct, frozen=True, eq=False):
 
 @lru_cache(_REMEMBERED)
 def unschedulable(plugin: str, *reasons: str) -> Status:
-    """Not with these Pods on the node."""
+    """Reject a node because of its Pods; preemption may help."""
     return Status(plugin, reasons, resolvable=True)
 
 
 @lru_cache(_REMEMBERED)
 def unresolvable(plugin: str, *reasons: str) -> Status:
-    """Not on this node, whatever runs on it."""
+    """Reject a node regardless of its Pods."""
     return Status(plugin, reasons, resolvable=False)
 
 
 class Diagnosis:
-    """What was found out about a Pod that fits nowhere."""
+    """Why a Pod is unschedulable."""
 
     def __init__(
         self,
@@ -50,10 +50,10 @@ class Diagnosis:
         pre_filter_status: Status | None = None,
     ) -> None:
         """
-        - `nodes`: how many there are.
-        - `statuses`: of the nodes that were looked at, by name.
-        - `absent`: of the others. Defaults to nothing to say.
-        - `refused`: of the Pod itself, before any node was looked at.
+        - `nodes`: number of nodes.
+        - `statuses`: rejections by node name.
+        - `absent_nodes_status`: rejection of nodes that were not checked. Defaults to None.
+        - `pre_filter_status`: rejection of the Pod before nodes were checked. Defaults to None.
         """
         self.nodes = nodes
         self.statuses = statuses
@@ -62,7 +62,7 @@ class Diagnosis:
 
     @property
     def plugins(self) -> frozenset[str]:
-        """Those that refused the Pod: what happens in their field may let it fit."""
+        """The plugins that rejected the Pod."""
         found = {status.plugin for status in self.statuses.values()}
         for status in (self.absent_nodes_status, self.pre_filter_status):
             if status is not None:
@@ -73,7 +73,7 @@ class Diagnosis:
         return self.statuses.get(node) or self.absent_nodes_status or self.pre_filter_status
 
     def message(self, after: str = "") -> str:
-        """The sentence for people; `after` is what preemption said."""
+        """Return the message for condition and event; `after`: message of the preemption."""
         if self.pre_filter_status is not None:
             text = f" {', '.join(self.pre_filter_status.reasons)}."
         else:
@@ -86,7 +86,7 @@ class Diagnosis:
 
 
 def histogram(statuses: Iterable[Status]) -> Counter[str]:
-    """How many nodes gave each reason."""
+    """Count nodes per reason."""
     reasons: Counter[str] = Counter()
     for status, count in Counter(statuses).items():
         for reason in status.reasons:

@@ -1,4 +1,4 @@
-"""The plugins that every cluster has, in the order in which they are asked, with the weights that they have there."""
+"""The default plugins of kube-scheduler, in order, with their default weights."""
 
 from __future__ import annotations
 

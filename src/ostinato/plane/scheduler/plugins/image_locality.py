@@ -1,4 +1,4 @@
-"""ImageLocality: a node is better if it has the images of a Pod, the larger they are, and the more nodes have them."""
+"""ImageLocality: prefers nodes that have the Pod's images, weighted by size and by how many nodes have them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ostinato.plane.scheduler.cache.pod_info import PodSpec
 from ostinato.plane.scheduler.cache.snapshot import Snapshot
 from ostinato.plane.scheduler.framework.interface import MAX_NODE_SCORE, Cycle, Plugin, Scorer
 
-_SMALL: Final = 23 * 1024 * 1024  # bytes that make no difference
-_LARGE: Final = 1000 * 1024 * 1024  # bytes of a container beyond which more make none
+_SMALL: Final = 23 * 1024 * 1024  # bytes: minimum threshold
+_LARGE: Final = 1000 * 1024 * 1024  # bytes per container: maximum threshold
 
 
 class ImageLocality(Plugin):
@@ -37,7 +37,7 @@ class _Scorer(Scorer):
 
 
 def images_of(spec: PodSpec) -> list[str]:
-    """The images of a Pod, each with a tag, as nodes name them."""
+    """Return the Pod's images with tags, as nodes report them."""
     images = [container.image for container in (*spec.init_containers, *spec.containers)]
     images += [volume.image.reference for volume in spec.volumes if volume.image is not None]
     return [image if image.rfind(":") > image.rfind("/") else f"{image}:latest" for image in images]

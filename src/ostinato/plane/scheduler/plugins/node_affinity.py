@@ -1,4 +1,4 @@
-"""NodeAffinity: a Pod goes to nodes that its selector and its affinity allow, and prefers those that it prefers."""
+"""NodeAffinity: nodeSelector, required and preferred node affinity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NodeName: a Pod that names its node does not come to the scheduler; one that found no node waits for any to come."""
+"""NodeName: filters nothing, as Pods with a node name are not scheduled; its hint retries Pods when a node is added."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class NodeName(Plugin):
     name = "NodeName"
     local = True
 
-    def local_key(self, shape: Shape) -> Hashable:  # noqa: ARG002 - nodes are all the same to it
+    def local_key(self, shape: Shape) -> Hashable:  # noqa: ARG002 - the same for all shapes
         return None
 
     def hints(self) -> Sequence[QueueingHint]:

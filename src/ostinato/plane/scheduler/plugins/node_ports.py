@@ -1,4 +1,4 @@
-"""NodePorts: two Pods on a node cannot hold the same port of it."""
+"""NodePorts: host ports of the Pod must be free on the node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NodeUnschedulable: a cordoned node takes no Pods, unless they tolerate just that."""
+"""NodeUnschedulable: rejects cordoned nodes, unless the Pod tolerates the taint."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Filter(Filter):
 _FILTER: Final = _Filter()
 
 
-def _is_freed(pod: PodInfo, event: ClusterEvent) -> bool:  # noqa: ARG001 - it is so for every Pod
+def _is_freed(pod: PodInfo, event: ClusterEvent) -> bool:  # noqa: ARG001 - the same for all Pods
     if event.new.unschedulable:
         return False
     return bool(event.old is None or event.old.unschedulable)

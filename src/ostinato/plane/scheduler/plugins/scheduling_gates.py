@@ -1,4 +1,4 @@
-"""SchedulingGates: a Pod with gates is not looked at before somebody has removed them all."""
+"""SchedulingGates: holds a Pod back until all scheduling gates are removed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class SchedulingGates(Plugin):
     name = "SchedulingGates"
     local = True
 
-    def local_key(self, shape: Shape) -> Hashable:  # noqa: ARG002 - nodes are all the same to it
+    def local_key(self, shape: Shape) -> Hashable:  # noqa: ARG002 - the same for all shapes
         return None
 
     def gate(self, pod: PodInfo) -> str:

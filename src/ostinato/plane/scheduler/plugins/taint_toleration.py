@@ -1,4 +1,4 @@
-"""TaintToleration: taints keep Pods away that do not tolerate them, or make them rather go elsewhere."""
+"""TaintToleration: rejects nodes with untolerated taints, and prefers nodes without PreferNoSchedule taints."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Filter(Filter):
 
     def __init__(self, tolerations: Sequence[Toleration]) -> None:
         self._tolerations = tolerations
-        self._known: dict[tuple[Taint, ...], Status | None] = {}  # few nodes have taints that no other has
+        self._known: dict[tuple[Taint, ...], Status | None] = {}  # most nodes have the same taints
 
     def check(self, node: NodeInfo) -> Status | None:
         taints = node.facts.taints

@@ -159,5 +159,5 @@ def test_a_hash_is_made_of_letters_that_spell_nothing() -> None:
 
 
 def test_a_revision_without_a_template_has_none() -> None:
-    with pytest.raises(ObjectError, match=r"a revision keeps no spec\.template"):
+    with pytest.raises(ObjectError, match=r"ControllerRevision: data\.spec\.template: missing"):
         template_of(ControllerRevision(revision=1, data={}))

@@ -244,7 +244,9 @@ def test_what_cannot_be_had_is_said_once_and_had_when_it_is_free(
             await on.proxy.update(WEB, {web: BackendSet((one,)), node_port: BackendSet((one,))})
             (record,) = [each for each in caplog.records if each.levelno == logging.WARNING]
             why = "another process on this machine serves 127.77.0.1"
-            assert record.getMessage() == f"Service default/web does not answer at 127.77.0.1 on this machine: {why}"
+            assert record.getMessage() == (
+                f"Service address in use, retrying service=default/web address=127.77.0.1 error={why}"
+            )
             on.network.refusals.clear()
 
             async def answered() -> bool:
@@ -261,11 +263,11 @@ def test_what_cannot_be_had_is_said_once_and_had_when_it_is_free(
 def test_that_no_address_can_be_had_is_said_once_for_all(caplog: pytest.LogCaptureFixture) -> None:
     async def act(on: Cast) -> None:
         for number in (1, 2):
-            on.network.refusals[f"127.77.0.{number}"] = AddressUnavailable("that takes root")
+            on.network.refusals[f"127.77.0.{number}"] = AddressUnavailable("requires root")
         await on.proxy.update(WEB, {at("127.77.0.1", 80): BackendSet(())})
         await on.proxy.update(OTHER, {at("127.77.0.2", 80): BackendSet(())})
         assert [record.getMessage() for record in caplog.records] == [
-            "Services answer on this machine at node ports alone: that takes root"
+            "Service addresses unavailable, serving node ports only error=requires root"
         ]
 
     play(act)
@@ -281,7 +283,7 @@ def test_a_port_that_is_in_use_is_said_and_listened_on_when_it_is_free(
             web = at("127.77.0.1", int(somebody.getsockname()[1]))
             async with saying(b"one") as one:
                 await on.proxy.update(WEB, {web: BackendSet((one,))})
-                assert "cannot be listened on: Address already in use" in caplog.text
+                assert "error=Address already in use" in caplog.text
                 somebody.close()
 
                 async def answered() -> bool:
@@ -306,7 +308,7 @@ def test_of_two_services_that_want_a_place_the_first_has_it(
             await on.proxy.update(WEB, {web: BackendSet((one,))})
             await on.proxy.update(OTHER, {web: BackendSet((two,))})
             assert await ask(web) == b"one:hello"
-            assert f"Service default/other: {web} is that of Service default/web" in caplog.text
+            assert f"service=default/other frontend={web} owner=default/web" in caplog.text
             await on.proxy.update(WEB, {})
 
             async def answered() -> bool:

@@ -1,12 +1,12 @@
-"""CronJobs: a Job at every time of a schedule.
+"""CronJob controller: creates Jobs on a schedule.
 
-- Each run has a name of its time, so that no run happens twice. Of several that were missed, the newest is made up for,
-  if its starting deadline is not over.
-- A run that comes while another is active runs beside it (`Allow`), is left out (`Forbid`) or takes its place
+- A Job's name contains its scheduled time, so no run is started twice. Of several missed runs only the latest is
+  started, within its starting deadline.
+- concurrencyPolicy: a run that is due while another is active is started (`Allow`), skipped (`Forbid`), or replaces it
   (`Replace`).
-- Jobs that have ended are kept as history, up to a limit; the oldest go.
-- A new schedule counts from its next time on: it makes up for nothing.
-- A schedule or a time zone that makes no sense is told by an event; nothing is done until it changes.
+- Finished Jobs are kept up to the history limits.
+- A changed schedule starts with its next time; missed times are not made up for.
+- An invalid schedule or time zone is reported by an event and not retried until it changes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _WORKERS: Final = 5
 _DOCUMENTATION: Final = "https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/"
 
 
-def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - signature of all controllers
     add_controller_index(manager, Job)
     (
         manager.build(NAME)
@@ -52,7 +52,7 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every 
 
 class CronJobReconciler:
     def __init__(self) -> None:
-        self._schedules: dict[Request, tuple[str, str, str]] = {}  # the uid and the schedule when it was last looked at
+        self._schedules: dict[Request, tuple[str, str, str]] = {}  # (uid, schedule, time zone) of the last sync
 
     async def reconcile(self, request: Request, ctx: Context) -> Result | None:
         cron = await ctx.client.get(CronJob, request, missing=None)
@@ -72,7 +72,7 @@ class CronJobReconciler:
 
 
 class _Sync:
-    """One look at one CronJob."""
+    """One sync of one CronJob."""
 
     def __init__(self, cron: CronJob, jobs: Iterable[Job], ctx: Context) -> None:
         self._cron = cron
@@ -82,7 +82,7 @@ class _Sync:
         self._now = ctx.world.clock.now()
 
     async def run(self, *, rescheduled: bool) -> float | None:
-        """Do everything; seconds until the next look, None if only a change can lead to one."""
+        """Sync; return the seconds until the next sync, None if only a change triggers one."""
         before = copy.deepcopy(self._cron.status)
         error: APIError | None = None
         seconds = None
@@ -98,7 +98,7 @@ class _Sync:
             raise error
         return seconds
 
-    # Jobs that there are
+    # Existing Jobs
 
     async def _clean_up(self) -> None:
         spec = self._cron.spec
@@ -109,11 +109,11 @@ class _Sync:
             if limit is not None:
                 ended = sorted((each for each in self._jobs if _finished_condition(each) == kind), key=_age)
                 for job in ended[: max(0, len(ended) - limit)]:
-                    with suppress(APIError):  # it is told, and tried again at the next look
+                    with suppress(APIError):  # reported by an event, retried with the next sync
                         await self._delete(job)
 
     async def _sync_active(self) -> None:
-        """Keep the list of active Jobs."""
+        """Update status.active."""
         for job in self._jobs:
             active, end = self._is_active(job.metadata.uid), _finished_condition(job)
             if end:
@@ -151,7 +151,7 @@ class _Sync:
     def _remove_active(self, uid: str) -> None:
         self._cron.status.active = [each for each in self._cron.status.active if each.uid != uid]
 
-    # The next one
+    # The next Job
 
     async def _start_due_job(self, *, rescheduled: bool) -> float | None:
         cron = self._cron
@@ -276,12 +276,12 @@ def _reference_to(job: Job) -> ObjectReference:
 
 
 def _finished_condition(job: Job) -> str:
-    """The condition that says that it has ended; "" if it has not."""
+    """Return the type of the finished condition; "" if the Job is not finished."""
     ends = (each.type for each in job.status.conditions if each.status == "True")
     return next((each for each in ends if each in ("Complete", "Failed")), "")
 
 
 def _age(job: Job) -> tuple[bool, datetime, str]:
-    """By which the oldest comes first; one that never began comes last."""
+    """Sort key: oldest first, Jobs without a start time last."""
     began = job.status.start_time
     return began is None, began or datetime.max.replace(tzinfo=UTC), job.metadata.name

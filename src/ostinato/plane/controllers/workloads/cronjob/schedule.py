@@ -1,4 +1,4 @@
-"""Times of CronJobs: which run is due now, how many were missed, and when to look again."""
+"""Schedule arithmetic of CronJobs: which run is due, how many were missed, when the next one is due."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import msgspec
 from ostinato.api.text.cron import Schedule, ScheduleError
 from ostinato.kinds.batch_v1 import CronJob
 
-MANY_MISSED: Final = 100  # runs that were missed, after which something must be wrong
-_PADDING: Final = 0.1  # seconds after the time of a run at which it is looked for: clocks differ
+MANY_MISSED: Final = 100  # missed runs above which a warning is recorded
+_PADDING: Final = 0.1  # seconds added to the next time, against clock skew
 
 
 class MissedSchedules(msgspec.Struct, frozen=True):
-    """The newest time that has come, None if none has; how many came in all, roughly; since when they are counted."""
+    """The most recent scheduled time (None if none is due), the approximate number of missed times, and since when."""
 
     since: datetime
     newest: datetime | None = None
@@ -25,12 +25,12 @@ class MissedSchedules(msgspec.Struct, frozen=True):
 def missed_schedules(
     cron: CronJob, schedule: Schedule, now: datetime, *, within_deadline: bool = True
 ) -> MissedSchedules:
-    """What is due since the last run. A `ScheduleError` for a schedule that has no times.
+    """Return the times missed since the last run. Raises `ScheduleError` for a schedule without times.
 
-    `in_time`: what is past the starting deadline does not count.
+    `within_deadline`: ignore times past the starting deadline.
     """
     since: datetime | None = cron.status.last_schedule_time or cron.metadata.creation_timestamp
-    assert since is not None, "the server has stored it"
+    assert since is not None, "set by the server"
     if within_deadline and cron.spec.starting_deadline_seconds is not None:
         since = max(since, now - timedelta(seconds=cron.spec.starting_deadline_seconds))
     first = schedule.next(since)
@@ -50,7 +50,7 @@ def missed_schedules(
 
 
 def seconds_until_next(cron: CronJob, schedule: Schedule, now: datetime) -> float | None:
-    """Seconds until the next run is to be looked for; None if there is none."""
+    """Return the seconds until the next run; None if there is none."""
     try:
         found = missed_schedules(cron, schedule, now, within_deadline=False)
         begin = found.newest or (now if found.missed else found.since)

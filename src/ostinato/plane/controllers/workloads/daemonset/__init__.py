@@ -1,10 +1,10 @@
-"""The DaemonSet controller: a Pod on every node where one belongs.
+"""DaemonSet controller: runs one Pod on each eligible node.
 
-- `placement`: where that is.
-- `daemons`: the Pods, each for a node.
-- `rollout`: which are to be made and deleted, also from one template to the next.
-- `failures`: how long a node is left alone where they fail.
-- `reconciler`: does it, and says how it stands.
+- `placement`: which nodes are eligible.
+- `pods`: Pods of a DaemonSet, each pinned to a node by node affinity.
+- `rollout`: which Pods to create and delete, rolling updates included.
+- `backoff`: backoff of failed Pods per node.
+- `reconciler`: applies the changes and writes the status.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ostinato.plane.ownership.event_handler import ForControllerRef
 __all__ = ["DaemonSetReconciler", "add_to"]
 
 
-def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - there is nothing to choose
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - signature of all controllers
     (
         manager.build("daemonset-controller")
         .watch_for(DaemonSet)

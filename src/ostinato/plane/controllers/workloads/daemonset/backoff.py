@@ -1,8 +1,8 @@
-"""Failures: how long a node is left alone after a daemon failed there.
+"""Backoff of failed daemon Pods, per node.
 
-A node that refuses a Pod would refuse the next at once, and the next. So the first is replaced at once, the second
-after a second, and so on, doubled up to a quarter of an hour; when a node has had none for half an hour, or the
-DaemonSet has changed, it begins anew.
+A node that rejects a Pod would reject its replacement as well. The first failure is replaced immediately, the next
+after one second, doubled up to 15 minutes. The backoff is reset after 30 minutes without failures, and when the
+DaemonSet changes.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from ostinato.world import Clock
 
 _FIRST: Final = 1.0
 _LONGEST: Final = 900.0
-_SWEEP: Final = 60.0  # seconds between looks for what is over
+_SWEEP: Final = 60.0  # seconds between removals of expired entries
 
 
 class FailureBackoff:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._waits: dict[Hashable, tuple[float, float]] = {}  # how long, since when
+        self._waits: dict[Hashable, tuple[float, float]] = {}  # (delay, start)
         self._swept = clock.monotonic()
 
     def wait(self, key: Hashable) -> float:
-        """Seconds until something may be done about another failure; if none, this one is noted."""
+        """Return the seconds until the failed Pod may be replaced; if 0, the failure is recorded."""
         now = self._clock.monotonic()
         if now - self._swept > _SWEEP:
             self._swept = now

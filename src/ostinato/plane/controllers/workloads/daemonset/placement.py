@@ -1,8 +1,8 @@
-"""Placement: on which nodes the Pods of a DaemonSet belong.
+"""Node eligibility: on which nodes the Pods of a DaemonSet run.
 
-A node is fit if the template's node name, node selector and required affinity mean it, and the Pods tolerate its
-taints, with those tolerations that every daemon has: a daemon is not put off by a node that is cordoned, or in trouble.
-A Pod that is on a node already stays as long as no taint drives it out.
+A node is eligible if it matches nodeName, node selector and required node affinity of the template, and the Pods
+tolerate its taints, including the tolerations that all daemon Pods get. A running Pod stays unless it does not tolerate
+a NoExecute taint.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ostinato.kinds.core_v1 import NodeSelectorTerm, PodSpec, Toleration
 from ostinato.plane.placement.node_selectors import matcher
 from ostinato.plane.placement.taints import NO_EXECUTE, Taint, has_blocking_taint
 
-_MAX_PLACEMENTS: Final = 10_000  # that are kept
+_MAX_PLACEMENTS: Final = 10_000  # cached
 
 _TOLERATED: Final = (
     ("not-ready", "NoExecute"),
@@ -45,19 +45,19 @@ class NodeSpec(Struct):
 
 
 class NodeState(Object, version="v1", kind="Node", plural="nodes", namespaced=False):
-    """A node, as far as it matters here."""
+    """The fields of a Node that decide eligibility."""
 
     spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
 
 
 class NodeFit(Enum):
-    SHOULD_RUN = "a Pod belongs there"
-    MAY_CONTINUE = "a Pod that is there may stay"
-    MUST_LEAVE = "no Pod may be there"
+    SHOULD_RUN = "a Pod should run there"
+    MAY_CONTINUE = "a running Pod may continue"
+    MUST_LEAVE = "no Pod may run there"
 
 
 class Placement:
-    """Where the Pods of one state of a DaemonSet belong."""
+    """Eligibility of nodes for one generation of a DaemonSet."""
 
     def __init__(self, owner: DaemonSet) -> None:
         spec = owner.spec.template.spec
@@ -67,7 +67,7 @@ class Placement:
         self._tolerations = tolerations(spec)
 
     def fit(self, name: str, labels: Mapping[str, str], taints: Sequence[Taint]) -> NodeFit:
-        """Of a node."""
+        """Return whether a Pod should run, may continue, or must leave."""
         if self._node and self._node != name:
             return NodeFit.MUST_LEAVE
         if not self._selector.matches(labels):
@@ -81,7 +81,7 @@ class Placement:
 
 
 def tolerations(spec: PodSpec) -> list[Toleration]:
-    """Those of the template, and those that every daemon has."""
+    """Return the tolerations of the template and those of all daemon Pods."""
     added = (*_TOLERATED, *_TOLERATED_ON_HOST_NETWORK) if spec.host_network else _TOLERATED
     wanted = [Toleration(key=f"node.kubernetes.io/{name}", operator="Exists", effect=effect) for name, effect in added]
     same = {(each.key, each.operator, each.effect) for each in wanted}
@@ -95,21 +95,20 @@ def _required_terms(spec: PodSpec) -> list[NodeSelectorTerm] | None:
 
 
 class ForPlacement(Handler):
-    """The DaemonSets for which there is something to do because a node has changed: to make a Pod, or to delete it.
+    """Enqueues the DaemonSets for which a changed node requires a Pod to be created or deleted.
 
-    A node on which Pods may stay, but no new one is put, is nothing to act on; that its Pod is misplaced is counted by
-    the next step.
+    A node on which running Pods may continue requires no action; the next sync counts the misscheduled Pod.
     """
 
     def __init__(self) -> None:
         self._daemon_sets: ReadableStore | None = None
-        self._known: dict[tuple[str, int], Placement] = {}  # by uid and generation
+        self._known: dict[tuple[str, int], Placement] = {}  # by (uid, generation)
 
     async def prepare(self, watched: View[object], dependencies: Dependencies) -> None:  # noqa: ARG002
         self._daemon_sets = dependencies.informers.of(DaemonSet).store
 
     def keys(self, event: Event) -> Keys:
-        assert self._daemon_sets is not None, "a handler is prepared before the first event"
+        assert self._daemon_sets is not None, "prepare() runs before the first event"
         after = None if isinstance(event, Deleted) else NodeFacts(event.object)
         before = NodeFacts(event.old) if isinstance(event, Updated) else None
         if before is not None and before == after:
@@ -146,7 +145,7 @@ _read_taints = msgspec.json.Decoder(_TaintsOf).decode
 
 
 class NodeFacts:
-    """What of a node decides."""
+    """The fields of a node that decide eligibility."""
 
     def __init__(self, entry: Entry) -> None:
         self.name = entry.key.name
@@ -159,4 +158,4 @@ class NodeFacts:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, NodeFacts) and self.labels == other.labels and self.taints == other.taints
 
-    __hash__ = None  # type: ignore[assignment]  # it is compared, never looked up
+    __hash__ = None  # type: ignore[assignment]  # not hashable

@@ -1,4 +1,4 @@
-"""Daemons: the Pods of a DaemonSet, each of which is meant for a node from the beginning."""
+"""Pods of a DaemonSet, each pinned to a node at creation."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ GENERATION_ANNOTATION: Final = "deprecated.daemonset.template.generation"
 
 
 class DaemonPod(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a Pod decides."""
+    """The fields of a daemon Pod that the controller needs."""
 
     key: NamespacedName
     uid: str
     labels: Mapping[str, str]
     created: str
-    node: str  # that it is on, or meant for; "" if nobody knows
+    node: str  # assigned or targeted node; "" if unknown
     is_bound: bool
     is_terminating: bool
     phase: str
-    ready_since: datetime | None  # None if it is not ready
+    ready_since: datetime | None  # None if not ready
     is_ready: bool
 
     @classmethod
@@ -60,11 +60,11 @@ class DaemonPod(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def age(self) -> tuple[bool, str, str]:
-        """By which they are sorted: those on a node first, then the oldest."""
+        """Sort key: scheduled Pods first, then the oldest."""
         return not self.is_bound, self.created, self.key.name
 
     def is_available(self, seconds: int, now: datetime) -> bool:
-        """Whether it has been ready for so long."""
+        """Return whether the Pod has been ready for this many seconds."""
         if not self.is_ready:
             return False
         since = self.ready_since
@@ -72,19 +72,19 @@ class DaemonPod(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def template_generation(owner: DaemonSet) -> str:
-    """The number of the template, by an older way to count; "" if there is none."""
+    """Return the deprecated template generation; "" if there is none."""
     text = owner.metadata.annotations.get(GENERATION_ANNOTATION, "")
     return text if text.isascii() and text.isdecimal() else ""
 
 
 def is_updated(pod: DaemonPod, revision: str, generation: str) -> bool:
-    """Whether it was made from the template as it is now."""
+    """Return whether the Pod has the current template."""
     labels = pod.labels
     return labels.get(HASH_LABEL) == revision or (bool(generation) and labels.get(GENERATION_LABEL) == generation)
 
 
 class PodFactory:
-    """What all new Pods of a DaemonSet have in common."""
+    """Builds new Pods of one DaemonSet revision."""
 
     def __init__(self, owner: DaemonSet, revision: str) -> None:
         self._pod = pod_from_template(owner.spec.template, owner)
@@ -94,13 +94,13 @@ class PodFactory:
         self._pod.spec.tolerations = tolerations(self._pod.spec)
 
     def new_pod(self, node: str) -> Pod:
-        """A Pod for a node. It shares all but its affinity with the others, and is to be created, not changed."""
+        """Return a Pod for a node. It shares all fields except the affinity with other Pods; do not modify it."""
         spec = msgspec.structs.replace(self._pod.spec, affinity=_pinned_to(self._pod.spec.affinity, node))
         return Pod(metadata=self._pod.metadata, spec=spec)
 
 
 def _pinned_to(affinity: Affinity | None, node: str) -> Affinity:
-    """The same, but for this node alone. What was required before has been seen to: the node is fit."""
+    """Return the affinity with the node as the only required term; the other terms are already satisfied."""
     field = NodeSelectorRequirement(key=NAME, operator="In", values=[node])
     required = NodeSelector(node_selector_terms=[NodeSelectorTerm(match_fields=[field])])
     before = affinity or Affinity()

@@ -1,4 +1,4 @@
-"""A DaemonSet's step: from the Pods that are on nodes to one on every node where one belongs."""
+"""Reconciles a DaemonSet: creates and deletes Pods so that each eligible node runs one."""
 
 from __future__ import annotations
 
@@ -33,10 +33,8 @@ from ostinato.plane.ownership.controller_refs import claim_entries
 from ostinato.plane.ownership.event_handler import selector_of
 from ostinato.world import Clock
 
-_BURST_REPLICAS: Final = 250  # Pods that are made, and that are deleted, in one step
-_QUIET_FACTOR: Final = (
-    4  # times as long as a look at all Pods took: so that of many changes at once not each is looked at
-)
+_BURST_REPLICAS: Final = 250  # Pods created, and Pods deleted, per sync
+_QUIET_FACTOR: Final = 4  # a set is not synced again for this multiple of the time that its last evaluation took
 
 
 class DaemonSetReconciler:
@@ -44,8 +42,8 @@ class DaemonSetReconciler:
         self._clock = clock
         self._failures = FailureBackoff(clock)
         self._pods = DecodedCache(DaemonPod.of)
-        self._nodes: dict[Request, _NodeFits] = {}  # of each set
-        self._quiet_until: dict[Request, float] = {}  # until when each set is left alone
+        self._nodes: dict[Request, _NodeFits] = {}  # by DaemonSet
+        self._quiet_until: dict[Request, float] = {}  # by DaemonSet: no sync before this time
 
     async def reconcile(self, request: Request, ctx: Context) -> Result | None:
         owner = await ctx.client.get(DaemonSet, request, missing=None)
@@ -59,13 +57,13 @@ class DaemonSetReconciler:
         try:
             selector = selector_of(owner.spec.selector)
         except SelectorError as error:
-            ctx.logger.warning("DaemonSet %s: spec.selector: %s", request, error)
-            return None  # until it changes
+            ctx.logger.warning("invalid selector object=%s error=%s", request, error)
+            return None  # retried when it changes
         try:
             return await self._sync(owner, selector, ctx)
         except Forbidden as error:
             if error.has_cause(NAMESPACE_TERMINATING):
-                return None  # it goes with its namespace
+                return None  # the namespace is terminating
             raise
 
     async def _sync(self, owner: DaemonSet, selector: Selector, ctx: Context) -> Result | None:
@@ -97,12 +95,12 @@ class DaemonSetReconciler:
         if known is None or known.version != (owner.metadata.uid, owner.metadata.generation):
             known = self._nodes[ctx.request] = _NodeFits(owner)
         found = await ctx.client.found(view_of(NodeState), ListQuery(fresh=False))
-        assert found is not None, "nodes are watched"
+        assert found is not None, "nodes have an informer"
         return dict(known.fits.get(None, found.entries))
 
 
 class _NodeFits:
-    """Which nodes are fit for one state of a set."""
+    """Eligibility of all nodes for one generation of a DaemonSet."""
 
     def __init__(self, owner: DaemonSet) -> None:
         self.version = owner.metadata.uid, owner.metadata.generation
@@ -111,7 +109,7 @@ class _NodeFits:
 
 
 class _Sync:
-    """One reconcile of one set."""
+    """One sync of one DaemonSet."""
 
     def __init__(
         self,
@@ -121,7 +119,7 @@ class _Sync:
         pods: Sequence[DaemonPod],
         fits: Mapping[str, NodeFit],
     ) -> None:
-        self.waits: list[float] = []  # seconds after which there is more to do
+        self.waits: list[float] = []  # seconds until the next sync
         self._ctx = ctx
         self._owner = owner
         self._hash = revision.metadata.labels.get(HASH_LABEL, "")
@@ -135,15 +133,13 @@ class _Sync:
         )
         self._fits = fits
         self._desired = sum(fit is NodeFit.SHOULD_RUN for fit in fits.values())
-        self._pods_by_node: dict[
-            str, list[DaemonPod]
-        ] = {}  # the Pods of each node that has any, but for those that are over
+        self._pods_by_node: dict[str, list[DaemonPod]] = {}  # by node; without finished Pods that are terminating
         for pod in pods:
             if pod.node and not (pod.is_terminating and pod.is_finished):
                 self._pods_by_node.setdefault(pod.node, []).append(pod)
 
     def needed(self, failures: FailureBackoff) -> Changes:
-        """What is to be done to have a Pod where one belongs, and none elsewhere."""
+        """Return the changes that give each eligible node one Pod, and other nodes none."""
         changes = Changes()
         surging = rollout.max_surge(self._owner, 1) > 0
         for node, fit in self._fits.items():
@@ -156,7 +152,7 @@ class _Sync:
             found = rollout.needed_on_node(node, fit, pods, self._checks, surging=surging)
             changes.nodes += found.nodes
             changes.pods += found.pods
-        changes.pods += [  # nobody else would: a Pod that no node has is not looked after
+        changes.pods += [  # unscheduled Pods of deleted nodes: Pod GC does not delete them
             pod
             for node, pods in self._pods_by_node.items()
             if node not in self._fits
@@ -166,7 +162,7 @@ class _Sync:
         return changes
 
     def _finished(self, node: str, pods: Sequence[DaemonPod], failures: FailureBackoff) -> list[DaemonPod]:
-        """Pods that have ended, and are to be deleted so that others can be made."""
+        """Return finished Pods to delete, so that they are replaced."""
         finished: list[DaemonPod] = []
         for pod in pods:
             if pod.is_terminating or not pod.is_finished:
@@ -185,7 +181,7 @@ class _Sync:
         return finished
 
     def outdated(self) -> Changes:
-        """What is to be done next to replace Pods of older templates."""
+        """Return the next changes of a rolling update."""
         strategy = self._owner.spec.update_strategy
         if strategy is None or strategy.type != "RollingUpdate":
             return Changes()
@@ -213,7 +209,7 @@ class _Sync:
         await history.truncate(spare, len(old) - limit)
 
     async def update_status(self, collisions: int) -> list[float]:
-        """Write the status; seconds until it has to be looked at again."""
+        """Write the status; return the seconds until Pods become available."""
         current = misplaced = ready = updated = available = 0
         waits: list[float] = []
         for node, fit in self._fits.items():

@@ -1,12 +1,11 @@
-"""Rollout: which Pods of a DaemonSet are to be made and deleted. Arithmetic alone.
+"""Rolling updates of a DaemonSet: which Pods to create and delete. Pure functions.
 
-First every node gets right: a Pod where one belongs, none where none may be, and not two. Then, if that is so, Pods of
-an older template are replaced:
+First each eligible node gets exactly one Pod. Then Pods of older revisions are replaced:
 
-- Without surge, old Pods are deleted, as long as no more than `max_unavailable` nodes are without an available one. A
-  Pod that is not available anyway is always replaced.
-- With surge, new Pods are made beside old ones, `max_surge` at a time, and an old one goes when the new one beside it
-  is available.
+- Without surge, old Pods are deleted while at most `maxUnavailable` nodes have no available Pod. Unavailable old Pods
+  are always replaced.
+- With surge, new Pods are created beside old ones on up to `maxSurge` nodes; an old Pod is deleted when the new one is
+  available.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Test = Callable[[DaemonPod], bool]
 
 
 class Changes(msgspec.Struct):
-    """What is to be done: nodes that get a Pod, and Pods that go."""
+    """Changes to apply: nodes that get a Pod, and Pods to delete."""
 
     nodes: list[str] = []
     pods: list[DaemonPod] = []
@@ -34,21 +33,21 @@ class Changes(msgspec.Struct):
 
 
 class PodChecks(msgspec.Struct, frozen=True):
-    """How Pods are judged."""
+    """Predicates on Pods."""
 
     is_updated: Test
     is_available: Test
 
 
 def max_surge(owner: DaemonSet, nodes: int) -> int:
-    """How many nodes may have two Pods, of so many that have any."""
+    """Return the resolved maxSurge."""
     strategy = owner.spec.update_strategy
     rolling = None if strategy is None or strategy.type != "RollingUpdate" else strategy.rolling_update
     return 0 if rolling is None or rolling.max_surge is None else scaled_value(rolling.max_surge, nodes, round_up=True)
 
 
 def max_unavailable(owner: DaemonSet, nodes: int) -> int:
-    """How many nodes may be without an available Pod, of so many that should have one."""
+    """Return the resolved maxUnavailable."""
     strategy = owner.spec.update_strategy
     rolling = None if strategy is None or strategy.type != "RollingUpdate" else strategy.rolling_update
     if rolling is None or rolling.max_unavailable is None:
@@ -59,7 +58,7 @@ def max_unavailable(owner: DaemonSet, nodes: int) -> int:
 def needed_on_node(
     node: str, fit: NodeFit, pods: Sequence[DaemonPod] | None, checks: PodChecks, *, surging: bool
 ) -> Changes:
-    """What is to be done on a node. Pods that have ended are somebody else's matter; None: it has no Pods at all."""
+    """Return the changes for one node. `pods`: its unfinished Pods; None if it never had any."""
     if fit is NodeFit.SHOULD_RUN and pods is None:
         return Changes(nodes=[node])
     staying = [pod for pod in pods or () if not pod.is_terminating]
@@ -79,7 +78,7 @@ def needed_on_node(
 
 
 def replacement_changes(on: Mapping[str, Sequence[DaemonPod]], checks: PodChecks, allowed: int) -> Changes:
-    """Old Pods that are to go now. `on`: the Pods of each node that has or should have any."""
+    """Return the old Pods to delete now. `on`: Pods by node, eligible nodes included."""
     missing = 0
     broken: list[DaemonPod] = []
     candidates: list[DaemonPod] = []
@@ -100,7 +99,7 @@ def replacement_changes(on: Mapping[str, Sequence[DaemonPod]], checks: PodChecks
 def surge_changes(
     on: Mapping[str, Sequence[DaemonPod]], fits: Mapping[str, NodeFit], checks: PodChecks, allowed: int, desired: int
 ) -> Changes:
-    """New Pods that are to be made beside old ones now, and old ones that are to go."""
+    """Return the new Pods to create beside old ones now, and the old ones to delete."""
     changes = Changes()
     surging = available = 0
     candidates: list[str] = []
@@ -140,7 +139,7 @@ class _Pair(msgspec.Struct):
 
 
 def _pair(pods: Sequence[DaemonPod], checks: PodChecks) -> _Pair | None:
-    """The new and the old Pod of a node, of those that stay; None if there are two of a sort."""
+    """Return the new and the old Pod of a node that are not terminating; None if there are two of a kind."""
     pair = _Pair()
     for pod in pods:
         if pod.is_terminating:
@@ -157,5 +156,5 @@ def _pair(pods: Sequence[DaemonPod], checks: PodChecks) -> _Pair | None:
 
 
 def _present(pod: DaemonPod | None) -> DaemonPod:
-    assert pod is not None, "one of the two is there"
+    assert pod is not None, "a pair has at least one Pod"
     return pod

@@ -1,15 +1,15 @@
-"""Deployments: Pods of a template, replaced step by step when the template changes.
+"""Deployment controller: rolls out templates by scaling ReplicaSets.
 
-A Deployment has a ReplicaSet for each template that it had; this controller sets their sizes and nothing else. It takes
-one step each time: what it does next follows from what the ReplicaSets say of themselves, so that it may be interrupted
-at any time, and goes on where it was.
+A Deployment has one ReplicaSet per revision of its template. Each sync takes one step, derived from the status of the
+ReplicaSets, so a rollout can be interrupted at any time.
 
-| module | is |
+| module | contains |
 |---|---|
-| `rollout` | the steps: create, scale, clean up |
-| `revisions` | which ReplicaSet is the new one, and the history |
-| `scaling` | how large each should be next |
-| `progress` | the status and the conditions |
+| `rollout` | the sync: create, scale, clean up |
+| `revisions` | the new ReplicaSet, revisions and their annotations |
+| `scaling` | replica counts of new and old ReplicaSets |
+| `progress` | status and conditions |
+| `rollback` | rollback by annotation |
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class DeploymentReconciler:
             return Result(retry=True)
         except APIError as error:
             if error.has_cause(NAMESPACE_TERMINATING):
-                return None  # the Deployment will be gone soon as well
+                return None  # the namespace is terminating
             await rollout.write_status()
             raise
         await rollout.write_status()

@@ -1,9 +1,9 @@
-"""Progress: the status of a Deployment, and the conditions that say how its rollout goes. Pure functions.
+"""Status and conditions of a Deployment. Pure functions.
 
-- Available: as many Pods as the strategy asks for are.
-- Progressing: a rollout has begun, moves, is complete, or has not moved for `progressDeadlineSeconds`; Unknown while it
-  is paused. A complete rollout stays so when Pods come and go. Without a deadline there is no such condition.
-- ReplicaFailure: what a ReplicaSet says of itself; that of the new one counts first.
+- Available: the minimum number of Pods is available.
+- Progressing: True while a rollout progresses or is complete, False after `progressDeadlineSeconds` without progress,
+  Unknown while paused. Without a deadline the condition is absent.
+- ReplicaFailure: copied from a ReplicaSet; the new one has precedence.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NEVER: Final = 2**31 - 1
 
 
 def deadline(deployment: Deployment) -> int | None:
-    """Seconds in which a rollout has to move; None if it has all the time there is."""
+    """Return progressDeadlineSeconds; None if there is no deadline."""
     seconds = deployment.spec.progress_deadline_seconds
     return None if seconds is None or seconds == _NEVER else seconds
 
@@ -50,7 +50,7 @@ def get_condition(status: DeploymentStatus, kind: str) -> DeploymentCondition | 
 
 
 def set_condition(status: DeploymentStatus, condition: DeploymentCondition) -> None:
-    """Set a condition, unless it has that status for that reason already. A transition is a change of its status."""
+    """Set a condition unless status and reason are unchanged; lastTransitionTime changes with the status only."""
     current = get_condition(status, condition.type)
     if current is not None and current.status == condition.status:
         if current.reason == condition.reason:
@@ -68,7 +68,7 @@ def condition(kind: str, value: str, reason: str, message: str, now: Time) -> De
 def calculate_status(
     deployment: Deployment, before: DeploymentStatus, new: ReplicaSet | None, old: Sequence[ReplicaSet], now: Time
 ) -> DeploymentStatus:
-    """The status with the counts of today, and whether the Deployment is available."""
+    """Return the status with current counts and the condition Available."""
     sets = [*old] if new is None else [*old, new]
     are_available = sum(map(available, sets))
     status = DeploymentStatus(
@@ -94,7 +94,7 @@ def calculate_status(
 def with_progress(
     deployment: Deployment, before: DeploymentStatus, new: ReplicaSet | None, old: Sequence[ReplicaSet], now: Time
 ) -> DeploymentStatus:
-    """The same for a rollout that is under way: with how it goes, and what fails."""
+    """Return the status with the conditions Progressing and ReplicaFailure as well."""
     status = calculate_status(deployment, before, new, old, now)
     if deadline(deployment) is None:
         status.conditions = _without(status, PROGRESSING)
@@ -110,7 +110,7 @@ def with_progress(
 
 
 def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
-    """Whether all replicas, and no others, are of the new template and available."""
+    """Return whether all replicas have the new template and are available, and no old ones remain."""
     total = desired_replicas(deployment)
     return (
         (status.updated_replicas or 0) == total
@@ -121,13 +121,13 @@ def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
 
 
 def time_left(deployment: Deployment, status: DeploymentStatus, now: Time) -> float | None:
-    """Seconds after which to look whether the rollout has missed its deadline; None if there is nothing to miss."""
+    """Return the seconds until the progress deadline must be checked; None if it does not apply."""
     seconds, current = deadline(deployment), get_condition(status, PROGRESSING)
     if seconds is None or current is None or current.last_update_time is None:
         return None
     if is_complete(deployment, status) or current.reason == TIMED_OUT:
         return None
-    # A second more: times are written in whole seconds.
+    # One second more: times have a resolution of one second.
     return max((current.last_update_time + timedelta(seconds=seconds) - now).total_seconds(), 0.0) + 1.0
 
 
@@ -185,7 +185,7 @@ def _failure_of(replica_set: ReplicaSet) -> DeploymentCondition | None:
 
 
 def _terminating(sets: Sequence[ReplicaSet]) -> int | None:
-    """How many Pods are about to go; None if a set does not tell."""
+    """Return the number of terminating Pods; None if a ReplicaSet does not report it."""
     told = [each.status.terminating_replicas for each in sets if each.status.observed_generation]
     return None if None in told else sum(each or 0 for each in told)
 

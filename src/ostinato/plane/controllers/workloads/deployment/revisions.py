@@ -1,9 +1,9 @@
-"""Revisions: which ReplicaSet has a Deployment's template, and what its annotations tell of the history.
+"""Revisions: the ReplicaSet of a Deployment's template, and its annotations.
 
-- The new set is that which has the template, but for the label `pod-template-hash`; the oldest, if there are several.
-- Each new template makes the set's revision one more than that of all others, and so does going back to an old one: the
-  revisions that the set had before are kept in a list.
-- The Deployment's annotations are copied to the new set, so that a change cause stays with its revision.
+- The new ReplicaSet has the Deployment's template, except for the label `pod-template-hash`; of several, the oldest.
+- A new or restored template gets the highest revision; earlier revisions of a ReplicaSet are kept in its revision
+  history.
+- Annotations of the Deployment are copied to the new ReplicaSet, so that a change cause stays with its revision.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _INT64: Final = 2**63
 
 
 def integer(text: str) -> int | None:
-    """A number of 64 bits, from an annotation."""
+    """Parse a 64-bit integer of an annotation; None if it is invalid."""
     try:
         number = int(text) if text.removeprefix("-").removeprefix("+").isdecimal() and text.isascii() else None
     except ValueError:
@@ -54,35 +54,35 @@ def integer(text: str) -> int | None:
 
 
 def same_template(one: PodTemplateSpec | None, other: PodTemplateSpec | None) -> bool:
-    """Whether two templates are the same, whatever their hashes."""
+    """Return whether two templates are equal, except for pod-template-hash."""
     if one is None or other is None:
         return one is other
     return one.spec == other.spec and _unhashed(one.metadata) == _unhashed(other.metadata)
 
 
 def revision_of(replica_set: ReplicaSet) -> int | None:
-    """Its revision; 0 if it has none, None if that is no number."""
+    """Return the revision; 0 if it has none, None if it is invalid."""
     return integer(replica_set.metadata.annotations.get(REVISION, "0"))
 
 
 def next_revision(others: Sequence[ReplicaSet]) -> int:
-    """The revision of a set that is newer than all others."""
+    """Return the revision after the highest of the others."""
     return max((revision_of(each) or 0 for each in others), default=0) + 1
 
 
 def number_in(replica_set: ReplicaSet, annotation: str) -> int | None:
-    """A count from an annotation; None if there is none."""
+    """Return an integer annotation; None if it is missing or invalid."""
     number = integer(replica_set.metadata.annotations.get(annotation, ""))
     return number if number is not None and 0 <= number < _INT32 else None
 
 
 def scale_annotations(replicas: int, maximum: int) -> dict[str, str]:
-    """What a set remembers of the Deployment, so that a change of its scale is noticed, and by how much."""
+    """Return the annotations desired-replicas and max-replicas, by which a scaling event is detected."""
     return {DESIRED: str(replicas), MAXIMUM: str(maximum)}
 
 
 def new_annotations(deployment: Deployment, annotations: dict[str, str], revision: int) -> dict[str, str]:
-    """The annotations of the new set that has these."""
+    """Return the annotations of the new ReplicaSet, given its current ones."""
     copied = {name: value for name, value in deployment.metadata.annotations.items() if name not in OWN_ANNOTATIONS}
     changed = {**annotations, **copied}
     before = annotations.get(REVISION, "")
@@ -96,7 +96,7 @@ def new_annotations(deployment: Deployment, annotations: dict[str, str], revisio
 
 
 def new_replica_set(deployment: Deployment, collisions: int) -> ReplicaSet:
-    """A set for the Deployment's template, with no replicas yet."""
+    """Return a new ReplicaSet for the Deployment's template, with 0 replicas."""
     template = copy.deepcopy(deployment.spec.template)
     code = template_hash(template, collisions)
     template.metadata.labels[HASH] = code
@@ -121,7 +121,7 @@ def new_replica_set(deployment: Deployment, collisions: int) -> ReplicaSet:
 
 
 def template_hash(template: PodTemplateSpec, collisions: int) -> str:
-    """A short name for a template: the same for the same, another for another, and for another count of collisions."""
+    """Return the pod-template-hash; the collision count changes it."""
     digest = blake2b(msgspec.json.encode(to_dict(template), order="deterministic"), digest_size=4)
     if collisions:
         digest.update(collisions.to_bytes(4, "little"))
@@ -129,7 +129,7 @@ def template_hash(template: PodTemplateSpec, collisions: int) -> str:
 
 
 def _extended(history: str, revision: str) -> str:
-    """The list with one more; the oldest are dropped where it would get too long."""
+    """Append a revision to the history annotation; drop the oldest beyond its size limit."""
     revisions = history.split(",") if history else []
     revisions.append(revision)
     while len(revisions) > 1 and len(",".join(revisions)) > _LONGEST_HISTORY:

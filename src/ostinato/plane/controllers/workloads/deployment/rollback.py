@@ -1,7 +1,7 @@
-"""Rolling back as it was asked for before kubectl did it by itself: by an annotation that names a revision.
+"""Rollback by the deprecated annotation `deprecated.deployment.rollback.to`.
 
-`deprecated.deployment.rollback.to: "3"` gives the Deployment the template and the annotations of its revision 3, and
-those of the last but one if it is "0". The annotation is taken away, and an event says what came of it.
+The Deployment gets template and annotations of the named revision; "0" is the previous one. The annotation is removed
+and an event records the result.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ostinato.plane.controllers.workloads.deployment.revisions import (
 
 
 class RollbackEvent(NamedTuple):
-    """What an event says of it."""
+    """Event that records the result of a rollback."""
 
     reason: str
     note: str
@@ -31,12 +31,12 @@ class RollbackEvent(NamedTuple):
 
 
 def requested_revision(deployment: Deployment) -> int | None:
-    """The revision to go back to; 0 for the last one; None if nobody asks, or for no number."""
+    """Return the requested revision: 0 for the previous one, None without a valid request."""
     return integer(deployment.metadata.annotations.get(ROLLBACK_TO, ""))
 
 
 async def roll_back(client: CachedClient, deployment: Deployment, sets: Sequence[ReplicaSet], to: int) -> RollbackEvent:
-    """Write the Deployment as it was at that revision, or as it is; without the annotation in any case."""
+    """Write the Deployment with the template of that revision, if it is found, and without the annotation."""
     revision = to or _previous_revision(sets)
     found = next((each for each in sets if revision and revision_of(each) == revision), None)
     event = _restore(deployment, found, revision)
@@ -64,6 +64,6 @@ def _restore(deployment: Deployment, found: ReplicaSet | None, revision: int) ->
 
 
 def _previous_revision(sets: Sequence[ReplicaSet]) -> int:
-    """0 if there are not that many."""
+    """Return the second highest revision; 0 if there is none."""
     found = sorted((revision_of(each) or 0 for each in sets), reverse=True)
     return found[1] if len(found) > 1 else 0

@@ -1,13 +1,13 @@
-"""A rollout: one step towards what a Deployment asks for.
+"""One sync of a Deployment.
 
-- Paused: scale what is there, begin nothing.
-- Asked to roll back (`rollback`): take an old template.
-- Scaled since its ReplicaSets were told: share the difference among them.
-- RollingUpdate: grow the new set, or else shrink old ones, within surge and availability.
-- Recreate: shrink old ones to nothing, wait until their Pods are gone, then grow the new one.
+- Paused: scale existing ReplicaSets only.
+- Rollback requested: restore an old template (`rollback`).
+- Scaling event: scale the active ReplicaSets proportionally.
+- RollingUpdate: scale the new ReplicaSet up, else old ones down, within maxSurge and maxUnavailable.
+- Recreate: scale old ReplicaSets to 0, wait until their Pods are gone, then scale the new one up.
 
-When the rollout is complete, old sets beyond `revisionHistoryLimit` go. What a step finds is kept in `status`, which is
-written at its end; that it was paused, or goes on, is said at once.
+When a rollout is complete, old ReplicaSets beyond `revisionHistoryLimit` are deleted. The status is written at the end
+of the sync; the conditions for pause and resume are written immediately.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from ostinato.plane.objects.status import write_status
 _UNLIMITED: Final = 2**31 - 1
 
 
-class HashCollision(Exception):  # noqa: N818 - what happened
-    """Another ReplicaSet has the name that the new one would have. It gets another the next time."""
+class HashCollision(Exception):  # noqa: N818
+    """Another ReplicaSet has the name of the new one; the next sync uses another hash."""
 
 
 class Rollout:
@@ -73,13 +73,13 @@ class Rollout:
             await self._rolling_update()
 
     async def write_status(self) -> None:
-        """Write what is new in it since it was read, or last written."""
+        """Write the changed fields of the status."""
         revision = {revisions.REVISION: self._revision} if self._revision != self._written_revision else None
         await write_status(self._client, self._deployment, self._written, self.status, annotations=revision)
         self._written, self._written_revision = copy.deepcopy(self.status), self._revision
 
     def time_left(self) -> float | None:
-        """Seconds after which to look again, if nothing happens before."""
+        """Return the seconds until the next sync."""
         if self._deployment.metadata.deletion_timestamp is not None or self._deployment.spec.paused:
             return None
         return progress.time_left(self._deployment, self.status, self._now)
@@ -119,10 +119,10 @@ class Rollout:
     def _count_status(self) -> None:
         self.status = progress.calculate_status(self._deployment, self.status, self._new, self._old, self._now)
 
-    # The new set
+    # New ReplicaSet
 
     async def _sync_new_set(self) -> None:
-        """Have the new set, if there is one, know the Deployment's annotations and revision."""
+        """Update annotations and revision of the new ReplicaSet, if it exists."""
         new, deployment = self._new, self._deployment
         if new is None:
             return
@@ -143,7 +143,7 @@ class Rollout:
         await self.write_status()
 
     async def _get_or_create_new_set(self) -> ReplicaSet:
-        """The new set, made if there is none."""
+        """Return the new ReplicaSet; create it if it does not exist."""
         if self._new is None:
             self._new = await self._create()
         return self._new
@@ -176,7 +176,7 @@ class Rollout:
         return created
 
     async def _existing(self, name: str) -> ReplicaSet:
-        """The set that has this name, if it is the one that was to be made: a former attempt may have made it."""
+        """Return the existing ReplicaSet of this name if it belongs to the Deployment and has its template."""
         deployment = self._deployment
         found = await self._client.live.get(ReplicaSet, name, namespace=deployment.metadata.namespace, missing=None)
         if (
@@ -188,10 +188,10 @@ class Rollout:
         self.status.collision_count = (self.status.collision_count or 0) + 1
         raise HashCollision
 
-    # Sizes
+    # Scaling
 
     def _is_scaling_event(self) -> bool:
-        """Whether a set was last told of another number of replicas than the Deployment has."""
+        """Return whether the Deployment's replicas differ from those that a ReplicaSet's annotation records."""
         told = [revisions.number_in(each, revisions.DESIRED) for each in active(self._sets)]
         return any(each is not None and each != desired_replicas(self._deployment) for each in told)
 
@@ -209,9 +209,9 @@ class Rollout:
                 await self._scale_set(replica_set, to, update_annotations=True)
 
     async def _scale_set(self, replica_set: ReplicaSet, to: int, *, update_annotations: bool = False) -> bool:
-        """Give a set another size, and tell it of the Deployment's; whether the size is another.
+        """Scale a ReplicaSet and update its scale annotations; return whether it was scaled.
 
-        `remind`: tell it even if it keeps its size.
+        `update_annotations`: update them even if the size does not change.
         """
         now = spec_replicas(replica_set)
         annotations = self._scale_annotations()
@@ -226,7 +226,7 @@ class Rollout:
         return now != to
 
     async def _clean_up(self) -> None:
-        """Delete what is beyond the limit of old sets that have nothing left, the oldest revisions first."""
+        """Delete old ReplicaSets without replicas beyond the history limit, lowest revisions first."""
         limit = self._deployment.spec.revision_history_limit
         if limit is None or limit == _UNLIMITED:
             return
@@ -237,10 +237,10 @@ class Rollout:
             if each.status.replicas == 0 and spec_replicas(each) == 0 and each.metadata.generation <= observed:
                 await self._client.delete(each, missing_ok=True)
 
-    # Words
+    # Conditions and events
 
     async def _check_paused_conditions(self) -> None:
-        """Say that a rollout is paused or goes on, unless it has missed its deadline, which is worth more."""
+        """Set Progressing to Unknown when the rollout is paused or resumed, unless its deadline is exceeded."""
         current = progress.get_condition(self.status, progress.PROGRESSING)
         reason = None if current is None else current.reason
         if progress.deadline(self._deployment) is None or reason == progress.TIMED_OUT:
@@ -269,11 +269,11 @@ class Rollout:
         return revisions.scale_annotations(total, total + max_surge(self._deployment))
 
     async def _change(self, replica_set: ReplicaSet, changes: dict[str, Any]) -> ReplicaSet:
-        """Patch just this set: one made anew under its name is another."""
+        """Patch the ReplicaSet, with its uid as precondition."""
         metadata = {**changes.get("metadata", {}), "uid": replica_set.metadata.uid}
         return await self._client.patch(ReplicaSet, replica_set.metadata, MergePatch({**changes, "metadata": metadata}))
 
 
 def _has_pods(replica_set: ReplicaSet) -> bool:
-    """Whether Pods of it run, or are about to go."""
+    """Return whether the ReplicaSet has running or terminating Pods."""
     return replica_set.status.replicas > 0 or (replica_set.status.terminating_replicas or 0) > 0

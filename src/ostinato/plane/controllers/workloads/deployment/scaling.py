@@ -1,11 +1,9 @@
-"""Arithmetic of rollouts: how many replicas each ReplicaSet of a Deployment should have next. Pure functions.
+"""Replica counts of a rollout. Pure functions.
 
-- `maxSurge` is rounded up and `maxUnavailable` down; if both are none, one Pod may be unavailable, or nothing would
-  ever move.
-- The new set grows as far as the surge allows. Old sets shrink as far as availability allows: first by Pods that are
-  not available anyway, then by the others, the oldest set first.
-- A Deployment that is scaled in the middle of a rollout shares what comes or goes among its sets by their sizes; what
-  is left over by rounding goes to the largest.
+- `maxSurge` is rounded up and `maxUnavailable` down; if both are 0, maxUnavailable is 1.
+- The new ReplicaSet is scaled up within the surge. Old ones are scaled down within availability: unhealthy replicas
+  first, then the others, oldest ReplicaSet first.
+- A Deployment that is scaled during a rollout scales its ReplicaSets proportionally; the largest gets the remainder.
 """
 
 from __future__ import annotations
@@ -23,16 +21,16 @@ RECREATE: Final = "Recreate"
 _EPOCH: Final = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 Step = tuple[ReplicaSet, int]
-"""A set, and the size that it gets."""
+"""A ReplicaSet and its new replica count."""
 
 
 def spec_replicas(replica_set: ReplicaSet) -> int:
-    """How many replicas it is to have."""
+    """Return spec.replicas of the ReplicaSet."""
     return 1 if replica_set.spec.replicas is None else replica_set.spec.replicas
 
 
 def desired_replicas(deployment: Deployment) -> int:
-    """How many replicas it is to have in all."""
+    """Return spec.replicas of the Deployment."""
     return 1 if deployment.spec.replicas is None else deployment.spec.replicas
 
 
@@ -45,17 +43,17 @@ def strategy(deployment: Deployment) -> str:
 
 
 def oldest_first(sets: Sequence[ReplicaSet]) -> list[ReplicaSet]:
-    """The oldest first."""
+    """Sort by creation time."""
     return sorted(sets, key=lambda each: (each.metadata.creation_timestamp or _EPOCH, each.metadata.name))
 
 
 def active(sets: Sequence[ReplicaSet]) -> list[ReplicaSet]:
-    """Those that have replicas, or should."""
+    """Return the ReplicaSets with replicas."""
     return [each for each in sets if spec_replicas(each) > 0]
 
 
 def resolve_fenceposts(surge: int | str | None, unavailable: int | str | None, replicas: int) -> tuple[int, int]:
-    """How many Pods there may be beyond what is wanted, and how many may be missing. What is no number is 0."""
+    """Resolve maxSurge and maxUnavailable to Pod counts; invalid values are 0."""
     over = _scaled(surge, replicas, round_up=True)
     under = _scaled(unavailable, replicas, round_up=False)
     return (0, 1) if over == under == 0 else (over, under)
@@ -79,7 +77,7 @@ def max_unavailable(deployment: Deployment) -> int:
 
 
 def new_set_size(deployment: Deployment, current: int, total: int) -> int:
-    """The size of the new set, of that many now, while all sets together have `total`."""
+    """Return the replica count of the new ReplicaSet. `total`: replicas of all ReplicaSets."""
     if strategy(deployment) != ROLLING:
         return desired_replicas(deployment)
     room = desired_replicas(deployment) + max_surge(deployment) - total
@@ -89,7 +87,7 @@ def new_set_size(deployment: Deployment, current: int, total: int) -> int:
 
 
 def old_set_sizes(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -> list[Step]:
-    """The steps, in order, by which old sets shrink now. One set may take two."""
+    """Return the scale-down steps of old ReplicaSets, in order; a ReplicaSet may occur twice."""
     sizes = {each.metadata.name: spec_replicas(each) for each in old}
     least = desired_replicas(deployment) - max_unavailable(deployment)
     budget = spec_replicas(new) + sum(sizes.values()) - least - (spec_replicas(new) - available(new))
@@ -104,7 +102,7 @@ def old_set_sizes(deployment: Deployment, new: ReplicaSet, old: Sequence[Replica
     for each in oldest_first(active(old)):
         unavailable = spec_replicas(each) - available(each)
         if unavailable < 0:
-            return steps  # what it tells of is from before it shrank: wait until it tells more
+            return steps  # its status is from before the scale-down: wait for an update
         if budget > 0 and unavailable > 0:
             by = min(budget, unavailable)
             shrink(each, by)
@@ -119,7 +117,7 @@ def old_set_sizes(deployment: Deployment, new: ReplicaSet, old: Sequence[Replica
 
 
 def proportional_sizes(deployment: Deployment, sets: Sequence[ReplicaSet]) -> list[Step]:
-    """The sizes of several active sets when the Deployment was scaled, in proportion to what they have."""
+    """Return the replica counts of active ReplicaSets after a scaling event, in proportion to their sizes."""
     allowed = desired_replicas(deployment) + max_surge(deployment) if desired_replicas(deployment) > 0 else 0
     total = sum(map(spec_replicas, sets))
     change = allowed - total
@@ -142,13 +140,13 @@ def proportional_sizes(deployment: Deployment, sets: Sequence[ReplicaSet]) -> li
 
 
 def is_saturated(deployment: Deployment, replica_set: ReplicaSet) -> bool:
-    """Whether the set has all replicas of the Deployment, knows of it, and they are available."""
+    """Return whether the ReplicaSet has all replicas of the Deployment, annotated and available."""
     total = desired_replicas(deployment)
     return spec_replicas(replica_set) == number_in(replica_set, DESIRED) == available(replica_set) == total
 
 
 def _fraction(deployment: Deployment, replica_set: ReplicaSet) -> int:
-    """By how much a set changes so that its share of the whole remains."""
+    """Return the change of a ReplicaSet that preserves its share."""
     current = spec_replicas(replica_set)
     if desired_replicas(deployment) == 0:
         return -current

@@ -1,13 +1,13 @@
-"""Jobs: Pods that are to end, as many as are wanted to succeed.
+"""Job controller: runs Pods until enough of them have succeeded.
 
-- A Pod that fails is replaced, after a while that doubles each time, until the backoff limit ends the Job; what a
-  failure means can be said by a policy. An indexed Job has a Pod for each number, and may have a limit for each.
-- A Job that is suspended has no Pods; one whose deadline is over loses them.
-- Every Pod bears a finalizer until it is counted, so none is lost or counted twice.
-- Pods that come, change or go lead to one turn a second at most; what people change counts at once.
-- A Job that another controller manages (`spec.managedBy`) is left alone.
+- Failed Pods are replaced with exponential backoff until backoffLimit; podFailurePolicy overrides this. An Indexed Job
+  has one Pod per completion index, optionally with a backoff limit per index.
+- A suspended Job has no Pods; activeDeadlineSeconds terminates it.
+- Each Pod has a finalizer until it is counted, so that none is missed or counted twice.
+- Pod events cause at most one sync per second; a changed spec is synced immediately.
+- A Job with another `spec.managedBy` is ignored.
 
-`count` says how a Job stands, `finish` whether it ends, `turn` does what follows.
+`tracking` counts Pods, `completion` decides whether the Job is finished, `sync` performs one sync.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _MANAGED_HERE: Final = (None, "kubernetes.io/job-controller")
 _WORKERS: Final = 5
 
 
-def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every module has the same door
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - signature of all controllers
     add_controller_index(manager, JobPod)
-    with suppress(ValueError):  # it is there already
+    with suppress(ValueError):  # the index exists
         manager.informers.of(JobPod).add_index(BY_TRACKED_JOB)
     (
         manager.build(NAME)
@@ -54,7 +54,7 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - every 
 
 
 def _tracked_for(entry: Entry) -> str | None:
-    """The key of the Job that a Pod with the finalizer is for; without a name if nobody manages it."""
+    """Return the key of the Job of a Pod with the tracking finalizer; without a name if the Pod is an orphan."""
     if entry.owner_uids and b'"Job"' not in entry.owners_json:
         return None
     header = entry.header
@@ -67,11 +67,11 @@ def _tracked_for(entry: Entry) -> str | None:
 
 
 BY_TRACKED_JOB: Final = by("job tracking", _tracked_for)
-"""An index of Pods that bear the finalizer, by the key of their Job."""
+"""Index: Pods with the tracking finalizer, by the key of their Job."""
 
 
 class _ForJobs(ForControllerRef[Job]):
-    """Whoever claims a Pod; for one that nobody manages and that still bears the finalizer, a key without a name."""
+    """Enqueues the Job of a Pod, and for an orphan with the tracking finalizer a key without a name."""
 
     def __init__(self) -> None:
         super().__init__(Job)
@@ -85,7 +85,7 @@ class _ForJobs(ForControllerRef[Job]):
 
 
 class _JobState(msgspec.Struct):
-    """What is known of a Job between two turns."""
+    """State of a Job between two syncs."""
 
     uid: str
     generation: int
@@ -110,7 +110,7 @@ class JobReconciler:
         return None
 
     def _sync_delay(self, request: Request, job: Job, ctx: Context) -> float:
-        """Seconds to wait: many Pods change at the same time. What people change is not waited for."""
+        """Return the seconds until the next sync is allowed; a changed spec is not delayed."""
         state, now = self._states.get(request), ctx.world.clock.monotonic()
         if state is None or state.uid != job.metadata.uid:
             self._states[request] = _JobState(job.metadata.uid, job.metadata.generation, now)
@@ -130,7 +130,7 @@ class JobReconciler:
             state.failures = sync.failures
 
     async def _release(self, request: Request, job: Job | None, ctx: Context) -> None:
-        """Pods of a Job that is over, or gone, or another one, are counted by nobody."""
+        """Remove the tracking finalizer from Pods whose Job is finished, deleted or recreated."""
         found = await ctx.client.list(JobPod, index=(BY_TRACKED_JOB.name, str(request)))
         if job is not None:
             is_live = not is_finished(job) or job.spec.managed_by not in _MANAGED_HERE

@@ -1,4 +1,4 @@
-"""Backoff: how long a Job waits after a failure before it tries again: 10 s, doubled each time, ten minutes at most."""
+"""Backoff of a Job after failures: 10 seconds, doubled with each failure, at most 10 minutes."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ LONGEST: Final = 600.0
 
 
 class Failures(msgspec.Struct, frozen=True):
-    """How often in a row, and when last."""
+    """Number of consecutive failures and the time of the last one."""
 
     count: int = 0
     last: datetime | None = None
 
     def after(self, succeeded: Iterable[JobPod], failed: Iterable[JobPod]) -> Failures:
-        """The same, when these Pods have ended since."""
+        """Return the failures after these Pods have finished."""
         ends = sorted(map(finished_at, failed))
         successes = [finished_at(pod) for pod in succeeded]
         if successes:
@@ -31,7 +31,7 @@ class Failures(msgspec.Struct, frozen=True):
         return Failures(self.count + len(ends), ends[-1]) if ends else self
 
     def wait(self, now: datetime) -> float:
-        """Seconds until it may be tried again."""
+        """Return the remaining backoff in seconds."""
         if not self.count or self.last is None:
             return 0.0
         pause = min(FIRST * 2.0 ** min(self.count - 1, 16), LONGEST)
@@ -39,7 +39,7 @@ class Failures(msgspec.Struct, frozen=True):
 
 
 def of_index(last_failed: JobPod | None) -> Failures:
-    """Those of an index, by the last of its Pods that failed."""
+    """Return the failures of an index, from its last failed Pod."""
     if last_failed is None:
         return Failures()
     return Failures(failure_count(last_failed) + ignored_failure_count(last_failed) + 1, finished_at(last_failed))

@@ -1,8 +1,7 @@
-"""Finishing: whether a Job has come to its end, and what it says of that.
+"""Completion of a Job.
 
-A Job says first that it is going to end (`SuccessCriteriaMet`, `FailureTarget`), so that whatever happens it is not
-decided a second time, and then, when all of its Pods have gone or ended and are counted, that it has (`Complete`,
-`Failed`).
+A Job first gets an interim condition (`SuccessCriteriaMet`, `FailureTarget`), which makes the decision final, and the
+terminal condition (`Complete`, `Failed`) when all Pods are terminated and counted.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _DEFAULT_LIMIT: Final = 6
 
 
 class Finish(msgspec.Struct, frozen=True):
-    """How a Job ends."""
+    """Outcome of a Job."""
 
     succeeds: bool
     reason: str
@@ -41,7 +40,7 @@ COMPLETED: Final = Finish(True, "CompletionsReached", "Reached expected number o
 
 
 def finish_of(count: PodCounts, now: datetime) -> Finish | None:
-    """Whether the Job is to end, whatever its Pods are doing."""
+    """Return the outcome if the Job is finished regardless of active Pods; None otherwise."""
     job = count.job
     for succeeds in (True, False):
         announced = find(job, Finish(succeeds, "", "").criteria_condition)
@@ -72,14 +71,14 @@ def _failed(reason: str, message: str) -> Finish:
 
 
 def _is_restarted_too_often(count: PodCounts, limit: int) -> bool:
-    """Where containers start anew by themselves, that counts instead of Pods that fail."""
+    """Return whether container restarts exceed the backoff limit (restartPolicy OnFailure)."""
     if count.job.spec.template.spec.restart_policy != "OnFailure":
         return False
     return restarts(count.pods) >= max(limit, 1)
 
 
 def time_left(job: Job, now: datetime) -> float | None:
-    """Seconds until the deadline; None if there is none, or it does not count now."""
+    """Return the seconds until activeDeadlineSeconds; None if it does not apply."""
     if job.spec.active_deadline_seconds is None or job.status.start_time is None or job.spec.suspend:
         return None
     return job.spec.active_deadline_seconds - (now - job.status.start_time).total_seconds()
@@ -94,7 +93,7 @@ def find(job: Job, kind: str) -> JobCondition | None:
 
 
 def set_condition(job: Job, wanted: JobCondition, now: Time) -> bool:
-    """Whether that is new. What was never true is not said to be false."""
+    """Set a condition; return whether it changed. A condition that was never True is not set to False."""
     known = find(job, wanted.type)
     if known is None and wanted.status == "False":
         return False

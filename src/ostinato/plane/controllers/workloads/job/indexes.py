@@ -1,6 +1,6 @@
-"""Indexes: sets of completion indexes as Jobs write them, "1,3-5,7".
+"""Sets of completion indexes in the format of Jobs: "1,3-5,7".
 
-They are kept as intervals, so that a Job of a million completions that are nearly all done takes a few bytes.
+Stored as intervals, so that large contiguous sets take little memory.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from typing import Self
 
 
 class Indexes:
-    """A set of indexes, which never changes."""
+    """Immutable set of indexes."""
 
     __slots__ = ("_intervals",)
 
     def __init__(self, intervals: Iterable[tuple[int, int]] = ()) -> None:
-        """Of intervals, the last index of each included; in any order, and they may overlap."""
+        """`intervals`: (first, last) pairs in any order; they may overlap."""
         merged: list[tuple[int, int]] = []
         for first, last in sorted(intervals):
             if merged and first <= merged[-1][1] + 1:
@@ -30,7 +30,7 @@ class Indexes:
 
     @classmethod
     def parse(cls, text: str, completions: int) -> Self:
-        """Those below the number of completions; what makes no sense is passed over."""
+        """Parse the indexes below `completions`; invalid parts are ignored."""
         return cls(_parsed(text, completions))
 
     def __or__(self, other: Indexes) -> Indexes:
@@ -64,7 +64,7 @@ class Indexes:
         return f"Indexes({self})"
 
     def missing(self, completions: int) -> Iterator[int]:
-        """Those below the number of completions that are not among them, in order."""
+        """Yield the indexes below `completions` that are not in the set, in order."""
         candidate = 0
         for first, last in self._intervals:
             yield from range(candidate, min(first, completions))

@@ -1,4 +1,4 @@
-"""The Pods that a Job makes."""
+"""Builds the Pods of a Job."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ostinato.plane.controllers.workloads.job.policies import match_failure_poli
 from ostinato.plane.controllers.workloads.pod_template import pod_from_template
 
 _VARIABLE: Final = "JOB_COMPLETION_INDEX"
-_MAX_PREFIX: Final = 58  # of a name to which five characters are added
+_MAX_PREFIX: Final = 58  # of generateName
 
 
 def new_pod(job: Job, index: int | None, replaced: JobPod | None = None) -> Pod:
-    """A Pod for an index, or for none. `replaced`: the one of that index that failed last, if that matters."""
+    """Return a Pod for an index, or for none. `replaced`: the last failed Pod of the index."""
     pod = pod_from_template(job.spec.template, job)
     if TRACKING not in pod.metadata.finalizers:
         pod.metadata.finalizers.append(TRACKING)

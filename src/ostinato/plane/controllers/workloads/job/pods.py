@@ -1,4 +1,4 @@
-"""The Pods of Jobs: what a Job goes by in them, which index each is for, and when each ended."""
+"""Pods of Jobs: relevant fields, completion index, finish time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ostinato.plane.objects.pod_state import (
     ready_since,
 )
 
-TRACKING: Final = "batch.kubernetes.io/job-tracking"  # the finalizer of Pods that are not counted yet
+TRACKING: Final = "batch.kubernetes.io/job-tracking"  # finalizer of uncounted Pods
 INDEX: Final = "batch.kubernetes.io/job-completion-index"
 FAILURES: Final = "batch.kubernetes.io/job-index-failure-count"
 IGNORED_FAILURES: Final = "batch.kubernetes.io/job-index-ignored-failure-count"
@@ -52,7 +52,7 @@ class JobPodSpec(PodStateSpec):
 
 
 class JobPodStatus(PodStateStatus):
-    container_statuses: list[ContainerStatus] = []  # type: ignore[assignment]  # the same, and more of each
+    container_statuses: list[ContainerStatus] = []  # type: ignore[assignment]  # extends ContainerState
     init_container_statuses: list[ContainerStatus] = []
 
 
@@ -62,7 +62,7 @@ class JobPod(PodState, version="v1", kind="Pod", plural="pods"):
 
 
 def is_tracked(pod: JobPod) -> bool:
-    """Whether it is still to be counted."""
+    """Return whether the Pod has the tracking finalizer."""
     return TRACKING in pod.metadata.finalizers
 
 
@@ -71,12 +71,12 @@ def is_terminating(pod: JobPod) -> bool:
 
 
 def only_replaces_failed_pods(job: Job) -> bool:
-    """Whether a Pod that is being deleted is replaced only when it has ended."""
+    """Return whether podReplacementPolicy is Failed: terminating Pods are replaced after they have finished."""
     return job.spec.pod_replacement_policy == "Failed" or job.spec.pod_failure_policy is not None
 
 
 def has_failed(pod: JobPod, job: Job) -> bool:
-    """A Pod that somebody deletes counts as failed, unless it is waited for: it may never get to say so itself."""
+    """Return whether the Pod has failed. A terminating Pod counts as failed, unless podReplacementPolicy is Failed."""
     return pod.status.phase == "Failed" or (is_terminating(pod) and not only_replaces_failed_pods(job))
 
 
@@ -89,13 +89,13 @@ def index_of(pod: JobPod) -> int | None:
 
 
 def valid_index(pod: JobPod, job: Job) -> int | None:
-    """The index, if the Job has one of that number."""
+    """Return the completion index if it is below completions."""
     index = index_of(pod)
     return index if index is not None and index < (job.spec.completions or 0) else None
 
 
 def failure_count(pod: JobPod) -> int:
-    """How many Pods of its index failed before it, by its annotation."""
+    """Return the number of earlier failures of its index, from the annotation."""
     return _number(pod.metadata.annotations.get(FAILURES, "")) or 0
 
 
@@ -104,7 +104,7 @@ def ignored_failure_count(pod: JobPod) -> int:
 
 
 def finished_at(pod: JobPod) -> datetime:
-    """When it ended: when its last container did, or when it ceased to be ready, was deleted, or was made."""
+    """Return when the Pod finished: by its containers, else when it became unready, was deleted, or was created."""
     metadata = pod.metadata
     by_containers = _last_container(pod)
     if by_containers is not None:
@@ -114,7 +114,7 @@ def finished_at(pod: JobPod) -> datetime:
         return ready.last_transition_time
     if metadata.deletion_timestamp is not None:
         return metadata.deletion_timestamp - timedelta(seconds=metadata.deletion_grace_period_seconds or 0)
-    assert metadata.creation_timestamp is not None, "the server has stored it"
+    assert metadata.creation_timestamp is not None, "set by the server"
     return metadata.creation_timestamp
 
 
@@ -127,7 +127,7 @@ def _last_container(pod: JobPod) -> datetime | None:
 
 
 def restarts(pods: Iterable[JobPod]) -> int:
-    """Of all containers of Pods that have not ended."""
+    """Return the container restarts of unfinished Pods."""
     return sum(
         each.restart_count
         for pod in pods
@@ -137,7 +137,7 @@ def restarts(pods: Iterable[JobPod]) -> int:
 
 
 def deletion_order(pods: Iterable[JobPod]) -> list[JobPod]:
-    """Pods in the order in which they are to go: those that have done least come first."""
+    """Sort Pods for deletion: those with the least progress first."""
     return sorted(pods, key=_deletion_rank)
 
 
@@ -154,7 +154,7 @@ def _deletion_rank(pod: JobPod) -> tuple[float, ...]:
 
 
 def split_by_index(pods: Iterable[JobPod], job: Job) -> tuple[list[JobPod], list[JobPod]]:
-    """Active Pods of an indexed Job that are too many (without a valid index, or a second of one), and the others."""
+    """Split active Pods of an Indexed Job into surplus ones (invalid or duplicate index) and the others."""
     extra: list[JobPod] = []
     by_index: dict[int, list[JobPod]] = {}
     for pod in pods:

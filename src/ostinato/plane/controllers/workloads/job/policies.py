@@ -1,4 +1,4 @@
-"""Policies: what a Pod's failure means for its Job, and when enough indexes have succeeded."""
+"""podFailurePolicy and successPolicy of Jobs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ostinato.plane.controllers.workloads.job.pods import ContainerStatus, JobPo
 
 
 class PolicyMatch(msgspec.Struct, frozen=True):
-    """What is to follow from a failure: the action, whether it counts, and what to say if it ends the Job."""
+    """Result of podFailurePolicy: the action, whether the failure counts, and the message if it fails the Job."""
 
     action: str = "Count"
     counts: bool = True
@@ -29,7 +29,7 @@ _COUNTS = PolicyMatch()
 
 
 def match_failure_policy(job: Job, pod: JobPod) -> PolicyMatch:
-    """By the first rule that fits a Pod that has failed. Without one, the failure counts."""
+    """Match a failed Pod against podFailurePolicy; without a matching rule the failure counts."""
     policy = job.spec.pod_failure_policy
     for number, rule in enumerate(policy.rules if policy is not None else ()):
         what = _match_description(rule, pod)
@@ -40,7 +40,7 @@ def match_failure_policy(job: Job, pod: JobPod) -> PolicyMatch:
 
 
 def job_failure_message(job: Job, pods: Iterable[JobPod]) -> str:
-    """What to say if a failed Pod ends the Job at once; "" if none does."""
+    """Return the message of a Pod failure that fails the Job; "" if there is none."""
     if job.spec.pod_failure_policy is None:
         return ""
     return next(
@@ -74,7 +74,7 @@ def _has_code(status: ContainerStatus, wanted: PodFailurePolicyOnExitCodesRequir
 
 
 def match_success_policy(job: Job, succeeded: Indexes) -> str:
-    """What to say if so many successes are enough by the success policy; "" if they are not, or there is none."""
+    """Return the message of the matching successPolicy rule; "" if none matches."""
     policy = job.spec.success_policy
     if policy is None or not succeeded:
         return ""

@@ -1,8 +1,8 @@
-"""A turn: one look at one Job, and all that follows from it.
+"""One sync of a Job.
 
-1. Count, and decide whether the Job is to end.
-2. Delete Pods, or create some: whichever is due, never both in one turn.
-3. Write the status, with the uids of Pods that have ended; remove their finalizers; write what they add up to.
+1. Count Pods and decide whether the Job is finished.
+2. Delete or create Pods; never both in one sync.
+3. Write the status with the uids of finished Pods, remove their finalizers, then write the totals.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from ostinato.plane.controllers.workloads.pod_control import create_pod
 from ostinato.plane.controllers.workloads.slow_start import slow_start
 from ostinato.plane.objects.pod_state import is_ready
 
-MAX_PODS_PER_SYNC: Final = 500  # Pods that are created, deleted or counted in one turn
-MIN_SYNC_INTERVAL: Final = 1.0  # seconds between two turns that nobody waits for
+MAX_PODS_PER_SYNC: Final = 500  # Pods created, deleted or counted per sync
+MIN_SYNC_INTERVAL: Final = 1.0  # seconds between two syncs caused by Pod events
 
 REMOVE_TRACKING_FINALIZER: Final = StrategicMergePatch(
     {"metadata": {"$deleteFromPrimitiveList/finalizers": [TRACKING]}}
@@ -46,7 +46,7 @@ REMOVE_TRACKING_FINALIZER: Final = StrategicMergePatch(
 
 class JobSync:
     def __init__(self, job: Job, pods: list[JobPod], failures: Failures, ctx: Context) -> None:
-        self.failures = failures  # as they are when the status has been written
+        self.failures = failures  # after the status is written
         self._job = job
         self._written = copy.deepcopy(job.status)
         self._ctx = ctx
@@ -56,12 +56,12 @@ class JobSync:
         self._active = len(self._count.active)
         self._ready = self._count.ready
         self._terminating = self._count.terminating
-        self._requeue_after: list[float] = []  # seconds after which something is due
-        self._events: list[tuple[str, str]] = []  # to be told when the status is written
+        self._requeue_after: list[float] = []  # candidates, in seconds
+        self._events: list[tuple[str, str]] = []  # recorded after the status is written
 
     async def run(self) -> float | None:
-        """Seconds after which there should be another turn; None if that is not known."""
-        job, error = self._job, None  # what fails here does not keep what has ended from being counted
+        """Sync; return the seconds until the next sync, None if it is not known."""
+        job, error = self._job, None  # an error here must not prevent finished Pods from being counted
         if job.status.start_time is None and not job.spec.suspend:
             job.status.start_time = self._ctx.now()
         finish = finish_of(self._count, self._now)
@@ -100,9 +100,9 @@ class JobSync:
             resumed = JobCondition(type="Suspended", status="False", reason="JobResumed", message="Job resumed")
             if set_condition(job, resumed, now):
                 self._events.append(("Resumed", "Job resumed"))
-                job.status.start_time = now  # the deadline counts from here
+                job.status.start_time = now  # activeDeadlineSeconds counts from here
 
-    # Pods: too many, or too few
+    # Creation and deletion of Pods
 
     async def _manage(self) -> None:
         job, count = self._job, self._count
@@ -176,7 +176,7 @@ class JobSync:
         self._active += 1
 
     async def _delete(self, pods: list[JobPod], *, counted: bool) -> None:
-        """`counted`: they count as failed; else they are as if they had never been."""
+        """Delete Pods. `counted`: they count as failed; otherwise their finalizer is removed first."""
 
         async def delete(pod: JobPod) -> None:
             try:
@@ -197,7 +197,7 @@ class JobSync:
 
         await slow_start(pods, delete)
 
-    # The status
+    # Status
 
     async def _track_status(self, finish: Finish | None) -> None:
         job, count = self._job, self._count
@@ -226,7 +226,7 @@ class JobSync:
             self._record_finished(finish)
 
     def _record_uncounted(self, finish: Finish | None) -> list[JobPod]:
-        """Write down the Pods that have ended; these, and others whose finalizer is no longer needed."""
+        """Add finished Pods to uncountedTerminatedPods; return the Pods whose finalizer can be removed."""
         job, count = self._job, self._count
         indexed, uncounted = is_indexed(job), uncounted_pods(job.status)
         finished_pods: list[JobPod] = []
@@ -279,7 +279,7 @@ class JobSync:
         self._ctx.event(job, "Completed", "Job completed")
 
     async def _write_status(self) -> None:
-        """Write the status, if it says something new."""
+        """Write the status if it changed, then record pending events."""
         if self._job.status != self._written:
             self._job = await self._client.update(self._job, subresource="status")
             uncounted_pods(self._job.status)

@@ -1,8 +1,8 @@
-"""Counting: how a Job stands, by its status and by the Pods that its status does not count yet.
+"""Pod counts of a Job, from its status and its uncounted Pods.
 
-A Pod is counted in two steps, so that none is forgotten or counted twice, whenever the controller dies. Its uid is
-written into `status.uncountedTerminatedPods`; then its finalizer is removed, and with the next write of the status the
-uid becomes a number. Until its finalizer is removed a Pod cannot go.
+Pods are counted in two steps, so that a crash of the controller loses none and counts none twice: the uid is added to
+`status.uncountedTerminatedPods`; then the finalizer is removed, and the next status write turns the uid into a count. A
+Pod is not deleted while it has the finalizer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ostinato.plane.objects.pod_state import is_active, is_ready
 
 
 class PodCounts:
-    """The Pods of a Job by what they are, and what they add up to."""
+    """Pods of a Job by state, and their totals."""
 
     def __init__(self, job: Job, pods: Sequence[JobPod]) -> None:
         self.job = job
@@ -44,8 +44,10 @@ class PodCounts:
         self.failed = (job.status.failed or 0) + counted + len(uncounted.failed)
         self.succeeded = (job.status.succeeded or 0) + len(self.new_succeeded) + len(uncounted.succeeded)
         self.succeeded_before = self.succeeded_indexes = Indexes()
-        self.failed_indexes: Indexes | None = None  # None if indexes do not fail one by one
-        self.to_replace: dict[int, JobPod] = {}  # failed Pods that stay until another takes over what they know
+        self.failed_indexes: Indexes | None = None  # None without backoffLimitPerIndex
+        self.to_replace: dict[
+            int, JobPod
+        ] = {}  # failed Pods, kept until their replacement carries on their failure count
         if is_indexed(job):
             self._count_indexes()
 
@@ -101,14 +103,14 @@ def _attempts(pod: JobPod) -> int:
 
 
 def uncounted_pods(status: JobStatus) -> UncountedTerminatedPods:
-    """The uids that are not numbers yet, in the status: a list that is not there is put there."""
+    """Return uncountedTerminatedPods of the status; created if missing."""
     if status.uncounted_terminated_pods is None:
         status.uncounted_terminated_pods = UncountedTerminatedPods()
     return status.uncounted_terminated_pods
 
 
 def count_untracked(status: JobStatus, tracked: Collection[str]) -> None:
-    """Make numbers of the uids of Pods whose finalizer has been removed."""
+    """Add Pods without finalizer to the totals and remove their uids."""
     uncounted = uncounted_pods(status)
     succeeded = [uid for uid in uncounted.succeeded if uid in tracked]
     failed = [uid for uid in uncounted.failed if uid in tracked]

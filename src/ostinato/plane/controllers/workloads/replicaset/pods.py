@@ -1,8 +1,7 @@
-"""Pods as those who keep a number of them see them: whether each counts, and since when it is ready.
+"""Pod summaries: the fields that decide whether a Pod counts and since when it is ready.
 
-A Pod changes several times on its way to being ready, and most changes make no difference to a count. `Glances` reads
-the little that does out of each state of a Pod, once, when it comes; whoever counts then decodes nothing, however many
-Pods there are.
+Most changes of a Pod do not affect these fields. `PodSummaries` decodes them once per resourceVersion, so that counting
+decodes nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _FINISHED: Final = ("Succeeded", "Failed")
 class PodSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     finished: bool
     ready: bool
-    ready_since: str | None = None  # as on the wire; None if it is not ready, or nobody says when
+    ready_since: str | None = None  # RFC 3339; None if it is not ready or has no transition time
 
     def ready_at(self) -> Time | None:
         return None if self.ready_since is None else Time.parse(self.ready_since)
@@ -61,10 +60,10 @@ def summarize(entry: Entry) -> PodSummary:
 
 
 class PodSummaries:
-    """The latest glance at each Pod."""
+    """The latest summary of each Pod."""
 
     def __init__(self) -> None:
-        self._seen: dict[str, tuple[str, PodSummary]] = {}  # by uid: the version that was looked at, and what was seen
+        self._seen: dict[str, tuple[str, PodSummary]] = {}  # by uid: (resourceVersion, summary)
 
     def at(self, entry: Entry) -> PodSummary:
         seen = self._seen.get(entry.uid)
@@ -82,7 +81,7 @@ class PodSummaries:
 
 
 class ForReplicaOwner(ForControllerRef[O]):
-    """Whoever keeps a Pod, when it changes in a way that counts; see `ForClaimants`."""
+    """Enqueues the owner of a Pod when a relevant field changes; see `ForControllerRef`."""
 
     def __init__(self, kind: type[O], select: Callable[[O], Selector], summaries: PodSummaries) -> None:
         super().__init__(kind, select)

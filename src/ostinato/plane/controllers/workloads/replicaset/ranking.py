@@ -1,16 +1,15 @@
-"""Ranking: which of several Pods can best be done without.
+"""Deletion order of Pods when a ReplicaSet is scaled down.
 
-Of two Pods the first goes that, in this order,
+Of two Pods the one is deleted first that, in this order,
 
-1. has no node, while the other has,
+1. is not scheduled,
 2. is Pending, before Unknown, before Running,
 3. is not ready,
 4. has the lower `controller.kubernetes.io/pod-deletion-cost`,
-5. shares its node with more Pods of the same family,
-6. got ready more recently: not to the second, but by powers of two, so that Pods of about the same age are chosen by
-   their uids, which is by chance, and a scale-down does not take all that one node or one zone was given last,
-7. was restarted more often; then the restarts of its sidecars count,
-8. is younger, by powers of two as well.
+5. shares its node with more Pods of related ReplicaSets,
+6. became ready more recently, compared on a logarithmic scale so that Pods of similar age are chosen by uid,
+7. has more container restarts, then sidecar restarts,
+8. is younger, on the same scale.
 """
 
 from __future__ import annotations
@@ -53,14 +52,14 @@ class _CandidateStatus(PodStateStatus):
 
 
 class Candidate(PodState, version="v1", kind="Pod", plural="pods"):
-    """A Pod with all that decides about its place."""
+    """A Pod with the fields that decide its rank."""
 
     spec: _CandidateSpec = msgspec.field(default_factory=_CandidateSpec)
     status: _CandidateStatus = msgspec.field(default_factory=_CandidateStatus)
 
 
 def ranked(pods: Sequence[Candidate], related_pods: Mapping[str, int], now: datetime) -> list[Candidate]:
-    """The Pods, the most dispensable first. `neighbours` are the Pods of the family on each node."""
+    """Sort Pods, first to be deleted first. `related_pods`: number of related Pods per node."""
 
     def compare(left: Candidate, right: Candidate) -> int:
         return _compare(left, right, related_pods, now)
@@ -69,7 +68,7 @@ def ranked(pods: Sequence[Candidate], related_pods: Mapping[str, int], now: date
 
 
 def deletion_cost(pod: PodState) -> int:
-    """What the annotation says; 0 where it is none, or is no 32-bit number in its plain form."""
+    """Return the deletion cost; 0 if it is missing or not a valid 32-bit integer."""
     text = pod.metadata.annotations.get(COST, "")
     if not _COST_FORM.fullmatch(text):
         return 0
@@ -78,7 +77,7 @@ def deletion_cost(pod: PodState) -> int:
 
 
 def _compare(left: Candidate, right: Candidate, related_pods: Mapping[str, int], now: datetime) -> int:
-    """Less than 0 if the left one goes first."""
+    """Return less than 0 if the left Pod is deleted first."""
     order = (
         _first(not left.spec.node_name, not right.spec.node_name)
         or _PHASES.get(left.status.phase, 0) - _PHASES.get(right.status.phase, 0)
@@ -110,13 +109,13 @@ def _compare_ages(
 
 
 def _magnitude(since: datetime, now: datetime) -> int:
-    """The power of two in an age, in nanoseconds."""
+    """Return the logarithm to base 2 of an age in nanoseconds."""
     age = (now - since).total_seconds() * 1e9
     return int(log2(age)) if age > 0 else -1
 
 
 def _restarts(pod: Candidate) -> tuple[int, int]:
-    """The most restarts of any container, and of any sidecar."""
+    """Return the maximum restarts of containers, and of sidecars."""
     sidecars = {each.name for each in pod.spec.init_containers if each.restart_policy == "Always"}
     return (
         max((each.restart_count for each in pod.status.container_statuses), default=0),
@@ -125,5 +124,5 @@ def _restarts(pod: Candidate) -> tuple[int, int]:
 
 
 def _first(left: bool, right: bool) -> int:
-    """Who goes first of those that it is true of."""
+    """Compare: True is deleted first."""
     return int(right) - int(left)

@@ -1,11 +1,11 @@
-"""ReplicaSets: a number of equal Pods, whatever happens to them. ReplicationControllers are the same (`replication`).
+"""ReplicaSet controller; also serves ReplicationControllers (`replication_controller`).
 
-- Its Pods are those that it manages and selects; orphans that it selects are adopted (`claims`). Those that have
-  finished, or are being deleted, do not count, and are replaced.
-- Too few are made up for, one at first, then two at once, then four (`batches`); of too many those go that can best be
-  done without (`replicaset_ranking`); no more than 500 at a time.
-- What the server refuses is said by an event and the condition ReplicaFailure, and tried again with growing pauses.
-- The status tells how many Pods count, are ready, have been ready for `minReadySeconds`, and are about to go.
+- Its Pods are those that it controls and selects; matching orphans are adopted. Finished and terminating Pods do not
+  count.
+- Missing Pods are created with slow start (1, 2, 4, …); surplus Pods are deleted by rank (`ranking`); at most 500 per
+  sync.
+- Errors are reported by an event and the condition ReplicaFailure, and retried with backoff.
+- The status counts Pods that are active, ready, available for `minReadySeconds`, and terminating.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ _FAILURE: Final = "ReplicaFailure"
 
 
 class ReplicaKind(msgspec.Struct, frozen=True, kw_only=True):
-    """What is different from one kind to the other.
+    """What differs between ReplicaSet and ReplicationController.
 
-    `select` says what an object of the kind selects. Defaults to `spec.selector`.
+    - `select`: returns the selector of an object. Defaults to `spec.selector`.
     """
 
     name: str
@@ -75,7 +75,7 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
 
 def add_replica_controller(manager: Manager, replica_kind: ReplicaKind) -> None:
     add_controller_index(manager, PodState)
-    add_controller_index(manager, replica_kind.kind)  # for the siblings of a ReplicaSet
+    add_controller_index(manager, replica_kind.kind)  # finds related ReplicaSets
     summaries = PodSummaries()
     (
         manager.build(replica_kind.name)
@@ -87,14 +87,14 @@ def add_replica_controller(manager: Manager, replica_kind: ReplicaKind) -> None:
 
 
 class _Pods(msgspec.Struct):
-    """The Pods of one owner."""
+    """Pods of one owner."""
 
-    active: list[Entry]  # that count
-    terminating: int = 0  # that are being deleted, and have not finished
+    active: list[Entry]  # not finished, not terminating
+    terminating: int = 0  # unfinished
 
 
 class _Failure(msgspec.Struct, frozen=True):
-    """What kept an owner from having the Pods that it wants."""
+    """Error that prevented the desired number of Pods."""
 
     reason: str
     message: str
@@ -123,7 +123,7 @@ class ReplicaReconciler:
 
     async def _pods(self, client: CachedClient, owner: Owner) -> _Pods:
         selector = self._replica_kind.select(owner)
-        selects: dict[bytes, bool] = {}  # by labels, which most Pods of one owner have in common
+        selects: dict[bytes, bool] = {}  # cached by labels: Pods of one owner mostly have equal ones
 
         def selected(entry: Entry) -> bool:
             known = selects.get(entry.labels_json)
@@ -167,9 +167,9 @@ class ReplicaReconciler:
         return None
 
     async def _create(self, owner: Owner, count: int, ctx: Context) -> None:
-        assert owner.spec.template is not None, "the server stores none without"
+        assert owner.spec.template is not None, "required by validation"
         pod = pod_from_template(owner.spec.template, owner)
-        namespace_terminating = False  # then nothing can be made, and this owner will be gone soon as well
+        namespace_terminating = False  # creation is rejected
 
         async def create(_: int) -> None:
             nonlocal namespace_terminating
@@ -198,7 +198,7 @@ class ReplicaReconciler:
                 raise answer
 
     async def _related_pods_by_node(self, client: CachedClient, owner: Owner) -> Counter[str]:
-        """How many Pods of the family are on each node: its own and its siblings', if it has any."""
+        """Return the number of Pods of this and related ReplicaSets per node."""
         counts: Counter[str] = Counter()
         manager = controller_of(owner)
         if manager is None:
@@ -233,7 +233,7 @@ class ReplicaReconciler:
         return status
 
     def _conditions(self, owner: Owner, failure: _Failure | None, now: Time) -> list[Any]:
-        """As they were, but for that of failure: set when it begins, taken away when it is over."""
+        """Return the conditions with ReplicaFailure set or removed."""
         known: list[Any] = list(owner.status.conditions)
         others = [each for each in known if each.type != _FAILURE]
         if failure is None:
@@ -246,7 +246,7 @@ class ReplicaReconciler:
         return [*known, condition]
 
     def _seconds_until_available(self, owner: Owner, entry: Entry, now: Time) -> float:
-        """Seconds until a Pod that is ready is available; none or less if it is."""
+        """Return the seconds until a ready Pod is available; 0 or less if it is."""
         least = owner.spec.min_ready_seconds or 0
         if least == 0:
             return 0.0

@@ -1,4 +1,4 @@
-"""ReplicationControllers: what ReplicaSets were called before, and the same but for a simpler selector."""
+"""ReplicationController controller: the ReplicaSet controller with a map selector."""
 
 from __future__ import annotations
 

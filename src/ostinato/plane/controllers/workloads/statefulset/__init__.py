@@ -1,9 +1,9 @@
-"""The StatefulSet controller: Pods with names, places and storage of their own, in order.
+"""StatefulSet controller: Pods with stable identity and storage, in order.
 
-- `reconciler`: what is done next, and when it has to wait.
-- `members`: numbers and names, and the Pod of a number.
-- `storage`, `retention`: the claims of the Pods, and with whom they go.
-- `status`: what is said of it.
+- `reconciler`: the sync.
+- `pods`: ordinals, names, and the Pod of an ordinal.
+- `claims`, `retention`: PersistentVolumeClaims of the Pods, and their owners.
+- `status`: counts of the status.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ostinato.plane.ownership.event_handler import ForControllerRef
 __all__ = ["StatefulSetReconciler", "add_to"]
 
 
-def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - there is nothing to choose
+def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - signature of all controllers
     (
         manager.build("statefulset-controller")
         .watch_for(StatefulSet)
@@ -38,7 +38,7 @@ def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001 - there 
 
 
 def _users_of(claim: PersistentVolumeClaim, dependencies: Dependencies) -> Iterable[NamespacedName]:
-    """The sets that have a Pod for which the claim was: it may wait for another."""
+    """Return the StatefulSets with a Pod that uses the claim."""
     namespace = claim.metadata.namespace
     user, _ = split(claim.metadata.name)
     sets: list[Entry] = dependencies.informers.of(StatefulSet).store.entries(namespace)

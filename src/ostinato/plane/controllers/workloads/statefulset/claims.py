@@ -1,7 +1,7 @@
-"""Storage: the claims of a StatefulSet's Pods, made from its templates before the Pods are.
+"""PersistentVolumeClaims of a StatefulSet's Pods, created from its templates before the Pods.
 
-A claim stays when its Pod goes, and the next Pod of the same number finds what the last one left; unless the retention
-policy has somebody own it (`retention`), with whom it goes.
+A claim is kept when its Pod is deleted and reused by the next Pod of the ordinal, unless the retention policy sets an
+owner (`retention`).
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from ostinato.plane.objects.pod_state import PodState
 
 
 class ClaimError(Exception):
-    """A Pod cannot have its claims now."""
+    """The claims of a Pod are not available."""
 
 
 class PodClaims:
-    """The claims of one set, for one reconcile."""
+    """Claims of one StatefulSet, for one sync."""
 
     def __init__(self, ctx: Context, owner: StatefulSet) -> None:
         self._ctx = ctx
         self._client = ctx.client
         self._owner = owner
-        self._made: set[str] = set()  # names of claims, which have their owners from the beginning
+        self._made: set[str] = set()  # created in this sync, with their owners
 
     async def has_stale_claim(self, ordinal: int) -> bool:
-        """Whether a claim goes with an earlier Pod of that number: a new one has to wait until it is gone."""
+        """Return whether a claim is owned by an earlier Pod of the ordinal: its deletion must be awaited."""
         policy = self._owner.spec.persistent_volume_claim_retention_policy
         if policy is None or policy.when_scaled != "Delete":
             return False
@@ -45,7 +45,7 @@ class PodClaims:
         return False
 
     async def create_missing(self, ordinal: int) -> None:
-        """Make the claims that are missing. A `StorageError` if one cannot be made, or is going."""
+        """Create missing claims. Raises `ClaimError` if one cannot be created or is terminating."""
         problems: list[str] = []
         for template in self._owner.spec.volume_claim_templates:
             claim = self._new(template, ordinal)
@@ -59,7 +59,7 @@ class PodClaims:
             raise ClaimError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
 
     async def owners_match(self, pod: Object) -> bool:
-        """Whether the claims of a Pod have the owners that they should have."""
+        """Return whether the claims of a Pod have the owners of the retention policy."""
         ordinal = split(pod.metadata.name)[1]
         condemned = ordinal not in ordinals(self._owner)
         return all(
@@ -68,7 +68,7 @@ class PodClaims:
         )
 
     async def update_owners(self, pod: Object) -> None:
-        """Give the claims of a Pod the owners that they should have."""
+        """Set the owners of the retention policy on the claims of a Pod."""
         owner, ordinal = self._owner, split(pod.metadata.name)[1]
         condemned = ordinal not in ordinals(owner)
         for claim in await self._claims(ordinal):
@@ -86,7 +86,7 @@ class PodClaims:
                 await self._client.update(claim)
 
     async def _claims(self, ordinal: int) -> list[PersistentVolumeClaim]:
-        """Those of a Pod that are there, and were not made right now."""
+        """Return the existing claims of a Pod that were not created in this sync."""
         names = [name for name in claim_names(self._owner, ordinal).values() if name not in self._made]
         namespace = self._owner.metadata.namespace
         found = [
@@ -112,7 +112,7 @@ class PodClaims:
         )
 
     async def _create(self, claim: PersistentVolumeClaim, pod: str) -> list[str]:
-        """What went wrong."""
+        """Create a claim; return error messages."""
         owner, name = self._owner, claim.metadata.name
         try:
             await self._client.create(claim)

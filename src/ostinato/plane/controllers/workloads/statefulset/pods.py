@@ -1,4 +1,4 @@
-"""Members: the Pods of a StatefulSet, each of which has a number, and by it a name, storage and a place in the line."""
+"""Pods of a StatefulSet: ordinal, name, identity labels and claims."""
 
 from __future__ import annotations
 
@@ -35,23 +35,23 @@ class MemberSpec(PodStateSpec):
 
 
 class Member(PodState, version="v1", kind="Pod", plural="pods"):
-    """A Pod, and which volumes it has."""
+    """A Pod with its volumes."""
 
     spec: MemberSpec = msgspec.field(default_factory=MemberSpec)
 
     @property
     def ordinal(self) -> int:
-        """Its number; -1 if its name has none that counts."""
+        """Ordinal; -1 if the name has none."""
         return split(self.metadata.name)[1]
 
     @property
     def revision(self) -> str:
-        """The name of the revision that it was made from."""
+        """Name of the revision that it was created from."""
         return self.metadata.labels.get(REVISION_LABEL, "")
 
 
 def split(name: str) -> tuple[str, int]:
-    """The name of the set, and the number, of which the name of a Pod consists; "" and -1 if it does not."""
+    """Split a Pod name into StatefulSet name and ordinal; "" and -1 if it has no ordinal."""
     found = _NUMBERED.fullmatch(name)
     if found is None:
         return "", -1
@@ -64,7 +64,7 @@ def first_ordinal(owner: StatefulSet) -> int:
 
 
 def ordinals(owner: StatefulSet) -> range:
-    """The numbers that are wanted."""
+    """Return the desired ordinals."""
     first = first_ordinal(owner)
     return range(first, first + replicas(owner))
 
@@ -78,7 +78,7 @@ def member_name(owner: StatefulSet, ordinal: int) -> str:
 
 
 def new_member(owner: StatefulSet, template: PodTemplateSpec, revision: str, ordinal: int) -> Pod:
-    """The Pod of a number, made from the template of a revision."""
+    """Return the Pod of an ordinal, from the template of a revision."""
     pod = pod_from_template(template, owner)
     name = pod.metadata.name = member_name(owner, ordinal)
     pod.metadata.labels |= {**identity(name), REVISION_LABEL: revision}
@@ -94,12 +94,12 @@ def new_member(owner: StatefulSet, template: PodTemplateSpec, revision: str, ord
 
 
 def identity(name: str) -> dict[str, str]:
-    """The labels that say which of the Pods it is."""
+    """Return the identity labels."""
     return {NAME_LABEL: name, INDEX_LABEL: str(split(name)[1])}
 
 
 def claim_names(owner: StatefulSet, ordinal: int) -> dict[str, str]:
-    """The claims of a Pod, by the volumes that they are for."""
+    """Return claim names by volume name."""
     return {
         template.metadata.name: f"{template.metadata.name}-{member_name(owner, ordinal)}"
         for template in owner.spec.volume_claim_templates
@@ -111,7 +111,7 @@ def has_identity(member: Member) -> bool:
 
 
 def has_storage(owner: StatefulSet, member: Member) -> bool:
-    """Whether its volumes are the claims that it should have."""
+    """Return whether the Pod's volumes refer to the claims of its ordinal."""
     claimed = {
         volume.name: volume.persistent_volume_claim.claim_name
         for volume in member.spec.volumes

@@ -1,10 +1,10 @@
-"""A StatefulSet's step: from the Pods that there are to the ones that are wanted, in order.
+"""Reconciles a StatefulSet.
 
-One after the other, unless the set says `Parallel`: no Pod is made, deleted or updated while one that comes before it
-is missing, going, or not available. First all numbers get their Pod, from the lowest up; then those that are too many
-go, from the highest down; then those that are outdated go, from the highest down to the partition, to be made anew.
+With OrderedReady, no Pod is created, deleted or updated while a preceding one is missing, terminating or unavailable.
+Missing replicas are created in ascending order, condemned ones are deleted in descending order, then outdated ones are
+deleted in descending order down to the partition and recreated.
 
-What a step did is seen by the next: it begins when the cache has it.
+Each sync starts after the cache has the writes of the last one.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class StatefulSetReconciler:
         try:
             selector = selector_of(owner.spec.selector)
         except SelectorError as error:
-            ctx.logger.warning("StatefulSet %s: spec.selector: %s", request, error)
-            return None  # until it changes
+            ctx.logger.warning("invalid selector object=%s error=%s", request, error)
+            return None  # retried when it changes
 
         def is_member(entry: Entry) -> bool:
             return pod_identity.split(entry.key.name)[0] == request.name
@@ -56,12 +56,12 @@ class StatefulSetReconciler:
             return await _Sync(ctx, owner, pods, history).run()
         except Forbidden as error:
             if error.has_cause(NAMESPACE_TERMINATING):
-                return None  # it goes with its namespace
+                return None  # the namespace is terminating
             raise
 
 
 class _Sync:
-    """One reconcile of one set."""
+    """One sync of one StatefulSet."""
 
     def __init__(self, ctx: Context, owner: StatefulSet, pods: Sequence[Member], history: History) -> None:
         self._ctx = ctx
@@ -78,8 +78,8 @@ class _Sync:
         self._condemned = sorted(
             (pod for pod in pods if pod.ordinal >= 0 and pod.ordinal not in wanted), key=lambda pod: -pod.ordinal
         )
-        self._templates: dict[str, PodTemplateSpec] = {}  # of revisions, by their names
-        self._replaced = 0  # deleted so that they are made anew
+        self._templates: dict[str, PodTemplateSpec] = {}  # by revision name
+        self._replaced = 0  # deleted for an update
 
     async def run(self) -> Result | None:
         if self._owner.metadata.deletion_timestamp is not None:
@@ -115,7 +115,7 @@ class _Sync:
             await self._rolling_update(_name(update))
 
     async def _for_each(self, items: Sequence[Item], work: Callable[[Item], Awaitable[bool]]) -> bool:
-        """Work on one after the other until one is to be waited for, or on all at once; whether to go on."""
+        """Process items in order until one must be awaited, or all of them in parallel; return whether to continue."""
         if self._in_order:
             for item in items:
                 if not await work(item):
@@ -124,12 +124,12 @@ class _Sync:
             await slow_start(items, work)
         return True
 
-    # The Pods that are wanted
+    # Replicas
 
     async def _sync_replica(
         self, ordinal: int, pod: Member | None, current: ControllerRevision, update: ControllerRevision
     ) -> bool:
-        """See to the Pod of a number; whether it is as it should be."""
+        """Sync the Pod of an ordinal; return whether it is up to date and available."""
         if pod is None:
             return await self._create(ordinal, current if self._uses_current_revision(ordinal) else update)
         if is_finished(pod):
@@ -144,7 +144,7 @@ class _Sync:
         return True
 
     def _uses_current_revision(self, ordinal: int) -> bool:
-        """Whether the Pod of a number is still to be made from the current revision, in the course of an update."""
+        """Return whether the ordinal uses the current revision during an update (partition)."""
         spec, status = self._owner.spec, self._owner.status
         strategy, first = spec.update_strategy, pod_identity.first_ordinal(self._owner)
         if strategy is None:
@@ -162,7 +162,7 @@ class _Sync:
             made = await self._client.create(pod)
             await self._claims.update_owners(made)
         except AlreadyExists:
-            raise  # another's Pod has the name: it may go, and that is no event in the life of this set
+            raise  # an unrelated Pod has the name: retried without an event
         except (APIError, ClaimError) as error:
             self._event("Create", pod, error)
             raise
@@ -176,7 +176,7 @@ class _Sync:
         return self._templates[name]
 
     async def _create_missing_claims(self, pod: Member) -> None:
-        """A Pod that waits may wait for a claim that somebody deleted."""
+        """Recreate deleted claims of a pending Pod."""
         await self._claims.create_missing(pod.ordinal)
         try:
             await self._claims.update_owners(pod)
@@ -185,7 +185,7 @@ class _Sync:
             raise
 
     async def _repair(self, pod: Member) -> None:
-        """Give a Pod the labels, volumes and owners of claims that it lacks: one that was made by somebody else."""
+        """Repair identity labels, volumes and claim owners of a Pod."""
         change: dict[str, object] = {}
         if not pod_identity.has_identity(pod):
             change["metadata"] = {"labels": pod_identity.identity(pod.metadata.name)}
@@ -205,7 +205,7 @@ class _Sync:
             raise
         self._event("Update", pod)
 
-    # The Pods that are too many, or outdated
+    # Condemned and outdated Pods
 
     async def _update_claim_owners(self, pod: Member) -> bool:
         if not await self._claims.owners_match(pod):
@@ -221,7 +221,7 @@ class _Sync:
         return False
 
     def _first_unavailable(self) -> Member | None:
-        """Of those that are wanted and, after them, those that are too many, the one with the lowest number."""
+        """Return the first unavailable Pod: replicas first, then condemned ones, lowest ordinal first."""
         present = [pod for _, pod in self._replicas if pod is not None]
         for pod in [*present, *reversed(self._condemned)]:
             if not self._is_available(pod) or pod.metadata.deletion_timestamp is not None:
@@ -229,7 +229,7 @@ class _Sync:
         return None
 
     async def _rolling_update(self, revision: str) -> None:
-        """Delete the outdated Pod with the highest number, unless one above it is not back yet."""
+        """Delete the outdated Pod with the highest ordinal, unless a higher one is unavailable."""
         strategy = self._owner.spec.update_strategy
         rolling = None if strategy is None else strategy.rolling_update
         partition = 0 if rolling is None else rolling.partition or 0
@@ -252,7 +252,7 @@ class _Sync:
             raise
         self._event("Delete", pod)
 
-    # What is said of it
+    # Status and events
 
     async def _update_status(self, current: str | None, update: str | None, collisions: int | None) -> Result | None:
         owner = self._owner
@@ -271,7 +271,7 @@ class _Sync:
         return Result(requeue_after=self._until_available(seconds))
 
     def _until_available(self, seconds: int) -> float:
-        """How long until the next Pod has been ready for long enough."""
+        """Return the seconds until the next Pod becomes available."""
         moments = [since for pod in self._pods if (since := ready_since(pod)) is not None]
         waits = [seconds - (self._now - since).total_seconds() for since in moments]
         return min((wait for wait in waits if wait > 0), default=float(seconds))

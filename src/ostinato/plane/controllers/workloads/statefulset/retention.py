@@ -1,13 +1,14 @@
-"""Retention: who owns the claims of a StatefulSet's Pods, and so, when they go.
+"""Retention policy: owners of the claims of a StatefulSet's Pods.
 
-| kept when the set is deleted | kept when it is scaled down | the claim is owned by |
+| whenDeleted | whenScaled | owner of the claim |
 |---|---|---|
-| yes | yes | nobody |
-| no | yes | the set |
-| yes | no | the Pod, once it is to go |
-| no | no | the set, or, once it is to go, the Pod |
+| Retain | Retain | none |
+| Delete | Retain | the StatefulSet |
+| Retain | Delete | the Pod, once it is condemned |
+| Delete | Delete | the StatefulSet; the Pod, once it is condemned |
 
-A claim that another controller manages, or that belonged to an earlier set or Pod of the same name, is left alone.
+A claim with another controller, or with an owner reference to an earlier StatefulSet or Pod of the name, is not
+changed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Owner = Literal["set", "pod"] | None
 
 
 def desired_owner(owner: StatefulSet, *, is_condemned: bool) -> Owner:
-    """Who is to own the claims of a Pod, which is to go or not."""
+    """Return the desired owner of the claims of a Pod."""
     policy = owner.spec.persistent_volume_claim_retention_policy
     if policy is None:
         return None
@@ -39,12 +40,12 @@ def retains_all(owner: StatefulSet) -> bool:
 
 
 def has_stale_reference(references: Sequence[OwnerReference], owner: Object) -> bool:
-    """Whether one of them is to an earlier object of the same kind and name."""
+    """Return whether a reference names an earlier object of the same kind and name."""
     return any(_names(each, owner) and each.uid != owner.metadata.uid for each in references)
 
 
 def has_conflicting_controller(references: Sequence[OwnerReference], owner: StatefulSet, pod: Object) -> bool:
-    """Whether somebody else manages the claim, where the policy would have the set or the Pod do so."""
+    """Return whether another controller owns the claim although the policy requires an owner."""
     if retains_all(owner):
         return False
     for each in references:
@@ -62,7 +63,7 @@ def has_conflicting_controller(references: Sequence[OwnerReference], owner: Stat
 def matches_policy(
     references: Sequence[OwnerReference], owner: StatefulSet, pod: Object, *, is_condemned: bool
 ) -> bool:
-    """Whether they are as the policy says, or not to be touched."""
+    """Return whether the references match the policy, or must not be changed."""
     if has_stale_reference(references, owner) or has_stale_reference(references, pod):
         return True
     ours = {each.uid: each for each in references if each.uid in (owner.metadata.uid, pod.metadata.uid)}
@@ -77,7 +78,7 @@ def matches_policy(
 def with_policy(
     references: Sequence[OwnerReference], owner: StatefulSet, pod: Object, *, is_condemned: bool
 ) -> list[OwnerReference]:
-    """The references as the policy says."""
+    """Return the references that the policy requires."""
     others = [each for each in references if not _names(each, owner) and not _names(each, pod)]
     wanted = _wanted(owner, pod, is_condemned=is_condemned)
     if wanted is None or has_conflicting_controller(references, owner, pod):

@@ -1,4 +1,4 @@
-"""Status: what is said of a StatefulSet, from its Pods."""
+"""Status of a StatefulSet, counted from its Pods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ostinato.plane.objects.pod_state import is_available, is_ready
 def counted(
     pods: Sequence[Member], current: str, update: str, min_ready_seconds: int, now: datetime
 ) -> StatefulSetStatus:
-    """How many Pods there are of each sort. What is zero is left out, but for two that the API wants."""
+    """Count Pods by state. Zero counts are omitted, except the two that the API requires."""
     ready = [pod for pod in pods if pod.status.phase == "Running" and is_ready(pod)]
     staying = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
     return StatefulSetStatus(
@@ -28,7 +28,7 @@ def counted(
 
 
 def is_complete(owner: StatefulSet, status: StatefulSetStatus) -> bool:
-    """Whether an update has reached all Pods, so that its revision is the current one."""
+    """Return whether all Pods have the update revision."""
     strategy = owner.spec.update_strategy
     if strategy is not None and strategy.type == "OnDelete":
         return False

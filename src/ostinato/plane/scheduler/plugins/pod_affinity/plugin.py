@@ -1,8 +1,8 @@
-"""InterPodAffinity: Pods that want to be near others or far from them, and others that want the same of them.
+"""InterPodAffinity: required and preferred affinity and anti-affinity between Pods.
 
-- Near and far are in the same domain of a topology, or not: on the same node, in the same zone.
-- A Pod must not come near those that must be far from it either.
-- A Pod that must be near Pods of its own sort may be the first of them.
+- Topology domains are the values of a node label, such as hostname or zone.
+- Required anti-affinity of existing Pods applies to the incoming Pod as well.
+- A Pod with affinity to its own labels may be the first of its group.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ANTI_AFFINITY_MISMATCH: Final = unschedulable(_NAME, "node(s) didn't match pod 
 _EXISTING_ANTI_AFFINITY: Final = unschedulable(_NAME, "node(s) didn't satisfy existing pods anti-affinity rules")
 
 Domain = tuple[str, str]
-"""A domain: the label, and its value."""
+"""Topology domain: (label key, value)."""
 
 
 class InterPodAffinity(Plugin):
@@ -56,8 +56,8 @@ class InterPodAffinity(Plugin):
 
 
 class _AffinityCounts(msgspec.Struct):
-    affinity: list[TopologyCounts]  # of Pods that match all terms, by the topology of each term
-    anti_affinity: list[TopologyCounts]  # of Pods that match a term, of each term
+    affinity: list[TopologyCounts]  # Pods that match all terms, per term's topology
+    anti_affinity: list[TopologyCounts]  # Pods that match the term, per term
 
 
 class _Filter(Filter):
@@ -77,7 +77,7 @@ class _Filter(Filter):
         self._counts = counts
         self._existing_anti_affinity = existing_anti_affinity
         self._cycle = cycle
-        self._affinity_delta: dict[Domain, int] = {}  # what if: differences from the tallies
+        self._affinity_delta: dict[Domain, int] = {}  # changes of a dry run, relative to the counts
         self._anti_affinity_delta: dict[tuple[int, str], int] = {}
         self._is_first_of_group = (
             bool(affinity) and not any(count.total for count in counts.affinity) and matches_all(affinity, shape)
@@ -149,12 +149,12 @@ class _Filter(Filter):
 
 
 def matches_all(terms: tuple[Term, ...], shape: Shape) -> bool:
-    """Whether a Pod is meant by every one of the terms, whose namespaces are resolved."""
+    """Return whether a Pod matches all terms; their namespaces must be resolved."""
     return bool(terms) and all(term.matches(shape.namespace, shape.labels, NO_LABELS) for term in terms)
 
 
 def _counts(affinity: tuple[Term, ...], anti_affinity: tuple[Term, ...], cycle: Cycle) -> _AffinityCounts:
-    """Made once for a shape, as long as the namespaces that its terms select are the same."""
+    """Return the counts of a shape; rebuilt when the namespaces of its terms change."""
     key = (_NAME, tuple([term.namespaces for term in (*affinity, *anti_affinity)]))
     found: _AffinityCounts | None = cycle.memo.get(key)
     if found is None:
@@ -166,7 +166,7 @@ def _counts(affinity: tuple[Term, ...], anti_affinity: tuple[Term, ...], cycle: 
 
 
 class _Matching:
-    """Counts the Pods that a term means."""
+    """Weight function: 1 if a term matches."""
 
     def __init__(self, term: Term) -> None:
         self._term = term
@@ -176,7 +176,7 @@ class _Matching:
 
 
 def _existing_anti_affinity(cycle: Cycle) -> dict[Domain, int]:
-    """The domains in which there are Pods that must be far from this one, and how many."""
+    """Return the domains that existing Pods exclude for this Pod by anti-affinity, with counts."""
     found: dict[Domain, int] = {}
     for node in cycle.snapshot.with_required_anti_affinity.values():
         if node.is_known:
@@ -187,7 +187,7 @@ def _existing_anti_affinity(cycle: Cycle) -> dict[Domain, int]:
 
 
 def _forbidden_domains(pod: PodInfo, node: NodeInfo, shape: Shape, cycle: Cycle) -> dict[Domain, int]:
-    """The domains in which a Pod on a node does not want Pods of a shape."""
+    """Return the domains that a Pod on a node excludes for Pods of a shape."""
     terms = pod.shape.anti_affinity
     if not terms:
         return {}
@@ -217,7 +217,7 @@ def _pod_hint(pod: PodInfo, event: ClusterEvent) -> bool:
 
 
 def _may_match(terms: tuple[Term, ...], shape: Shape) -> bool:
-    """Whether a Pod is meant by all of the terms, as far as can be said without a look at its namespace."""
+    """Return whether a Pod may match all terms, without evaluating namespace selectors."""
     return bool(terms) and all(
         term.selector.matches(shape.labels)
         and (shape.namespace in term.namespaces or not term.namespace_selector.selects_nothing)

@@ -1,4 +1,4 @@
-"""How well nodes suit a Pod that would rather be near others, or far from them, or that others would."""
+"""Scoring of InterPodAffinity: preferred terms of the Pod and of existing Pods."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ostinato.plane.scheduler.cache.node_info import NodeInfo
 from ostinato.plane.scheduler.cache.pod_info import Shape
 from ostinato.plane.scheduler.framework.interface import MAX_NODE_SCORE, Cycle, Scorer
 
-_HARD_WEIGHT: Final = 1  # what a term that must hold counts, seen from the other side
+_HARD_WEIGHT: Final = 1  # hardPodAffinityWeight: required affinity of existing Pods
 
 Weights = dict[str, dict[str, int]]
-"""What the domains count: by label, then by its value."""
+"""Weights: label key -> value -> weight."""
 
 
 def scorer_of(cycle: Cycle) -> Scorer | None:
-    """None if nobody cares."""
+    """Return the scorer; None if no terms apply."""
     shape = cycle.shape
     has_preferences = bool(shape.preferred_affinity or shape.preferred_anti_affinity)
     snapshot = cycle.snapshot

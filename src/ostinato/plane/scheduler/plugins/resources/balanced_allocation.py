@@ -1,4 +1,4 @@
-"""NodeResourcesBalancedAllocation: a node is better the more evenly its CPU and its memory are used with the Pod."""
+"""NodeResourcesBalancedAllocation: prefers nodes whose CPU and memory utilization stay balanced."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Scorer(Scorer):
 
 
 def balance_score(cpu: int, memory: int, has: Resources) -> int:
-    """100 if so much of both is the same share of what there is, less the more the shares differ."""
+    """Return 100 if both utilizations are equal, less the more they differ."""
     if not has.cpu or not has.memory:
         return MAX_NODE_SCORE
     difference = min(cpu / has.cpu, 1.0) - min(memory / has.memory, 1.0)

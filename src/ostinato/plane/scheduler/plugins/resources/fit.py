@@ -1,4 +1,4 @@
-"""NodeResourcesFit: a node must have left what a Pod asks for; the emptier it would be, the better."""
+"""NodeResourcesFit: requests must fit on the node; scores by LeastAllocated."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class _LeastAllocated(Scorer):
 
 
 def insufficient_resources(requests: Resources, has: Resources, used: Resources) -> list[str]:
-    """The resources of which there is not enough left."""
+    """Return the names of insufficient resources."""
     lacking = []
     if requests.cpu and requests.cpu > has.cpu - used.cpu:
         lacking.append("cpu")
@@ -110,7 +110,7 @@ def insufficient_resources(requests: Resources, has: Resources, used: Resources)
 
 
 def _pod_hint(pod: PodInfo, event: ClusterEvent) -> bool:
-    """Whether a Pod that asks for less now gives back something that this one asks for."""
+    """Return whether a scaled-down Pod releases a resource that this one requests."""
     if event.new.uid == pod.uid:
         return True
     if not event.new.node_name:
@@ -128,7 +128,7 @@ def _pod_hint(pod: PodInfo, event: ClusterEvent) -> bool:
 
 
 def _node_hint(pod: PodInfo, event: ClusterEvent) -> bool:
-    """Whether a node would have enough if it were empty, and has more than it had."""
+    """Return whether the node could fit the Pod when empty, and gained a resource that it requests."""
     wants, facts = pod.shape.requests, event.new
     if facts.pods < 1 or insufficient_resources(wants, facts.allocatable, _NOTHING):
         return False

@@ -1,4 +1,4 @@
-"""The Pods that a Pod is spread among when it does not say: those of its Services, and of what manages it."""
+"""Default selector of topology spread: the Pods of the Pod's Services and of its controller."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MEMO: Final = "default selector"
 
 
 def default_selector(cycle: Cycle) -> Selector:
-    """It matches everything if nothing is known of the Pod: then it is not spread."""
+    """Return the selector; it matches everything if the Pod has neither: then it is not spread."""
     known: tuple[int, Selector] | None = cycle.memo.get(_MEMO)
     version = cycle.listers.services
     if known is not None and known[0] == version:
@@ -30,7 +30,7 @@ def default_selector(cycle: Cycle) -> Selector:
     selector = from_set(labels)
     if shape.owner is not None and shape.owner.kind in _MANAGERS:
         of_owner = _selector_of_owner(cycle, shape.owner)
-        if of_owner is None:  # it may come yet
+        if of_owner is None:  # may be created later: do not cache
             return selector
         selector = selector.with_requirements(*of_owner.requirements)
     cycle.memo[_MEMO] = (version, selector)

@@ -1,7 +1,7 @@
-"""PodTopologySpread: Pods of one sort are spread evenly over zones, nodes, or whatever a label of nodes divides.
+"""PodTopologySpread: spreads Pods evenly over topology domains.
 
-A constraint that must hold refuses nodes in whose domain there would be too many; one that should hold makes the nodes
-better in whose domain there are few. A Pod that says nothing is spread over nodes and zones, as far as that is easy.
+DoNotSchedule constraints reject nodes that would exceed maxSkew; ScheduleAnyway constraints prefer domains with few
+Pods. Pods without constraints use the default constraints over nodes and zones, for scoring only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _DEFAULTS: Final = (
 
 
 class Constraint(msgspec.Struct, frozen=True):
-    """A constraint of a shape, and the count of the Pods that it is about."""
+    """A compiled constraint and the counts of matching Pods."""
 
     max_skew: int
     topology_key: str
@@ -119,7 +119,7 @@ class _Filter(Filter):
 
 
 def _constraints(shape: Shape, action: str, cycle: Cycle) -> list[Constraint]:
-    """The constraints of a Pod, made once for its shape."""
+    """Return the compiled constraints of a shape, cached."""
     key = (_NAME, action)
     found: list[Constraint] | None = cycle.memo.get(key)
     if found is None:
@@ -174,7 +174,7 @@ def _pod_weight(shape: Shape, selector: Selector) -> Callable[[Shape], int]:
 
 
 def _admits(shape: Shape, constraint: SpreadConstraint, keys: list[str]) -> Callable[[NodeInfo], bool] | None:
-    """Which nodes are counted for a Pod."""
+    """Return the predicate of nodes that are counted (nodeAffinityPolicy, nodeTaintsPolicy)."""
     allowed = shape.required_nodes if constraint.node_affinity_policy == "Honor" else None
     tolerations = shape.spec.tolerations if constraint.node_taints_policy == "Honor" else None
     if allowed is None and tolerations is None and len(keys) < 2:

@@ -1,6 +1,6 @@
-"""How well nodes spread a Pod: the fewer Pods of its sort are in their domains, the better.
+"""Scoring of PodTopologySpread: the fewer matching Pods in its domains, the better a node.
 
-The same counts give the same score, and there are few different ones: each is computed once, not for every node.
+Nodes with equal counts have equal scores; each distinct combination is computed once.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from ostinato.plane.scheduler.cache.topology_counts import TopologyCounts
 from ostinato.plane.scheduler.framework.interface import MAX_NODE_SCORE, Scorer
 
 Column = tuple[TopologyCounts, bool, int]
-"""The count of a constraint, whether its domains are single nodes, and its largest skew."""
+"""(counts, whether domains are single nodes, maxSkew)."""
 
 
 class SpreadScorer(Scorer):
     def __init__(self, columns: Sequence[Column], *, require_all_labels: bool) -> None:
-        """`needs_all_labels`: nodes that lack a label of a constraint are the worst; if not, they are not counted."""
+        """`require_all_labels`: nodes without a topology label get the lowest score; otherwise the constraint is
+        skipped.
+        """
         self._columns = [column for column in columns if require_all_labels or column[0].in_domain]
         self._needs_all = require_all_labels
 
@@ -26,7 +28,7 @@ class SpreadScorer(Scorer):
         if not self._columns:
             return [MAX_NODE_SCORE] * len(nodes)
         slots = [node.slot for node in nodes]
-        # What a node's score goes by: for each constraint the count on it, or the domain it is in, or None.
+        # Key of a node: per constraint its count, its domain, or None.
         views: list[list[Hashable]] = []
         for counts, by_node, _ in self._columns:
             domain, on_node = counts.domain, counts.on_node
@@ -39,7 +41,7 @@ class SpreadScorer(Scorer):
         return [table[key] for key in keys]
 
     def _table(self, keys: list[tuple[Hashable, ...]]) -> dict[tuple[Hashable, ...], int]:
-        """The score of each different key."""
+        """Return the score per distinct key."""
         different = set(keys)
         ignored = {key for key in different if self._needs_all and None in key}
         counted = [key for key in different if key not in ignored]
@@ -57,7 +59,7 @@ class SpreadScorer(Scorer):
         return {**scores, **dict.fromkeys(ignored, 0)}
 
     def _raw(self, key: tuple[Hashable, ...], weights: list[float]) -> int:
-        """The worse, the larger."""
+        """Return the raw score; lower is better."""
         total = 0.0
         for part, weight, (counts, by_node, max_skew) in zip(key, weights, self._columns, strict=True):
             if part is not None:

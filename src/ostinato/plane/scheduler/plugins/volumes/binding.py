@@ -1,10 +1,9 @@
-"""VolumeBinding: a Pod goes where its volumes are; those that wait for it are found, or made, where it goes.
+"""VolumeBinding: schedules a Pod where its volumes are available, and binds them.
 
-- A claim that is bound allows the nodes that its volume allows.
-- A claim whose class waits for the first consumer allows nodes on which a free volume suits it, or one can be made.
-  When the Pod has got its node, the volume is promised to the claim, or the claim is told the node; the Pod is bound
-  once the claim is.
-- Any other claim must be bound before the Pod is looked at.
+- A bound claim allows the nodes of its volume.
+- A claim with WaitForFirstConsumer allows nodes with a matching volume, or where one can be provisioned. In PreBind the
+  volume is prebound to the claim, or the selected node is written to it, and the binding is awaited.
+- Other claims must be bound before the Pod is scheduled.
 """
 
 from __future__ import annotations
@@ -41,16 +40,16 @@ _ELSEWHERE: Final = "node(s) didn't match PersistentVolume's node affinity"
 _NONE_LEFT: Final = "node(s) didn't find available persistent volumes to bind"
 _GONE: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 _UNBOUND: Final = unresolvable(_NAME, "pod has unbound immediate PersistentVolumeClaims")
-_BIND_TIMEOUT: Final = 600.0  # seconds for claims to be bound
+_BIND_TIMEOUT: Final = 600.0  # seconds
 _BETWEEN_LOOKS: Final = 1.0
 
 
-class VolumesNotBound(Exception):  # noqa: N818 - what is the matter
-    """The claims of a Pod were not bound in time, or to something else."""
+class VolumesNotBound(Exception):  # noqa: N818
+    """Claims of a Pod were not bound in time, or to other volumes."""
 
 
 class _Plan(msgspec.Struct):
-    """What is to be done for a Pod on a node."""
+    """Volumes to bind and claims to provision for a Pod on a node."""
 
     bind: list[tuple[PersistentVolumeClaim, PersistentVolume]] = []
     provision: list[PersistentVolumeClaim] = []
@@ -60,8 +59,8 @@ class VolumeBinding(Plugin):
     name = _NAME
 
     def __init__(self) -> None:
-        self._assumed_volumes: dict[str, str] = {}  # uid of the claim, by the volume that it is to have
-        self._selected_nodes: dict[str, str] = {}  # node, by the uid of the claim that is to be told
+        self._assumed_volumes: dict[str, str] = {}  # claim uid by volume name
+        self._selected_nodes: dict[str, str] = {}  # node by claim uid
 
     def filter(self, cycle: Cycle) -> Filter | Status | None:
         pod = cycle.pod
@@ -93,7 +92,7 @@ class VolumeBinding(Plugin):
         )
 
     def plan(self, cycle: Cycle, waiting: Sequence[PersistentVolumeClaim], node: NodeInfo) -> _Plan | None:
-        """What would have to be done for the claims that wait; None if the node will not do."""
+        """Return the plan for unbound claims on a node; None if it is not feasible."""
         plan = _Plan(bind=[], provision=[])
         taken: dict[str, object] = {**self._assumed_volumes}
         for claim in waiting:
@@ -193,7 +192,7 @@ class _Filter(Filter):
 
 
 def _claim_error(cycle: Cycle, name: str, claim: PersistentVolumeClaim | None) -> str:
-    """Why a Pod cannot have a claim, whatever the node; "" if it can."""
+    """Return why a claim cannot be used on any node; "" if it can."""
     pod = cycle.pod
     ephemeral = any(each.ephemeral is not None and name == f"{pod.name}-{each.name}" for each in pod.spec.volumes)
     if claim is None:
@@ -225,7 +224,7 @@ def _key(claim: PersistentVolumeClaim) -> NamespacedName:
 
 
 def _bind_patch(claim: PersistentVolumeClaim, volume: PersistentVolume) -> dict[str, object]:
-    """The change that gives a volume to a claim, if it is still what it was."""
+    """Return the patch that prebinds a volume, conditional on its resourceVersion."""
     reference = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",

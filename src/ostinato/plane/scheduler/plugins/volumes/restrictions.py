@@ -1,4 +1,4 @@
-"""VolumeRestrictions: disks that one node can attach once, and claims that one Pod alone may use."""
+"""VolumeRestrictions: disks that can be attached once per node, and ReadWriteOncePod claims."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class _Filter(Filter):
 
 
 def is_its_claim(pod: PodInfo, event: ClusterEvent) -> bool:
-    """Whether an event is about a claim of the Pod."""
+    """Return whether the event concerns a claim of the Pod."""
     key = event.new.key
     return key.namespace == pod.namespace and key.name in pod.claims
 
@@ -93,7 +93,7 @@ def _conflict(disks: Sequence[Volume], others: Sequence[Volume]) -> bool:
 
 
 def _same(one: Volume, other: Volume) -> bool:
-    """Whether two volumes are one disk, and one of them is written to."""
+    """Return whether two volumes are the same disk and one is mounted read-write."""
     return (
         _clash(one.gce_persistent_disk, other.gce_persistent_disk, "pdName")
         or _clash(one.aws_elastic_block_store, other.aws_elastic_block_store, "volumeID", shared=False)

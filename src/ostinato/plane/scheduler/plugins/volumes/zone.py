@@ -1,4 +1,4 @@
-"""VolumeZone: a Pod goes where its volumes are, by their labels of zone and region."""
+"""VolumeZone: zone and region labels of volumes must match the node."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Filter(Filter):
     def check(self, node: NodeInfo) -> Status | None:
         labels = node.labels
         if not any(key in labels for key in _KEYS):
-            return None  # there are no zones here
+            return None  # the node has no topology labels
         for key, values in self._wanted:
             if labels.get(key, labels.get(_OLD.get(key, key), "")) not in values:
                 return _ELSEWHERE
