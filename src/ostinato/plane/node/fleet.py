@@ -1,4 +1,4 @@
-"""A fleet: the nodes of this process, with one agent for all of them."""
+"""Adds nodes to a manager: registration, heartbeat, agent, static Pods and API endpoints."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from ostinato.plane.node.orphaned_pods import OrphanCleanup, PodInventory
 from ostinato.plane.node.private_files import make_directory
 from ostinato.plane.node.registration.heartbeat import Heartbeat
 from ostinato.plane.node.registration.machine_info import address, machine_info
-from ostinato.plane.node.registration.node_status import Machine, node_of
+from ostinato.plane.node.registration.node_status import PORT, Machine, node_of
+from ostinato.plane.node.registration.readiness import NodeReadiness
 from ostinato.plane.node.runtimes import ProcessOptions, Runtime, UnusableRuntime
 from ostinato.plane.node.runtimes.simulated import SimulatedRuntime
 from ostinato.plane.node.server.endpoint import NodeEndpoint
@@ -43,16 +44,8 @@ DEFAULT_OPTIONS: Final = ProcessOptions()
 _SIMULATED_CAPACITY: Final = {"cpu": "32", "memory": "256Gi", "pods": "110", "ephemeral-storage": "1Ti"}
 
 
-class AgentAddress(msgspec.Struct, frozen=True):
-    """Where the agent of a node is reached; `api_server`: URL of the API server, for Pods on the machine's network."""
-
-    host: str
-    port: int = 10250
-    api_server: str = ""
-
-
 class LocalRuntime(Runtime, PodInventory, Protocol):
-    """A runtime whose containers are on this machine."""
+    """A runtime whose containers run on this machine."""
 
 
 @runtime_checkable
@@ -63,17 +56,49 @@ class HasPodNetworks(Protocol):
 
 
 MakeRuntime = Callable[[Path, str], LocalRuntime]
-"""Makes the runtime of a node with a directory of its own, on a machine with this address."""
+"""`make_runtime(directory, address)` creates the runtime of a node, with its state directory and address."""
+
+
+class NodeOptions(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Options of nodes on this machine.
+
+    - `address`, `port`: of the node's API. Default to this machine's address and kubelet's port.
+    - `client_of`: sends requests as a node. Defaults to impersonation of each node.
+    - `readiness`: what the nodes wait for before they report Ready. Defaults to nothing.
+    - `api_server`: URL of the API server, for Pods on the host network. Defaults to the Service `kubernetes`.
+    """
+
+    address: str = ""
+    port: int = PORT
+    api_server: str = ""
+    client_of: ClientOf | None = None
+    readiness: NodeReadiness | None = None
 
 
 async def find_containerd(world: World, socket: Path) -> Containerd:
-    """The containerd behind a socket; `UnusableRuntime` if it cannot be used."""
+    """Connect to containerd; `UnusableRuntime` if that fails."""
     try:
         from ostinato.plane.node.runtimes import containerd  # noqa: PLC0415
     except ImportError as error:
         message = f"the runtime containerd needs {error.name}: pip install 'ostinato[containerd]'"
         raise UnusableRuntime(message) from None
     return await containerd.connect(world, socket)
+
+
+def process_runtime(world: World, options: ProcessOptions) -> MakeRuntime:
+    from ostinato.plane.node.runtimes.process import ProcessRuntime  # noqa: PLC0415 - loads only for this runtime
+
+    def make(directory: Path, address: str) -> ProcessRuntime:
+        network = options.network.of_node(directory.name)
+        return ProcessRuntime(world, directory, address, msgspec.structs.replace(options, network=network))
+
+    return make
+
+
+def containerd_runtime(world: World, containerd: Containerd) -> MakeRuntime:
+    from ostinato.plane.node.runtimes.containerd import ContainerdRuntime  # noqa: PLC0415
+
+    return lambda directory, _: ContainerdRuntime(world, containerd, directory)
 
 
 def add_to(
@@ -85,62 +110,57 @@ def add_to(
     processes: ProcessOptions = DEFAULT_OPTIONS,
     api_server: str = "",
 ) -> dict[str, Endpoint]:
-    """Have so many nodes in a manager's process, with one of the `RUNTIMES`.
+    """Add nodes to a manager; return their API endpoints by name.
 
-    `state`: the directory in which nodes with real containers keep what is theirs; `containerd`, `processes`: for the
-    runtimes of these names; `api_server`: its URL, for Pods. What is returned answers for each of them, by name: logs,
-    commands, ports, measurements.
+    - `runtime`: one of `RUNTIMES`.
+    - `state`: state directory; required unless containers are simulated.
+    - `containerd`, `processes`: for the runtimes of these names.
+    - `api_server`: URL of the API server, for Pods on the host network.
     """
     names = [f"node-{number}" for number in range(1, count + 1)]
     if runtime == "simulated":
         return add_nodes(manager, *_simulated_nodes(manager.world, names), logs=None)
     if state is None:
-        raise ValueError(f"the runtime {runtime!r} needs a directory for what its nodes keep")
-    make = (
-        _process_runtime(manager.world, processes)
-        if containerd is None
-        else _containerd_runtime(manager.world, containerd)
-    )
-    return _add_local_nodes(manager, names, make, state, AgentAddress(address(), api_server=api_server))
+        raise ValueError(f"add_to() needs a state directory for the runtime {runtime!r}; pass state=")
+    if containerd is None:
+        make_runtime = process_runtime(manager.world, processes)
+    else:
+        make_runtime = containerd_runtime(manager.world, containerd)
+    return add_local_nodes(manager, names, state, make_runtime, NodeOptions(api_server=api_server))
 
 
-def join(
-    manager: Manager,
-    name: str,
-    state: Path,
-    at: AgentAddress,
-    containerd: Containerd | None = None,
-    processes: ProcessOptions = DEFAULT_OPTIONS,
-) -> Endpoint:
-    """Have this machine as a node, whose agent listens as is said; without containerd its containers are processes."""
-    make = (
-        _process_runtime(manager.world, processes)
-        if containerd is None
-        else _containerd_runtime(manager.world, containerd)
-    )
-    return _add_local_nodes(manager, [name], make, state, at, lambda _: manager.client)[name]
-
-
-def _add_local_nodes(
+def add_local_nodes(
     manager: Manager,
     names: Sequence[str],
-    make: MakeRuntime,
     state: Path,
-    at: AgentAddress,
-    client_of: ClientOf | None = None,
+    make_runtime: MakeRuntime,
+    options: NodeOptions = NodeOptions(),  # noqa: B008
 ) -> dict[str, Endpoint]:
-    state = state.resolve()  # containers run in directories of their own, from where a relative path leads elsewhere
+    """Add nodes whose containers run on this machine; return their API endpoints by name."""
+    state = state.resolve()  # containers have other working directories
     for each in (state, state / "logs"):
         make_directory(each)
     machines, nodes = [], {}
-    client_of = client_of or node_clients(manager)
+    client_of = options.client_of or node_clients(manager)
     cleanup = OrphanCleanup(state / "logs", client_of)
     for name in names:
-        machine, node = _local_node(name, make, state, cleanup, at)
+        directory = make_directory(state / name)
+        host = options.address or address()
+        runtime = make_runtime(directory, host)
+        machine = msgspec.structs.replace(
+            machine_info(name, runtime.version, directory),
+            address=host,
+            port=options.port,
+            network=runtime.networks.condition if isinstance(runtime, HasPodNetworks) else None,
+        )
         machines.append(machine)
-        nodes[name] = node
+        allocatable = {each: Quantity(amount) for each, amount in machine.capacity.items()}
+        config = NodeConfig(directory, state / "logs", host, allocatable, options.api_server)
+        info = NodeInfo(name, node_of(machine).metadata.labels, allocatable)
+        nodes[name] = LocalNode(name, host, runtime, config, info)
+        cleanup.add(name, directory, runtime)
     manager.add(cleanup)
-    return add_nodes(manager, machines, nodes, state / "logs", client_of)
+    return add_nodes(manager, machines, nodes, state / "logs", options)
 
 
 def _simulated_nodes(world: World, names: Sequence[str]) -> tuple[list[Machine], dict[str, LocalNode]]:
@@ -158,51 +178,18 @@ def _simulated_nodes(world: World, names: Sequence[str]) -> tuple[list[Machine],
     return machines, {each.name: LocalNode(each.name, each.address, shared) for each in machines}
 
 
-def _process_runtime(world: World, options: ProcessOptions) -> MakeRuntime:
-    from ostinato.plane.node.runtimes.process import ProcessRuntime  # noqa: PLC0415 - no other runtime needs it
-
-    def make(directory: Path, address: str) -> ProcessRuntime:
-        network = options.network.of_node(directory.name)
-        return ProcessRuntime(world, directory, address, msgspec.structs.replace(options, network=network))
-
-    return make
-
-
-def _containerd_runtime(world: World, containerd: Containerd) -> MakeRuntime:
-    from ostinato.plane.node.runtimes.containerd import ContainerdRuntime  # noqa: PLC0415
-
-    return lambda directory, _: ContainerdRuntime(world, containerd, directory)
-
-
-def _local_node(
-    name: str, make: MakeRuntime, state: Path, cleanup: OrphanCleanup, at: AgentAddress
-) -> tuple[Machine, LocalNode]:
-    directory = make_directory(state / name)
-    runtime = make(directory, at.host)
-    machine = msgspec.structs.replace(
-        machine_info(name, runtime.version, directory),
-        address=at.host,
-        port=at.port,
-        network=runtime.networks.condition if isinstance(runtime, HasPodNetworks) else None,
-    )
-    allocatable = {each: Quantity(amount) for each, amount in machine.capacity.items()}
-    cleanup.add(name, directory, runtime)
-    config = NodeConfig(directory, state / "logs", machine.address, allocatable, at.api_server)
-    info = NodeInfo(name, node_of(machine).metadata.labels, allocatable)
-    return machine, LocalNode(name, machine.address, runtime, config, info)
-
-
 def add_nodes(
     manager: Manager,
     machines: Sequence[Machine],
     nodes: Mapping[str, LocalNode],
     logs: Path | None,
-    client_of: ClientOf | None = None,
+    options: NodeOptions = NodeOptions(),  # noqa: B008 - immutable
 ) -> dict[str, Endpoint]:
-    """Have these nodes. What all of them watch is read once, by the manager; what is written, and what is read for a
-    single Pod, each asks for in its own name, unless `client_of` says otherwise.
+    """Add nodes to a manager; return their API endpoints by name.
+
+    All nodes share the manager's watches; writes, and reads of a single Pod's objects, are sent as the node.
     """
-    client_of = client_of or node_clients(manager)
+    client_of = options.client_of or node_clients(manager)
     informer = manager.informers.of(PodState)
     ensure_index(informer, NODE_NAME)
 
@@ -210,7 +197,7 @@ def add_nodes(
         return next(iter(informer.store.values_of(NODE_NAME.name, key)), "")
 
     agent = NodeAgent(nodes, bound_to, client_of)
-    manager.add(Heartbeat(machines, client_of))
+    manager.add(Heartbeat(machines, client_of, options.readiness))
     (
         manager.build("kubelet")
         .watches(Pod, handler=ForEvent(agent.keys))

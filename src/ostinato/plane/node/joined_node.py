@@ -1,11 +1,11 @@
-"""A node that joins a cluster: this machine, its agent, and the port on which the cluster's API server reaches it.
+"""A node that joins a cluster: the agent of this machine, its credentials and its HTTPS API.
 
     node = JoinedNode(world, Config.load(), JoinSettings(name="here", state=directory))
     await node.start()
     ...
     await node.stop()
 
-Containers go on when the agent stops; the next start with the same state finds them again.
+Containers keep running when the agent stops; the next start with the same state recovers them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import asyncio
 import logging
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -30,8 +30,10 @@ from ostinato.plane.node import fleet, pod_networking
 from ostinato.plane.node.credentials import certificate_manager as certificates
 from ostinato.plane.node.credentials.cluster_discovery import discover_cluster
 from ostinato.plane.node.registration.machine_info import address
+from ostinato.plane.node.registration.node_status import PORT
+from ostinato.plane.node.registration.readiness import NodeReadiness
 from ostinato.plane.node.runtimes import ProcessOptions, hiding
-from ostinato.plane.node.server.server import PORT, NodeServer
+from ostinato.plane.node.server.server import NodeServer
 from ostinato.server.state import StateDirectory, write_private
 from ostinato.world import World
 
@@ -40,13 +42,17 @@ if TYPE_CHECKING:  # what it needs is an extra
 
 _logger = logging.getLogger(__name__)
 
+_SERVING: Final = "serving-certificate"
+_NO_SERVING_CERTIFICATE: Final = "serving certificate not signed yet; logs, exec and port-forward are unavailable"
+_SERVING_TIMEOUT: Final = 30.0  # seconds; other clusters may not approve serving certificates automatically
+
 
 class Joining(msgspec.Struct, frozen=True, kw_only=True):
-    """How a node comes to its own identity.
+    """How a node obtains its client certificate.
 
-    - `server`, `token`, `hashes`: of a cluster that it joins by a bootstrap token. Without them, by its kubeconfig.
-    - `timeout`: seconds for its first certificate to be signed; 0 asks for none. Defaults to half a minute.
-    - `required`: without a certificate the node does not start. Otherwise it asks with what it was given.
+    - `server`, `token`, `hashes`: URL, bootstrap token and CA hashes of the cluster. Default to the kubeconfig.
+    - `timeout`: seconds for the first certificate to be signed; 0 requests none. Defaults to 30.
+    - `required`: fail without a certificate. Defaults to using the kubeconfig's credentials.
     """
 
     server: str = ""
@@ -58,14 +64,14 @@ class Joining(msgspec.Struct, frozen=True, kw_only=True):
 
 class JoinSettings(msgspec.Struct, frozen=True, kw_only=True):
     """
-    - `name`: of the node.
-    - `state`: the directory in which it keeps what is its own.
-    - `runtime`: what it runs containers with: "process", "containerd". Defaults to processes.
-    - `host`, `port`: where its agent listens. Default to all addresses, and the port of kubelets.
-    - `containerd`: the socket of that runtime.
-    - `processes`: settings of the runtime of this name.
-    - `joining`: how it comes to a certificate of its own.
-    - `services`: whether those of the cluster answer on this machine. Defaults to yes: nobody else sees to it.
+    - `name`: name of the node.
+    - `state`: directory of the node's state.
+    - `runtime`: "process" or "containerd". Defaults to "process".
+    - `host`, `port`: listening address of the HTTPS API. Default to all addresses and port 10250.
+    - `containerd`: socket of containerd.
+    - `processes`: options of the process runtime.
+    - `joining`: how the node obtains its client certificate.
+    - `services`: whether to run the service proxy on this machine. Defaults to true.
     """
 
     name: str
@@ -80,14 +86,14 @@ class JoinSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.runtime not in ("process", "containerd"):
-            raise ValueError(f"a node that joins has the runtime process or containerd, not {self.runtime!r}")
+            raise ValueError(f"runtime {self.runtime!r} is not supported by a joined node; use process or containerd")
 
 
 class JoinedNode:
-    """This machine as a node. `start` it once, then `stop` it."""
+    """This machine as a node. Call `start` once, then `stop`."""
 
     def __init__(self, world: World, config: Config | None, settings: JoinSettings) -> None:
-        """`config`: None for a node that joins by a bootstrap token."""
+        """`config`: None to join with a bootstrap token."""
         self._world = world
         self._config = config
         self._settings = settings
@@ -96,28 +102,29 @@ class JoinedNode:
         self._manager: Manager | None = None
         self._serving: asyncio.Task[None] | None = None
         self._containerd: Containerd | None = None
+        self._readiness = NodeReadiness(world.clock)
 
     @property
     def url(self) -> str:
-        """Where its agent is reached."""
-        assert self._server is not None, "it has been started"
+        """URL of the node's HTTPS API."""
+        assert self._server is not None, "started"
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"https://{host}:{self._server.port}"
 
     @property
     def _host(self) -> str:
-        """Its address to others: that on which it listens, if that is one."""
+        """The node's address: the listening address, unless that is a wildcard."""
         return address() if self._settings.host in ("", "0.0.0.0", "::") else self._settings.host  # noqa: S104
 
     @property
     def kubeconfig(self) -> Path:
-        """Where it knows the cluster from."""
+        """The kubeconfig, or the state directory of a node that joined with a token."""
         return self._settings.state if self._config is None else Path(self._config.source)
 
     async def start(self) -> None:
-        """When this returns, the agent listens, and the node is joining.
+        """Start the agent; on return its API listens, and the node is being registered.
 
-        What can be mended is told by StateError, `UnusableRuntime`, `DiscoveryError`, `CertificateError` or OSError.
+        Raises StateError, `UnusableRuntime`, `DiscoveryError`, `CertificateError` or OSError if it cannot start.
         """
         settings = self._settings
         self._state = StateDirectory(settings.state)
@@ -126,10 +133,8 @@ class JoinedNode:
                 self._containerd = await fleet.find_containerd(self._world, settings.containerd)
             own_certificate = settings.state / "certificate"
             own_certificate.mkdir(mode=0o700, exist_ok=True)
-            config, is_own = await self._identified(own_certificate)
-            own = InformerSettings(
-                fields={"spec.nodeName": settings.name}
-            )  # other nodes' Pods are no concern of this one
+            config, has_certificate = await self._authenticate(own_certificate)
+            own = InformerSettings(fields={"spec.nodeName": settings.name})
             manager = self._manager = Manager(
                 config,
                 caches=CacheOptions(settings={Pod: own}),
@@ -139,16 +144,19 @@ class JoinedNode:
             )
             server = self._server = NodeServer(self._world, settings.name, manager.client.live)
             await server.start(settings.host, settings.port, own_certificate, _authority(config))
-            if is_own:
-                self._renew(manager, server, own_certificate)
-            at = fleet.AgentAddress(self._host, server.port, config.server)
+            if has_certificate:
+                self._add_certificate_managers(manager, server, own_certificate)
             proxy = NetnsAddresses(settings.state) if settings.services else None
-            processes = settings.processes
-            if settings.runtime == "process":
-                processes = await self._processes(config, manager, proxy)
-            server.endpoint = fleet.join(
-                manager, settings.name, settings.state, at, self._containerd, hiding(processes, settings.state)
+            options = fleet.NodeOptions(
+                address=self._host,
+                port=server.port,
+                api_server=config.server,
+                client_of=lambda _: manager.client,
+                readiness=self._readiness,
             )
+            make_runtime = await self._runtime_factory(config, manager, proxy)
+            endpoints = fleet.add_local_nodes(manager, [settings.name], settings.state, make_runtime, options)
+            server.endpoint = endpoints[settings.name]
             if proxy is not None:
                 services.add_to(manager, settings.state, proxy)
         except BaseException:
@@ -156,7 +164,15 @@ class JoinedNode:
             raise
         self._serving = asyncio.get_running_loop().create_task(manager.serve())
 
-    async def _processes(self, config: Config, manager: Manager, proxy: NetnsAddresses | None) -> ProcessOptions:
+    async def _runtime_factory(
+        self, config: Config, manager: Manager, proxy: NetnsAddresses | None
+    ) -> fleet.MakeRuntime:
+        if self._containerd is not None:
+            return fleet.containerd_runtime(self._world, self._containerd)
+        options = await self._process_options(config, manager, proxy)
+        return fleet.process_runtime(self._world, hiding(options, self._settings.state))
+
+    async def _process_options(self, config: Config, manager: Manager, proxy: NetnsAddresses | None) -> ProcessOptions:
         """Return the options of the process runtime, with the network that Pods get."""
         settings = self._settings
         nodes = []
@@ -165,15 +181,13 @@ class JoinedNode:
         options = pod_networking.with_assigned(pod_networking.with_services(settings.processes, proxy), nodes)
         return pod_networking.for_joining(options, settings.name, config.server)
 
-    async def _identified(self, directory: Path) -> tuple[Config, bool]:
-        """The configuration with which the node asks, and whether that is in its own name."""
+    async def _authenticate(self, directory: Path) -> tuple[Config, bool]:
+        """Return the configuration of the node, and whether it authenticates with its own certificate."""
         settings, joining, given = self._settings, self._settings.joining, self._config
         kept = directory / "server.json"
         if given is None:
-            if (
-                certificates.CertificateFile(directory / "client.pem").is_usable(self._world.clock.now())
-                and kept.exists()
-            ):
+            file = certificates.CertificateFile(directory / "client.pem")
+            if file.is_usable(self._world.clock.now()) and kept.exists():
                 known = msgspec.json.decode(kept.read_bytes())
                 given = Config(server=known["server"], source=str(kept), tls=Tls(ca_data=known["ca"].encode()))
             else:
@@ -185,36 +199,40 @@ class JoinedNode:
         except (certificates.CertificateError, TransportError) as error:
             if joining.required:
                 raise
-            _logger.warning("node has no certificate of its own; it asks with what it was given error=%s", error)
+            _logger.warning("no client certificate for the node, using the given credentials error=%s", error)
             return given, False
         authority = _authority(given)
         if authority is not None:
             write_private(kept, msgspec.json.encode({"server": given.server, "ca": authority}))
         return own, True
 
-    def _renew(self, manager: Manager, server: NodeServer, directory: Path) -> None:
-        """Keep both certificates valid; the transport sees by itself that the client's file has changed."""
+    def _add_certificate_managers(self, manager: Manager, server: NodeServer, directory: Path) -> None:
+        """Rotate both certificates. The client's transport reloads its file; the node waits for a serving one."""
         name = self._settings.name
-        client, serving = (
-            certificates.CertificateFile(directory / "client.pem"),
-            certificates.CertificateFile(directory / "serving.pem"),
-        )
+        client = certificates.CertificateFile(directory / "client.pem")
+        serving = certificates.CertificateFile(directory / "serving.pem")
+
+        def use_serving_certificate() -> None:
+            server.use_certificate(serving.path)
+            self._readiness.mark_ready(_SERVING)
+
         manager.add(
             certificates.CertificateManager(name, certificates.CLIENT, client, lambda: None),
-            certificates.CertificateManager(
-                name, certificates.SERVING, serving, lambda: server.use_certificate(serving.path)
-            ),
+            certificates.CertificateManager(name, certificates.SERVING, serving, use_serving_certificate),
         )
         if serving.is_usable(self._world.clock.now()):
             server.use_certificate(serving.path)
+        else:
+            self._readiness.wait_for(_SERVING, _NO_SERVING_CERTIFICATE, _SERVING_TIMEOUT)
 
     async def failed(self) -> None:
-        """Wait until a part fails, and raise its error; return when it is stopped."""
-        assert self._serving is not None, "it has been started"
+        """Wait until a component fails and raise its error; return after `stop`."""
+        assert self._serving is not None, "started"
         await asyncio.shield(self._serving)
 
     async def stop(self) -> None:
-        """Containers go on."""
+        """Stop the agent; containers keep running."""
+        self._readiness.close()
         if self._manager is not None and self._serving is not None:
             self._manager.stop()
             await asyncio.wait([self._serving])
@@ -228,7 +246,7 @@ class JoinedNode:
 
 
 def _authority(config: Config) -> str | None:
-    """The certificates of the cluster's authority, which sign that of its API server as a client."""
+    """Return the CA certificates of the cluster, which verify client certificates of the API server."""
     if config.tls.ca_data:
         return config.tls.ca_data.decode()
     return None if config.tls.ca_file is None else config.tls.ca_file.read_text()

@@ -10,7 +10,7 @@ import pytest
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.client import Client, Config
-from ostinato.kinds.core_v1 import Container, Pod, PodSpec
+from ostinato.kinds.core_v1 import Container, Pod, PodSpec, ServiceAccount
 from ostinato.plane.plane import Plane, PlaneSettings
 from ostinato.server.standalone import Settings
 from ostinato.world import World
@@ -33,6 +33,7 @@ def test_pods_run_where_the_state_directory_is_named_from_here(
         await plane.start()
         try:
             async with Client.connect(Config.load(path=plane.kubeconfig), world=world) as client:
+                await client.wait_for(ServiceAccount, "default", lambda account: account is not None, timeout=15)
                 container = Container(name="main", image="none", command=["sh", "-c", "echo hello"])
                 await client.create(
                     Pod(metadata=ObjectMeta(name="hello"), spec=PodSpec(containers=[container], restart_policy="Never"))

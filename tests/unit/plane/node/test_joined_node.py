@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
@@ -28,6 +29,7 @@ from ostinato.plane.node.credentials.certificate_manager import (
     bootstrap_config,
 )
 from ostinato.plane.node.credentials.cluster_discovery import DiscoveryError, discover_cluster
+from ostinato.plane.node.joined_node import JoinedNode, JoinSettings
 from ostinato.plane.plane import Plane, PlaneSettings
 from ostinato.server.standalone import Settings
 from ostinato.world import World
@@ -142,3 +144,29 @@ def test_a_certificate_near_its_end_is_not_used_again(tmp_path: Path) -> None:
         assert not pair.is_usable(now - timedelta(days=1))
 
     joined(tmp_path, then)
+
+
+def test_a_node_that_is_ready_serves_with_a_certificate_of_the_cluster(tmp_path: Path) -> None:
+    """Logs and exec work from the moment at which the node is Ready."""
+
+    async def then(world: World, plane: Plane, authority: bytes) -> None:
+        settings = JoinSettings(name="worker", state=tmp_path / "node", host="127.0.0.1", port=0, services=False)
+        node = JoinedNode(world, Config.load(path=plane.kubeconfig), settings)
+        client = Client(plane.connect(Purpose()), world=world)
+        await node.start()
+        try:
+            await client.wait_for(Node, "worker", _is_ready, timeout=60)
+            trusted = ssl.create_default_context(cadata=authority.decode())
+            port = int(node.url.rpartition(":")[2])
+            _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trusted)
+            writer.close()
+        finally:
+            await client.close()
+            await node.stop()
+
+    joined(tmp_path, then)
+
+
+def _is_ready(node: Node | None) -> bool:
+    conditions = [] if node is None else node.status.conditions
+    return any(each.type == "Ready" and each.status == "True" for each in conditions)

@@ -1,11 +1,10 @@
-"""The certificates of a node that joins: asked for by CertificateSigningRequests, kept in its state, renewed in time.
+"""Certificate manager: obtains and rotates the client and serving certificates of a node.
 
-- The client certificate says who the node is: `system:node:NAME` in `system:nodes`. The first one is asked for with the
-  credentials that the node was given (a bootstrap token, or a kubeconfig), all others with the one before.
-- The serving certificate is what API servers verify. It is asked for by the node itself, for the addresses that its
-  Node object has.
-
-Keys are made here and never leave the machine. Files are replaced as a whole: a crash leaves the old pair or the new.
+- The client certificate authenticates the node as `system:node:NAME` in the group `system:nodes`. The first one is
+  requested with the bootstrap credentials (a token or a kubeconfig), later ones with the current certificate.
+- The serving certificate authenticates the node's HTTPS API. The node requests it for the addresses of its Node object.
+- A certificate is rotated at a random point between 70 and 90 % of its lifetime, as by kubelet.
+- Keys are generated on the node and never leave it. Certificate and key are one file that is replaced atomically.
 """
 
 from __future__ import annotations
@@ -35,19 +34,21 @@ if TYPE_CHECKING:
 CLIENT: Final = "kubernetes.io/kube-apiserver-client-kubelet"
 SERVING: Final = "kubernetes.io/kubelet-serving"
 
-_POLL_INTERVAL: Final = 1.0  # seconds until it is looked whether a request was signed
+_FIRST_POLL: Final = 0.1  # seconds until a request is checked for the first time
+_MAX_POLL: Final = 1.0
+_NODE_POLL: Final = 0.2  # seconds between checks whether the Node has registered its addresses
 _FIRST_RETRY: Final = 1.0
 _MAX_RETRY: Final = 60.0
-_SIGN_TIMEOUT: Final = 300.0  # seconds for a renewal to be signed
-_MINIMUM_LEFT: Final = 0.1  # of its lifetime, for a certificate of the last start to be used
+_SIGN_TIMEOUT: Final = 300.0  # seconds for a rotation to be signed
+_MINIMUM_LEFT: Final = 0.1  # fraction of the lifetime that must remain for a stored certificate to be used
 
 
 class CertificateError(Exception):
-    """The node gets no certificate; the message says why, and what to do."""
+    """The node cannot get a certificate; the message names the reason and the remedy."""
 
 
 class CertificateFile:
-    """A certificate and its key, in one file: it is replaced whole."""
+    """A certificate and its key in one PEM file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -57,7 +58,7 @@ class CertificateFile:
 
     @property
     def validity(self) -> tuple[datetime, datetime] | None:
-        """From when until when the certificate is valid; None if there is none."""
+        """Start and end of the certificate's validity; None if there is no certificate."""
         from cryptography import x509  # noqa: PLC0415 - loads only where a node joins
 
         try:
@@ -67,6 +68,7 @@ class CertificateFile:
         return certificate.not_valid_before_utc, certificate.not_valid_after_utc
 
     def is_usable(self, now: datetime) -> bool:
+        """Return whether the certificate is valid and not close to its expiry."""
         validity = self.validity
         if validity is None:
             return False
@@ -75,24 +77,24 @@ class CertificateFile:
 
 
 async def bootstrap_config(world: World, node: str, directory: Path, given: Config, within: float) -> Config:
-    """The configuration with which a node asks in its own name.
+    """Return the configuration that authenticates as the node, with its client certificate.
 
-    `directory` keeps the certificate; without one that serves, it is asked for with `given`. CertificateError if it is
-    not signed within `within` seconds.
+    `directory`: holds the certificate; without a usable one, it is requested with the credentials of `given`.
+    `CertificateError` if it is not signed within `within` seconds.
     """
-    pair = CertificateFile(directory / "client.pem")
-    if not pair.is_usable(world.clock.now()):
+    file = CertificateFile(directory / "client.pem")
+    if not file.is_usable(world.clock.now()):
         client = Client(HttpTransport(given, world), world=world, namespace="default")
         try:
-            await _request_certificate(client, world, node, CLIENT, [], pair, within)
+            await _request_certificate(client, world, node, CLIENT, [], file, within)
         finally:
             await client.close()
     tls = Tls(
         ca_file=given.tls.ca_file,
         ca_data=given.tls.ca_data,
         server_name=given.tls.server_name,
-        certificate_file=pair.path,
-        key_file=pair.path,
+        certificate_file=file.path,
+        key_file=file.path,
     )
     return replace(
         given,
@@ -107,41 +109,59 @@ async def bootstrap_config(world: World, node: str, directory: Path, given: Conf
 
 
 class CertificateManager:
-    """A runnable of a manager: renews a certificate of a node when most of its time is over."""
+    """A runnable that keeps one certificate of a node valid.
+
+    - `on_rotated`: called after each new certificate was written.
+    - A failed request is retried with exponential back-off, up to a minute apart.
+    """
 
     needs_leader_election = False
 
-    def __init__(self, node: str, signer: str, pair: CertificateFile, changed: Callable[[], None]) -> None:
-        """`changed` is called with each new certificate."""
+    def __init__(self, node: str, signer: str, file: CertificateFile, on_rotated: Callable[[], None]) -> None:
         self.name = f"certificate-{signer.rpartition('/')[2]}"
         self._node = node
         self._signer = signer
-        self._pair = pair
-        self._changed = changed
+        self._file = file
+        self._on_rotated = on_rotated
 
     async def run(self, dependencies: Dependencies) -> None:
+        world = dependencies.world
+        while True:
+            await world.clock.sleep(max(0.0, self._rotation_delay(world)))
+            await self._rotate(dependencies)
+            self._on_rotated()
+
+    async def _rotate(self, dependencies: Dependencies) -> None:
+        """Request a certificate until one is signed."""
         world, client, retry = dependencies.world, dependencies.client.live, _FIRST_RETRY
         while True:
-            await world.clock.sleep(max(0.0, self._left(world)))
             try:
-                hosts: Sequence[str] = ()
-                if self._signer == SERVING:
-                    hosts = _addresses(await client.get(Node, self._node))
-                await _request_certificate(client, world, self._node, self._signer, hosts, self._pair, _SIGN_TIMEOUT)
-            except NotFound:  # a node asks for its serving certificate once it has registered
-                await world.clock.sleep(_FIRST_RETRY)
-                continue
+                hosts = await self._hosts(client, world)
+                await _request_certificate(client, world, self._node, self._signer, hosts, self._file, _SIGN_TIMEOUT)
             except (APIError, TransportError, CertificateError) as error:
-                dependencies.logger.warning("certificate not renewed signer=%s error=%s", self._signer, error)
+                dependencies.logger.warning("certificate not rotated signer=%s error=%s", self._signer, error)
                 await world.clock.sleep(retry)
                 retry = min(2 * retry, _MAX_RETRY)
-                continue
-            retry = _FIRST_RETRY
-            self._changed()
+            else:
+                return
 
-    def _left(self, world: World) -> float:
-        """Seconds until it is time: at a moment between 70 and 90 % of the lifetime, another for each certificate."""
-        validity = self._pair.validity
+    async def _hosts(self, client: Client, world: World) -> Sequence[str]:
+        """Return the names and addresses of a serving certificate, once the Node has registered its addresses."""
+        if self._signer != SERVING:
+            return ()
+        while True:
+            try:
+                node = await client.get(Node, self._node)
+                if node.status.addresses:
+                    addresses = (each.address for each in node.status.addresses)
+                    return list(dict.fromkeys([node.metadata.name, *addresses]))
+            except NotFound:
+                pass
+            await world.clock.sleep(_NODE_POLL)
+
+    def _rotation_delay(self, world: World) -> float:
+        """Return the seconds until the rotation of the current certificate: none without one."""
+        validity = self._file.validity
         if validity is None:
             return 0.0
         begins, ends = validity
@@ -150,25 +170,25 @@ class CertificateManager:
 
 
 async def _request_certificate(
-    client: Client, world: World, node: str, signer: str, hosts: Sequence[str], pair: CertificateFile, within: float
+    client: Client, world: World, node: str, signer: str, hosts: Sequence[str], file: CertificateFile, within: float
 ) -> None:
-    """Make a key, have it signed, and keep both."""
+    """Generate a key, have its certificate signed, and write both."""
     key, request = await world.executor.run(_new_key_and_request, node, hosts)
     usages = ["digital signature", "server auth" if signer == SERVING else "client auth"]
-    asked = CertificateSigningRequest(
+    csr = CertificateSigningRequest(
         metadata=ObjectMeta(generate_name="csr-"),
         spec=CertificateSigningRequestSpec(request=request, signer_name=signer, usages=usages),
     )
     try:
-        made = await client.create(asked)
-        certificate = await _wait_until_signed(client, world, made.metadata.name, within)
+        created = await client.create(csr)
+        certificate = await _wait_until_signed(client, world, created.metadata.name, within)
     except APIError as error:
-        raise CertificateError(f"node {node}: cannot ask for a certificate of {signer}: {error}") from error
-    pair.write(certificate, key)
+        raise CertificateError(f"node {node}: cannot request a certificate from {signer}: {error}") from error
+    file.write(certificate, key)
 
 
 async def _wait_until_signed(client: Client, world: World, name: str, within: float) -> bytes:
-    until = world.clock.monotonic() + within
+    until, poll = world.clock.monotonic() + within, _FIRST_POLL
     while True:
         request = await client.get(CertificateSigningRequest, name)
         for condition in request.status.conditions:
@@ -179,13 +199,14 @@ async def _wait_until_signed(client: Client, world: World, name: str, within: fl
         if world.clock.monotonic() >= until:
             raise CertificateError(
                 f"CertificateSigningRequest {name}: not signed within {within:g} seconds; approve it with "
-                f"`kubectl certificate approve {name}`, and see that the controllers run"
+                f"`kubectl certificate approve {name}`, and check that the controllers run"
             )
-        await world.clock.sleep(_POLL_INTERVAL)
+        await world.clock.sleep(poll)
+        poll = min(2 * poll, _MAX_POLL)
 
 
 def _new_key_and_request(node: str, hosts: Sequence[str]) -> tuple[bytes, bytes]:
-    """A new key, and a request for a certificate of it, both in PEM."""
+    """Return a new key and a certificate signing request for it, both as PEM."""
     from cryptography import x509  # noqa: PLC0415 - loads only where a node joins
     from cryptography.hazmat.primitives import hashes, serialization  # noqa: PLC0415
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
@@ -214,8 +235,3 @@ def _general_name(host: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         return x509.DNSName(host)
-
-
-def _addresses(node: Node) -> list[str]:
-    """The names and addresses that a Node has, and that its serving certificate is for."""
-    return list(dict.fromkeys([node.metadata.name, *(each.address for each in node.status.addresses)]))

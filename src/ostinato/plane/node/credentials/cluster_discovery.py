@@ -1,7 +1,7 @@
-"""How a node finds out whom to believe: the authority of the cluster that it joins, known by the hash of its key.
+"""Cluster discovery with a bootstrap token, as `kubeadm join` does: authenticate the cluster by the hash of its CA.
 
-The server is asked for the public ConfigMap kube-public/cluster-info, by a connection that is not believed yet; the
-authority in it is believed if its hash is the one that the operator gave. Everything after goes over verified TLS.
+The ConfigMap kube-public/cluster-info is read over an unverified connection. The CA in it is trusted if the hash of its
+public key is one that the operator has given; all later connections are verified with that CA.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _TIMEOUT: Final = 30.0
 
 
 class DiscoveryError(Exception):
-    """The cluster cannot be found, or is not the one that was named; the message says which."""
+    """The cluster is not reachable, or its CA has another hash."""
 
 
 async def discover_cluster(world: World, server: str, token: str, hashes: Sequence[str]) -> Config:
-    """The configuration of who shows a bootstrap token to a server whose authority has one of these hashes."""
+    """Return a configuration with the bootstrap token, for a server whose CA has one of these hashes."""
     anonymous = Config(server=server, tls=Tls(insecure=True), source=server, timeout=_TIMEOUT)
     unverified = Client(HttpTransport(anonymous, world), world=world)
     try:
@@ -44,8 +44,8 @@ async def discover_cluster(world: World, server: str, token: str, hashes: Sequen
     found = ca_cert_hash(authority)
     if found not in hashes:
         raise DiscoveryError(
-            f"{server}: its certificate authority has the hash {found}, not {' or '.join(hashes)}; this is not the "
-            "cluster that --ca-cert-hash names"
+            f"{server}: the CA has the hash {found}, not {' or '.join(hashes)}; this is not the cluster that "
+            "--ca-cert-hash names"
         )
     return replace(Config(server=server, source=server), tls=Tls(ca_data=authority), token=Secret(token))
 
@@ -55,4 +55,4 @@ def _authority(info: ConfigMap, server: str) -> bytes:
         kubeconfig = decode_yaml(info.data["kubeconfig"])
         return base64.b64decode(kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"], validate=True)
     except (KeyError, IndexError, TypeError, ValueError, binascii.Error) as error:
-        raise DiscoveryError(f"{server}: ConfigMap {PUBLIC}/{CLUSTER_INFO} names no authority: {error}") from error
+        raise DiscoveryError(f"{server}: ConfigMap {PUBLIC}/{CLUSTER_INFO} has no CA: {error}") from error

@@ -1,4 +1,4 @@
-"""This machine as a node: what it has, what it is called, and where it is reached."""
+"""Properties of this machine: capacity, system, and address."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PODS: Final = "110"
 
 
 def machine_info(name: str, runtime: str, directory: Path) -> Machine:
-    """`directory`: on the disk that Pods write to."""
+    """Return the properties of this machine. `directory`: on the disk that Pods use."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return Machine(
         name=name,
@@ -38,10 +38,10 @@ def machine_info(name: str, runtime: str, directory: Path) -> Machine:
 
 
 def address() -> str:
-    """Of this machine, as others see it; its own name for itself if it is alone."""
+    """Return this machine's address on the default route; the loopback address without one."""
     for family, far in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
         with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect((far, 9))  # sends nothing: the system only chooses a way
+            probe.connect((far, 9))  # sends nothing; selects the source address
             return str(probe.getsockname()[0])
     return "127.0.0.1"
 

@@ -1,4 +1,4 @@
-"""Nodes as the API server is told of them: the Node object, and the Lease that says that it lives."""
+"""The Node object of a machine, its status, and its Lease."""
 
 from __future__ import annotations
 
@@ -23,21 +23,22 @@ from ostinato.kinds.core_v1 import (
 LEASE_NAMESPACE: Final = "kube-node-lease"
 LEASE_SECONDS: Final = 40
 VERSION: Final = "v1.36.4"
+PORT: Final = 10250  # default port of a node's HTTPS API
 
 _HEALTHY: Final = (  # type, status, reason, message
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
     ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
     ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-    ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
 )
+_READY: Final = ("Ready", "True", "KubeletReady", "kubelet is posting ready status")
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node is made of."""
+    """Properties of a machine that its Node reports."""
 
     name: str
     address: str
-    runtime: str  # its version
+    runtime: str  # version of the container runtime
     capacity: dict[str, str]
     labels: dict[str, str] = {}
     kernel: str = "simulated"
@@ -45,12 +46,12 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     architecture: str = "amd64"
     id: str = ""
     boot_id: str = ""
-    port: int = 10250  # where its agent is reached
+    port: int = PORT  # of the node's HTTPS API
     network: tuple[str, str] | None = None  # reason and message of the condition NetworkUnavailable, if it has one
 
 
 def node_of(machine: Machine) -> Node:
-    """The Node as it is registered."""
+    """Return the Node for its registration."""
     labels = {
         "kubernetes.io/hostname": machine.name,
         "kubernetes.io/os": "linux",
@@ -62,14 +63,18 @@ def node_of(machine: Machine) -> Node:
     return Node(metadata=ObjectMeta(name=machine.name, labels=labels | machine.labels, annotations=annotations))
 
 
-def status_of(machine: Machine, before: NodeStatus, now: Time) -> NodeStatus:
-    """The status of a node that is well. Whoever has been in a condition stays in it since then."""
+def status_of(machine: Machine, before: NodeStatus, now: Time, not_ready: str = "") -> NodeStatus:
+    """Return the status of a healthy node; conditions whose status is unchanged keep their transition time.
+
+    `not_ready`: why the node is not ready. Defaults to ready.
+    """
     known = {each.type: each for each in before.conditions}
     conditions = []
-    healthy = list(_HEALTHY)
+    ready = ("Ready", "False", "KubeletNotReady", not_ready) if not_ready else _READY
+    own_conditions = [*_HEALTHY, ready]
     if machine.network is not None:
-        healthy.append(("NetworkUnavailable", "False", *machine.network))
-    for name, status, reason, message in healthy:
+        own_conditions.append(("NetworkUnavailable", "False", *machine.network))
+    for name, status, reason, message in own_conditions:
         old = known.get(name)
         since = old.last_transition_time if old is not None and old.status == status else now
         conditions.append(
@@ -82,6 +87,7 @@ def status_of(machine: Machine, before: NodeStatus, now: Time) -> NodeStatus:
                 last_transition_time=since,
             )
         )
+    own = {each.type for each in conditions}
     capacity = {name: Quantity(amount) for name, amount in machine.capacity.items()}
     return msgspec.structs.replace(
         before,
@@ -92,7 +98,7 @@ def status_of(machine: Machine, before: NodeStatus, now: Time) -> NodeStatus:
         capacity=capacity,
         allocatable=dict(capacity),
         daemon_endpoints=NodeDaemonEndpoints(kubelet_endpoint=DaemonEndpoint(port=machine.port)),
-        conditions=[*conditions, *(each for name, each in known.items() if name not in {own[0] for own in healthy})],
+        conditions=[*conditions, *(each for name, each in known.items() if name not in own)],
         node_info=NodeSystemInfo(
             architecture=machine.architecture,
             boot_id=machine.boot_id or machine.id,

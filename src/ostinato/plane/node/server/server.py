@@ -1,7 +1,4 @@
-"""The agent of a node as a server: the endpoint over HTTPS, for API servers on other machines.
-
-Who may ask is decided by `delegation`.
-"""
+"""The HTTPS server of a node, for API servers on other machines; requests are authorized by `authorization`."""
 
 from __future__ import annotations
 
@@ -16,16 +13,14 @@ from ostinato.server.node_agents.endpoint import Endpoint
 from ostinato.server.request import Answer, Request, Response, text_response
 from ostinato.world import World
 
-PORT = 10250
-
 
 class NodeServer:
-    """Answers for one node. `start` it once, then `stop` it."""
+    """Serves the API of one node. Call `start` once, then `stop`."""
 
     def __init__(self, world: World, node: str, client: Client) -> None:
-        """`client`: to ask who may ask."""
+        """`client`: sends TokenReviews and SubjectAccessReviews."""
         self.world = world
-        self.endpoint: Endpoint | None = None  # nobody is answered before it is there
+        self.endpoint: Endpoint | None = None  # requests get 503 until it is set
         self._node = node
         self._authorization = DelegatedAuthorization(node, client, world.clock)
         self._http: HttpServer | None = None
@@ -33,15 +28,15 @@ class NodeServer:
 
     @property
     def port(self) -> int:
-        """Where it listens, once it does."""
-        assert self._http is not None, "it has been started"
+        """The listening port, after `start`."""
+        assert self._http is not None, "started"
         return self._http.port
 
     async def start(self, host: str, port: int, directory: Path, authority: str | None) -> None:
-        """Listen; an OSError if that cannot be. Until it is told to `show` another, its certificate is self-signed.
+        """Listen, with a self-signed certificate until `use_certificate`; OSError if that fails.
 
-        `directory` keeps the node's own certificate. `authority`: the certificates that clients' must be signed by, as
-        PEM; without them only tokens tell who somebody is.
+        `directory`: holds the self-signed certificate. `authority`: PEM of the CA that client certificates must be
+        signed by; without it clients authenticate with tokens only.
         """
         own = Authority(self.world, directory).server("kubelet", [self._node, "localhost", "127.0.0.1"])
         context = self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -55,8 +50,8 @@ class NodeServer:
         await self._http.start(host, port)
 
     def use_certificate(self, certificate: Path) -> None:
-        """Show another certificate, with its key in the same file, on connections from now on."""
-        assert self._context is not None, "it has been started"
+        """Use a certificate, with its key in the same file, for new connections."""
+        assert self._context is not None, "started"
         self._context.load_cert_chain(certificate)
 
     async def stop(self) -> None:

@@ -214,3 +214,28 @@ def test_a_node_without_an_agent_address_cannot_be_reached() -> None:
     for status in ({}, {"addresses": [{"type": "InternalIP", "address": "1.2.3.4"}]}):
         with pytest.raises(OSError, match="node status has no address or kubelet port"):
             addresses_of({"status": status})
+
+
+def test_a_rotated_certificate_is_used_for_new_connections(tmp_path: Path) -> None:
+    async def play(scene: Far) -> None:
+        await scene.begin()
+        node = await scene.listen(tmp_path)
+        before = await presented(node)
+        rotated = Authority(scene.world, tmp_path).server("rotated", ["n"])
+        file = tmp_path / "rotated.pem"
+        file.write_bytes(rotated.certificate.read_bytes() + rotated.key.read_bytes())
+        node.use_certificate(file)
+        after = await presented(node)
+        assert before != after == ssl.PEM_cert_to_DER_cert(rotated.certificate.read_text())
+        await node.stop()
+
+    async def presented(node: NodeServer) -> bytes:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        _, writer = await asyncio.open_connection("127.0.0.1", node.port, ssl=context)
+        certificate = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        writer.close()
+        return bytes(certificate)
+
+    _far(play, tmp_path)
