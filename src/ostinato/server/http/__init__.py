@@ -1,8 +1,17 @@
-"""HTTP: the adapter between a socket and the core. HTTP/1.1 over TLS, watches over WebSocket, too.
+"""HTTP adapter of the API server and of node agents: HTTP/1.1 over TLS, and watches over WebSocket.
 
-The protocol is our own, on asyncio alone: a general HTTP library costs as much to import as the rest of the server
-together, and half of the time of a `get`. `parser` knows what a request looks like on the wire, `head` what an answer
-does, `connection` is one client, `server` listens.
+| module | contents |
+|---|---|
+| `server` | the server: deadlines, graceful stop |
+| `listener` | accepting, TLS handshakes, limits for unauthenticated clients |
+| `client_certificates`, `serving_certificates` | TLS contexts |
+| `connection` | one client: requests in order |
+| `response_writer`, `head` | responses |
+| `upgraded` | connections after an upgrade |
+| `closed`, `memory` | memory of closed connections |
+
+The protocol is `ostinato.http` on asyncio: a general HTTP library takes as long to import as the rest of the server,
+and half of the time of a get.
 """
 
 from ostinato.server.http.server import HttpServer

@@ -1,18 +1,18 @@
-"""Client certificates: requested in the handshake, verified by OpenSSL, judged with each request.
+"""Client certificates: requested in the handshake, verified by OpenSSL, checked for validity with each request.
 
-kube-apiserver completes the handshake whatever certificate a client shows, and answers 401 with a Status if it does not
-verify. Python's `ssl` can only fail the handshake. So the context's verification is wrapped in a callback of our own:
-OpenSSL verifies as ever, the result is noted under the certificate's fingerprint, and the handshake goes on.
+kube-apiserver completes the handshake with any client certificate, and responds with 401 and a Status if it cannot be
+verified. Python's `ssl` can only fail the handshake. Therefore a callback replaces the verification of the context: it
+calls OpenSSL's, records the result by the certificate's fingerprint, and lets the handshake continue.
 
-- Only a certificate that OpenSSL has verified is noted; any other identifies no one.
-- The validity of the client's own certificate is left to `Peer.at`: it is checked with each request, so it also ends
-  on connections that are kept and in sessions that are resumed.
-- `anyExtendedKeyUsage` is accepted for `clientAuth`, as by Go; OpenSSL alone refuses it.
-- The handshake names the accepted authorities, from which clients choose a certificate.
-- Where front proxies have an authority of their own, the root of each verified chain is noted, too: a certificate of
-  that authority makes its holder a proxy, and names no user.
-- Where OpenSSL's functions cannot be reached (it is linked into the interpreter, or this is not CPython), the handshake
-  fails for certificates that do not verify, as Python has it.
+- Only certificates that OpenSSL has verified are recorded; any other identifies no one.
+- The validity period of the client's own certificate is checked with each request, so that it also ends on open
+  connections and in resumed sessions.
+- `anyExtendedKeyUsage` is accepted for `clientAuth`, as in Go; OpenSSL alone rejects it.
+- The handshake lists the accepted authorities, from which clients select a certificate.
+- If front proxies have an authority of their own, the root of each verified chain is recorded, too: a certificate of
+  that authority identifies a proxy, and no user.
+- If OpenSSL's functions are not accessible (it is linked into the interpreter, or this is not CPython), the handshake
+  fails for certificates that cannot be verified, as usual in Python.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ import msgspec
 
 from ostinato.server.request import Peer
 
-MOST_VERIFIED = 16_384  # certificates that are remembered as verified
+MAX_VERIFIED = 16_384  # recorded certificates
 UNVERIFIED = "certificate signed by unknown authority"
 
 _SSL_VERIFY_PEER = 1
 _NOT_YET_VALID, _EXPIRED, _INVALID_PURPOSE = 9, 10, 26  # X509_V_ERR_*
 _ANY_USAGE = 0x100  # XKU_ANYEKU
 _NO_USAGE = 0xFFFFFFFF  # the certificate has no extended key usage
-_UID = "1.3.6.1.4.1.57683.2"  # the attribute of a subject that holds a user's uid
+_UID = "1.3.6.1.4.1.57683.2"  # subject attribute with the uid of a user
 
 _Pointer = ctypes.c_void_p
 _FUNCTIONS: Mapping[str, tuple[list[Any], Any]] = {
@@ -64,7 +64,7 @@ _OnError = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, _Pointer)
 
 
 class RequestingContext(ssl.SSLContext):
-    """TLS of a server that requests a certificate of each client."""
+    """TLS context of a server that requests client certificates."""
 
     def __new__(cls, *_: Path, **__: object) -> Self:
         return super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
@@ -87,16 +87,19 @@ class RequestingContext(ssl.SSLContext):
         self._client_roots = (
             frozenset[bytes]().union(*map(certificates_of, authorities)) if front_proxy else frozenset()
         )
-        # Fingerprints, in the order in which they were verified, and those of the roots, if there are proxies.
+        # Fingerprint -> that of the root, if there are proxies; in the order of verification.
         self._verified: dict[bytes, bytes] = {} if shared is None else shared._verified
-        self._on_chain, self._on_error = _OnChain(self._verify), _OnError(self._judge)  # alive as long as the context
+        self._on_chain, self._on_error = (
+            _OnChain(self._verify),
+            _OnError(self._override_error),
+        )  # as long as the context
         self._openssl = _openssl()
-        self.strict = self._openssl is None or not self._install(files)  # the handshake refuses
+        self.strict = self._openssl is None or not self._install(files)  # unverified certificates fail the handshake
         if self.strict and front_proxy is not None:
-            raise ssl.SSLError("front proxies cannot be told apart with this interpreter's OpenSSL")
+            raise ssl.SSLError("front proxies cannot be distinguished with this interpreter's OpenSSL")
 
     def peer(self, connection: ssl.SSLObject | None) -> Peer | None:
-        """Who the certificate of a connection names; None if it showed none."""
+        """Return the identity in the certificate of a connection; None without a certificate."""
         shown = None if connection is None else connection.getpeercert(binary_form=True)
         if connection is None or not shown:
             return None
@@ -107,7 +110,7 @@ class RequestingContext(ssl.SSLContext):
         return peer if peer is None or not self._proxy_roots else self._by_root(peer, fingerprint.digest())
 
     def _by_root(self, peer: Peer, fingerprint: bytes) -> Peer:
-        """What a certificate is good for, by the authority that its chain ends with."""
+        """Return the identity as that of a proxy if the chain ends with an authority of proxies."""
         root = self._verified[fingerprint]
         if root not in self._proxy_roots:
             return peer
@@ -129,27 +132,27 @@ class RequestingContext(ssl.SSLContext):
         return True
 
     def _verify(self, store: int, _: int) -> int:
-        """Called with the chain that a client shows. What is raised here fails the handshake."""
+        """Callback for the chain of a client. An exception fails the handshake."""
         openssl = self._openssl
         assert openssl is not None
         openssl.X509_STORE_CTX_set_verify_cb(store, ctypes.cast(self._on_error, _Pointer))
         if openssl.X509_verify_cert(store) == 1 and openssl.X509_STORE_CTX_get_error(store) == 0:
-            if len(self._verified) >= MOST_VERIFIED:
+            if len(self._verified) >= MAX_VERIFIED:
                 del self._verified[next(iter(self._verified))]
             fingerprint = hashlib.sha256(_der(openssl, openssl.X509_STORE_CTX_get0_cert(store))).digest()
             self._verified[fingerprint] = self._root(store) if self._proxy_roots else b""
         return 1
 
     def _root(self, store: int) -> bytes:
-        """The fingerprint of the certificate that a verified chain ends with."""
+        """Return the fingerprint of the root of a verified chain."""
         openssl = self._openssl
         assert openssl is not None
         chain = openssl.X509_STORE_CTX_get0_chain(store)
         last = openssl.OPENSSL_sk_value(chain, openssl.OPENSSL_sk_num(chain) - 1)
         return hashlib.sha256(_der(openssl, last)).digest()
 
-    def _judge(self, verified: int, store: int) -> int:
-        """Called with each fault of a chain: which of them are not for OpenSSL to decide."""
+    def _override_error(self, verified: int, store: int) -> int:
+        """Callback for each error of a chain: return 1 to ignore it."""
         openssl = self._openssl
         assert openssl is not None
         if verified:
@@ -168,13 +171,13 @@ class RequestingContext(ssl.SSLContext):
 
 
 def certificates_of(path: Path) -> frozenset[bytes]:
-    """The fingerprints of the certificates of a PEM file."""
+    """Return the fingerprints of the certificates in a PEM file."""
     blocks = re.findall(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", path.read_text(), re.DOTALL)
     return frozenset(hashlib.sha256(ssl.PEM_cert_to_DER_cert(block)).digest() for block in blocks)
 
 
 def peer_of(certificate: Mapping[str, Any] | None, fingerprint: str = "") -> Peer | None:
-    """Who a verified certificate names, of which Python tells the parts; None without one."""
+    """Return the identity in a verified certificate, as parsed by `ssl`; None without one."""
     if not certificate:
         return None
     pairs = [pair for rdn in certificate.get("subject", ()) for pair in rdn]
@@ -202,7 +205,7 @@ def _der(openssl: ctypes.PyDLL, certificate: int) -> bytes:
 
 
 def _openssl() -> ctypes.PyDLL | None:
-    """The OpenSSL that Python's `ssl` uses; None if it cannot be reached."""
+    """Return the OpenSSL library of Python's `ssl`; None if it is not accessible."""
     import _ssl  # noqa: PLC0415 - only its place is needed
 
     place = getattr(_ssl, "__file__", None)

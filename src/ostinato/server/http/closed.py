@@ -1,4 +1,4 @@
-"""A transport that is closed: what a connection holds instead of its own once that is lost."""
+"""Closed transport: replaces the transport of a connection that is lost."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 
 class ClosedTransport(asyncio.Transport):
-    """Takes no notice of anything.
+    """Ignores all calls.
 
-    A connection that kept its transport would be in a cycle with it, through TLS, and the 45 kB that TLS holds for a
-    connection would stay until the garbage collector looks at old objects.
+    A connection that kept its transport would be in a reference cycle with it, through TLS, and the 45 kB of TLS state
+    would be held until the garbage collector runs.
     """
 
     def is_closing(self) -> bool:

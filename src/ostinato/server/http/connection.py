@@ -1,8 +1,8 @@
-"""One client's connection: its requests, one after the other, and their answers.
+"""Connection of one client: parses its requests, has them handled one after the other, and sends the responses.
 
-- Requests are answered in the order in which they come; the next is not begun before the last is answered.
-- What a client sends ahead is bounded: the server stops reading. `ResponseWriter` bounds what the client does not read.
-- A stream ends when its client goes; any other request runs to its end once its body is there.
+- Responses are sent in the order of the requests; a request begins when the previous response has been written.
+- What a client sends ahead is bounded: the server stops reading. `ResponseWriter` bounds unread responses.
+- A stream ends when its client disconnects. Any other request completes once its body has been received.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ if TYPE_CHECKING:
     from ostinato.server.flow.turns import Turn
     from ostinato.server.http.server import HttpServer
 
-MAX_READ_AHEAD = 1 << 16  # bytes that are taken in before somebody asks for them
-MAX_DRAINED = 1 << 18  # bytes of an unwanted body that are read so that the connection can go on
+MAX_READ_AHEAD = 1 << 16  # bytes that are buffered before a request needs them
+MAX_DRAINED = 1 << 18  # bytes of an unread body that are discarded so that the connection can be reused
 
+# Seconds
 IDLE_TIMEOUT = 90.0  # between requests
-HEAD_TIMEOUT = 32.0  # for a head to come, from its first byte on
-LINGER_TIMEOUT = 1.0  # for the client to read a refusal while it is still sending
-CLOSE_TIMEOUT = 600.0  # for the client of a WebSocket to read what is on its way, and to say good-bye
+HEAD_TIMEOUT = 32.0  # to receive a head, from its first byte on
+LINGER_TIMEOUT = 1.0  # for the client to read a rejection while it is still sending
+CLOSE_TIMEOUT = 600.0  # for the client of a WebSocket to read what was sent, and to send its close frame
 
 _HEAD_END = b"\r\n\r\n"
 _UNAUTHENTICATED = "system:unauthenticated"
@@ -44,27 +45,29 @@ _logger = logging.getLogger(__name__)
 
 
 class Connection(ResponseWriter):
+    """asyncio protocol of the server's side."""
+
     def __init__(self, owner: HttpServer) -> None:
         super().__init__(owner, owner.core.world.clock.monotonic() + HEAD_TIMEOUT)
-        self._line: Turn | None = None  # of the flow of the last request
-        self._queued = False  # what has come waits for its turn
-        self._peer: Peer | None = None  # whom the client's certificate names
-        self.address = ""  # the client's
-        self._is_unauthenticated = True  # the client has not authenticated on this connection yet
-        self._buffer = b""  # what has come and belongs to no request yet
-        self._scanned = 0  # of the buffer, that holds no end of a head
-        self._head: RequestHead | None = None  # of the request under way
-        self._body: RequestBody | None = None
-        self._body_waiter: asyncio.Future[None] | None = None  # waits for the rest of the body
-        self._task: asyncio.Task[None] | None = None  # answers the request under way
-        self._frames: websocket.FrameReader | None = None  # once the connection speaks WebSocket, for a stream
-        self._upgraded: UpgradedConnection | None = None  # once it goes both ways
-        self._reading = True  # the transport may call data_received
-        self._lingering = False  # the connection takes no further request, and what still comes is thrown away
-        self._eof_received = False  # the client has sent all that it will
-        self._expired = False
+        self._line: Turn | None = None  # turn of the flow of the last request
+        self._queued = False  # received data waits for its turn
+        self._peer: Peer | None = None  # identity in the client's certificate
+        self.address = ""  # of the client
+        self._is_unauthenticated = True  # no request on this connection was authenticated yet
+        self._buffer = b""  # received, not parsed yet
+        self._scanned = 0  # bytes of the buffer that contain no end of a head
+        self._head: RequestHead | None = None  # of the current request
+        self._body: RequestBody | None = None  # of the current request, unless it was received with its head
+        self._body_waiter: asyncio.Future[None] | None = None  # resolved when the body is complete
+        self._task: asyncio.Task[None] | None = None  # handles the current request
+        self._frames: websocket.FrameReader | None = None  # of a stream over WebSocket
+        self._upgraded: UpgradedConnection | None = None  # after an upgrade
+        self._reading = True  # the transport is not paused
+        self._lingering = False  # received data is discarded until the client closes
+        self._eof_received = False  # the client will send nothing more
+        self._expired = False  # the deadline has passed
 
-    # What the transport calls
+    # Called by the transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -98,7 +101,7 @@ class Connection(ResponseWriter):
     def eof_received(self) -> bool:
         self._eof_received = True
         if self._streaming or self._owner.encrypted or (self._task is None and _HEAD_END not in self._buffer):
-            return False  # closes the connection: TLS knows no half of one
+            return False  # close the connection: TLS connections cannot be half-closed
         if self._body_waiter is not None and not self._body_waiter.done():
             self._body_waiter.set_exception(Unknown.of("unexpected EOF"))
         return True
@@ -113,14 +116,14 @@ class Connection(ResponseWriter):
         if self._task is not None and (self._streaming or unfinished):
             self._task.cancel()
 
-    # What the server calls
+    # Called by the server
 
     @property
     def idle(self) -> bool:
         return self._task is None
 
     def expire(self) -> None:
-        """The deadline has passed."""
+        """Handle the end of the deadline: cancel the request, or close the connection."""
         if self._task is None or self._writable is not None or self._closing:
             self._transport.abort()
         elif not self._expired:
@@ -128,7 +131,7 @@ class Connection(ResponseWriter):
             self._task.cancel()
 
     def finish(self) -> None:
-        """Take no further request; end a stream; let what else is under way end."""
+        """Accept no further request; cancel a stream; let any other request complete."""
         self._closing = True
         if self._task is None:
             self._transport.close()
@@ -136,7 +139,7 @@ class Connection(ResponseWriter):
             self._task.cancel()
 
     def evict(self) -> None:
-        """Make room for others: end now, or with the request under way."""
+        """Close now, or after the current request, to make room for other connections."""
         if self._task is None:
             self._transport.abort()
         else:
@@ -148,7 +151,7 @@ class Connection(ResponseWriter):
     # Requests
 
     def _advance_in_turn(self) -> None:
-        """Advance now, or when it is the turn of this client. The first request tells who that is."""
+        """Advance now, or when it is the turn of this client's flow, which is known after the first request."""
         turns, line = self._turns, self._line
         if turns.busy and line is not None and self._between_requests and not turns.may_run(line):
             if not self._queued:
@@ -171,7 +174,7 @@ class Connection(ResponseWriter):
             self._advance()
 
     def _advance(self) -> None:
-        """Give what has come to the request under way, or begin the next with it."""
+        """Feed received data to the body of the current request, or begin the next request."""
         if self._body is not None and not self._body.complete:
             self._feed_body()
         elif self._task is None and not self._closing:
@@ -180,7 +183,7 @@ class Connection(ResponseWriter):
             self._update_reading()
 
     def _update_reading(self) -> None:
-        """Read as long as there is room for what comes."""
+        """Pause or resume reading, by the size of what is buffered."""
         held = len(self._buffer)
         if self._body is not None and self._body.data is not None and self._body_waiter is None:
             held += len(self._body.data)
@@ -193,7 +196,7 @@ class Connection(ResponseWriter):
                 self._transport.resume_reading()
 
     def _begin(self) -> None:
-        """Begin the next request if its head is there."""
+        """Begin the next request if its head has been received."""
         buffer = self._buffer
         if not buffer:
             return
@@ -212,7 +215,7 @@ class Connection(ResponseWriter):
             self._reject(error)
             return
         if self._owner.audited and not head.headers.get("audit-id"):
-            head.headers = {**head.headers, "audit-id": self._core.world.ids.uid()}  # the answer names it, too
+            head.headers = {**head.headers, "audit-id": self._core.world.ids.uid()}  # also sent in the response
         self._head = head
         self.deadline = self._turns.began + REQUEST_TIMEOUT
         start, length = end + 4, head.length
@@ -221,10 +224,10 @@ class Connection(ResponseWriter):
             self._body = RequestBody(head)
             if self._buffer:
                 self._feed_body()
-                if self._closing:  # it was refused
+                if self._closing:  # rejected
                     return
             request = Request(head.method, head.path, head.query, head.headers, self._read)
-        else:  # all of it has come, as of nearly every request
+        else:  # received as a whole, as nearly every request
             end = start + length
             self._buffer = buffer[end:]
             request = Request(head.method, head.path, head.query, head.headers, body=buffer[start:end])
@@ -268,14 +271,14 @@ class Connection(ResponseWriter):
         waiter = self._body_waiter
         if waiter is not None and not waiter.done() and (body.complete or body.size > MAX_BODY):
             waiter.set_result(None)
-        elif body.data is None and self._task is None:  # an unwanted body
+        elif body.data is None and self._task is None:  # a body that is discarded
             if body.complete:
                 self._next_request()
             elif body.size > MAX_DRAINED:
                 self._linger()
 
     async def _read(self) -> bytes:
-        """The body of the request under way, once all of it has come."""
+        """Wait for the whole body of the current request, and return it."""
         body, head = self._body, self._head
         if body is None or head is None:
             return b""
@@ -302,7 +305,7 @@ class Connection(ResponseWriter):
         await self._turns.steps(self._serve(head, request, answer), request, prepaid)
 
     async def _serve(self, head: RequestHead, request: Request, answer: Answer | None) -> None:
-        """Answer a request, to which there may be an answer already."""
+        """Handle a request and send the response. `answer`: the response, if there is one already."""
         try:
             answer = answer or await self._core.handle(request)
             if self._is_unauthenticated:
@@ -321,11 +324,11 @@ class Connection(ResponseWriter):
                 self._closing = True
                 why = Timeout.of("request did not complete within the allotted timeout", 0)
                 await self._write(head, error_response(why))
-        except ConnectionError as error:  # a backend broke off in the midst of its answer: the client must see that
-            _logger.info("backend broke off: path=%s error=%s", head.path, error)
+        except ConnectionError as error:  # a backend's response ended early: close, so that the client notices
+            _logger.info("backend response ended early path=%s error=%s", head.path, error)
             self._closing = True
-        except Exception:  # no answer can be given any more
-            _logger.exception("%s %s", head.method, head.path)
+        except Exception:  # of the response writer: the response cannot be completed
+            _logger.exception("response failed method=%s path=%s", head.method, head.path)
             self._closing = True
         finally:
             self._task = None
@@ -336,7 +339,7 @@ class Connection(ResponseWriter):
             self._finish_request()
 
     def _note_user(self, request: Request, answer: Answer) -> None:
-        """A client that has authenticated may keep its connection."""
+        """Exempt the connection of an authenticated client from the limit of unauthenticated ones."""
         user = request.user
         if answer.status < 400 if user is None else _UNAUTHENTICATED not in user.groups:
             self._is_unauthenticated = False
@@ -352,14 +355,14 @@ class Connection(ResponseWriter):
         return not head.expects_continue and body.size + body.remaining <= MAX_DRAINED
 
     def _finish_request(self) -> None:
-        """The request under way is answered: go on with the next, or end."""
+        """Continue after a response: discard the rest of the body, begin the next request, or close."""
         if self._lost:
             return
         if (body := self._body) is not None and not body.complete and not self._eof_received:
             if self._closing:
                 self._linger()
                 return
-            body.data = None  # nobody asked for it
+            body.data = None  # discard the rest
             self.deadline = self._clock.monotonic() + REQUEST_TIMEOUT
             self._update_reading()
             return
@@ -377,12 +380,12 @@ class Connection(ResponseWriter):
             self._update_reading()
 
     def _reject(self, error: InvalidHttp) -> None:
-        """Answer bytes that are no request."""
+        """Respond to data that is not a valid request."""
         self._transport.write(rejection(error.status, error.detail))
         self._linger()
 
     def _linger(self) -> None:
-        """Throw away what still comes for a moment: closing at once could lose the answer on its way."""
+        """Discard received data for a moment before closing: closing immediately could lose the response."""
         self._closing = True
         self._buffer = b""
         self._body = None
@@ -412,20 +415,20 @@ class Connection(ResponseWriter):
         self._transport.write(upgrade_head(head, answer))
         upgraded = self._upgraded = UpgradedConnection(self._transport, lambda: self._writable, answer)
         buffer, self._buffer = self._buffer, b""
-        self._update_reading()  # from now on the upgraded one says when to read
+        self._update_reading()  # from now on the upgraded connection pauses and resumes reading
         if buffer:
             upgraded.feed(buffer)
         try:
             await answer.serve(upgraded)
-        except asyncio.CancelledError:  # the client is gone, or the server stops
+        except asyncio.CancelledError:  # the client disconnected, or the server stops
             upgraded.going_away()
             return
-        if answer.has_messages:  # closing at once could lose what is on its way
+        if answer.has_messages:  # closing immediately could lose what was sent
             self.deadline = self._clock.monotonic() + CLOSE_TIMEOUT
             await upgraded.close()
 
     async def _stream_frames(self, head: RequestHead, answer: Stream) -> None:
-        """The stream as text messages, one a line."""
+        """Send a stream as text messages, one per line."""
         self._closing = True
         self._transport.write(
             websocket.handshake(head.headers.get("sec-websocket-key", ""), next(iter(offered(head.headers)), ""))
@@ -458,5 +461,5 @@ class Connection(ResponseWriter):
 
 
 def _may_stream(head: RequestHead) -> bool:
-    """Whether a request may be a watch, which lasts longer than a calm."""
+    """Whether a request may be a watch, which lasts longer than `CALM_SECONDS`."""
     return head.method == "GET" and (bool(head.query) or "/watch/" in head.path)

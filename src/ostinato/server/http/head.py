@@ -1,4 +1,4 @@
-"""Heads of answers, as bytes, and the framing of what follows them."""
+"""Encoded heads of responses, and rejections."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ostinato.http.status import reason_phrase, status_line
 
 _UNCACHED = b"Cache-Control: no-cache, private\r\n"
 
-# What answers begin with, by status, content type and headers; those of most answers are one of a few tuples.
+# By status, content type and headers: most responses have one of a few.
 _cached: dict[tuple[int, str, Sequence[tuple[str, str]]], bytes] = {}
 _MAX_CACHED = 1024
 
 
 def head_lines(status: int, content_type: str, headers: Sequence[tuple[str, str]] = ()) -> bytes:
-    """The status line, the content type, the headers of an answer, and one about caching unless it brings that."""
+    """Encode the status line, the content type and headers; adds Cache-Control unless it is among them."""
     if type(headers) is not tuple:
         return _status_lines(status, content_type) + _fields(headers)
     found = _cached.get((status, content_type, headers))
@@ -42,7 +42,7 @@ def _fields(headers: Sequence[tuple[str, str]]) -> bytes:
 
 
 def rejection(status: int, why: str) -> bytes:
-    """The whole answer to bytes that are no request, after which the connection is closed."""
+    """Encode the response to data that is not a valid request, after which the connection is closed."""
     text = f"{status} {reason_phrase(status)}" + (f": {why}" if why else "")
     head = f"HTTP/1.1 {text}\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
     return (head + ("Unsupported transfer encoding" if status == 501 else text)).encode()

@@ -24,23 +24,23 @@ from typing import Generic, TypeVar
 from ostinato.server.flow.turns import Turns
 from ostinato.world import Clock, Timer
 
-MAX_HANDSHAKES = 256  # about 50 kB each
+MAX_HANDSHAKES = 256  # 50 kB each
 MAX_UNAUTHENTICATED = 1024
 HANDSHAKE_TIMEOUT = 10.0
-HANDSHAKE_COST = 0.001  # seconds of the event loop that one takes, about
-SHUTDOWN_TIMEOUT = 1.0  # for the client to end TLS in order
+HANDSHAKE_COST = 0.001  # seconds of the event loop, approximately
+SHUTDOWN_TIMEOUT = 1.0  # seconds for the TLS shutdown
 ACCEPT_PAUSE = 1.0
 BACKLOG = 1024
 
-_SHARES = 50  # of the event loop, for handshakes
-_ACCEPTED_AT_ONCE = 64  # before others get a turn
+_SHARES = 50  # of the event loop, for all handshakes
+_ACCEPTED_AT_ONCE = 64  # connections, before other tasks run
 _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
 class AddressLimit(Generic[T]):
-    """A bounded number of things, each of an address; one too many costs the largest address its oldest."""
+    """Bounded set of items, each of an address. Beyond the bound, the address with the most loses its oldest."""
 
     def __init__(self, most: int, drop: Callable[[T], None]) -> None:
         self._most = most
@@ -61,7 +61,7 @@ class AddressLimit(Generic[T]):
             self._drop(oldest)
 
     def discard(self, address: str, one: T) -> None:
-        """It is over, or does not count any more."""
+        """Remove an item, if it is in the set."""
         found = self._of.get(address)
         if found is None or one not in found:
             return
@@ -72,7 +72,7 @@ class AddressLimit(Generic[T]):
 
 
 class Listener:
-    """Sockets that listen. `make` gives the protocol of a connection."""
+    """Listening sockets."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Listener:
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._sockets: list[socket.socket] = []
-        self._accepted: set[asyncio.Task[None]] = set()  # connections whose handshake is under way
+        self._accepted: set[asyncio.Task[None]] = set()  # in a handshake
         self._handshakes: AddressLimit[asyncio.Task[None]] = AddressLimit(MAX_HANDSHAKES, _cancel)
         self._pause: Timer | None = None
 
@@ -97,7 +97,7 @@ class Listener:
         return port
 
     async def bind(self, host: str, port: int) -> None:
-        """Take a port at each address of a host; OSError if that cannot be. Port 0 is any that is free."""
+        """Bind a port at each address of a host. Raises OSError. Port 0 selects a free port."""
         flags, kind = socket.AI_PASSIVE, socket.SOCK_STREAM
         found = await self._loop.getaddrinfo(host or None, port, type=kind, flags=flags)
         try:
@@ -119,7 +119,7 @@ class Listener:
         self._resume()
 
     def close(self) -> None:
-        """Accept no more; end the handshakes that are under way."""
+        """Accept no more connections; abort handshakes."""
         if self._pause is not None:
             self._pause.cancel()
         for each in self._sockets:
@@ -155,7 +155,7 @@ class Listener:
             task.add_done_callback(lambda done, at=address[0]: self._begun(at, done))  # type: ignore[misc]
 
     async def _begin(self, accepted: socket.socket, address: str) -> None:
-        """A connection is its protocol's once it is secure. One that never is ends without a word."""
+        """Run the handshake, and hand the connection to its protocol. A failed handshake closes the connection."""
         try:
             with contextlib.suppress(OSError, TimeoutError):  # SSLError is one
                 if self._context is not None:
@@ -175,7 +175,7 @@ class Listener:
         accepted.close()
 
     async def _take_turn(self, accepted: socket.socket, address: str) -> None:
-        """Wait for the first bytes of a client, and until it may have a handshake."""
+        """Wait for the first bytes of a client, and for the turn of its address."""
         there: asyncio.Future[None] = self._loop.create_future()
         self._loop.add_reader(accepted.fileno(), _resolve, there)
         try:

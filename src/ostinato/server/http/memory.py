@@ -11,12 +11,12 @@ import contextlib
 
 from ostinato.world import Clock
 
-MIN_CLOSED = 500  # that are worth a trim
-MIN_INTERVAL = 10.0  # two trims; one takes up to some hundredths of a second
+MIN_CLOSED = 500  # connections after which a trim is worthwhile
+MIN_INTERVAL = 10.0  # seconds between two trims, each of which takes up to some hundredths of a second
 
 
 class TrimSchedule:
-    """When to trim: after a burst, and not more often than needed. Call `closed` for each connection."""
+    """Schedule of trims: after many closed connections, at a bounded rate."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -24,10 +24,11 @@ class TrimSchedule:
         self._next = 0.0  # earliest time of the next trim
 
     def closed(self) -> None:
+        """Count a closed connection."""
         self._closed += 1
 
     def is_due(self) -> bool:
-        """Whether to trim now; the next time is counted from here."""
+        """Whether to trim now. If so, counting starts again."""
         now = self._clock.monotonic()
         if self._closed < MIN_CLOSED or now < self._next:
             return False
@@ -37,7 +38,7 @@ class TrimSchedule:
 
 
 def trim() -> None:
-    """Return free memory to the system; nothing where the C library cannot. For a worker: it takes its time."""
+    """Return free memory to the system, if the C library is glibc. Slow: call it in a worker thread."""
     import ctypes  # noqa: PLC0415 - most servers never need it
 
     with contextlib.suppress(OSError, AttributeError):  # no glibc

@@ -1,9 +1,9 @@
-"""Writes answers on a connection, no faster than its client reads.
+"""Response writer: sends responses no faster than the client reads.
 
-- A short answer, as nearly all are, is one write.
-- A long one is written in pieces; between them other requests get their turn.
-- While the client does not read, nothing is written; after `REQUEST_TIMEOUT` its connection is closed, unless the
-  stream is one that may wait (`patient`).
+- A short response, as nearly all are, is one write.
+- A long response is written in pieces; between them other requests get their turn.
+- While the client does not read, nothing is written. After `REQUEST_TIMEOUT` its connection is closed, unless the
+  stream may wait (`patient`).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ostinato.server.request import Response, Stream
 if TYPE_CHECKING:
     from ostinato.server.http.server import HttpServer
 
-PIECE_BYTES = 1 << 16  # bytes that are written at a time
-MIN_COMPRESSED = 128 * 1024  # bytes of an answer from which on it is compressed, where the client can read that
-REQUEST_TIMEOUT = 60.0  # for an answer that is no stream, and for the client to read what is written
+PIECE_BYTES = 1 << 16  # bytes written at a time
+MIN_COMPRESSED = 128 * 1024  # bytes of a response above which it is compressed, if the client accepts gzip
+REQUEST_TIMEOUT = 60.0  # seconds for a response that is not a stream, and for the client to read what was written
 
 _WITHOUT_BODY = frozenset({204, 304})
 
@@ -38,13 +38,13 @@ class ResponseWriter(asyncio.BufferedProtocol):
         self._turns = owner.turns
         self._loop = asyncio.get_running_loop()
         self._clock = owner.core.world.clock
-        self._transport: asyncio.Transport = CLOSED  # its own from connection_made to connection_lost
-        self._writable: asyncio.Future[None] | None = None  # there while the client does not read
+        self._transport: asyncio.Transport = CLOSED  # the real one from connection_made to connection_lost
+        self._writable: asyncio.Future[None] | None = None  # while the client does not read
         self._streaming = False
-        self._patient = False  # the client may take its time to read
-        self._closing = False  # the connection takes no further request
+        self._patient = False  # the client may read slowly
+        self._closing = False  # the connection accepts no further request
         self._lost = False
-        self.deadline = deadline  # when the connection expires
+        self.deadline = deadline  # on the clock, when the connection expires
 
     @abstractmethod
     def _keeps_alive(self, head: RequestHead) -> bool:
@@ -64,7 +64,7 @@ class ResponseWriter(asyncio.BufferedProtocol):
         if self._streaming:
             self.deadline = float("inf")
 
-    # Answers
+    # Responses
 
     def _head_lines(self, head: RequestHead, answer: Response | Stream) -> list[bytes]:
         lines = [
@@ -78,7 +78,7 @@ class ResponseWriter(asyncio.BufferedProtocol):
         return lines
 
     def _write_short(self, head: RequestHead, answer: Response) -> bool:
-        """Write an answer at once, as nearly all can be; False if it is long, or has no body, or nobody reads."""
+        """Write a response in one piece; False if it is long, has no body, or the client does not read."""
         body = answer.parts[0]
         if (
             len(answer.parts) > 1
@@ -116,7 +116,7 @@ class ResponseWriter(asyncio.BufferedProtocol):
             await self._write_piece(piece)
 
     async def _write_piece(self, piece: bytes) -> None:
-        """Write a part of an answer, as the client reads it: large buffers cost more than what is in them."""
+        """Write a part of a response, and wait for the client to read: large socket buffers cost memory."""
         view = memoryview(piece) if len(piece) > 2 * PIECE_BYTES else piece
         for at in range(0, len(piece), 2 * PIECE_BYTES):
             if self._lost:
@@ -128,7 +128,7 @@ class ResponseWriter(asyncio.BufferedProtocol):
                 await self._turns.pause()
 
     async def _stream_chunks(self, head: RequestHead, answer: Stream) -> None:
-        chunked = answer.length is None and not head.http_1_0  # such a client reads until the connection is closed
+        chunked = answer.length is None and not head.http_1_0  # HTTP/1.0 reads until the connection is closed
         lines = self._head_lines(head, answer)
         if answer.length is not None:
             lines.append(b"Content-Length: %d\r\n\r\n" % answer.length)
@@ -141,9 +141,9 @@ class ResponseWriter(asyncio.BufferedProtocol):
                     self._transport.write(chunk(data) if chunked else data)
                 if self._writable is not None:
                     await self._writable
-        except asyncio.CancelledError:  # the client is gone, or the server stops
+        except asyncio.CancelledError:  # the client disconnected, or the server stops
             self._closing = True
-            chunked = chunked and not answer.patient  # a watch ends at any time; a log or a file was cut short
+            chunked = chunked and not answer.patient  # a watch may end at any time; a log or a file is incomplete
         if chunked and not self._lost:
             self._transport.write(LAST_CHUNK)
 
@@ -158,6 +158,6 @@ def _accepts_gzip(head: RequestHead, answer: Response) -> bool:
 
 
 def _gzip(answer: Response) -> bytes:
-    """The body compressed, piece by piece: other threads run while one is."""
+    """Compress the body piece by piece, between which other threads run."""
     compressing = zlib.compressobj(1, zlib.DEFLATED, 31)
     return b"".join([*map(compressing.compress, answer.pieces(PIECE_BYTES)), compressing.flush()])

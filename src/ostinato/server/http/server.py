@@ -1,4 +1,4 @@
-"""The listener: takes connections, ends those that have waited too long, and stops in good order."""
+"""HTTP server: owns the listener and its connections, enforces their deadlines, and stops gracefully."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from ostinato.server.request import Answer, Peer, Request, Response
 from ostinato.world import Timer, World
 
 _BUFFER = 1 << 16
-SWEEP_INTERVAL = 1.0  # how exact deadlines are
-STOP_TIMEOUT = 3.0  # for requests that are under way when the server stops
+SWEEP_INTERVAL = 1.0  # seconds between two checks of deadlines
+STOP_TIMEOUT = 3.0  # seconds for requests to complete when the server stops
 
 
 class Core(Protocol):
-    """What answers: an API server, or the agent of a node."""
+    """Handler of requests: an API server, or the agent of a node."""
 
     @property
     def world(self) -> World: ...
 
     def at_once(self, request: Request) -> Response | None:
-        """The answer, if there is one that waits for nothing."""
+        """Return the response if it needs no waiting, None otherwise."""
 
     async def handle(self, request: Request) -> Answer: ...
 
@@ -38,20 +38,22 @@ class HttpServer:
     def __init__(
         self, core: Core, context: ssl.SSLContext | None, turns: Turns | None = None, *, audited: bool = False
     ) -> None:
-        """`turns`: who runs next on the loop. Defaults to a scheduler of its own.
+        """Parameters:
 
-        `audited`: every request is given the id under which it is audited, unless its client names one.
+        - `context`: TLS of the server. None serves without TLS.
+        - `turns`: scheduler of requests on the event loop. Defaults to a new one.
+        - `audited`: whether requests without an audit id get one.
         """
         self.audited = audited
         self.core = core
         self.turns = turns or Turns(core.world.clock.monotonic)
-        self.port = 0  # where it listens, once it does
-        self.date = date_line(core.world.clock.now())  # of every answer, exact to a second
+        self.port = 0  # of the listener, once it is bound
+        self.date = date_line(core.world.clock.now())  # header of every response, updated every second
         self.encrypted = context is not None
-        # What a socket has is read into here and used at once: one buffer serves all connections.
+        # Data is copied out of it before the next read: one buffer serves all connections.
         self.buffer = memoryview(bytearray(_BUFFER))
         self._ssl = context
-        self._audit_prefix = core.world.ids.uid()[:24].encode()  # of every answer's id; a number follows
+        self._audit_prefix = core.world.ids.uid()[:24].encode()  # of generated audit ids; a number follows
         self._answered = 0
         self._listener: Listener | None = None
         self._connections: set[Connection] = set()
@@ -62,23 +64,23 @@ class HttpServer:
         self._emptied: asyncio.Event | None = None
 
     async def start(self, host: str, port: int) -> None:
-        """Listen; OSError if that cannot be. Port 0 is any that is free."""
+        """Bind and listen. Raises OSError. Port 0 selects a free port."""
         await self.bind(host, port)
         await self.listen()
 
     async def bind(self, host: str, port: int) -> None:
-        """Take a port, on which nobody is heard before `listen`."""
+        """Bind a port. Connections are accepted after `listen`."""
         listener = Listener(lambda: Connection(self), self._ssl, self.core.world.clock, self.turns)
         await listener.bind(host, port)
         self._listener, self.port = listener, listener.port
 
     async def listen(self) -> None:
-        assert self._listener is not None, "listens before it has a port"
+        assert self._listener is not None, "bind() must be called first"
         self._listener.listen()
         self._sweep()
 
     async def stop(self) -> None:
-        """Take no more connections, end the streams, and let what else is under way end, for a few seconds."""
+        """Accept no more connections, cancel streams, and wait some seconds for other requests to complete."""
         if self._listener is not None:
             self._listener.close()
         for connection in list(self._connections):
@@ -96,14 +98,14 @@ class HttpServer:
         if self._trimming is not None:
             await self._trimming
 
-    # What connections call
+    # Called by connections
 
     def opened(self, connection: Connection) -> None:
         self._connections.add(connection)
         self._unauthenticated.add(connection.address, connection)
 
     def authenticated(self, connection: Connection) -> None:
-        """Its client has authenticated."""
+        """Exempt a connection from the limit of unauthenticated ones."""
         self._unauthenticated.discard(connection.address, connection)
 
     def closed(self, connection: Connection) -> None:
@@ -114,14 +116,14 @@ class HttpServer:
             self._emptied.set()
 
     def peer_of(self, transport: asyncio.BaseTransport) -> Peer | None:
-        """Whom the certificate of a client names."""
+        """Return the identity in the client certificate of a connection."""
         if isinstance(self._ssl, RequestingContext):
             return self._ssl.peer(transport.get_extra_info("ssl_object"))
         certificate = transport.get_extra_info("peercert")  # verified in the handshake
         return peer_of(certificate) if certificate else None
 
     def audit_id(self, asked: str | None) -> bytes:
-        """The header that names a request: as the client says, or anew."""
+        """Encode the audit id header: the client's id, or a generated one."""
         if asked:
             return f"Audit-Id: {clean(asked)}\r\n".encode()
         self._answered += 1

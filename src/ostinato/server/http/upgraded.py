@@ -1,6 +1,6 @@
-"""An upgraded connection: what was HTTP carries messages of a WebSocket from now on, or bytes of another protocol.
+"""Upgraded connection: carries WebSocket messages, or bytes of another protocol.
 
-It is read only as fast as somebody takes what comes.
+It is read only as fast as messages are received from it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ostinato.streams.inbox import Inbox
 from ostinato.streams.upgrade import Upgrade
 
 Writable = Callable[[], "asyncio.Future[None] | None"]
-"""What is to be waited for before more is written; None if there is room."""
+"""Returns a future to await before more is written; None if there is room."""
 
 
 def upgrade_head(head: RequestHead, answer: Upgrade) -> bytes:
-    """The head that turns the connection into something else."""
+    """Encode the response that switches protocols."""
     if answer.head is not None:
         return answer.head
     if answer.has_messages:
@@ -34,7 +34,7 @@ def upgrade_head(head: RequestHead, answer: Upgrade) -> bytes:
 
 
 class UpgradedConnection:
-    """A `Socket`."""
+    """Implementation of `Socket`."""
 
     def __init__(self, transport: asyncio.Transport, writable: Writable, answer: Upgrade) -> None:
         self._transport = transport
@@ -54,10 +54,10 @@ class UpgradedConnection:
     async def receive(self) -> bytes | None:
         return await self._inbox.take()
 
-    # What the connection calls
+    # Called by the connection
 
     def feed(self, data: bytes) -> None:
-        """Something has come."""
+        """Process received data."""
         if self._frames is None:
             self._inbox.put(data)
         else:
@@ -77,12 +77,12 @@ class UpgradedConnection:
             self._inbox.end()
 
     def going_away(self) -> None:
-        """The server stops in the midst of it: tell the client of a WebSocket, if it is still there."""
+        """Send the close frame of a server that stops (1001), if this is a WebSocket."""
         if self._frames is not None and not self._transport.is_closing():
             self._transport.write(websocket.close(1001))
 
     async def close(self) -> None:
-        """Nothing more is sent; returns when the client of a WebSocket has said so too."""
+        """Send a close frame, and wait for the client's."""
         if not self._inbox.ended and not self._transport.is_closing():
             self._transport.write(websocket.close(1000))
             self._inbox.drop()
