@@ -19,7 +19,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Literal, TypeVar, Unpack, overload
+from typing import Any, Final, Literal, TypeVar, Unpack
 
 from ostinato.api import accessors as access
 from ostinato.api.accessors import AnyObject
@@ -36,6 +36,7 @@ from ostinato.client.patching import Patch
 from ostinato.client.requests import view_like
 from ostinato.client.transport.backoff import CONFLICTS, Backoff
 from ostinato.client.views import Kind, MetadataOf, View, view_of
+from ostinato.client.writer import Writer
 
 T = TypeVar("T")
 A = TypeVar("A", bound=AnyObject)
@@ -43,7 +44,7 @@ A = TypeVar("A", bound=AnyObject)
 _MODIFIED: Final = "the object has been modified"  # the server's message for a conflict of resourceVersions
 
 
-class CachedClient(CachedReader):
+class CachedClient(CachedReader, Writer):
     def __init__(
         self,
         live: Client,
@@ -77,71 +78,40 @@ class CachedClient(CachedReader):
         """As `Client.apply`."""
         return await self._written(_kind_of(instance), self.live.apply(instance, force=force, **options), options)
 
-    @overload
-    async def patch(
-        self, target: A, /, *, original: A | None = None, optimistic_lock: bool = False, **options: Unpack[WriteOptions]
-    ) -> A: ...
-    @overload
-    async def patch(
-        self,
-        target: Kind[T],
-        name: Key,
-        patch: Patch,
-        /,
-        *,
-        namespace: str | None = None,
-        **options: Unpack[WriteOptions],
-    ) -> T: ...
-    async def patch(self, target: Any, name: Any = None, patch: Any = None, /, **options: Any) -> Any:
-        """As `Client.patch`."""
-        if patch is not None:
-            try:
-                kind = view_of(target).gvk
-                return await self._written(kind, self.live.patch(target, name, patch, **options), options)
-            except Conflict as error:
-                self._patch_conflicted(view_of(target), name, options.get("namespace"), patch, error)
-                raise
+    async def _patch_changes(self, target: A, original: A | None, options: WriteOptions, *, optimistic_lock: bool) -> A:
+        patching = self.live.patch(target, original=original, optimistic_lock=optimistic_lock, **options)
         try:
-            return await self._written(_kind_of(target), self.live.patch(target, **options), options, unless=target)
+            return await self._written(_kind_of(target), patching, options, unless=target)
         except Conflict as error:
             self._conflicted(target, error)
             raise
 
-    @overload
-    async def delete(
-        self, target: AnyObject, /, *, missing_ok: bool = False, **options: Unpack[DeletionOptions]
-    ) -> None: ...
-    @overload
-    async def delete(
-        self,
-        target: Kind[Any],
-        name: Key,
-        /,
-        *,
-        namespace: str | None = None,
-        missing_ok: bool = False,
-        **options: Unpack[DeletionOptions],
-    ) -> None: ...
-    async def delete(
-        self,
-        target: Any,
-        name: Key | None = None,
-        /,
-        *,
-        namespace: str | None = None,
-        missing_ok: bool = False,
-        **options: Unpack[DeletionOptions],
+    async def _patch_key(
+        self, kind: Kind[T], name: Key, namespace: str | None, patch: Patch, options: WriteOptions
+    ) -> T:
+        view = view_of(kind)
+        patching: Awaitable[Any] = self.live.patch(kind, name, patch, namespace=namespace, **options)
+        try:
+            patched: T = await self._written(view.gvk, patching, options)
+        except Conflict as error:
+            self._patch_conflicted(view, name, namespace, patch, error)
+            raise
+        return patched
+
+    async def _delete_object(self, target: AnyObject, options: DeletionOptions, *, missing_ok: bool) -> None:
+        await self._answered(self.live.delete(target, missing_ok=missing_ok, **options), options)
+        key = access.key(target)
+        self._deleted(view_like(target), key.name, key.namespace or None, options, access.uid(target))
+
+    async def _delete_key(
+        self, kind: Kind[Any], name: Key, namespace: str | None, options: DeletionOptions, *, missing_ok: bool
     ) -> None:
-        """As `Client.delete`."""
-        view: View[Any]
-        if name is None:
-            await self._answered(self.live.delete(target, missing_ok=missing_ok, **options), options)
-            view, found, uid = view_like(target), access.key(target), access.uid(target)
-            name, namespace = found.name, found.namespace or None
-        else:
-            deleting = self.live.delete(target, name, namespace=namespace, missing_ok=missing_ok, **options)
-            await self._answered(deleting, options)
-            view, uid = view_of(target), options.get("uid", "")
+        deleting = self.live.delete(kind, name, namespace=namespace, missing_ok=missing_ok, **options)
+        await self._answered(deleting, options)
+        self._deleted(view_of(kind), name, namespace, options, options.get("uid", ""))
+
+    def _deleted(self, view: View[Any], name: Key, namespace: str | None, options: DeletionOptions, uid: str) -> None:
+        """Record a deletion with the caches of the kind."""
         if not options.get("dry_run"):
             for informer in self._lookup.watching(MetadataOf(view)):
                 self._tracker.deleted(informer, self._key(view, name, namespace, informer), uid)

@@ -19,12 +19,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from ostinato.api.accessors import AnyObject, describe, uid
 from ostinato.api.errors import NotFound
 from ostinato.api.scheme import Scheme
-from ostinato.client.arguments import check_object, summarize
 from ostinato.client.discovery.paths import Key, collection_path
 from ostinato.client.options import (
     CreateOptions,
@@ -40,7 +39,7 @@ from ostinato.client.options import (
 )
 from ostinato.client.patching import APPLY, Patch, check_applicable, check_whole, difference, encoded
 from ostinato.client.reader import Reader
-from ostinato.client.requests import Content, Requests, view_like
+from ostinato.client.requests import Content, Requests, Target, view_like
 from ostinato.client.subresources.pods import Pods
 from ostinato.client.subresources.scale import Scales
 from ostinato.client.subresources.service_accounts import ServiceAccounts
@@ -49,7 +48,8 @@ from ostinato.client.transport.closable import AsyncClosable
 from ostinato.client.transport.exchange import Call, NoSuchKind, WarningHandler
 from ostinato.client.transport.protocol import Transport
 from ostinato.client.transport.retry import retry_on_conflict
-from ostinato.client.views import JSON, Kind, view_of
+from ostinato.client.views import JSON, Kind, View, view_of
+from ostinato.client.writer import Writer
 from ostinato.world import World
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ T = TypeVar("T")
 A = TypeVar("A", bound=AnyObject)
 
 
-class Client(Reader, AsyncClosable):
+class Client(Reader, Writer, AsyncClosable):
     def __init__(
         self,
         transport: Transport,
@@ -160,105 +160,46 @@ class Client(Reader, AsyncClosable):
             )
         return await self._write("PATCH", instance, options, APPLY, [("force", "true")] if force else ())
 
-    @overload
-    async def patch(
-        self, target: A, /, *, original: A | None = None, optimistic_lock: bool = False, **options: Unpack[WriteOptions]
-    ) -> A: ...
-    @overload
-    async def patch(
-        self,
-        target: Kind[T],
-        name: Key,
-        patch: Patch,
-        /,
-        *,
-        namespace: str | None = None,
-        **options: Unpack[WriteOptions],
-    ) -> T: ...
-    async def patch(
-        self,
-        target: Any,
-        name: Key = "",
-        patch: Patch | None = None,
-        /,
-        *,
-        namespace: str | None = None,
-        original: Any = None,
-        optimistic_lock: bool = False,
-        **options: Unpack[WriteOptions],
-    ) -> Any:
-        """Patch an object: with a patch, or, given the object itself, with its changes since it was read.
+    async def _patch_changes(self, target: A, original: A | None, options: WriteOptions, *, optimistic_lock: bool) -> A:
+        patch = difference(target, original, optimistic_lock=optimistic_lock)
+        if not patch.content:
+            return target
+        view = view_like(target)
+        info = view.info or await self._requests.resolve(view)
+        where = self._requests.target_of(info, target, options.get("subresource", ""))
+        patched: A = view.read(await self._requests.send("PATCH", where, self._content(patch, view, options)), info)
+        return patched
 
-        - `original`: the object as it was read. Required for dicts only.
-        - `optimistic_lock`: raise Conflict if the object was written since. Defaults to False.
-        - Without changes no request is sent, and the same object is returned.
-        """
-        query = write_query({**self._defaults, **options})
-        subresource = options.get("subresource", "")
-        if patch is not None:
-            if not isinstance(patch, Patch):
-                raise TypeError(
-                    f"patch() got {summarize(patch)}, which is not a patch; pass its type, e.g. MergePatch({{...}})"
-                )
-            view = view_of(target)
-            info = view.info or await self._requests.resolve(view)
-            where = self._requests.target(info, name, namespace, subresource)
-        else:
-            check_object(target, "patch")
-            patch = difference(target, original, optimistic_lock=optimistic_lock)
-            if not patch.content:
-                return target
-            view = view_like(target)
-            info = view.info or await self._requests.resolve(view)
-            where = self._requests.target_of(info, target, subresource)
-        content = Content(
-            query=query,
+    async def _patch_key(
+        self, kind: Kind[T], name: Key, namespace: str | None, patch: Patch, options: WriteOptions
+    ) -> T:
+        view = view_of(kind)
+        info = view.info or await self._requests.resolve(view)
+        where = self._requests.target(info, name, namespace, options.get("subresource", ""))
+        return view.read(await self._requests.send("PATCH", where, self._content(patch, view, options)), info)
+
+    def _content(self, patch: Patch, view: View[Any], options: WriteOptions) -> Content:
+        return Content(
+            query=write_query({**self._defaults, **options}),
             body=patch.body(),
             content_type=patch.content_type,
             accept=view.accept,
             timeout=options.get("timeout"),
         )
-        return view.read(await self._requests.send("PATCH", where, content), info)
 
-    @overload
-    async def delete(
-        self, target: AnyObject, /, *, missing_ok: bool = False, **options: Unpack[DeletionOptions]
-    ) -> None: ...
-    @overload
-    async def delete(
-        self,
-        target: Kind[Any],
-        name: Key,
-        /,
-        *,
-        namespace: str | None = None,
-        missing_ok: bool = False,
-        **options: Unpack[DeletionOptions],
-    ) -> None: ...
-    async def delete(
-        self,
-        target: Any,
-        name: Key | None = None,
-        /,
-        *,
-        namespace: str | None = None,
-        missing_ok: bool = False,
-        **options: Unpack[DeletionOptions],
+    async def _delete_object(self, target: AnyObject, options: DeletionOptions, *, missing_ok: bool) -> None:
+        view = view_like(target)
+        info = view.info or await self._requests.resolve(view)
+        where = self._requests.target_of(info, target)
+        await self._delete(where, {"uid": uid(target), **options}, missing_ok=missing_ok)
+
+    async def _delete_key(
+        self, kind: Kind[Any], name: Key, namespace: str | None, options: DeletionOptions, *, missing_ok: bool
     ) -> None:
-        """Delete an object; one with finalizers is marked for deletion.
+        info = await self._requests.resolve(view_of(kind))
+        await self._delete(self._requests.target(info, name, namespace), options, missing_ok=missing_ok)
 
-        - `missing_ok`: do not raise NotFound if it does not exist. Defaults to False.
-        - An object that was read is deleted only if its uid is the same, not if it was recreated meanwhile.
-        """
-        if name is None:
-            check_object(target, "delete")
-            view = view_like(target)
-            info = view.info or await self._requests.resolve(view)
-            where = self._requests.target_of(info, target)
-            options = {"uid": uid(target), **options}
-        else:
-            info = await self._requests.resolve(view_of(target))
-            where = self._requests.target(info, name, namespace)
+    async def _delete(self, where: Target, options: DeletionOptions, *, missing_ok: bool) -> None:
         content = Content(body=deletion_body(options), timeout=options.get("timeout"))
         try:
             await self._requests.send("DELETE", where, content)
