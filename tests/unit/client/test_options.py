@@ -159,7 +159,7 @@ def test_a_metadata_view_has_the_kind_of_its_argument() -> None:
 
 def test_a_class_has_one_view() -> None:
     assert view_of(Pod) is view_of(Pod)
-    with pytest.raises(TypeError, match="names no version"):
+    with pytest.raises(TypeError, match="has no version"):
         view_of(PartialObjectMetadata)
 
 
