@@ -1,4 +1,4 @@
-"""Run the benchmarks that are named, or all that need nothing but Python."""
+"""Run the named benchmarks, or all that need only Python."""
 
 import sys
 from importlib import import_module

@@ -1,14 +1,12 @@
-"""The API server beside kube-apiserver and etcd: the same load on both, in turns, in one run.
+"""API server beside kube-apiserver and etcd: the same load on both, alternating, in one run.
 
     python -m bench.apiserver [--real PROGRAM] [--rounds 2] [--seconds 5]
 
-Both serve over TLS and sync every write to the disk; the load comes over 16 connections from a small Go program, which
-is built first. `--real` names a program that starts kube-apiserver and etcd: `PROGRAM up DIR --bare` leaves `token` and
-`admin.kubeconfig` in DIR, `PROGRAM down DIR` ends them. Without it, or without Go, that side is left out, with a word
-about why. The best round of each side counts: what else the machine does can only make it slower.
-
-Python's bytecode is compiled before, as it is of a package that pip has installed: a start from bare sources, which
-compiles all of them, takes twice as long.
+- Both serve over TLS and sync every write to the disk. A Go program, built first, sends the load over 16 connections.
+- `--real`: a program that starts kube-apiserver and etcd. `PROGRAM up DIR --bare` writes `token` and
+  `admin.kubeconfig` to DIR, `PROGRAM down DIR` stops them. Without it the comparison is skipped.
+- The best round of each server counts: other load on the machine can only slow it down.
+- Bytecode is compiled first, as for an installed package: a start from sources takes twice as long.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ TOKEN = "bench"
 
 @dataclass
 class Target:
-    """A server that answers."""
+    """A running server."""
 
     url: str
     token: str
@@ -46,7 +44,7 @@ class Target:
     started: float  # seconds from the command to the first answer
 
     def resident(self) -> float:
-        """Megabytes of memory that its processes hold."""
+        """Return the resident memory of its processes in megabytes."""
         total = 0
         for pid in self.pids:
             for line in Path(f"/proc/{pid}/status").read_text().splitlines():
@@ -57,7 +55,7 @@ class Target:
 
 @dataclass
 class Figures:
-    """What was measured of one side, the best of its rounds."""
+    """The best results of one server."""
 
     name: str
     values: dict[str, float] = field(default_factory=dict)
@@ -84,7 +82,7 @@ def kubeconfig_authority(path: Path, into: Path) -> Path:
 
 @contextmanager
 def ours(directory: Path, bytecode: Path) -> Iterator[Target]:
-    """Our server; its bytecode is kept in a directory, so that the next start finds it."""
+    """Start Ostinato's server; its bytecode is kept in a directory for the next start."""
     tokens = directory / "tokens.csv"
     tokens.write_text(f'{TOKEN},admin,1,"system:masters"\n')
     state = directory / "state"
@@ -200,9 +198,9 @@ def main() -> None:
         raise SystemExit("no `go` on PATH: the load generator cannot be built")
     sides = [Figures("ostinato")]
     if options.real is None:
-        print("without kube-apiserver: --real names no program that starts it\n", file=sys.stderr)
+        print("skipped kube-apiserver: give --real PROGRAM\n", file=sys.stderr)
     elif not options.real.exists():
-        print(f"without kube-apiserver: there is no {options.real}\n", file=sys.stderr)
+        print(f"skipped kube-apiserver: {options.real} does not exist\n", file=sys.stderr)
     else:
         sides.append(Figures("kube-apiserver + etcd"))
     with tempfile.TemporaryDirectory() as temporary:

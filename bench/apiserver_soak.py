@@ -1,9 +1,9 @@
-"""Two minutes of 16 writers and 24 watchers: no event lost, doubled or out of order, and memory that stays flat.
+"""Two minutes of 16 writers and 24 watchers: no lost, duplicate or reordered event, and no growth of memory.
 
     python -m bench.apiserver_soak [--seconds 120]
 
-The writers note the version that each answer names; every watcher must have seen these writes, each once, in that
-order. Memory is looked at all the while: once the history is full it may not grow.
+The writers record the resourceVersion of each response; every watcher must receive each of these writes once, in that
+order. Memory is sampled during the run: once the history is full it must not grow.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ALLOWED = 1.15  # how much more memory the second half may need than the first
 
 
 def sample(process: subprocess.Popen[str], target: Target) -> list[float]:
-    """The memory of the server, every second until the load ends."""
+    """Sample the server's memory every second until the load ends."""
     found = []
     while process.poll() is None:
         found.append(target.resident())

@@ -1,9 +1,8 @@
-"""Caches: reads, index look-ups, watch events per second, memory and garbage collections, with 20,000 Pods.
+"""Caches: reads, index lookups, watch events per second, memory and garbage collections, with 20,000 Pods.
 
-The peers are what a cache in Python usually is: objects that were decoded when they came and are copied when they are
-read, as typed classes and as dicts. Memory is measured in processes of their own. The targets are those of the design:
-a typed read of a Pod in 60 us, its metadata in 5, the keys of an index in 5, 50,000 events a second with two indexes,
-no pause of the garbage collector over 20 ms.
+The peers are the usual caches in Python: objects decoded on arrival and copied on read, as typed classes and as dicts.
+Memory is measured in separate processes. Targets: a typed read of a Pod in 60 us, its metadata in 5 us, the keys of an
+index in 5 us, 50,000 events per second with two indexes, no garbage collection longer than 20 ms.
 """
 
 import asyncio
@@ -45,7 +44,7 @@ def main() -> None:
 
 
 def encoded(number: int, version: int = 0) -> bytes:
-    """One of many Pods: ten to a ReplicaSet, a hundred to a node."""
+    """Return one of many Pods: ten per ReplicaSet, a hundred per node."""
     value = pod(f"web-7d4b9c6f5-{number:05}")
     metadata = value["metadata"]
     metadata["resourceVersion"] = str(version or 100_000 + number)
@@ -58,7 +57,7 @@ def encoded(number: int, version: int = 0) -> bytes:
 
 
 class Source:
-    """A server that says what it is told to say, and then nothing."""
+    """A server that sends prepared events and then nothing."""
 
     gvk: GroupVersionKind = kind_of(Pod).gvk
     namespace = ""
@@ -103,7 +102,7 @@ def _bookmark(version: int) -> RawEvent:
 
 
 class _Client:
-    """As much of a client as reads from caches need."""
+    """The part of a client that cached reads need."""
 
     world = WORLD
     namespace = "shop"
@@ -155,7 +154,7 @@ async def _reads() -> None:
 
 
 def now(coroutine: Any) -> Any:
-    """The result of a coroutine that has nothing to wait for."""
+    """Return the result of a coroutine that never suspends."""
     try:
         coroutine.send(None)
     except StopIteration as done:
@@ -193,7 +192,7 @@ async def _taken(function: Callable[[bytes], object], data: list[bytes]) -> floa
 
 
 class _Chunks:
-    """An answer whose bytes come in pieces, as from a socket."""
+    """A response whose bytes arrive in chunks, as from a socket."""
 
     def __init__(self, chunks: list[bytes]) -> None:
         self._chunks = chunks

@@ -1,5 +1,4 @@
-"""Patches and server-side apply of a Deployment. The reference is one JSON round trip of it, the least that any
-implementation pays."""
+"""Patches and server-side apply of a Deployment. The reference is one JSON round trip of it, a lower bound."""
 
 import copy
 import json

@@ -1,14 +1,14 @@
-"""One tenant floods the API server; how long does another wait for its `get`?
+"""One tenant floods the API server; measure the latency of another tenant's `get`.
 
     python -m bench.fairness [--real PROGRAM] [--connections 4,16,64] [--mixes get,list,...] [--seconds 4] [--pin]
 
-Two ServiceAccounts, each with a role in its own namespace. One floods with a mix of requests over 4, 16 and 64
-connections, the other asks for one small ConfigMap at a time; both over TLS, each in a process of its own (a small Go
-program, which is built first). Beside it, in the same run, the same on kube-apiserver and etcd, if `--real` names what
-starts them (see `bench.apiserver`). Printed are the p50 and p99 of the second tenant and the p50 as a multiple of the
-p50 that the same server had when it was quiet, measured before and after.
-
-`--pin`: servers run on the first processor, the load on the second. Without it all share what there is.
+- Two ServiceAccounts, each with a role in its own namespace. One floods the server with a mix of requests over 4, 16
+  and 64 connections; the other reads one small ConfigMap at a time. Both use TLS, each in its own process (a Go
+  program, built first).
+- With `--real`, kube-apiserver and etcd are measured in the same run (see `bench.apiserver`).
+- Prints p50 and p99 of the second tenant, and the p50 as a multiple of that of the idle server, measured before and
+  after.
+- `--pin`: servers run on the first processor, the load on the second. Otherwise all share the processors.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ WARM_SECONDS = 1.0
 
 @dataclass
 class Side:
-    """A server, and the tokens of its two tenants."""
+    """A server and the tokens of its two tenants."""
 
     name: str
     target: Target
@@ -70,7 +70,7 @@ class Administrator:
         self._context = ssl.create_default_context(cafile=str(target.authority))
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """The decoded answer. What is there already is no error."""
+        """Send a request and return the decoded response; 409 AlreadyExists is not an error."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {self._target.token}", "Content-Type": "application/json"}
         asked = urllib.request.Request(self._target.url + path, data, headers, method=method)
@@ -118,7 +118,7 @@ WIDGETS = {
 
 
 def prepare(name: str, target: Target, *, widgets: bool) -> Side:
-    """Two tenants, each with all rights on its own namespace and nothing else."""
+    """Create two tenants, each with all permissions in its own namespace only."""
     admin = Administrator(target)
     tokens = {}
     rules = [{"apiGroups": ["", "fairness.example"], "resources": ["configmaps", "widgets"], "verbs": ["*"]}]
@@ -155,7 +155,7 @@ def _config_map(admin: Administrator, namespace: str, name: str, data: dict[str,
 
 
 class Load:
-    """The Go program, against a side."""
+    """The Go program, for one server."""
 
     def __init__(self, program: Path, *, pinned: bool) -> None:
         self._program = program
@@ -227,7 +227,7 @@ def main() -> None:
                 subprocess.run(["taskset", "-acp", "0", str(pid)], check=True, stdout=subprocess.DEVNULL)
         load = Load(program, pinned=options.pin)
         print(f"{os.cpu_count()} processors, {'pinned' if options.pin else 'not pinned'}\n")
-        print("| flood | connections | server | quiet p50 ms | p50 ms | p99 ms | x quiet | flood /s | its answers |")
+        print("| flood | connections | server | idle p50 ms | p50 ms | p99 ms | x idle | flood /s | its responses |")
         print("|---|---|---|---|---|---|---|---|---|", flush=True)
         for mix in mixes:
             for connections in map(int, options.connections.split(",")):

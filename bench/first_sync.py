@@ -1,15 +1,14 @@
-"""First sync of a cache of Pods: seconds and memory, beside client-go, the official Python client and kopf's way.
+"""First sync of a cache of Pods: time and memory, beside client-go, the official Python client and kopf's cache.
 
     python -m bench.first_sync [--pods 20000] [--rounds 2] [--kubeconfig FILE [--keep]]
 
-All contenders ask the same server, one after the other, each in a process of its own; the best of the rounds counts.
-The server is an `ostinato apiserver` with its store in memory, made and filled here, unless a kubeconfig names another:
-one without controllers, which would delete Pods whose nodes and owners do not exist. Pods that it lacks are made in the
-namespace `first-sync`, and deleted afterwards unless they are to be kept.
-
-client-go's informer (bench/go/informer) is built here; without Go it is left out, with a word about why. The official
-client gets a tenth of the Pods, for it is slow: its figures are extrapolated, and marked. client-go keeps
-managedFields, which Ostinato by default does not: a line shows what they cost.
+- All contenders use the same server, one after another, each in its own process; the best round counts.
+- The server is an `ostinato apiserver` with an in-memory store, started and filled here, unless `--kubeconfig` has
+  another. That one must not run controllers, which would delete Pods without nodes and owners. Missing Pods are created
+  in the namespace `first-sync` and deleted afterwards, unless `--keep` is given.
+- client-go's informer (bench/go/informer) is built here; without Go it is skipped.
+- The official client gets a tenth of the Pods, because it is slow: its figures are extrapolated, and marked.
+- client-go keeps managedFields, Ostinato by default does not: a separate line shows what they cost.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pods", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--kubeconfig", type=Path, help="of the server to ask; one is started by default")
+    parser.add_argument("--kubeconfig", type=Path, help="kubeconfig of the server (default: start one)")
     parser.add_argument("--keep", action="store_true", help="leave the Pods on the server")
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
@@ -71,12 +70,12 @@ def main() -> None:
                 asyncio.run(_empty(kubeconfig))
     _print(results, options.pods, size)
     for name, reason in reasons.items():
-        print(f"left out: {name}, because {reason}")
+        print(f"skipped {name}: {reason}")
 
 
 @contextlib.contextmanager
 def _server(directory: Path) -> Iterator[Path]:
-    """A server with nothing in it: its kubeconfig."""
+    """Start an empty server; yield its kubeconfig."""
     command = ["-m", "ostinato.cli", "apiserver", "--listen", "127.0.0.1:0", "--store", "memory"]
     process = subprocess.Popen(
         [sys.executable, *command, "--state", str(directory / "state")],
@@ -102,7 +101,7 @@ def _environment() -> dict[str, str]:
 
 
 async def _fill(kubeconfig: Path, count: int) -> float:
-    """Make the Pods that are missing; the mean size of one as the server has it, in bytes."""
+    """Create the missing Pods; return the mean size of a Pod on the server, in bytes."""
     async with Client.connect(Config.load(path=kubeconfig, namespace=NAMESPACE)) as client:
         for each in _dependencies():
             with contextlib.suppress(AlreadyExists):
@@ -127,13 +126,13 @@ async def _empty(kubeconfig: Path) -> None:
 
 
 def _dependencies() -> list[dict[str, Any]]:
-    """What Pods need to be let in."""
+    """Create the objects that admission of Pods requires."""
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": NAMESPACE}}
     return [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}, account]
 
 
 def _pod(number: int) -> dict[str, Any]:
-    """A Pod to make, of 5.7 kB once a server has it: without the status that it was sent, with who owns each field."""
+    """Return a Pod to create: 5.7 kB on the server, without status, with managedFields."""
     pod: dict[str, Any] = msgspec.json.decode(encoded(number))
     metadata = pod["metadata"]
     for name in ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields"):
@@ -148,7 +147,7 @@ def _pod(number: int) -> dict[str, Any]:
 
 
 def _commands(directory: Path, kubeconfig: Path, count: int) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """How each is run, and why some are not."""
+    """Return the command of each contender, and the reasons for skipped ones."""
     python = [sys.executable, "-m", "bench.first_sync_process"]
     rest = [str(kubeconfig), NAMESPACE]
     commands = {
@@ -165,7 +164,7 @@ def _commands(directory: Path, kubeconfig: Path, count: int) -> tuple[dict[str, 
 
 
 def _built(directory: Path) -> tuple[str, str]:
-    """The program of client-go, or why there is none."""
+    """Build the client-go program; return it or the reason why not."""
     if shutil.which("go") is None:
         return "", "there is no go command"
     program = str(directory / "informer")
@@ -174,7 +173,7 @@ def _built(directory: Path) -> tuple[str, str]:
 
 
 def _run(name: str, command: list[str], results: dict[str, Figures], reasons: dict[str, str]) -> None:
-    """Run a contender once more."""
+    """Run a contender once."""
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=_environment())
     if done.returncode:
         reasons[name] = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
@@ -187,7 +186,7 @@ def _run(name: str, command: list[str], results: dict[str, Figures], reasons: di
 
 
 def _print(results: dict[str, Figures], pods: int, size: float) -> None:
-    print(f"First sync of {pods:,} Pods of {size / 1000:.1f} kB, each contender in a process of its own")
+    print(f"First sync of {pods:,} Pods of {size / 1000:.1f} kB, each contender in its own process")
     shown = {name: _whole(figures, pods) for name, figures in results.items()}
     reference = shown.get(REFERENCE)
     ratio = f"   {'x ' + REFERENCE:>28}" if reference else ""
@@ -214,7 +213,7 @@ def _print(results: dict[str, Figures], pods: int, size: float) -> None:
 
 
 def _whole(figures: Figures, pods: int) -> Figures:
-    """What all Pods would take, of one that got fewer."""
+    """Extrapolate the figures of a contender that got fewer Pods."""
     if figures.objects >= pods or not figures.objects:
         return figures
     times = pods / figures.objects
@@ -239,7 +238,7 @@ def _megabytes(size: int) -> str:
 
 def _print_targets(shown: dict[str, Figures]) -> None:
     mine = shown["ostinato"]
-    print("\nTo reach")
+    print("\nTargets")
     if (other := shown.get(REFERENCE)) is not None:
         _target("first sync, x client-go's JSON", mine.seconds / other.seconds, SECONDS, "")
         _target("resident, x client-go's JSON", mine.resident / other.resident, MEMORY, "")

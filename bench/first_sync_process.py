@@ -1,8 +1,8 @@
-"""One contender of `bench.first_sync`, in a process of its own: it caches the Pods of a namespace and prints figures.
+"""One contender of `bench.first_sync`, in its own process: it caches the Pods of a namespace and prints figures.
 
     python -m bench.first_sync_process NAME KUBECONFIG NAMESPACE COUNT
 
-Times are taken from the first request to the moment when all is at hand, after imports; memory is that of the process.
+Times are from the first request, after imports, until the cache has synced; memory is that of the process.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Figures(msgspec.Struct, kw_only=True):
     events: float = 0.0  # a second
 
     def or_better(self, other: Figures) -> Figures:
-        """The faster sync, with the best of what is measured besides it."""
+        """Return the faster sync, with the best of the other figures."""
         faster = self if self.seconds <= other.seconds else other
         reads = {name: min(each, other.reads[name]) for name, each in self.reads.items()}
         pause, events = min(self.pause, other.pause), max(self.events, other.events)
@@ -53,7 +53,7 @@ class Figures(msgspec.Struct, kw_only=True):
 
 
 class Stopwatch:
-    """What a sync takes; `done` is called as soon as all is cached, and while it still is."""
+    """Measures a sync; call `done` when all objects are cached and still referenced."""
 
     def __init__(self) -> None:
         self.pauses: list[float] = []
@@ -83,7 +83,7 @@ def ostinato(kubeconfig: str, namespace: str, count: int) -> Figures:
 
 
 def ostinato_managed_fields(kubeconfig: str, namespace: str, _: int) -> Figures:
-    """As client-go does by default, with managedFields; and without the reads and events, which the other measures."""
+    """Keep managedFields, like client-go by default; without reads and events, which the other contender measures."""
     return asyncio.run(_ostinato(kubeconfig, namespace, 0, FeedOptions(indexes=INDEXES, keep_managed_fields=True)))
 
 
@@ -123,7 +123,7 @@ async def _events() -> float:
 
 
 def official(kubeconfig: str, namespace: str, count: int) -> Figures:
-    """Lists in pages, every object made into its class."""
+    """List in pages, with every object decoded to its class."""
     from kubernetes import client, config
 
     config.load_kube_config(kubeconfig)
@@ -140,7 +140,7 @@ def official(kubeconfig: str, namespace: str, count: int) -> Figures:
 
 
 def kopf(kubeconfig: str, namespace: str, _: int) -> Figures:
-    """One list, decoded by the standard library to dicts, which are kept."""
+    """List once, decode to dicts with the standard library, and keep them."""
     return asyncio.run(_kopf(kubeconfig, namespace))
 
 
@@ -170,7 +170,7 @@ def pod_name(number: int) -> str:
 
 @contextlib.contextmanager
 def _noting_pauses(pauses: list[float]) -> Iterator[None]:
-    """Note how long each garbage collection takes, in ms of this thread: others on the machine do not count."""
+    """Record the duration of each garbage collection, in ms of this thread's processor time."""
     begun = 0.0
 
     def note(phase: str, _: dict[str, int]) -> None:

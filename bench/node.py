@@ -1,12 +1,12 @@
-"""A node whose containers are processes: how soon a Deployment of three runs, and what a hundred Pods at rest cost.
+"""Node with processes as containers: time until a Deployment is available, and the cost of idle Pods.
 
     python -m bench.node [--rounds 20] [--pods 100] [--seconds 20] [--real PROGRAM]
 
-`--real` names a program that starts Kubernetes with a kubelet and containerd, to be measured beside ours in the same
-rounds: `PROGRAM up DIR --node` leaves `admin.kubeconfig` and `pids` (lines of PID and name) in DIR, and has a node
-`localhost`; `PROGRAM down DIR` ends it. At rest, what is measured is the node's agent: ours runs in a process of its
-own (`ostinato node`), theirs is kubelet with containerd; and beside it, what watches over the containers: our keepers,
-their shims.
+- `--real`: a program that starts Kubernetes with kubelet and containerd, measured in the same rounds. `PROGRAM up DIR
+  --node` writes `admin.kubeconfig` and `pids` (lines of PID and name) to DIR and has a node `localhost`; `PROGRAM down
+  DIR` stops it.
+- The idle measurement covers the node agent (`ostinato node` in its own process, or kubelet with containerd) and,
+  separately, the shims.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SCRIPT = "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"
 
 
 class Contender(NamedTuple):
-    """A plane with one node; the figures of its agent are those of these processes."""
+    """A control plane with one node, and the processes of its agent."""
 
     name: str
     node: str
@@ -60,7 +60,7 @@ def deployment(name: str, replicas: int) -> Deployment:
 
 @contextmanager
 def ours(directory: Path, *, alone: bool) -> Iterator[Contender]:
-    """`ostinato up` with one node; `alone`: its agent in a process of its own."""
+    """Start `ostinato up` with one node. `alone`: run its agent in a separate process."""
     state, node = directory / "state", directory / "node"
     up = ["up", "--state", str(state), "--listen", "127.0.0.1:0", "--runtime", "process"]
     with _ready(*up, "--nodes", "0" if alone else "1") as plane, ExitStack() as stack:
@@ -122,7 +122,7 @@ def _started_with(*words: str) -> list[int]:
 
 @asynccontextmanager
 async def connected(contender: Contender) -> AsyncIterator[Client]:
-    """When its node is ready."""
+    """Wait until the node is ready."""
     async with Client.connect(Config.load(path=contender.kubeconfig, namespace="default")) as client:
         await client.wait_for(Node, contender.node, "Ready", timeout=_PATIENCE)
         await client.wait_for(ServiceAccount, "default", lambda found: found is not None, timeout=_PATIENCE)
@@ -133,7 +133,7 @@ async def connected(contender: Contender) -> AsyncIterator[Client]:
 
 
 async def available(client: Client, name: str, replicas: int) -> float:
-    """The seconds until a new Deployment is."""
+    """Return the seconds until a new Deployment is available."""
     began = time.monotonic()
     await client.create(deployment(name, replicas))
 
@@ -168,7 +168,7 @@ async def race(contenders: Sequence[Contender], rounds: int) -> None:
 
 
 def _percentile(values: Sequence[float], percent: int) -> float:
-    """The least value that so many percent do not exceed."""
+    """Return the smallest value that is not exceeded by this percentage of the values."""
     return sorted(values)[math.ceil(len(values) * percent / 100) - 1]
 
 
@@ -194,7 +194,7 @@ async def rest(contender: Contender, pods: int, seconds: float) -> None:
 
 
 def _share(pid: int) -> float:
-    """MB of a process, of which it shares some with others: its part of those."""
+    """Return the proportional set size of a process in MB."""
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
         if line.startswith("Pss:"):
             return int(line.split()[1]) / 1024
@@ -204,19 +204,19 @@ def _share(pid: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--pods", type=int, default=100, help="at rest; 0: leave that out")
-    parser.add_argument("--seconds", type=float, default=20.0, help="for which they rest")
+    parser.add_argument("--pods", type=int, default=100, help="number of idle Pods; 0 skips that part")
+    parser.add_argument("--seconds", type=float, default=20.0, help="length of the idle measurement")
     parser.add_argument("--real", type=Path, help="program that starts Kubernetes with a node")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary, ExitStack() as stack:
         directory = Path(temporary)
         others = [stack.enter_context(real(options.real, directory / "real"))] if options.real else []
         if not others:
-            print("without kubelet: --real names no program that starts it", file=sys.stderr)
+            print("skipped kubelet: give --real PROGRAM", file=sys.stderr)
         with ours(directory / "together", alone=False) as contender:
             asyncio.run(race([contender, *others], options.rounds))
         if options.pods:
-            print(f"\n{options.pods} Pods on one node, at rest for {options.seconds:g} s")
+            print(f"\n{options.pods} Pods on one node, idle for {options.seconds:g} s")
             with ours(directory / "apart", alone=True) as contender:
                 asyncio.run(rest(contender, options.pods, options.seconds))
             for other in others:

@@ -1,11 +1,10 @@
-"""A whole plane under load: Deployments on simulated nodes, until all Pods are available, and until all are gone.
+"""Control plane under load: Deployments on simulated nodes, until all Pods are available and until all are deleted.
 
     python -m bench.plane [--nodes 1000] [--deployments 100] [--replicas 100] [--store sqlite|memory]
 
-`ostinato up` runs in a process of its own; what it needs in all (API server, controllers, scheduler, nodes) is
-measured. The figures to compare with are those of kube-apiserver, etcd, kube-controller-manager, kube-scheduler and
-kwok 0.8 on two cores: of 10,000 Pods on 1,000 nodes 9,213 were available after 400 s, deleting them took 145 s, all of
-it 757 s of CPU and 2.4 GB of memory.
+`ostinato up` runs in its own process; its total usage (API server, controllers, scheduler, nodes) is measured. For
+comparison, kube-apiserver, etcd, kube-controller-manager, kube-scheduler and kwok 0.8 on two cores: of 10,000 Pods on
+1,000 nodes 9,213 were available after 400 s; deleting them took 145 s; in total 757 s of CPU and 2.4 GB of memory.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _PATIENCE = 900.0
 
 
 class Process:
-    """What a process has used."""
+    """Resource usage of a process."""
 
     def __init__(self, pid: int) -> None:
         self._directory = Path("/proc") / str(pid)
@@ -43,7 +42,7 @@ class Process:
         return (int(fields[11]) + int(fields[12])) / _TICKS
 
     def memory(self, which: str = "VmRSS") -> float:
-        """In MB."""
+        """Return memory in MB."""
         for line in (self._directory / "status").read_text().splitlines():
             if line.startswith(which):
                 return int(line.split()[1]) / 1024
@@ -52,7 +51,7 @@ class Process:
 
 @contextmanager
 def plane(nodes: int, store: str, directory: Path) -> Iterator[tuple[Process, Path]]:
-    """`ostinato up` with so many nodes."""
+    """Start `ostinato up` with this number of nodes."""
     state = directory / "state"
     command = [sys.executable, "-m", "ostinato.cli", "up", "--nodes", str(nodes), "--state", str(state)]
     command += [
@@ -88,7 +87,7 @@ def deployment(number: int, replicas: int) -> Deployment:
 
 
 async def until(condition: Callable[[], Awaitable[tuple[bool, str]]], every: float = 1.0) -> float:
-    """The seconds until a condition holds; what it says on the way is shown."""
+    """Wait for a condition and return the seconds; print its progress."""
     began = time.monotonic()
     while True:
         holds, said = await condition()
@@ -98,7 +97,7 @@ async def until(condition: Callable[[], Awaitable[tuple[bool, str]]], every: flo
         if holds:
             return took
         if took > _PATIENCE:
-            raise SystemExit(f"it took too long: {said}")
+            raise SystemExit(f"timed out: {said}")
         await asyncio.sleep(every)
 
 
@@ -137,7 +136,7 @@ async def measure(client: Client, process: Process, options: argparse.Namespace)
         )
     cpu = process.cpu()
     await asyncio.sleep(10)
-    print(f"at rest: {(process.cpu() - cpu) * 10:.1f} % of a core; most memory ever {process.memory('VmHWM'):.0f} MB")
+    print(f"idle: {(process.cpu() - cpu) * 10:.1f} % of a core; peak memory {process.memory('VmHWM'):.0f} MB")
 
 
 async def _create(client: Client, options: argparse.Namespace) -> None:

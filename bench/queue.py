@@ -1,7 +1,7 @@
 """Work queues: keys per second of one worker on one core.
 
-The peers are asyncio's own queues, which neither notice equal keys nor keep one from two workers, and where Go is at
-hand client-go's work queue and controller-runtime's priority queue (bench/go/queue), built and run here.
+The peers are asyncio's queues, which neither deduplicate keys nor keep a key from two workers, and, if Go is installed,
+client-go's work queue and controller-runtime's priority queue (bench/go/queue), built and run here.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ def main() -> None:
         _compare(runner, "priorities", go, ostinato=_priorities, asyncio_priority_queue=_priorities_asyncio)
         _compare(runner, "delayed add", go, ostinato=_delayed_add, asyncio_timers=_delayed_add_asyncio)
     if reason:
-        print(f"  skipped: Go, because {reason}")
+        print(f"  skipped Go: {reason}")
 
 
 def _compare(runner: asyncio.Runner, title: str, go: dict[str, float], **contenders: Contender) -> None:
@@ -58,7 +58,7 @@ async def _seconds(contender: Contender) -> float:
 
 
 def _measure_go() -> tuple[dict[str, float], str]:
-    """Nanoseconds per key of each kind of work, or why there are none."""
+    """Return nanoseconds per key of each workload, or the reason why there are none."""
     if shutil.which("go") is None:
         return {}, "there is no go command"
     with tempfile.TemporaryDirectory() as directory:

@@ -1,4 +1,4 @@
-"""The objects that benchmarks work on."""
+"""Objects that benchmarks use."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ Json = dict[str, Any]
 
 
 def pod(name: str = "web-7d4b9c6f5-x2x9z") -> Json:
-    """A Pod as a cluster holds it, about 5.5 kB of JSON, most of it status and managedFields."""
+    """Return a Pod as in a cluster: about 5.5 kB of JSON, most of it status and managedFields."""
     container = {
         "name": "main",
         "image": "registry.example.com/team/web:1.42.0",

@@ -1,4 +1,4 @@
-"""Matching selectors against labels. The reference is the equality written out in Python."""
+"""Match selectors against labels. The reference is an equality check written in Python."""
 
 from bench.timing import compare
 from ostinato.api.selectors import fields, labels

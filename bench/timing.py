@@ -1,6 +1,6 @@
-"""Timing: best of several rounds, every contender in turn in each round, so that a noisy machine is noisy for all.
+"""Timing: best of several rounds, with all contenders in each round, so that noise affects all of them.
 
-What is measured is the processor's time of this thread: who else uses the machine does not count.
+Measures the processor time of this thread, which does not depend on other load.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ SECONDS = 0.07  # a round of one contender
 
 
 def seconds_each(contenders: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """What one call of each contender takes."""
+    """Return the seconds per call of each contender."""
     loops = {name: _loops(run) for name, run in contenders.items()}
     best = dict.fromkeys(contenders, float("inf"))
     for _ in range(ROUNDS):
@@ -21,7 +21,7 @@ def seconds_each(contenders: dict[str, Callable[[], object]]) -> dict[str, float
 
 
 def compare(title: str, reference: str, contenders: dict[str, Callable[[], object]]) -> None:
-    """Print the time of each contender, and how many times faster than the reference it is."""
+    """Print the time of each contender and its speed relative to the reference."""
     best = seconds_each(contenders)
     width = max(len(name) for name in contenders)
     print(f"\n{title}")

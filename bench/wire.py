@@ -1,5 +1,4 @@
-"""Decoding and encoding a Pod of 5 kB: typed, untyped, header only, against the standard library, orjson and the
-official client."""
+"""Decode and encode a Pod of 5 kB, typed, untyped and header only; beside json, orjson and the official client."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A tour of the library, in one process and without a cluster: API server, client, cache, a kind of our own.
+"""A tour of the library without a cluster: API server, client, cache and a custom resource in one process.
 
 Run it with `python examples/tour.py`; `make demo` shows the control plane instead.
 """
@@ -27,12 +27,12 @@ class Widget(CustomResource, group="example.dev", version="v1", short_names=["wd
     spec: WidgetSpec
 
 
-def say(title: str, value: object = "") -> None:
+def show(title: str, value: object = "") -> None:
     print(f"* {title}" + (f"\n    {value}" if value != "" else ""))
 
 
 def deployment_of(widget: Widget) -> Deployment:
-    """A typed Deployment: an editor completes every name, and mypy checks them."""
+    """Return a typed Deployment: an editor completes every name, and mypy checks them."""
     labels = {"app": widget.metadata.name}
     return Deployment(
         metadata=ObjectMeta(name=widget.metadata.name),
@@ -47,54 +47,54 @@ def deployment_of(widget: Widget) -> Deployment:
     )
 
 
-async def show(world: World, speak: bool = True) -> list[str]:
-    """The tour; what it saw, so that two runs can be compared."""
-    tell = say if speak else (lambda *_: None)
-    seen: list[str] = []
+async def tour(world: World, verbose: bool = True) -> list[str]:
+    """Run the tour and return the cache events, so that two runs can be compared."""
+    step = show if verbose else (lambda *_: None)
+    events: list[str] = []
 
-    def heard(event: Event) -> None:
-        seen.append(f"{world.clock.now():%H:%M:%S} {type(event).__name__} {event.key}")
+    def record(event: Event) -> None:
+        events.append(f"{world.clock.now():%H:%M:%S} {type(event).__name__} {event.key}")
 
     server = Server(world, MemoryLog())
     await server.start()
-    tell("An API server is up, in this process", f"at version {server.index.version} of its store")
+    step("An API server runs in this process", f"resourceVersion {server.index.version}")
     async with Client(InProcessTransport(server), world=world, namespace="default", field_manager="tour") as client:
         await client.create(crd_of(Widget))
-        tell("It serves a kind that is a Python class", "widgets.example.dev")
+        step("It serves a custom resource that is a Python class", "widgets.example.dev")
         informers = Informers(client)
-        informers.of(Widget).add_handler(heard)
-        informers.of(Deployment).add_handler(heard)
+        informers.of(Widget).add_handler(record)
+        informers.of(Deployment).add_handler(record)
         informers.start()
         await informers.synced(timeout=30)
         cached = CachedClient(client, informers)
         widget = await cached.create(Widget(metadata=ObjectMeta(name="w"), spec=WidgetSpec(replicas=3)))
-        tell("A Widget is created, and read from the cache at once", await cached.get(Widget, "w"))
+        step("A Widget is created, and the cache has it", await cached.get(Widget, "w"))
         deployment = await cached.apply(deployment_of(widget))
-        tell("A Deployment is applied; the server fills in the rest", deployment.spec.strategy)
+        step("A Deployment is applied; the server sets the defaults", deployment.spec.strategy)
         try:
-            await client.apply(deployment_of(widget), field_manager="somebody-else")
+            await client.apply(deployment_of(widget), field_manager="other")
             widget.spec.replicas = 5
-            await client.apply(deployment_of(widget), field_manager="somebody-else")
+            await client.apply(deployment_of(widget), field_manager="other")
         except Conflict as conflict:
-            tell("Somebody else changes a field that is not theirs", conflict)
+            step("Another field manager changes a field that it does not own", conflict)
         try:
             await client.patch(Deployment, "w", MergePatch({"spec": {"selector": {"matchLabels": {"app": "x"}}}}))
         except Invalid as invalid:
-            tell("A change that is not allowed is explained", str(invalid).splitlines()[0])
+            step("An invalid change is rejected", str(invalid).splitlines()[0])
         await cached.delete(Widget, "w")
-        await world.clock.sleep(3600)  # an hour; in a simulation it is over at once
+        await world.clock.sleep(3600)  # an hour of virtual time
         await informers.stop()
     await server.close()
-    tell("What the cache told its handlers", "\n    ".join(seen))
-    return seen
+    step("The events of the cache", "\n    ".join(events))
+    return events
 
 
 def main() -> None:
     world = Simulation(seed=1)
-    first = world.run(show(world))
+    first = world.run(tour(world))
     world = Simulation(seed=1)
-    again = world.run(show(world, speak=False))
-    say("The same hour again, from the same seed", "the same, event by event" if first == again else "it differs!")
+    again = world.run(tour(world, verbose=False))
+    show("The same hour again, from the same seed", "equal, event by event" if first == again else "different!")
 
 
 if __name__ == "__main__":

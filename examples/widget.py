@@ -1,8 +1,8 @@
-"""A controller in twenty lines: a Widget is a Deployment of so many replicas of an image.
+"""A controller in twenty lines: each Widget owns a Deployment.
 
-- `ostinato run --embedded examples/widget.py` needs no cluster.
-- `ostinato run --install-crds examples/widget.py` runs it on that of the kubeconfig.
-- `python examples/widget.py` does so, too, once the definition is there.
+- `ostinato run --embedded examples/widget.py` runs it without a cluster.
+- `ostinato run --install-crds examples/widget.py` runs it on the cluster of your kubeconfig.
+- `python examples/widget.py` does the same once the CustomResourceDefinition is installed.
 """
 
 from typing import Annotated

@@ -1,16 +1,16 @@
-"""Write src/ostinato/kinds from the definitions and the discovery document of the Kubernetes API.
+"""Generate src/ostinato/kinds from the definitions and the discovery document of the Kubernetes API.
 
     python scripts/generate_kinds.py
 
-One module per group and version, and an index of all kinds. The same data gives the same text.
+Writes one module per group and version, and an index of all kinds. The output depends on the data alone.
 
-How a property becomes a field:
+Properties become fields:
 
-- Lists and maps that are not required are empty by default; everything else that is not required is None by default.
-- What is required must be given, so that a type checker finds what was forgotten. Only in the classes of statuses,
-  which nobody writes out in full, it has its zero value by default (and is written even so).
-- `metadata`, `spec` and `status` are never None: by default they are empty, where a class can be.
-- A property with known values is a `str` that is annotated with them: a newer server may send others.
+- Optional lists and maps default to empty; other optional properties default to None.
+- Required properties have no default, so that a type checker finds missing ones. In classes of statuses they default to
+  the zero value, which is encoded.
+- `metadata`, `spec` and `status` are never None: they default to an empty object if their class allows it.
+- A property with known values is a `str` annotated with them: a newer server may send others.
 """
 
 import json
@@ -56,19 +56,19 @@ WORDS = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A
 
 
 def snake_case(wire: str) -> str:
-    """The attribute for a name on the wire: clusterIPs is cluster_ips, fsType is fs_type, from is from_."""
+    """Return the attribute of a JSON name: clusterIPs is cluster_ips, fsType is fs_type, from is from_."""
     name = "_".join(WORDS.findall(wire)).lower()
     return name + "_" if keyword.iskeyword(name) or name in TAKEN or wire.startswith("$") else name
 
 
 def wire_name(attribute: str) -> str:
-    """What ostinato.api.struct.wire_name makes of an attribute; a test holds the two together."""
+    """Return the JSON name of an attribute, like ostinato.api.struct.wire_name; a test compares the two."""
     first, *rest = attribute.removesuffix("_").split("_")
     return first + "".join([part[:1].upper() + part[1:] for part in rest])
 
 
 class Place(NamedTuple):
-    """Where a class is: core_v1.Pod."""
+    """The location of a class: core_v1.Pod."""
 
     module: str
     name: str
@@ -80,7 +80,7 @@ def place_of(definition: str) -> Place | None:
 
 
 class Resource(NamedTuple):
-    """What discovery says of a kind."""
+    """A kind in the discovery document."""
 
     plural: str
     singular: str
@@ -90,7 +90,7 @@ class Resource(NamedTuple):
 
 
 class Data:
-    """The two documents, and the questions about them."""
+    """Queries on the two documents."""
 
     def __init__(self) -> None:
         self.definitions: dict[str, Any] = json.loads((DATA / "definitions.json").read_text())
@@ -108,7 +108,7 @@ class Data:
         return (kinds[0]["group"], kinds[0]["version"], kinds[0]["kind"]) if len(kinds) == 1 else None
 
     def can_be_empty(self, definition: str) -> bool:
-        """Whether the class can be made without arguments."""
+        """Whether the class can be constructed without arguments."""
         if definition.startswith(META):
             return not self.definitions[definition].get("required")
         return all(
@@ -122,7 +122,7 @@ class Data:
         return {name: value for name, value in properties.items() if name not in ("apiVersion", "kind", "metadata")}
 
     def field(self, definition: str, name: str) -> tuple[str, str]:
-        """The annotation of a property, and its default as an argument of msgspec.field ("" where there is none)."""
+        """Return the annotation of a property and its default, as an argument of msgspec.field, or ""."""
         schema = self.definitions[definition]["properties"][name]
         annotation = self.annotation(schema)
         required = name in self.definitions[definition].get("required", ())
@@ -159,7 +159,7 @@ class Data:
         return SCALARS[schema["type"]]
 
     def reference(self, definition: str) -> str:
-        """A class as every module writes it; `Module` drops the name of its own module."""
+        """Return the qualified name of a class; `Module` removes the name of its own module."""
         place = place_of(definition)
         return f"{place.module}.{place.name}" if place else definition.removeprefix(META)
 
@@ -203,7 +203,7 @@ def _texts(values: list[str]) -> str:
 
 
 def _resources(discovery: dict[str, Any]) -> Iterator[tuple[tuple[str, str, str], Resource]]:
-    """By group, version and kind. A kind that is only sent to a subresource has no plural."""
+    """Return resources by group, version and kind. A kind of a subresource only has no plural."""
     for root in ("api", "apis"):
         for group in discovery[root]["items"]:
             for version in group["versions"]:
@@ -236,7 +236,7 @@ def _served(own: tuple[str, str], resources: list[dict[str, Any]]) -> Iterator[t
 
 
 class Module:
-    """One module: the classes of a group and version, each after those that its defaults are made of."""
+    """The classes of one group and version, ordered by the dependencies of their defaults."""
 
     def __init__(self, data: Data, name: str, definitions: list[str]) -> None:
         self._data = data
@@ -347,7 +347,7 @@ class Module:
 
 
 def modules_of(data: Data) -> dict[str, list[str]]:
-    """The definitions of each module; lists have none, `ObjectList` is all of them."""
+    """Return the definitions of each module; without lists, which `ObjectList` represents."""
     modules: dict[str, list[str]] = {}
     for definition in sorted(data.definitions):
         place = place_of(definition)
@@ -405,7 +405,7 @@ MODULES: dict[tuple[str, str, str], str] = {{
 
 
 def generate() -> dict[str, str]:
-    """The text of every generated file, by its name in src/ostinato/kinds."""
+    """Return the text of every generated file by its name in src/ostinato/kinds."""
     data = Data()
     modules = modules_of(data)
     files = {f"{name}.py": Module(data, name, definitions).text() for name, definitions in modules.items()}

@@ -1,9 +1,9 @@
-"""Copy the field numbers of the CRI's messages into the package, in the form in which Ostinato reads them.
+"""Import the field numbers of the CRI's messages into the package, in Ostinato's format.
 
     python scripts/import_cri.py API_PROTO
 
-API_PROTO is `pkg/apis/runtime/v1/api.proto` of the module k8s.io/cri-api. Kept are the messages of the methods that the
-containerd runtime calls, and what they are made of; what is of Windows is left out.
+API_PROTO is `pkg/apis/runtime/v1/api.proto` of the module k8s.io/cri-api. Imports the messages of the methods that the
+containerd runtime calls, without Windows' messages.
 """
 
 import json

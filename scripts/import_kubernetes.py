@@ -1,12 +1,12 @@
-"""Copy the facts of the Kubernetes API into the package, in the form in which Ostinato reads them.
+"""Import data about the Kubernetes API into the package, in Ostinato's format.
 
     (cd scripts/go_facts && go run . > facts.json)
     (cd scripts/go_internal && go run . > internal.json)
     python scripts/import_kubernetes.py DIRECTORY scripts/go_facts/facts.json scripts/go_internal/internal.json
 
-DIRECTORY holds definitions.json, discovery.json, protobuf.json, tables.json and bootstrap.json of one Kubernetes
-version; facts.json is what its Go types say besides, internal.json how its server shows values in messages. What the
-published definitions leave out, and server-side apply needs, is added here. Afterwards run scripts/generate_kinds.py.
+- DIRECTORY has definitions.json, discovery.json, protobuf.json, tables.json and bootstrap.json of one version.
+- facts.json has data from its Go types, internal.json how its server formats values in messages.
+- Adds what server-side apply needs and the published definitions omit. Run scripts/generate_kinds.py afterwards.
 """
 
 import json
@@ -50,7 +50,7 @@ def main(source: Path, facts: Any, internal: Any) -> None:
 
 
 def _declared(definitions: Any, models: Any) -> Any:
-    """How each field is declared: its Go type, whether it is left out when empty and, if so, when zero."""
+    """Return the declaration of each field: its Go type, and whether it is omitted when empty or zero."""
     return {
         model: {name: [f["type"], int(f["omitEmpty"]), *([1] if f["omitZero"] else [])] for name, f in fields.items()}
         for model, fields in models.items()
@@ -74,7 +74,7 @@ def _short(model: str) -> str:
 
 
 def _protobuf_in_json(protobuf: Any, messages: Any) -> Any:
-    """What becomes of each message's fields in JSON, in the order of their numbers, and the names that differ there."""
+    """Return the JSON names of each message's fields in the order of their numbers, where they differ."""
     modes: dict[str, str] = {}
     names: dict[str, dict[str, str]] = {}
     for message, fields in messages.items():

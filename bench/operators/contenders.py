@@ -1,4 +1,4 @@
-"""The contenders: how each operator is started, and why some cannot be."""
+"""The contenders: the command of each operator, and the reasons for skipped ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def named(name: str, workers: int) -> str:
 
 
 def one_process(name: str) -> str:
-    """With the server in its own process."""
+    """Return the command of an operator that includes its server."""
     return f"{name}, one process"
 
 
@@ -43,7 +43,7 @@ ON_OURS = EMBEDDED | {named(way, AT_ONCE) for way in WAYS}  # are measured on ou
 
 
 def commands(directory: Path) -> tuple[Commands, dict[str, str]]:
-    """The commands, and for each that is left out the reason."""
+    """Return the commands, and the reason for each skipped one."""
     found: Commands = {}
     reasons: dict[str, str] = {}
     program, reason = _go(directory)

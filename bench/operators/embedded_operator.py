@@ -2,11 +2,11 @@
 
     python -m bench.operators.embedded_operator STATE NAMESPACE WORKERS apply|create|post
 
-This is what `ostinato run --embedded` is, without the rest of a control plane. The server keeps its objects on the
-disk, in the state directory, and listens with HTTPS for others; the operator talks to it without HTTP.
+This is `ostinato run --embedded` without the rest of the control plane. The server stores its objects in the state
+directory and listens with HTTPS; the operator uses an in-process transport.
 
-The server starts at once. The operator starts, and loads what it needs, when a line comes on standard input: as the
-others start when their server runs and the objects are there.
+The server starts immediately. The operator is imported and started when a line arrives on standard input, so that the
+server runs and has its objects first, as for the other operators.
 """
 
 from __future__ import annotations

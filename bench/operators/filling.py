@@ -1,4 +1,4 @@
-"""Filling: what is done to a server before, during and after the run of an operator."""
+"""Set up, observe and clean up the server for one run of an operator."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _EVENT, _PAGE = msgspec.json.Decoder(_Event), msgspec.json.Decoder(_Page)
 
 
 class Filling:
-    """Gadgets in a namespace."""
+    """The Gadgets in a namespace."""
 
     def __init__(self, kubeconfig: Path, namespace: str) -> None:
         self.kubeconfig = kubeconfig
@@ -66,7 +66,7 @@ class Filling:
         await self._client.close()
 
     async def fill(self, count: int) -> None:
-        """Make the kind known, the namespace and the Gadgets."""
+        """Create the definition, the namespace and the Gadgets."""
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}}
         for each in (definition(), namespace):
             with contextlib.suppress(AlreadyExists):
@@ -94,10 +94,10 @@ class Filling:
                 await asyncio.sleep(0.1)
 
     async def converged(self, count: int) -> None:
-        """Return when so many Gadgets have a status.
+        """Wait until this number of Gadgets has a status.
 
-        Of each event no more is read than that takes: who looks on shares the processors with those who are measured.
-        A server may end the watch of who is too slow for it; it goes on where it was.
+        Decodes as little of each event as possible, because it shares the processors with the measured process. If the
+        server ends a slow watch, it is resumed.
         """
         done: set[str] = set()
         transport = self._client.transport
@@ -115,7 +115,7 @@ class Filling:
                             return
 
     async def check(self, count: int) -> None:
-        """AssertionError unless all is as it is to be."""
+        """Raise AssertionError unless all objects have the expected state."""
         maps = {each.metadata.name: each async for each in self._client.list(ConfigMap, namespace=self.namespace)}
         gadgets = [each async for each in self._client.list(Gadget, namespace=self.namespace)]
         assert len(gadgets) == count

@@ -1,4 +1,4 @@
-"""The work: a Gadget is to have a ConfigMap with its text, and a status that names it."""
+"""The task: each Gadget gets a ConfigMap with its text, and a status with the ConfigMap's name."""
 
 from __future__ import annotations
 

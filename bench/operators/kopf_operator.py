@@ -1,8 +1,8 @@
-"""kopf's operator, in an environment that has kopf; the kubeconfig and the namespace are in OPERATOR_*.
+"""kopf's operator, for an environment with kopf; kubeconfig and namespace are in OPERATOR_* variables.
 
-- `kopf run --standalone --namespace NAMESPACE kopf_operator.py`: as people write it. What its handlers do is logged and
-  posted as events; ConfigMaps are made with the official client for asyncio.
-- `python kopf_operator.py`: as fast as it can be made. It logs and posts nothing, and makes ConfigMaps with bare HTTP.
+- `kopf run --standalone --namespace NAMESPACE kopf_operator.py`: usual handlers, with logs and events; ConfigMaps are
+  created with the official asyncio client.
+- `python kopf_operator.py`: as fast as possible, without logs and events; ConfigMaps are created with plain HTTP.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ QUIET = __name__ == "__main__"
 
 
 def entry(config: dict[str, Any], kind: str) -> dict[str, Any]:
-    """The only cluster or user of a kubeconfig."""
+    """Return the only cluster or user of a kubeconfig."""
     found: dict[str, Any] = config[f"{kind}s"][0][kind]
     return found
 
@@ -37,7 +37,7 @@ CONFIG_MAPS = f"{CLUSTER['server']}/api/v1/namespaces/{NAMESPACE}/configmaps"
 
 
 def pem(holder: dict[str, Any], name: str, suffix: str) -> str:
-    """A file with a certificate or key of the kubeconfig, "" if there is none."""
+    """Return a file with a certificate or key of the kubeconfig, or ""."""
     if f"{name}-data" not in holder:
         return str(holder.get(name, ""))
     path = Path(f"{KUBECONFIG}.{suffix}")

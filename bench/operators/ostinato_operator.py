@@ -1,8 +1,8 @@
 """Ostinato's operator: `python -m bench.operators.ostinato_operator KUBECONFIG NAMESPACE WORKERS apply|create|post`.
 
-It applies what it wants, which is our way; or it looks, and creates or updates, which is what controller-runtime's
-`CreateOrUpdate` does: then both send the same requests. Or it does no more than kopf's operator: it creates, whatever
-there is, and watches no ConfigMaps.
+- `apply`: server-side apply.
+- `create`: reads, then creates or updates, with the requests of controller-runtime's `CreateOrUpdate`.
+- `post`: creates unconditionally, like kopf's operator, and does not watch ConfigMaps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A process of an operator: what it has used, and its end."""
+"""The process of an operator: resource usage and termination."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Figures(msgspec.Struct):
-    """What the work took."""
+    """Resource usage of one run."""
 
     rate: float  # objects a second
     cpu: float  # milliseconds of processor an object, the start of the process included
@@ -28,7 +28,7 @@ class Figures(msgspec.Struct):
 
 
 class OperatorProcess:
-    """An operator that runs. `async with` starts it, and ends it."""
+    """A running operator; `async with` starts and stops it."""
 
     def __init__(self, command: list[str], environment: dict[str, str], log: Path) -> None:
         self._command = command
@@ -43,7 +43,7 @@ class OperatorProcess:
         return self
 
     def tell(self) -> None:
-        """A line for an operator that waits for one."""
+        """Write a line to the operator's standard input."""
         assert self._process.stdin is not None
         self._process.stdin.write(b"\n")
 
@@ -58,7 +58,7 @@ class OperatorProcess:
                 await self._process.wait()
 
     async def ended(self) -> str:
-        """Return when it has ended, which it should not: its last words."""
+        """Wait until the process ends unexpectedly; return the end of its output."""
         code = await self._process.wait()
         lines = self._log.read_text(errors="replace").strip().splitlines()
         return f"it ended with {code}: {lines[-1] if lines else 'it said nothing'}"
@@ -68,6 +68,6 @@ class OperatorProcess:
         return (int(fields[11]) + int(fields[12])) / _TICKS
 
     def most_memory(self) -> float:
-        """Megabytes that it held at the worst."""
+        """Return the peak memory in megabytes."""
         lines = Path(f"/proc/{self._process.pid}/status").read_text().splitlines()
         return next(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("VmHWM:"))

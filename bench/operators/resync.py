@@ -1,7 +1,7 @@
-"""A resync when nothing is to be done: what it sends, and what a reconcile that finds all as it should be takes.
+"""Resync of unchanged objects: the number of requests, and the processor time of a reconcile without changes.
 
-Server and operator are in one process, so that every request can be counted. Objects are made, the operator brings
-them to rest, and is then told of all of them once more.
+Server and operator run in one process, so that every request is counted. The objects are created, the operator
+reconciles them, and then a resync enqueues all of them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NEVER, SOON = 1e6, 1.0
 
 
 class Counting:
-    """A transport that counts what goes through another."""
+    """A transport that counts the requests to another one."""
 
     def __init__(self, inner: InProcessTransport) -> None:
         self.host = inner.host
@@ -83,7 +83,7 @@ async def _run(count: int) -> None:
 
 
 async def _rest(gadgets: Any) -> None:
-    """Return when no reconcile has ended for a while."""
+    """Wait until no reconcile has ended for a while."""
     done = -1
     while gadgets.statistics is None or done != (done := gadgets.statistics.outcomes["success"]) or not done:  # noqa: ASYNC110
         await asyncio.sleep(SOON)

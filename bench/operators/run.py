@@ -1,4 +1,4 @@
-"""The run: servers, rounds, and the tables."""
+"""The run: servers, rounds and result tables."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ RATE_OF_RUNTIME, CPU_OF_KOPF, MEMORY_OF_KOPF, RATE_OF_KOPF = 1.0, 0.3, 0.4, 5.0
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Operators that do the same work, beside each other.")
+    parser = argparse.ArgumentParser(description="Compare operators that do the same work.")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--real", type=Path, help="program that starts kube-apiserver and etcd")
-    where.add_argument("--kubeconfig", type=Path, help="of a server that runs")
+    where.add_argument("--kubeconfig", type=Path, help="kubeconfig of a running server")
     parser.add_argument("--objects", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--only", action="append", help="a contender by the beginning of its name; repeatable")
-    parser.add_argument("--skip-embedded", action="store_true", help="with --real: leave our own server out")
-    parser.add_argument("--resync", type=int, metavar="OBJECTS", help="measure a resync of so many instead")
+    parser.add_argument("--only", action="append", help="contenders whose name begins with this; may be repeated")
+    parser.add_argument("--skip-embedded", action="store_true", help="with --real: skip Ostinato's server")
+    parser.add_argument("--resync", type=int, metavar="OBJECTS", help="measure a resync of this many objects instead")
     options = parser.parse_args()
     if options.resync:
         resync.main(options.resync)
@@ -70,7 +70,7 @@ def main() -> None:
                     results = runner.run(_rounds(kubeconfig, here, options, directory, reasons))
             print(table(title, options.objects, results), flush=True)
     for name, reason in reasons.items():
-        print(f"left out: {name}, because {reason}")
+        print(f"skipped {name}: {reason}")
 
 
 def _is_chosen(name: str, only: list[str] | None) -> bool:
@@ -81,7 +81,7 @@ Server = contextlib.AbstractContextManager[Path]
 
 
 def _servers(options: argparse.Namespace, directory: Path) -> Iterator[tuple[str, Server]]:
-    """Each with its name; the kubeconfig is what it gives."""
+    """Yield each server's name and kubeconfig."""
     if options.kubeconfig:
         yield str(options.kubeconfig), contextlib.nullcontext(options.kubeconfig)
         return
@@ -130,11 +130,11 @@ async def _rounds(
 
 
 class OperatorFailed(Exception):  # noqa: N818 - what happened
-    """An operator that did not do its work."""
+    """An operator did not complete its task."""
 
 
 async def _beside(kubeconfig: Path, command: list[str], namespace: str, count: int, log: Path) -> Figures:
-    """Of an operator beside the server."""
+    """Measure an operator in a separate process."""
     async with Filling(kubeconfig, namespace) as filling:
         await filling.fill(count)
         try:
@@ -147,7 +147,7 @@ async def _beside(kubeconfig: Path, command: list[str], namespace: str, count: i
 
 
 async def _embedded(home: Path, command: list[str], namespace: str, count: int, log: Path) -> Figures:
-    """Of an operator in one process with the server; both run, but the operator starts when the objects are there."""
+    """Measure an operator in one process with its server; the operator starts when the objects exist."""
     kubeconfig = home / "admin.kubeconfig"
     filled = [each.format(state=home, namespace=namespace) for each in command]
     async with (
@@ -162,7 +162,7 @@ async def _embedded(home: Path, command: list[str], namespace: str, count: int, 
 
 
 async def _listening(kubeconfig: Path) -> Path:
-    """The kubeconfig, when its server answers."""
+    """Wait until the server answers; return its kubeconfig."""
     async with asyncio.timeout(30):
         while True:
             with contextlib.suppress(OSError, ConfigError, TransportError):
@@ -180,7 +180,7 @@ async def _measured(
     count: int,
     used: float = 0.0,
 ) -> Figures:
-    """`used`: what its process had used of the processor before it began."""
+    """Measure one run. `used`: processor time of the process before it began."""
     ended = asyncio.create_task(operator.ended())
     tasks: list[asyncio.Task[Any]] = [converged, ended]
     await asyncio.wait(tasks, timeout=LONGEST, return_when=asyncio.FIRST_COMPLETED)

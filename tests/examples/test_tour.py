@@ -1,4 +1,4 @@
-"""The tour runs, and shows what it says it shows."""
+"""The tour runs and prints its steps."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ def test_the_tour_runs_and_repeats_itself() -> None:
     assert done.returncode == 0, done.stderr
     assert "Apply failed with 1 conflict" in done.stdout
     assert "field is immutable" in done.stdout
-    assert done.stdout.endswith("the same, event by event\n")
+    assert done.stdout.endswith("equal, event by event\n")
