@@ -7,8 +7,10 @@ import gc
 import os
 import shutil
 import socket
+import struct
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from time import monotonic, sleep
@@ -67,8 +69,8 @@ def test_the_loopback_of_a_pod_is_its_own(here: TestMachine, network: PodNetwork
         assert dial(here.namespace, str(victim.address), PORT) == "ConnectionRefusedError"
 
 
-def test_the_loopback_of_the_machine_is_out_of_reach(here: TestMachine, network: PodNetwork) -> None:
-    """CVE-2020-8558: packets for 127.0.0.1 that come over a link are not taken."""
+def test_cve_2020_8558_the_loopback_of_the_machine_is_out_of_reach(here: TestMachine, network: PodNetwork) -> None:
+    """Packets for 127.0.0.1 that come over a link are not taken."""
     attacker = network.create("attacker", None, {"net.ipv4.conf.all.route_localnet": "1"})
     with within(attacker.descriptor):
         inside = Netlink()
@@ -81,7 +83,34 @@ def test_the_loopback_of_the_machine_is_out_of_reach(here: TestMachine, network:
     inside.close()
 
 
-def test_an_abstract_socket_of_the_machine_is_out_of_reach(here: TestMachine, network: PodNetwork) -> None:
+def test_cve_2020_10749_a_pod_does_not_become_the_router_of_others(here: TestMachine, network: PodNetwork) -> None:
+    """A Pod with raw sockets announces itself as the IPv6 router: others, and the machine, do not take the route."""
+    attacker, victim, gullible = (network.create(uid, None, {}) for uid in ("attacker", "victim", "gullible"))
+    with within(gullible.descriptor):
+        Path("/proc/sys/net/ipv6/conf/eth0/accept_ra").write_text("1")
+    advertisement = struct.pack("!BBHBBHII", 134, 0, 0, 64, 0, 1800, 0, 0)
+    with within(attacker.descriptor), socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6) as raw:
+        raw.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, 255)
+        everybody = ("ff02::1", 0, 0, socket.if_nametoindex("eth0"))
+        until = monotonic() + 10
+        while not has_router(gullible.descriptor):
+            assert monotonic() < until, "the attack does not work"
+            with suppress(OSError):  # its own address is not ready yet
+                raw.sendto(advertisement, everybody)
+            sleep(0.1)
+    assert not has_router(victim.descriptor)
+    assert not has_router(here.namespace)
+
+
+def has_router(namespace: int) -> bool:
+    with within(namespace):
+        routes = Path("/proc/thread-self/net/ipv6_route").read_text().splitlines()
+    return any(line.split()[1] == "00" and line.split()[4] != "0" * 32 for line in routes)
+
+
+def test_cve_2020_15257_an_abstract_socket_of_the_machine_is_out_of_reach(
+    here: TestMachine, network: PodNetwork
+) -> None:
     pod = network.create("a", None, {})
     with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as near:
         listener.bind("\0ostinato-test")
