@@ -29,6 +29,7 @@ kind: Pod
 metadata: {name: p}
 spec:
   terminationGracePeriodSeconds: 1
+  hostNetwork: true  # servers of the tests listen on this machine
   containers:
   - {name: a, image: "busybox:1", command: [sh, -c, 'echo up; echo aside >&2; exec sleep 600']}
   - {name: b, image: "busybox:1", command: [sh, -c, 'while read line; do echo "heard $line"; done'], stdin: true}

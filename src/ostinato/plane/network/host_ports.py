@@ -23,9 +23,12 @@ class HostPorts:
         self._limit = ConnectionLimit()
         self._listeners: dict[str, list[TcpListener | UdpListener]] = {}  # by uid of the Pod
 
+    def is_open(self, pod: Pod) -> bool:
+        return pod.metadata.uid in self._listeners
+
     async def open(self, pod: Pod, address: str) -> None:
         """Listen on a Pod's host ports. OSError names the port that cannot be bound; none is open then."""
-        if pod.metadata.uid in self._listeners:
+        if self.is_open(pod):
             return
         opened = self._listeners[pod.metadata.uid] = []
         try:

@@ -27,7 +27,7 @@ def choose(
     """A Pod CIDR that overlaps with no network that this machine has a route to.
 
     - `wanted`: the one that has to be taken. `NoFreeCidr` if it is not free.
-    - `kept`: the one that the node had before, which it keeps if that is free.
+    - `kept`: the one that the node had before, which it keeps if that is free and of these ranges.
     - `routed`: destinations of the machine's routes. The default route does not count.
     """
     taken = [each for each in routed if each.prefixlen]
@@ -37,10 +37,9 @@ def choose(
         if overlapping := [each for each in taken if each.overlaps(wanted)]:
             raise NoFreeCidr(f"Pod CIDR {wanted}: this machine has a route to {overlapping[0]}; use another range")
         return wanted
-    candidates = ([kept] if kept is not None else []) + [
-        each for pool in ranges for each in _of_nodes(pool) if pool.prefixlen <= SMALLEST
-    ]
-    for candidate in candidates:
+    of_ranges = (each for pool in ranges if pool.prefixlen <= SMALLEST for each in _of_nodes(pool))
+    again = [kept] if kept is not None and any(kept.subnet_of(pool) for pool in ranges) else []
+    for candidate in (*again, *of_ranges):
         if not any(each.overlaps(candidate) for each in taken):
             return candidate
     text = ", ".join(map(str, ranges))

@@ -92,6 +92,7 @@ class PodNetwork:
         self._directory = directory
         self._settings = settings
         self._pods: dict[str, PodNamespace] = {}  # by uid
+        self._reserved: dict[str, IPv4Address] = {}  # of Pods that are not in _pods yet, by uid
         mark = hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()
         self._mark = mark
         self.bridge_index = 0
@@ -112,7 +113,7 @@ class PodNetwork:
         except NoFreeCidr as error:
             raise PodNetworkUnavailable(str(error)) from error
         self._addresses = PodAddresses(self.cidr)
-        self._finalizer = weakref.finalize(self, _close, self._netlink, self.bridge, self._pods)
+        self._finalizer = weakref.finalize(self, _close, self._netlink, self.bridge, self._pods, self._reserved)
 
     @property
     def gateway(self) -> IPv4Address:
@@ -127,13 +128,15 @@ class PodNetwork:
     def find(self, uid: str) -> PodNamespace | None:
         return self._pods.get(uid)
 
-    def create(self, uid: str, address: IPv4Address | None, sysctls: Mapping[str, str]) -> PodNamespace:
-        """Create the namespace of a Pod. OSError names what the kernel refused.
+    def reserve(self, uid: str, address: IPv4Address) -> None:
+        """Keep the address of a Pod that had one before; its containers may be running."""
+        if address in self.cidr:
+            self._reserved[uid] = self._addresses.take(address)
 
-        `address`: the one that it had before, which it gets again if that is free.
-        """
+    def create(self, uid: str, sysctls: Mapping[str, str]) -> PodNamespace:
+        """Create the namespace of a Pod, with the address reserved for it, if any. OSError if the kernel refuses."""
         try:
-            taken = self._addresses.take(address)
+            taken = self._reserved.pop(uid, None) or self._addresses.take()
         except NoFreeCidr as error:
             raise OSError(errno.EADDRNOTAVAIL, str(error)) from None
         descriptor = new_namespace()
@@ -150,12 +153,15 @@ class PodNetwork:
 
     def adopt(self, uid: str, address: IPv4Address, descriptor: int) -> PodNamespace:
         """Take over the namespace of a Pod whose containers run; its descriptor is the network's from now on."""
-        self._addresses.take(address)
+        if self._reserved.pop(uid, None) is None:
+            self._addresses.take(address)
         adopted = self._pods[uid] = PodNamespace(address, descriptor)
         return adopted
 
     def remove(self, uid: str) -> None:
         """Let go of a Pod's namespace. The kernel removes it as soon as nothing runs in it."""
+        if (reserved := self._reserved.pop(uid, None)) is not None:
+            self._addresses.release(reserved)
         pod = self._pods.pop(uid, None)
         if pod is not None:
             os.close(pod.descriptor)
@@ -284,8 +290,10 @@ def proxy_address(network: PodNetwork) -> IPv4Address:
     return services_of(network.cidr)
 
 
-def _close(netlink: Netlink, bridge: str, pods: Mapping[str, PodNamespace]) -> None:
-    if not pods:
+def _close(
+    netlink: Netlink, bridge: str, pods: Mapping[str, PodNamespace], reserved: Mapping[str, IPv4Address]
+) -> None:
+    if not pods and not reserved:
         _remove(netlink, bridge)
     netlink.close()
 

@@ -33,6 +33,7 @@ def test_a_node_keeps_its_range_if_that_is_free() -> None:
     kept = IPv4Network("10.244.7.0/24")
     assert choose(None, kept, RANGES, [DEFAULT]) == kept
     assert choose(None, kept, RANGES, [DEFAULT, kept]) == IPv4Network("10.244.0.0/24")
+    assert choose(None, kept, networks("10.9.0.0/16"), []) == IPv4Network("10.9.0.0/24")
 
 
 def test_a_range_that_has_to_be_taken_and_is_not_free_is_refused() -> None:

@@ -48,7 +48,7 @@ def gone(here: TestMachine) -> bool:
 
 
 def test_two_pods_listen_on_one_port_beside_the_machine(here: TestMachine, network: PodNetwork) -> None:
-    pods = [network.create(uid, None, {}) for uid in ("a", "b")]
+    pods = [network.create(uid, {}) for uid in ("a", "b")]
     listeners = [listening(each.descriptor, "0.0.0.0", PORT) for each in pods]
     listeners.append(listening(here.namespace, "0.0.0.0", PORT))
     for each in pods:
@@ -61,7 +61,7 @@ def test_two_pods_listen_on_one_port_beside_the_machine(here: TestMachine, netwo
 
 
 def test_the_loopback_of_a_pod_is_its_own(here: TestMachine, network: PodNetwork) -> None:
-    victim, attacker = network.create("victim", None, {}), network.create("attacker", None, {})
+    victim, attacker = network.create("victim", {}), network.create("attacker", {})
     with listening(victim.descriptor, "127.0.0.1", PORT):
         assert dial(victim.descriptor, "127.0.0.1", PORT) == "connected"
         assert dial(attacker.descriptor, str(victim.address), PORT) == "ConnectionRefusedError"
@@ -71,7 +71,7 @@ def test_the_loopback_of_a_pod_is_its_own(here: TestMachine, network: PodNetwork
 
 def test_cve_2020_8558_the_loopback_of_the_machine_is_out_of_reach(here: TestMachine, network: PodNetwork) -> None:
     """Packets for 127.0.0.1 that come over a link are not taken."""
-    attacker = network.create("attacker", None, {"net.ipv4.conf.all.route_localnet": "1"})
+    attacker = network.create("attacker", {"net.ipv4.conf.all.route_localnet": "1"})
     with within(attacker.descriptor):
         inside = Netlink()
     device = next(each.number for each in inside.links() if each.name == "eth0")
@@ -85,7 +85,7 @@ def test_cve_2020_8558_the_loopback_of_the_machine_is_out_of_reach(here: TestMac
 
 def test_cve_2020_10749_a_pod_does_not_become_the_router_of_others(here: TestMachine, network: PodNetwork) -> None:
     """A Pod with raw sockets announces itself as the IPv6 router: others, and the machine, do not take the route."""
-    attacker, victim, gullible = (network.create(uid, None, {}) for uid in ("attacker", "victim", "gullible"))
+    attacker, victim, gullible = (network.create(uid, {}) for uid in ("attacker", "victim", "gullible"))
     with within(gullible.descriptor):
         Path("/proc/sys/net/ipv6/conf/eth0/accept_ra").write_text("1")
     advertisement = struct.pack("!BBHBBHII", 134, 0, 0, 64, 0, 1800, 0, 0)
@@ -111,7 +111,7 @@ def has_router(namespace: int) -> bool:
 def test_cve_2020_15257_an_abstract_socket_of_the_machine_is_out_of_reach(
     here: TestMachine, network: PodNetwork
 ) -> None:
-    pod = network.create("a", None, {})
+    pod = network.create("a", {})
     with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as near:
         listener.bind("\0ostinato-test")
         listener.listen()
@@ -121,7 +121,7 @@ def test_cve_2020_15257_an_abstract_socket_of_the_machine_is_out_of_reach(
 
 
 def test_beyond_the_machine_a_pod_has_the_address_of_the_machine(here: TestMachine, network: PodNetwork) -> None:
-    pod = network.create("a", None, {})
+    pod = network.create("a", {})
     with listening(here.world, WORLD, PORT) as listener:
         assert dial(pod.descriptor, WORLD, PORT) == "connected"
         accepted, (address, _) = listener.accept()
@@ -130,7 +130,7 @@ def test_beyond_the_machine_a_pod_has_the_address_of_the_machine(here: TestMachi
 
 
 def test_nobody_outside_of_the_machine_reaches_a_pod(here: TestMachine, network: PodNetwork) -> None:
-    pod = network.create("a", None, {})
+    pod = network.create("a", {})
     with within(here.world):
         far = Netlink()
     device = next(each.number for each in far.links() if each.name == "eth0")
@@ -144,7 +144,7 @@ def test_nobody_outside_of_the_machine_reaches_a_pod(here: TestMachine, network:
 def test_two_nodes_on_one_machine_have_a_range_each_and_reach_each_other(here: TestMachine, tmp_path: Path) -> None:
     networks = [PodNetwork(make(tmp_path / name)) for name in ("one", "two")]
     assert [str(each.cidr) for each in networks] == ["10.244.0.0/24", "10.244.1.0/24"]
-    first, second = (each.create("a", None, {}) for each in networks)
+    first, second = (each.create("a", {}) for each in networks)
     with listening(second.descriptor, "0.0.0.0", PORT):
         assert dial(first.descriptor, str(second.address), PORT) == "connected"
     for each in networks:
@@ -168,7 +168,7 @@ def test_a_hundred_pods_leave_nothing_behind(here: TestMachine, network: PodNetw
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(2):
         for number in range(100):
-            network.create(f"pod-{number}", None, {})
+            network.create(f"pod-{number}", {})
         assert len(here.links()) >= 101
         for number in range(100):
             network.remove(f"pod-{number}")
@@ -182,14 +182,14 @@ def test_a_hundred_pods_leave_nothing_behind(here: TestMachine, network: PodNetw
 
 def test_the_next_agent_finds_bridge_range_and_pods_again(here: TestMachine, tmp_path: Path) -> None:
     first = PodNetwork(tmp_path)
-    pod = first.create("a", None, {})
+    pod = first.create("a", {})
     kept = os.dup(pod.descriptor)  # as a container that runs in it
     kill(first)
     os.close(pod.descriptor)
     second = PodNetwork(tmp_path)
     assert (second.cidr, second.bridge) == (first.cidr, first.bridge)
     adopted = second.adopt("a", pod.address, kept)
-    assert second.create("b", None, {}).address != adopted.address
+    assert second.create("b", {}).address != adopted.address
     with listening(adopted.descriptor, "0.0.0.0", PORT):
         assert dial(here.namespace, str(adopted.address), PORT) == "connected"
     second.close()
@@ -197,6 +197,23 @@ def test_the_next_agent_finds_bridge_range_and_pods_again(here: TestMachine, tmp
     second.remove("a")
     second.remove("b")
     PodNetwork(tmp_path).close()
+    assert gone(here)
+
+
+def test_an_address_of_a_pod_that_is_not_adopted_yet_is_not_given_to_another(here: TestMachine, tmp_path: Path) -> None:
+    network = PodNetwork(tmp_path)
+    first = IPv4Address("10.244.0.3")
+    network.reserve("a", first)
+    network.reserve("elsewhere", IPv4Address("10.9.0.3"))
+    assert network.create("b", {}).address == IPv4Address("10.244.0.4")
+    network.remove("b")
+    network.close()
+    assert network.bridge in here.links()
+    again = PodNetwork(tmp_path)
+    again.reserve("a", first)
+    assert again.create("a", {}).address == first
+    again.remove("a")
+    again.close()
     assert gone(here)
 
 
@@ -213,7 +230,7 @@ def test_a_range_is_kept_from_one_start_to_the_next(here: TestMachine, tmp_path:
 def test_the_range_that_the_node_has_to_have_is_taken(here: TestMachine, tmp_path: Path) -> None:
     wanted = IPv4Network("10.9.8.0/25")
     network = PodNetwork(tmp_path, PodNetworkSettings(cidr=wanted))
-    assert network.create("a", None, {}).address in wanted
+    assert network.create("a", {}).address in wanted
     network.remove("a")
     network.close()
     with pytest.raises(PodNetworkUnavailable, match=r"route to 192\.0\.2\.0/24"):
@@ -240,7 +257,7 @@ def not_on_probation(here: TestMachine) -> bool:
 
 
 def test_sysctls_of_a_pod_are_set_in_its_network_alone(here: TestMachine, network: PodNetwork) -> None:
-    pod = network.create("a", None, {"net.ipv4.tcp_keepalive_time": "77"})
+    pod = network.create("a", {"net.ipv4.tcp_keepalive_time": "77"})
     with within(pod.descriptor):
         assert Path("/proc/sys/net/ipv4/tcp_keepalive_time").read_text() == "77\n"
     assert Path("/proc/sys/net/ipv4/tcp_keepalive_time").read_text() != "77\n"
@@ -251,7 +268,7 @@ def test_sysctls_of_a_pod_are_set_in_its_network_alone(here: TestMachine, networ
 )
 def test_a_sysctl_of_something_else_is_refused(here: TestMachine, network: PodNetwork, name: str) -> None:
     with pytest.raises(OSError, match="sysctl"):
-        network.create("a", None, {name: "1"})
+        network.create("a", {name: "1"})
     assert network.find("a") is None
 
 

@@ -53,8 +53,12 @@ class PodNetworks:
             except PodNetworkUnavailable as error:
                 self.shared_reason = str(error)
                 _logger.warning("pods share the network of this machine reason=%s", error)
-        if self._network is not None and options.on_network is not None:
-            options.on_network(self._network)
+        if self._network is not None:
+            for file in self._pods.glob(f"*/{_ADDRESS_FILE}"):
+                if (address := _address_in(file)) is not None:
+                    self._network.reserve(file.parent.name, address)
+            if options.on_network is not None:
+                options.on_network(self._network)
 
     @property
     def condition(self) -> tuple[str, str]:
@@ -72,6 +76,14 @@ class PodNetworks:
         """The Pod's address; its namespace is created or adopted if need be. `SandboxError` if that fails."""
         if not self.has_own(pod):
             return self._machine
+        if (found := self._find(pod)) is not None and self._host_ports.is_open(pod):
+            return str(found.address)
+        # A cancelled start must not leave a namespace behind that `remove` has not seen.
+        creating = asyncio.get_running_loop().create_task(self._ensure(pod))
+        creating.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return await asyncio.shield(creating)
+
+    async def _ensure(self, pod: Pod) -> str:
         async with self._lock:
             found = self._find(pod)
             if found is None:
@@ -90,10 +102,10 @@ class PodNetworks:
 
     async def remove(self, uid: str) -> None:
         """Let go of the network of a Pod whose containers have ended."""
-        await self._host_ports.close(uid)
-        self._on_machine.discard(uid)
-        if self._network is not None:
-            async with self._lock:
+        async with self._lock:
+            await self._host_ports.close(uid)
+            self._on_machine.discard(uid)
+            if self._network is not None:
                 self._network.remove(uid)
         (self._pods / uid / _ADDRESS_FILE).unlink(missing_ok=True)
 
@@ -170,7 +182,7 @@ class PodNetworks:
                 os.close(running)
                 return None
             return self._network.adopt(uid, kept, running)
-        created = self._network.create(uid, kept, network_sysctls_of(pod))
+        created = self._network.create(uid, network_sysctls_of(pod))
         try:
             make_directory(file.parent)
             write_file(file, str(created.address).encode())
