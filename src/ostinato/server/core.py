@@ -307,12 +307,13 @@ class Server:
     async def _enter_audited(self, auditor: Auditor, request: Request, route: Route | None) -> None:
         """Like `_enter`, with audit events from authentication on."""
         asked = attributes_of(request, route)
+        annotations: dict[str, str] = {}
         try:
-            user = await self.authenticator.authenticate(request)
+            user = await self.authenticator.authenticate(request, annotations)
         except APIError:
             auditor.unauthenticated(request, asked, route)
             raise
-        await auditor.received(request, user, asked, route)
+        await auditor.received(request, user, asked, route, annotations)
         if impersonates(request.headers):
             user = await self._impersonation.user(request, user, asked)
         request.user = user

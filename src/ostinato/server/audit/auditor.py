@@ -7,7 +7,7 @@ record and no further cost.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -59,11 +59,22 @@ class Auditor:
             backend = WebhookBackend(hook, world, call)
             self._deliveries.append(Delivery(backend, hook.mode, hook.batching, world.clock, self.counters))
 
-    async def received(self, request: Request, user: User, attributes: RequestAttributes, route: Route | None) -> None:
-        """Stage RequestReceived: start the record; InternalError if a blocking-strict backend fails."""
+    async def received(
+        self,
+        request: Request,
+        user: User,
+        attributes: RequestAttributes,
+        route: Route | None,
+        annotations: Mapping[str, str],
+    ) -> None:
+        """Stage RequestReceived: start the record; InternalError if a blocking-strict backend fails.
+
+        `annotations`: of authentication.
+        """
         record = self._begin(request, user, attributes, route)
         if record is None:
             return
+        record.annotations.update(annotations)
         if not await self._write(record, "RequestReceived", None, None):
             self.counters.rejected += 1
             raise InternalError.of("failed to store audit event")

@@ -124,9 +124,12 @@ class Authenticator:
         """Accept the static tokens of a file; TokenFileError if it is malformed."""
         self._static.add_file(path)
 
-    async def authenticate(self, request: Request) -> User:
-        """Return the user of a request; Unauthorized for invalid credentials."""
-        user = self.authenticate_now(request)
+    async def authenticate(self, request: Request, annotations: dict[str, str] | None = None) -> User:
+        """Return the user of a request; Unauthorized for invalid credentials.
+
+        `annotations`: receives those of the audit event. Defaults to dropping them.
+        """
+        user = self.authenticate_now(request, annotations)
         if user is not None:
             return user
         try:
@@ -134,8 +137,8 @@ class Authenticator:
         except RefusedToken:
             raise Unauthorized.of("Unauthorized") from None
 
-    def authenticate_now(self, request: Request) -> User | None:
-        """Return the user if that needs no I/O, else None; Unauthorized for invalid credentials."""
+    def authenticate_now(self, request: Request, annotations: dict[str, str] | None = None) -> User | None:
+        """As `authenticate`, if that needs no I/O; else None."""
         peer = request.peer
         if peer is not None and not peer.fault:
             if peer.proxy and self._front_proxy is not None:
@@ -157,6 +160,10 @@ class Authenticator:
                 return None
         if identity is None:
             raise Unauthorized.of("Unauthorized")
+        if annotations is not None:
+            annotations.update(identity.annotations)
+        if identity.warning:
+            request.warnings.append(identity.warning)
         return identity.user
 
     async def authenticate_token(self, token: str, audiences: Sequence[str]) -> Identity:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from ostinato.server.request import User
@@ -13,11 +13,20 @@ AUTHENTICATED = "system:authenticated"
 DEFAULT_ISSUER = "https://kubernetes.default.svc"
 
 
+_NONE: Mapping[str, str] = {}
+
+
 class Identity(NamedTuple):
-    """The user of a token, and the requested audiences that it is valid for."""
+    """The user of a token.
+
+    - `audiences`: the requested audiences that the token is valid for.
+    - `annotations`: for the audit event of the request. `warning`: for its client.
+    """
 
     user: User
     audiences: tuple[str, ...]
+    annotations: Mapping[str, str] = _NONE
+    warning: str = ""
 
 
 class RefusedToken(Exception):  # noqa: N818 - a decision, not a failure

@@ -58,6 +58,20 @@ def test_cve_2025_4563_a_mirror_pod_gets_no_resource_claims() -> None:
     check()
 
 
+def test_an_administrators_mirror_pod_has_no_resource_claims_either() -> None:
+    @asking
+    async def check(api: Api) -> None:
+        node = await ready(api)
+        claims = [{"name": "a", "resourceClaimName": "b"}, {"name": "a"}]
+        answer = await api.post(PODS, mirror(node, resourceClaims=claims))
+        what = "Forbidden: static pods do not support resource claims"
+        assert (answer.code, answer.message) == (422, f'Pod "mirror" is invalid: []: {what}')
+        cause = {"field": "[]", "message": what, "reason": "FieldValueForbidden"}
+        assert answer.body["details"]["causes"] == [cause, cause]
+
+    check()
+
+
 @pytest.mark.parametrize(
     "spec",
     [

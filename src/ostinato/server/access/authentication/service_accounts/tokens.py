@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 REMEMBERED = 4096  # size of the cache of verified tokens
 _CREDENTIAL = "authentication.kubernetes.io/credential-id"
+_STALE, _LEGACY = "authentication.k8s.io/stale-token", "authentication.k8s.io/legacy-token"  # audit annotations
 _POD, _NODE = "authentication.kubernetes.io/pod-", "authentication.kubernetes.io/node-"
 
 
@@ -77,7 +78,8 @@ class ServiceAccountTokens:
             raise RefusedToken(f"token audiences {quoted(own)} is invalid for the target audiences {quoted(audiences)}")
         now = self._clock.wall()
         if verified.bindings is None:
-            return Identity(self._legacy.user(token, verified.claims, now), shared)
+            found = self._legacy.validate(token, verified.claims, now)
+            return Identity(found.user, shared, _annotations(verified, now) | found.annotations, found.warning)
         if now + LEEWAY < verified.not_before:
             raise RefusedToken("service account token is not valid yet")
         if now - LEEWAY > verified.expires:
@@ -85,7 +87,7 @@ class ServiceAccountTokens:
         if now + LEEWAY < verified.issued:
             raise RefusedToken("service account token is issued in the future")
         verified.bindings.check(now)
-        return Identity(verified.user, shared)
+        return Identity(verified.user, shared, _annotations(verified, now))
 
     def _verify(self, text: str) -> _Verified | None:
         """The claims of a token; None if another issuer issued it, RefusedToken if the signature is invalid."""
@@ -110,7 +112,17 @@ class ServiceAccountTokens:
 class _Verified:
     """Claims of a token with a valid signature. `kinds`: None for a legacy token, which is checked by its Secret."""
 
-    __slots__ = ("audiences", "bindings", "claims", "expires", "issued", "not_before", "user")
+    __slots__ = (
+        "audiences",
+        "bindings",
+        "claims",
+        "expires",
+        "issued",
+        "not_before",
+        "subject",
+        "user",
+        "warn_after",
+    )
 
     def __init__(self, claims: dict[str, Any], kinds: Mapping[str, Lister] | None) -> None:
         for name in ("sub", "jti"):
@@ -121,12 +133,26 @@ class _Verified:
         self.not_before = _time(claims, "nbf", -float("inf"))
         self.issued = _time(claims, "iat", -float("inf"))
         self.expires = _time(claims, "exp", float("inf"))
+        self.subject: str = claims.get("sub") or ""
+        self.warn_after = 0.0  # use after this time is stale; 0: never
         self.bindings: Bindings | None = None
         self.user = User("")
         if kinds is not None:
             bound = msgspec.convert(claims.get("kubernetes.io") or {}, Kubernetes)
             self.bindings = Bindings(bound, kinds)
+            self.warn_after = bound.warnafter or 0.0
             self.user = authenticated(_user(bound, claims.get("jti")))
+
+
+def _annotations(verified: _Verified, now: float) -> dict[str, str]:
+    """The audit annotations of a valid token."""
+    found: dict[str, str] = {}
+    if not verified.audiences:
+        found[_LEGACY] = verified.subject
+    if verified.warn_after and now > verified.warn_after:
+        late = int(now) - int(verified.warn_after)
+        found[_STALE] = f"subject: {verified.subject}, seconds after warning threshold: {late}"
+    return found
 
 
 def _time(claims: dict[str, Any], name: str, otherwise: float) -> float:

@@ -9,6 +9,7 @@ from ostinato.server.resources.core.pods.update import validate_annotation_chang
 from ostinato.server.resources.strategy import Json
 
 _SPEC = Path("spec")
+_MIRROR = "kubernetes.io/config.mirror"
 _METADATA = ("labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp")
 
 
@@ -23,8 +24,9 @@ def validate_pod(pod: Json) -> list[FieldError]:
     """Validate a Pod, new or old."""
     spec, metadata = pod["spec"], pod["metadata"]
     path = Path("metadata", "annotations")
-    errors = validate_pod_annotations(metadata.get("annotations", {}), spec, path)
-    errors += validate_pod_spec(spec, metadata.get("name", ""), _SPEC)
+    annotations = metadata.get("annotations", {})
+    errors = validate_pod_annotations(annotations, spec, path)
+    errors += validate_pod_spec(spec, metadata.get("name", ""), _SPEC, mirror=_MIRROR in annotations)
     if not spec.get("serviceAccountName"):
         errors += [
             FieldError.forbidden(

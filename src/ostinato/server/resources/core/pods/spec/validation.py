@@ -74,10 +74,10 @@ def _is_int32(text: str) -> bool:
     return (digits == "0" or digits[0] != "0") and text != "-0" and -(1 << 31) <= int(text) < 1 << 31
 
 
-def validate_pod_spec(spec: Json, pod: str | None, path: Path) -> list[FieldError]:
-    """Validate a PodSpec; `pod` is the name of its Pod, None in a template."""
+def validate_pod_spec(spec: Json, pod: str | None, path: Path, *, mirror: bool = False) -> list[FieldError]:
+    """Validate a PodSpec; `pod` is the name of its Pod, None in a template. `mirror`: it is a mirror Pod's."""
     volumes, errors = validate_volumes(spec.get("volumes", []), pod, path.child("volumes"))
-    errors += _validate_resource_claims(spec.get("resourceClaims", ()), path.child("resourceClaims"))
+    errors += _validate_resource_claims(spec.get("resourceClaims", ()), path.child("resourceClaims"), mirror=mirror)
     claims = frozenset(claim.get("name", "") for claim in spec.get("resourceClaims", ()))
     view = PodView(
         volumes=volumes,
@@ -116,8 +116,10 @@ def validate_pod_spec(spec: Json, pod: str | None, path: Path) -> list[FieldErro
     return errors + _validate_names(spec, path) + _validate_rest(spec, path)
 
 
-def _validate_resource_claims(claims: Sequence[Json], path: Path) -> list[FieldError]:
+def _validate_resource_claims(claims: Sequence[Json], path: Path, *, mirror: bool) -> list[FieldError]:
     """Validate the resourceClaims of a Pod."""
+    if mirror:
+        return [FieldError.forbidden(Path("[]"), "static pods do not support resource claims") for _ in claims]
     errors: list[FieldError] = []
     seen: set[str] = set()
     for i, claim in enumerate(claims):
