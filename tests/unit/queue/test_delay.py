@@ -1,4 +1,4 @@
-"""Delayed adds. Numbers refer to tests/unit/ITEMS.md."""
+"""Delayed adds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run(main: Callable[[WorkQueue[str], Clock], Coroutine[Any, Any, None]]) -> N
     simulation.run(main(WorkQueue(simulation.clock), simulation.clock))
 
 
-def test_a_key_is_added_when_its_delay_has_passed_and_not_before() -> None:  # 129
+def test_a_key_is_added_when_its_delay_has_passed_and_not_before() -> None:
     async def main(queue: WorkQueue[str], clock: Clock) -> None:
         queue.add_after("a", 0.05)
         await clock.sleep(0.049)
@@ -33,7 +33,7 @@ def test_a_key_is_added_when_its_delay_has_passed_and_not_before() -> None:  # 1
 
 
 @pytest.mark.parametrize("delay", [0, -1, -inf])
-def test_without_a_delay_a_key_is_added_immediately(delay: float) -> None:  # 129
+def test_without_a_delay_a_key_is_added_immediately(delay: float) -> None:
     async def main(queue: WorkQueue[str], _: Clock) -> None:
         queue.add_after("a", delay)
         assert queue.get_nowait() == "a"
@@ -51,7 +51,7 @@ def test_a_delay_that_is_not_finite_is_rejected(delay: float) -> None:
 
 
 @pytest.mark.parametrize("delays", [(0.05, 0.07), (0.07, 0.05), (0.07, 0.05, 0.06)])
-def test_of_several_delays_the_earliest_time_counts_and_the_key_is_added_once(delays: tuple[float, ...]) -> None:  # 130
+def test_of_several_delays_the_earliest_time_counts_and_the_key_is_added_once(delays: tuple[float, ...]) -> None:
     async def main(queue: WorkQueue[str], clock: Clock) -> None:
         for delay in delays:
             queue.add_after("a", delay)
@@ -64,7 +64,7 @@ def test_of_several_delays_the_earliest_time_counts_and_the_key_is_added_once(de
     run(main)
 
 
-def test_a_later_key_with_a_shorter_delay_comes_first() -> None:  # 131
+def test_a_later_key_with_a_shorter_delay_comes_first() -> None:
     async def main(queue: WorkQueue[str], clock: Clock) -> None:
         queue.add_after("first", 1)
         queue.add_after("second", 0.05)
@@ -78,7 +78,7 @@ def test_a_later_key_with_a_shorter_delay_comes_first() -> None:  # 131
     run(main)
 
 
-def test_adding_a_delayed_key_does_not_cancel_the_delay() -> None:  # 132
+def test_adding_a_delayed_key_does_not_cancel_the_delay() -> None:
     async def main(queue: WorkQueue[str], clock: Clock) -> None:
         queue.add_after("a", 10)
         queue.add("a")
@@ -90,7 +90,7 @@ def test_adding_a_delayed_key_does_not_cancel_the_delay() -> None:  # 132
     run(main)
 
 
-def test_a_key_whose_delay_passes_while_it_is_queued_or_processed_is_not_duplicated() -> None:  # 117, 132
+def test_a_key_whose_delay_passes_while_it_is_queued_or_processed_is_not_duplicated() -> None:
     async def main(queue: WorkQueue[str], clock: Clock) -> None:
         queue.add_after("a", 10)
         queue.add("a")
@@ -106,7 +106,7 @@ def test_a_key_whose_delay_passes_while_it_is_queued_or_processed_is_not_duplica
     run(main)
 
 
-def test_keys_of_the_same_time_are_added_in_the_order_of_their_calls() -> None:  # 133
+def test_keys_of_the_same_time_are_added_in_the_order_of_their_calls() -> None:
     async def main(queue: WorkQueue[str], _: Clock) -> None:
         for key in "cab":
             queue.add_after(key, 5)

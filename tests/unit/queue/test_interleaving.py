@@ -72,7 +72,7 @@ class Plant:
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_a_key_is_never_processed_by_two_workers_and_no_change_is_lost(seed: int) -> None:  # 120, B55, B58
+def test_a_key_is_never_processed_by_two_workers_and_no_change_is_lost(seed: int) -> None:
     simulation = Simulation(seed, interleave=True)
     plant = Plant(simulation)
 

@@ -1,4 +1,4 @@
-"""Rate limiters, alone and in the queue. Numbers refer to tests/unit/ITEMS.md.
+"""Rate limiters, alone and in the queue.
 
 tests/data/queue/limiters.json holds what the limiters of client-go v0.36.4 answered to the same calls.
 """
@@ -52,7 +52,7 @@ MAKERS: dict[str, Callable[..., RateLimiter[str]]] = {
 
 
 @pytest.mark.parametrize("case", RECORDED, ids=lambda case: f"{case['limiter']}{case['arguments']}")
-def test_limiters_return_what_those_of_client_go_return(case: dict[str, Any]) -> None:  # 136, 138, 139, 141, 142
+def test_limiters_return_what_those_of_client_go_return(case: dict[str, Any]) -> None:
     clock = HandClock()
     limiter = MAKERS[case["limiter"]](clock, *case["arguments"])
     for number, (operation, key, at, answer) in enumerate(case["calls"]):
@@ -64,7 +64,7 @@ def test_limiters_return_what_those_of_client_go_return(case: dict[str, Any]) ->
             assert getattr(limiter, operation)(key) == pytest.approx(answer, abs=3e-9), f"call {number}"
 
 
-def test_the_default_doubles_from_5_milliseconds_to_1000_seconds() -> None:  # 136
+def test_the_default_doubles_from_5_milliseconds_to_1000_seconds() -> None:
     limiter: ExponentialBackoff[str] = ExponentialBackoff()
     waits = [limiter.when("a") for _ in range(20)]
     assert waits[:4] == pytest.approx([0.005, 0.01, 0.02, 0.04])
@@ -73,13 +73,13 @@ def test_the_default_doubles_from_5_milliseconds_to_1000_seconds() -> None:  # 1
     assert limiter.when("b") == 0.005
 
 
-def test_the_default_for_items_alone_starts_at_1_millisecond() -> None:  # 137
+def test_the_default_for_items_alone_starts_at_1_millisecond() -> None:
     limiter: ExponentialBackoff[str] = ExponentialBackoff(0.001)
     assert [limiter.when("a") for _ in range(3)] == pytest.approx([0.001, 0.002, 0.004])
 
 
 @pytest.mark.parametrize(("base", "maximum"), [(0.005, 1000.0), (1e300, 1e308), (0.0, 5.0), (1e-9, 1.0)])
-def test_no_number_of_failures_overflows(base: float, maximum: float) -> None:  # 136
+def test_no_number_of_failures_overflows(base: float, maximum: float) -> None:
     limiter: ExponentialBackoff[str] = ExponentialBackoff(base, maximum)
     waits = [limiter.when("a") for _ in range(5000)]
     assert waits[-1] == (maximum if base else 0.0)
@@ -87,7 +87,7 @@ def test_no_number_of_failures_overflows(base: float, maximum: float) -> None:  
     assert limiter.requeues("a") == 5000
 
 
-def test_a_bucket_allows_its_burst_then_reserves_future_tokens() -> None:  # 138
+def test_a_bucket_allows_its_burst_then_reserves_future_tokens() -> None:
     clock = HandClock()
     bucket = TokenBucket(clock)
     assert [bucket.when(key) for key in range(100)] == [0.0] * 100
@@ -101,7 +101,7 @@ def test_a_bucket_allows_its_burst_then_reserves_future_tokens() -> None:  # 138
     assert [bucket.when("a") for _ in range(101)] == pytest.approx([0.0] * 100 + [0.1])
 
 
-def test_the_longest_wait_is_taken_and_every_limiter_counts() -> None:  # 139
+def test_the_longest_wait_is_taken_and_every_limiter_counts() -> None:
     clock = HandClock()
     backoff: ExponentialBackoff[str] = ExponentialBackoff(1, 8)
     bucket = TokenBucket(clock, rate=1, burst=2)
@@ -119,7 +119,7 @@ def test_max_of_no_limiters_does_not_delay() -> None:
     assert nothing.requeues("a") == 0
 
 
-def test_the_first_attempts_are_fast_and_the_others_slow() -> None:  # 141
+def test_the_first_attempts_are_fast_and_the_others_slow() -> None:
     limiter: FastSlow[str] = FastSlow(0.005, 10, 3)
     assert [limiter.when("a") for _ in range(5)] == [0.005, 0.005, 0.005, 10, 10]
     assert limiter.requeues("a") == 5
@@ -128,7 +128,7 @@ def test_the_first_attempts_are_fast_and_the_others_slow() -> None:  # 141
     assert limiter.when("a") == 0.005
 
 
-def test_max_wait_caps_the_delay_and_counts_the_failure() -> None:  # 142
+def test_max_wait_caps_the_delay_and_counts_the_failure() -> None:
     limiter = MaxWait(ExponentialBackoff[str](1, 1000), 3)
     assert [limiter.when("a") for _ in range(4)] == [1, 2, 3, 3]
     assert limiter.requeues("a") == 4
@@ -157,7 +157,7 @@ def test_invalid_arguments_are_rejected(make: Callable[[], object]) -> None:
 # In the queue
 
 
-def test_a_failing_key_waits_longer_each_time_until_it_is_forgotten() -> None:  # 135
+def test_a_failing_key_waits_longer_each_time_until_it_is_forgotten() -> None:
     simulation = Simulation(0)
 
     async def main() -> None:
@@ -180,7 +180,7 @@ def test_a_failing_key_waits_longer_each_time_until_it_is_forgotten() -> None:  
     simulation.run(main())
 
 
-def test_the_failures_of_one_key_do_not_hold_back_another() -> None:  # B53
+def test_the_failures_of_one_key_do_not_hold_back_another() -> None:
     simulation = Simulation(0)
 
     async def main() -> None:
@@ -199,7 +199,7 @@ def test_the_failures_of_one_key_do_not_hold_back_another() -> None:  # B53
     simulation.run(main())
 
 
-def test_a_queue_limits_by_default_as_client_go_does_for_controllers() -> None:  # 140
+def test_a_queue_limits_by_default_as_client_go_does_for_controllers() -> None:
     simulation = Simulation(0)
 
     async def main() -> None:
@@ -216,7 +216,7 @@ def test_a_queue_limits_by_default_as_client_go_does_for_controllers() -> None: 
     simulation.run(main())
 
 
-def test_the_limiters_of_sample_controller() -> None:  # 140
+def test_the_limiters_of_sample_controller() -> None:
     clock = HandClock()
     limiter: MaxOf[str] = MaxOf(ExponentialBackoff(0.005, 1000), TokenBucket(clock, rate=50, burst=300))
     for _ in range(300):

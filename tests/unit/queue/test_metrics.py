@@ -1,4 +1,4 @@
-"""Metrics of the work queue. Numbers refer to tests/unit/ITEMS.md; B numbers to controller-runtime's priority queue."""
+"""Metrics of the work queue."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def depths(statistics: QueueStatistics[str]) -> dict[str, float]:
     return {sample.labels["priority"]: sample.value for sample in family.samples}
 
 
-def test_the_names_and_kinds_are_those_of_client_go() -> None:  # 143
+def test_the_names_and_kinds_are_those_of_client_go() -> None:
     statistics: QueueStatistics[str] = QueueStatistics("widgets", Simulation(0).clock)
     assert {family.name: family.kind for family in statistics.families()} == {
         "workqueue_depth": "gauge",
@@ -43,7 +43,7 @@ def test_the_names_and_kinds_are_those_of_client_go() -> None:  # 143
     assert all(family.help and family.samples for family in statistics.families())
 
 
-def test_a_histogram_has_ten_buckets_from_ten_nanoseconds_to_ten_seconds() -> None:  # 143
+def test_a_histogram_has_ten_buckets_from_ten_nanoseconds_to_ten_seconds() -> None:
     async def main(queue: WorkQueue[str], statistics: QueueStatistics[str], clock: Clock) -> None:
         for wait in (0.0, 1e-8, 0.05, 1.0, 7.0, 10.0, 11.0):
             queue.add("a")
@@ -64,7 +64,7 @@ def test_a_histogram_has_ten_buckets_from_ten_nanoseconds_to_ten_seconds() -> No
     run(main)
 
 
-def test_the_wait_is_measured_from_the_first_add_and_the_work_from_get_to_done() -> None:  # 144
+def test_the_wait_is_measured_from_the_first_add_and_the_work_from_get_to_done() -> None:
     async def main(queue: WorkQueue[str], statistics: QueueStatistics[str], clock: Clock) -> None:
         queue.add("a")
         await clock.sleep(2)
@@ -83,7 +83,7 @@ def test_the_wait_is_measured_from_the_first_add_and_the_work_from_get_to_done()
     run(main)
 
 
-def test_adding_a_queued_key_is_not_counted() -> None:  # 144, B46
+def test_adding_a_queued_key_is_not_counted() -> None:
     async def main(queue: WorkQueue[str], statistics: QueueStatistics[str], _: Clock) -> None:
         for key in "aab":
             queue.add(key)
@@ -101,7 +101,7 @@ def test_adding_a_queued_key_is_not_counted() -> None:  # 144, B46
     run(main)
 
 
-def test_delayed_keys_are_counted_when_their_delay_has_passed() -> None:  # B50
+def test_delayed_keys_are_counted_when_their_delay_has_passed() -> None:
     async def main(queue: WorkQueue[str], statistics: QueueStatistics[str], clock: Clock) -> None:
         queue.add_after("a", 5)
         assert (statistics.adds, statistics.depth) == (0, 0)
@@ -115,7 +115,7 @@ def test_delayed_keys_are_counted_when_their_delay_has_passed() -> None:  # B50
     run(main)
 
 
-def test_each_delayed_add_is_a_retry_whether_there_is_a_delay_or_not() -> None:  # 134
+def test_each_delayed_add_is_a_retry_whether_there_is_a_delay_or_not() -> None:
     async def main(queue: WorkQueue[str], statistics: QueueStatistics[str], _: Clock) -> None:
         queue.add("a")
         assert statistics.retries == 0
@@ -131,7 +131,7 @@ def test_each_delayed_add_is_a_retry_whether_there_is_a_delay_or_not() -> None: 
     run(main)
 
 
-def test_ages_of_keys_being_processed_are_computed_when_read() -> None:  # 143
+def test_ages_of_keys_being_processed_are_computed_when_read() -> None:
     async def main(queue: WorkQueue[str], statistics: QueueStatistics[str], clock: Clock) -> None:
         queue.add("a")
         queue.add("b")
@@ -149,7 +149,7 @@ def test_ages_of_keys_being_processed_are_computed_when_read() -> None:  # 143
     run(main)
 
 
-def test_metrics_need_no_ticker() -> None:  # 123
+def test_metrics_need_no_ticker() -> None:
     async def main(queue: WorkQueue[str], _statistics: QueueStatistics[str], clock: Clock) -> None:
         queue.add("a")
         await queue.get()
@@ -161,7 +161,7 @@ def test_metrics_need_no_ticker() -> None:  # 123
         run(main)
 
 
-def test_the_depth_moves_with_the_priority_of_a_key() -> None:  # B56
+def test_the_depth_moves_with_the_priority_of_a_key() -> None:
     async def main(queue: WorkQueue[str], statistics: QueueStatistics[str], _: Clock) -> None:
         queue.add("a", -100)
         queue.add("b", -100)
@@ -180,7 +180,7 @@ def test_the_depth_moves_with_the_priority_of_a_key() -> None:  # B56
     run(main)
 
 
-def test_at_most_25_priorities_have_a_label() -> None:  # B57
+def test_at_most_25_priorities_have_a_label() -> None:
     async def main(queue: WorkQueue[str], statistics: QueueStatistics[str], _: Clock) -> None:
         for priority in range(40):
             queue.add(f"key-{priority}", priority)

@@ -1,4 +1,4 @@
-"""Priorities. B numbers refer to the behaviours of controller-runtime's priority queue."""
+"""Priorities."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def test_low_priority_is_that_of_controller_runtime() -> None:
     assert LOW_PRIORITY == -100
 
 
-def test_higher_priorities_are_handed_out_first_and_within_one_the_first_added(queue: WorkQueue[str]) -> None:  # B52
+def test_higher_priorities_are_handed_out_first_and_within_one_the_first_added(queue: WorkQueue[str]) -> None:
     for key, priority in [("a", 0), ("b", LOW_PRIORITY), ("c", 5), ("d", 0), ("e", 5), ("f", LOW_PRIORITY)]:
         queue.add(key, priority)
     assert drained(queue) == "ceadbf"
 
 
 @pytest.mark.parametrize(("again", "order"), [(-5, "abc"), (0, "abc"), (5, "cab")])
-def test_a_priority_only_rises(queue: WorkQueue[str], again: int, order: str) -> None:  # B46, B47
+def test_a_priority_only_rises(queue: WorkQueue[str], again: int, order: str) -> None:
     for key in "abc":
         queue.add(key)
     queue.add("c", again)
@@ -54,7 +54,7 @@ def test_adding_without_a_priority_raises_a_low_one(queue: WorkQueue[str]) -> No
     assert drained(queue) == "ab"
 
 
-def test_a_key_whose_priority_rises_becomes_the_last_of_the_new_priority(queue: WorkQueue[str]) -> None:  # B48
+def test_a_key_whose_priority_rises_becomes_the_last_of_the_new_priority(queue: WorkQueue[str]) -> None:
     for key, priority in [("a", 0), ("b", 3), ("c", 3), ("d", 0)]:
         queue.add(key, priority)
     queue.add("d", 3)
@@ -70,7 +70,7 @@ def test_a_raised_priority_does_not_outlive_the_processing_of_the_key(queue: Wor
     assert drained(queue) == "ba"
 
 
-def test_a_key_being_processed_does_not_block_those_of_lower_priority(queue: WorkQueue[str]) -> None:  # B44, B45
+def test_a_key_being_processed_does_not_block_those_of_lower_priority(queue: WorkQueue[str]) -> None:
     queue.add("a", 9)
     queue.get_nowait()
     queue.add("a", 9)
@@ -103,7 +103,7 @@ def test_a_key_can_be_requeued_with_the_priority_it_was_handed_out_with() -> Non
     run(main)
 
 
-def test_a_delayed_key_of_high_priority_overtakes_when_its_delay_has_passed() -> None:  # B51
+def test_a_delayed_key_of_high_priority_overtakes_when_its_delay_has_passed() -> None:
     async def main(queue: WorkQueue[str], clock: Clock) -> None:
         queue.add("a", LOW_PRIORITY)
         queue.add("b", LOW_PRIORITY)
@@ -115,7 +115,7 @@ def test_a_delayed_key_of_high_priority_overtakes_when_its_delay_has_passed() ->
     run(main)
 
 
-def test_a_delayed_key_added_without_a_delay_is_ready_immediately() -> None:  # B49
+def test_a_delayed_key_added_without_a_delay_is_ready_immediately() -> None:
     async def main(queue: WorkQueue[str], _: Clock) -> None:
         queue.add_after("a", 5)
         queue.add("a")
@@ -136,7 +136,7 @@ def test_a_waiting_worker_gets_the_highest_of_several_keys_added_together() -> N
 
 @settings(max_examples=80, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["push", "pop", "move"]), st.integers(0, 9), st.integers(-3, 3))))
-def test_the_order_is_that_of_a_sorted_list(operations: list[tuple[str, int, int]]) -> None:  # B58
+def test_the_order_is_that_of_a_sorted_list(operations: list[tuple[str, int, int]]) -> None:
     order: PriorityOrder[int] = PriorityOrder()
     model: dict[int, tuple[int, int]] = {}  # key: -priority, arrival
     for arrival, (operation, key, priority) in enumerate(operations):

@@ -1,4 +1,4 @@
-"""Shutdown and drain of the work queue. Numbers refer to tests/unit/ITEMS.md."""
+"""Shutdown and drain of the work queue."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def run(main: Callable[[WorkQueue[str]], Coroutine[Any, Any, None]]) -> None:
     simulation.run(main(WorkQueue(simulation.clock)))
 
 
-def test_nothing_is_added_after_shutdown_and_queued_keys_are_still_handed_out() -> None:  # 117, 118, 123
+def test_nothing_is_added_after_shutdown_and_queued_keys_are_still_handed_out() -> None:
     async def main(queue: WorkQueue[str]) -> None:
         queue.add("a")
         queue.add("b")
@@ -39,7 +39,7 @@ def test_nothing_is_added_after_shutdown_and_queued_keys_are_still_handed_out() 
     run(main)
 
 
-def test_shutdown_raises_in_all_waiting_workers_and_is_idempotent() -> None:  # 123
+def test_shutdown_raises_in_all_waiting_workers_and_is_idempotent() -> None:
     async def main(queue: WorkQueue[str]) -> None:
         workers = [asyncio.create_task(queue.get()) for _ in range(3)]
         await asyncio.sleep(0)
@@ -78,7 +78,7 @@ def test_a_worker_cancelled_during_shutdown_ends_cancelled() -> None:
     run(main)
 
 
-def test_a_key_added_while_processed_is_handed_out_again_after_shutdown() -> None:  # 119, 123
+def test_a_key_added_while_processed_is_handed_out_again_after_shutdown() -> None:
     async def main(queue: WorkQueue[str]) -> None:
         queue.add("a")
         await queue.get()
@@ -90,7 +90,7 @@ def test_a_key_added_while_processed_is_handed_out_again_after_shutdown() -> Non
     run(main)
 
 
-def test_shutdown_does_not_wait_for_keys_being_processed() -> None:  # 123
+def test_shutdown_does_not_wait_for_keys_being_processed() -> None:
     async def main(queue: WorkQueue[str]) -> None:
         queue.add("a")
         await queue.get()
@@ -100,7 +100,7 @@ def test_shutdown_does_not_wait_for_keys_being_processed() -> None:  # 123
     run(main)
 
 
-def test_drain_waits_for_all_keys_being_processed() -> None:  # 124
+def test_drain_waits_for_all_keys_being_processed() -> None:
     async def main(queue: WorkQueue[str]) -> None:
         queue.add("a")
         queue.add("b")
@@ -119,7 +119,7 @@ def test_drain_waits_for_all_keys_being_processed() -> None:  # 124
     run(main)
 
 
-def test_drain_without_keys_being_processed_returns_immediately() -> None:  # 124
+def test_drain_without_keys_being_processed_returns_immediately() -> None:
     async def main(queue: WorkQueue[str]) -> None:
         queue.add("a")
         await queue.shut_down_with_drain()
@@ -128,7 +128,7 @@ def test_drain_without_keys_being_processed_returns_immediately() -> None:  # 12
     run(main)
 
 
-def test_drain_waits_for_a_key_that_its_worker_gets_again() -> None:  # 124
+def test_drain_waits_for_a_key_that_its_worker_gets_again() -> None:
     async def main(queue: WorkQueue[str]) -> None:
         processed: list[str] = []
 
@@ -151,7 +151,7 @@ def test_drain_waits_for_a_key_that_its_worker_gets_again() -> None:  # 124
     run(main)
 
 
-def test_shutdown_ends_the_waits_of_drains() -> None:  # 125
+def test_shutdown_ends_the_waits_of_drains() -> None:
     async def main(queue: WorkQueue[str]) -> None:
         queue.add("a")
         await queue.get()
@@ -178,7 +178,7 @@ def test_drain_may_follow_shutdown() -> None:
     run(main)
 
 
-def test_drain_never_returns_if_done_is_not_called() -> None:  # 126
+def test_drain_never_returns_if_done_is_not_called() -> None:
     async def main(queue: WorkQueue[str]) -> None:
         queue.add("a")
         await queue.get()
@@ -189,7 +189,7 @@ def test_drain_never_returns_if_done_is_not_called() -> None:  # 126
 
 
 @pytest.mark.parametrize("drain", [False, True])
-def test_both_ways_to_shut_down_cancel_all_timers(drain: bool) -> None:  # 128, 133
+def test_both_ways_to_shut_down_cancel_all_timers(drain: bool) -> None:
     simulation = Simulation(0)
     queue: WorkQueue[str] = WorkQueue(simulation.clock)
 

@@ -1,4 +1,4 @@
-"""Adding, getting and finishing keys of the work queue. Numbers refer to tests/unit/ITEMS.md."""
+"""Adding, getting and finishing keys of the work queue."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def queue() -> WorkQueue[str]:
     return WorkQueue(Simulation(0).clock)
 
 
-def test_keys_are_handed_out_in_the_order_of_their_first_add(queue: WorkQueue[str]) -> None:  # 122
+def test_keys_are_handed_out_in_the_order_of_their_first_add(queue: WorkQueue[str]) -> None:
     for key in "cabcab":
         queue.add(key)
     assert [queue.get_nowait() for _ in range(3)] == ["c", "a", "b"]
 
 
-def test_a_key_added_many_times_before_it_is_processed_is_processed_once(queue: WorkQueue[str]) -> None:  # 117, 120
+def test_a_key_added_many_times_before_it_is_processed_is_processed_once(queue: WorkQueue[str]) -> None:
     for _ in range(5):
         queue.add("a")
     assert len(queue) == 1
@@ -40,7 +40,7 @@ def test_a_key_added_many_times_before_it_is_processed_is_processed_once(queue: 
         queue.get_nowait()
 
 
-def test_a_key_added_while_processed_is_processed_again_once_and_after(queue: WorkQueue[str]) -> None:  # 117, 119, 120
+def test_a_key_added_while_processed_is_processed_again_once_and_after(queue: WorkQueue[str]) -> None:
     queue.add("a")
     queue.get_nowait()
     for _ in range(3):
@@ -53,7 +53,7 @@ def test_a_key_added_while_processed_is_processed_again_once_and_after(queue: Wo
     assert len(queue) == 0
 
 
-def test_a_key_that_is_queued_again_goes_to_the_end(queue: WorkQueue[str]) -> None:  # 119
+def test_a_key_that_is_queued_again_goes_to_the_end(queue: WorkQueue[str]) -> None:
     queue.add("a")
     queue.get_nowait()
     queue.add("a")
@@ -63,7 +63,7 @@ def test_a_key_that_is_queued_again_goes_to_the_end(queue: WorkQueue[str]) -> No
     assert [queue.get_nowait() for _ in range(3)] == ["b", "c", "a"]
 
 
-def test_the_length_counts_neither_processed_nor_delayed_keys(queue: WorkQueue[str]) -> None:  # 121
+def test_the_length_counts_neither_processed_nor_delayed_keys(queue: WorkQueue[str]) -> None:
     async def main() -> None:
         queue.add("a")
         queue.add("b")
@@ -77,7 +77,7 @@ def test_the_length_counts_neither_processed_nor_delayed_keys(queue: WorkQueue[s
     asyncio.run(main())
 
 
-def test_a_worker_waits_until_a_key_is_added() -> None:  # 118
+def test_a_worker_waits_until_a_key_is_added() -> None:
     async def main(queue: WorkQueue[str]) -> None:
         worker = asyncio.create_task(queue.get())
         await asyncio.sleep(1)
@@ -88,7 +88,7 @@ def test_a_worker_waits_until_a_key_is_added() -> None:  # 118
     run(main)
 
 
-def test_a_worker_waits_until_another_is_done_with_the_key() -> None:  # 119, 120
+def test_a_worker_waits_until_another_is_done_with_the_key() -> None:
     async def main(queue: WorkQueue[str]) -> None:
         queue.add("a")
         await queue.get()
@@ -117,7 +117,7 @@ def test_an_unhashable_key_is_rejected_and_changes_nothing() -> None:
     assert len(queue) == 0
 
 
-def test_a_queue_holds_no_reference_to_a_key_that_is_done() -> None:  # 127
+def test_a_queue_holds_no_reference_to_a_key_that_is_done() -> None:
     class Key:
         pass
 
