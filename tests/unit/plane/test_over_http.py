@@ -28,30 +28,30 @@ from ostinato.world import BackgroundError
 pytestmark = pytest.mark.usefixtures("over_http")
 
 PLAYS: list[Callable[[], None]] = [
-    test_autoscaler.test_too_few_are_brought_up_to_the_least,
+    test_autoscaler.test_too_few_replicas_are_scaled_up_to_min_replicas,
     test_cronjob.test_a_job_begins_at_every_time_of_the_schedule,
     test_daemonset.test_an_update_replaces_one_pod_at_a_time,
-    test_deployment.test_going_back_takes_the_old_replica_set_and_gives_it_a_new_revision,
-    test_disruption.test_an_eviction_uses_the_budget_up_and_a_pod_that_goes_is_not_healthy,
+    test_deployment.test_a_restored_template_reuses_its_replica_set_with_a_new_revision,
+    test_disruption.test_an_eviction_uses_the_budget_and_a_terminating_pod_is_not_healthy,
     test_endpoints.test_a_terminating_pod_serves_and_is_not_ready,
-    test_garbage.test_foreground_deletion_waits_for_dependents_that_block_and_for_no_others,
+    test_garbage.test_foreground_deletion_waits_for_blocking_dependents_only,
     test_job.test_a_failed_pod_is_replaced_after_ten_seconds_then_twenty,
-    test_namespace.test_a_namespace_goes_with_everything_in_it,
-    test_node_lifecycle.test_a_node_that_falls_silent_is_unknown_unreachable_and_its_pods_are_not_ready,
-    test_quota.test_what_goes_or_finishes_is_given_back,
-    test_scheduler.test_a_pod_of_high_priority_displaces_one_of_low_priority_and_takes_its_place,
+    test_namespace.test_a_namespace_is_deleted_with_its_content,
+    test_node_lifecycle.test_a_node_without_heartbeat_is_unknown_and_unreachable_and_its_pods_are_not_ready,
+    test_quota.test_deleted_and_finished_objects_are_released,
+    test_scheduler.test_a_pod_of_high_priority_preempts_one_of_low_priority,
     test_simulated.test_a_pod_runs_and_is_ready,
-    test_statefulset.test_pods_are_made_one_after_the_other_each_when_the_last_is_ready,
-    test_volumes.test_a_claim_waits_for_a_volume_that_comes_later,
+    test_statefulset.test_pods_are_created_in_order_each_when_the_last_is_ready,
+    test_volumes.test_a_pending_claim_is_bound_to_a_later_volume,
 ]
 
 
 @pytest.mark.parametrize("play", PLAYS, ids=lambda play: play.__name__.removeprefix("test_"))
-def test_it_goes_over_http_as_it_does_in_a_simulation(play: Callable[[], None]) -> None:
+def test_scenarios_pass_over_http(play: Callable[[], None]) -> None:
     play()
 
 
-def test_everybody_speaks_to_a_socket_and_an_hour_takes_no_time() -> None:
+def test_clients_use_sockets_and_time_is_virtual() -> None:
     hours: list[float] = []
 
     async def play(stage: Stage) -> None:
@@ -66,7 +66,7 @@ def test_everybody_speaks_to_a_socket_and_an_hour_takes_no_time() -> None:
     assert hours == [1]
 
 
-def test_what_nothing_handles_ends_a_play_with_an_error() -> None:
+def test_an_unhandled_error_fails_the_test() -> None:
     async def play(stage: Stage) -> None:
         stage.world.clock.timer(1, lambda: 1 / 0)
         await stage.world.clock.sleep(2)

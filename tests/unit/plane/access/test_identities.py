@@ -32,7 +32,7 @@ def parts(tmp_path: Path) -> list[str]:
     return [each.name for each in manager.runnables]
 
 
-def test_every_part_of_a_plane_has_an_identity(tmp_path: Path) -> None:
+def test_every_component_has_an_identity(tmp_path: Path) -> None:
     names = parts(tmp_path)
     assert len(names) >= len(CONTROLLERS)
     for name in names:
@@ -56,7 +56,7 @@ def test_every_service_account_of_a_controller_is_bound_to_a_role(tmp_path: Path
     assert roles.RULES.keys() <= own
 
 
-def test_what_is_granted_beyond_the_roles_of_kubernetes_is_to_patch_what_may_be_updated() -> None:
+def test_additional_rules_only_allow_patching_what_may_be_updated() -> None:
     """Everything else is named here, so that it does not grow unseen."""
     known = {each["metadata"]["name"]: each for each in _table() if each["kind"] == "ClusterRole"}
     others: set[tuple[str, str, str]] = set()
@@ -95,9 +95,7 @@ def test_what_is_granted_beyond_the_roles_of_kubernetes_is_to_patch_what_may_be_
         ("root-ca-cert-publisher", "GET", "/api/v1/namespaces/kube-system/configmaps/other"),
     ],
 )
-def test_a_controller_that_is_taken_over_reaches_no_further_than_its_role(
-    identity: str, method: str, path: str
-) -> None:
+def test_a_compromised_controller_is_limited_to_its_role(identity: str, method: str, path: str) -> None:
     world = Simulation(seed=1)
 
     async def main() -> int:

@@ -57,7 +57,7 @@ def policy(name: str, spec: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", RECORDED, ids=lambda case: case["spec"]["validations"][0]["expression"])
-def test_a_policy_is_told_what_its_expressions_will_not_find(case: dict[str, Any]) -> None:
+def test_type_checking_warnings_are_written_to_the_status(case: dict[str, Any]) -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(WIDGETS)
         await stage.settle()

@@ -39,7 +39,7 @@ async def limit(stage: Stage, **hard: str) -> None:
     await stage.settle()
 
 
-def test_a_quota_counts_what_was_there_before_it() -> None:
+def test_a_new_quota_counts_existing_objects() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(pod("a"))
         await stage.client.create(pod("b"))
@@ -49,7 +49,7 @@ def test_a_quota_counts_what_was_there_before_it() -> None:
     on_stage(play, QUOTA)
 
 
-def test_what_goes_or_finishes_is_given_back() -> None:
+def test_deleted_and_finished_objects_are_released() -> None:
     async def play(stage: Stage) -> None:
         await limit(stage, pods="5", requests_cpu="2")
         done = await stage.client.create(pod("done"))
@@ -63,7 +63,7 @@ def test_what_goes_or_finishes_is_given_back() -> None:
     on_stage(play, QUOTA)
 
 
-def test_a_quota_that_is_changed_is_counted_anew() -> None:
+def test_a_changed_quota_is_recalculated() -> None:
     async def play(stage: Stage) -> None:
         await limit(stage, pods="5")
         await stage.client.create(ConfigMap(metadata=ObjectMeta(name="c")))
@@ -74,7 +74,7 @@ def test_a_quota_that_is_changed_is_counted_anew() -> None:
     on_stage(play, QUOTA)
 
 
-def test_a_quota_at_rest_is_not_written() -> None:
+def test_an_unchanged_quota_is_not_written() -> None:
     async def play(stage: Stage) -> None:
         await limit(stage, pods="5", count__configmaps="10", count__widgets_example_dev="3")
         before = stage.version
@@ -84,7 +84,7 @@ def test_a_quota_at_rest_is_not_written() -> None:
     on_stage(play, QUOTA)
 
 
-def test_an_aggregated_role_has_the_rules_of_those_it_selects_each_once() -> None:
+def test_an_aggregated_role_has_the_rules_of_selected_roles_without_duplicates() -> None:
     def rule(resource: str) -> PolicyRule:
         return PolicyRule(api_groups=[""], resources=[resource], verbs=["get"])
 

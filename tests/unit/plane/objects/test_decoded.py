@@ -27,7 +27,7 @@ def watch(manager: Manager) -> None:
     manager.build("watcher").watch_for(ConfigMap).complete(Nothing())
 
 
-def test_each_state_is_read_once_and_what_is_gone_is_forgotten() -> None:
+def test_each_state_is_decoded_once_and_missing_entries_are_forgotten() -> None:
     async def play(stage: Stage) -> None:
         read: list[str] = []
 
@@ -60,7 +60,7 @@ def test_each_state_is_read_once_and_what_is_gone_is_forgotten() -> None:
     on_stage(play)
 
 
-def test_what_is_claimed_is_the_same_undecoded() -> None:
+def test_claimed_entries_equal_claimed_objects() -> None:
     async def play(stage: Stage) -> None:
         manager = stage.run(watch)
         await stage.settle()

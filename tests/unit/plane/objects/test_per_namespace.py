@@ -15,7 +15,7 @@ ACCOUNTS = "serviceaccount-controller"
 ROOT = "kube-root-ca.crt"
 
 
-def test_every_namespace_has_an_account_and_gets_it_back() -> None:
+def test_every_namespace_has_the_default_account_and_it_is_recreated() -> None:
     async def play(stage: Stage) -> None:
         await stage.settle()
         assert await stage.client.get(ServiceAccount, "default", namespace="kube-system")
@@ -30,7 +30,7 @@ def test_every_namespace_has_an_account_and_gets_it_back() -> None:
     on_stage(play, ACCOUNTS)
 
 
-def test_a_namespace_that_ends_gets_nothing() -> None:
+def test_a_terminating_namespace_gets_nothing() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}})
         await stage.settle()
@@ -42,7 +42,7 @@ def test_a_namespace_that_ends_gets_nothing() -> None:
     on_stage(play, ACCOUNTS)
 
 
-def test_every_namespace_has_the_root_certificate_and_keeps_it(tmp_path: Path) -> None:
+def test_every_namespace_has_the_root_certificate_and_it_is_restored(tmp_path: Path) -> None:
     certificate = tmp_path / "ca.crt"
     certificate.write_text("CERTIFICATE")
 
@@ -64,7 +64,7 @@ def test_every_namespace_has_the_root_certificate_and_keeps_it(tmp_path: Path) -
     on_stage(play)
 
 
-def test_without_a_certificate_nothing_is_told() -> None:
+def test_without_a_certificate_nothing_is_published() -> None:
     async def play(stage: Stage) -> None:
         await stage.settle()
         assert ROOT not in {each.metadata.name for each in await stage.client.list(ConfigMap)}

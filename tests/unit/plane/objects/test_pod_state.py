@@ -20,7 +20,7 @@ def pod(phase: str = "Running", ready: str | None = "True", since: str | None = 
 
 
 @pytest.mark.parametrize(("ready", "answer"), [("True", True), ("False", False), ("Unknown", False), (None, False)])
-def test_ready_is_what_the_condition_says(ready: str | None, answer: bool) -> None:
+def test_readiness_is_that_of_the_condition(ready: str | None, answer: bool) -> None:
     assert is_ready(pod(ready=ready)) is answer
     assert ready_since(pod(ready=ready)) == (READY_AT if answer else None)
 
@@ -28,12 +28,12 @@ def test_ready_is_what_the_condition_says(ready: str | None, answer: bool) -> No
 @pytest.mark.parametrize(
     ("seconds", "least", "answer"), [(0, 0, True), (9, 10, False), (10, 10, True), (11, 10, True), (-5, 1, False)]
 )
-def test_available_is_ready_for_so_long(seconds: int, least: int, answer: bool) -> None:
+def test_available_is_ready_for_min_ready_seconds(seconds: int, least: int, answer: bool) -> None:
     assert is_available(pod(), least, READY_AT + timedelta(seconds=seconds)) is answer
     assert not is_available(pod(ready="False"), least, READY_AT + timedelta(seconds=seconds))
 
 
-def test_without_a_time_it_is_available_only_if_none_is_asked_for() -> None:
+def test_without_a_transition_time_it_is_available_only_with_min_ready_seconds_0() -> None:
     assert is_available(pod(since=None), 0, READY_AT)
     assert not is_available(pod(since=None), 1, READY_AT)
 
@@ -42,7 +42,7 @@ def test_without_a_time_it_is_available_only_if_none_is_asked_for() -> None:
     ("phase", "finished"),
     [("Pending", False), ("Running", False), ("Succeeded", True), ("Failed", True), ("Unknown", False), ("", False)],
 )
-def test_a_pod_counts_until_it_has_finished_or_is_deleted(phase: str, finished: bool) -> None:
+def test_a_pod_is_active_until_finished_or_terminating(phase: str, finished: bool) -> None:
     found = pod(phase)
     assert is_finished(found) is finished
     assert is_active(found) is not finished

@@ -59,7 +59,7 @@ async def owners(stage: Stage) -> dict[str, list[str]]:
     }
 
 
-def test_orphans_that_are_selected_are_adopted_and_own_ones_that_are_not_are_released() -> None:
+def test_matching_orphans_are_adopted_and_non_matching_objects_are_released() -> None:
     async def play(stage: Stage) -> None:
         owner, other = await an_owner(stage, "me"), await an_owner(stage, "other")
         await stage.client.create(pod("orphan"))
@@ -83,7 +83,7 @@ def test_orphans_that_are_selected_are_adopted_and_own_ones_that_are_not_are_rel
     on_stage(play)
 
 
-def test_an_owner_that_is_gone_or_going_adopts_nothing() -> None:
+def test_a_deleted_or_terminating_owner_adopts_nothing() -> None:
     async def play(stage: Stage) -> None:
         gone = await an_owner(stage, "gone")
         await stage.client.delete(gone)
@@ -101,7 +101,7 @@ def test_an_owner_that_is_gone_or_going_adopts_nothing() -> None:
     on_stage(play)
 
 
-def test_an_owner_that_is_being_deleted_releases_nothing() -> None:
+def test_a_terminating_owner_releases_nothing() -> None:
     async def play(stage: Stage) -> None:
         owner = await an_owner(stage, "me", finalizers=["example.dev/hold"])
         await stage.client.create(pod("mine", "db", ownerReferences=[reference(owner)]))
@@ -116,7 +116,7 @@ def test_an_owner_that_is_being_deleted_releases_nothing() -> None:
     on_stage(play)
 
 
-def test_a_candidate_that_is_gone_or_another_by_now_is_left_alone() -> None:
+def test_a_deleted_or_recreated_candidate_is_ignored() -> None:
     async def play(stage: Stage) -> None:
         owner = await an_owner(stage, "me")
         client = await caches(stage)
@@ -130,7 +130,7 @@ def test_a_candidate_that_is_gone_or_another_by_now_is_left_alone() -> None:
     on_stage(play)
 
 
-def test_what_somebody_manages_is_found_by_uid_and_orphans_by_namespace() -> None:
+def test_objects_are_indexed_by_controller_uid_and_orphans_by_namespace() -> None:
     async def play(stage: Stage) -> None:
         owner = await an_owner(stage, "me")
         await stage.client.create(pod("mine", ownerReferences=[reference(owner)]))

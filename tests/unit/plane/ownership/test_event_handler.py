@@ -52,7 +52,7 @@ class Asked:
         return found
 
 
-def test_a_pod_is_the_matter_of_its_controller_alone() -> None:
+def test_a_pod_enqueues_its_controller_only() -> None:
     async def play(stage: Stage) -> None:
         one = await stage.client.create(statefulset("one", app="web"))
         await stage.client.create(statefulset("two", app="web"))
@@ -69,7 +69,7 @@ def test_a_pod_is_the_matter_of_its_controller_alone() -> None:
     on_stage(play)
 
 
-def test_a_pod_of_another_kind_of_controller_is_nobodys_matter() -> None:
+def test_a_pod_of_another_controller_kind_enqueues_nothing() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(statefulset("one", app="web"))
         owner = await stage.client.create(pod("owner"))
@@ -82,7 +82,7 @@ def test_a_pod_of_another_kind_of_controller_is_nobodys_matter() -> None:
     on_stage(play)
 
 
-def test_an_orphan_is_the_matter_of_all_that_select_it_when_it_comes_or_its_labels_change() -> None:
+def test_an_orphan_enqueues_all_matching_owners_when_added_or_relabelled() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(statefulset("one", app="web"))
         await stage.client.create(statefulset("two", app="web"))
@@ -100,7 +100,7 @@ def test_an_orphan_is_the_matter_of_all_that_select_it_when_it_comes_or_its_labe
     on_stage(play)
 
 
-def test_a_pod_that_is_let_go_is_of_interest_to_its_old_controller_and_to_those_who_select_it() -> None:
+def test_a_released_pod_enqueues_its_former_controller_and_matching_owners() -> None:
     async def play(stage: Stage) -> None:
         one = await stage.client.create(statefulset("one", app="web"))
         await stage.client.create(statefulset("two", app="db"))

@@ -15,7 +15,7 @@ from ostinato.kinds.storage_v1 import StorageClass
 from ostinato.plane.scheduler.api_writes import ApiWriter
 
 
-def test_a_binding_that_fails_is_tried_again_and_takes_no_room_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_binding_is_retried_and_its_pod_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     real, failures = ApiWriter.bind, ["p"]
 
     async def bind(self: ApiWriter, info: Any, name: str) -> None:
@@ -40,9 +40,7 @@ def test_a_binding_that_fails_is_tried_again_and_takes_no_room_meanwhile(monkeyp
 
 
 @pytest.mark.parametrize("finalizers", [[], ["example.com/wait"]])
-def test_a_pod_deleted_while_it_is_bound_leaves_its_room(
-    monkeypatch: pytest.MonkeyPatch, finalizers: list[str]
-) -> None:
+def test_a_pod_deleted_while_binding_frees_its_node(monkeypatch: pytest.MonkeyPatch, finalizers: list[str]) -> None:
     real = ApiWriter.bind
 
     async def scene(stage: Stage) -> None:
@@ -68,7 +66,7 @@ def test_a_pod_deleted_while_it_is_bound_leaves_its_room(
     play(scene)
 
 
-def test_a_binding_whose_answer_is_lost_counts_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_binding_with_a_lost_response_is_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
     real = ApiWriter.bind
 
     async def scene(stage: Stage) -> None:
@@ -90,7 +88,7 @@ def test_a_binding_whose_answer_is_lost_counts_all_the_same(monkeypatch: pytest.
     play(scene)
 
 
-def test_a_pod_is_not_tried_again_before_the_last_victim_is_told_to_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_preempting_pod_is_gated_until_the_last_eviction(monkeypatch: pytest.MonkeyPatch) -> None:
     real, told = ApiWriter.evict, []
 
     async def scene(stage: Stage) -> None:
@@ -145,7 +143,7 @@ def using(claim: str) -> list[Json]:
 NONE_LEFT = "0/2 nodes are available: 2 node(s) didn't find available persistent volumes to bind."
 
 
-def test_a_claim_is_bound_to_a_volume_where_its_pod_goes() -> None:
+def test_a_claim_is_bound_to_a_volume_on_the_selected_node() -> None:
     async def scene(stage: Stage) -> None:
         await add_node(stage, "a")
         await add_node(stage, "b")
@@ -163,7 +161,7 @@ def test_a_claim_is_bound_to_a_volume_where_its_pod_goes() -> None:
     play(scene, controllers=("persistentvolume-binder-controller",))
 
 
-def test_a_volume_that_was_promised_to_a_claim_is_not_promised_to_another() -> None:
+def test_an_assumed_volume_is_not_assumed_twice() -> None:
     async def scene(stage: Stage) -> None:
         await add_node(stage, "a")
         await add_node(stage, "b")

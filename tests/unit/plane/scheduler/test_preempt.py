@@ -26,7 +26,7 @@ def big(cpu: str = "2", **spec: object) -> Json:
     return pod("big", cpu=cpu, priority=1000, **spec)
 
 
-def test_only_pods_of_lower_priority_go_and_no_more_than_needed() -> None:
+def test_only_the_necessary_pods_of_lower_priority_are_victims() -> None:
     board = Board(node("a", cpu="4"))
     put(board, "a", "low", 1)
     put(board, "a", "lower", 0)
@@ -35,7 +35,7 @@ def test_only_pods_of_lower_priority_go_and_no_more_than_needed() -> None:
     assert victims(board, big(cpu="2")) == ("a", ["low", "lower"])
 
 
-def test_a_pod_displaces_nobody_of_its_own_priority() -> None:
+def test_pods_of_equal_priority_are_not_preempted() -> None:
     board = Board(node("a", cpu="1"))
     put(board, "a", "equal", 1000)
     assert board.message(big(cpu="1")) == (
@@ -44,7 +44,7 @@ def test_a_pod_displaces_nobody_of_its_own_priority() -> None:
     )
 
 
-def test_a_pod_that_is_too_large_for_every_node_displaces_nobody() -> None:
+def test_a_pod_too_large_for_every_node_does_not_preempt() -> None:
     board = Board(node("a", cpu="2"), node("b", cpu="4"))
     put(board, "a", "one")
     put(board, "b", "two", 2000)
@@ -55,7 +55,7 @@ def test_a_pod_that_is_too_large_for_every_node_displaces_nobody() -> None:
     )
 
 
-def test_a_pod_that_must_never_preempt_does_not() -> None:
+def test_preemption_policy_never() -> None:
     board = Board(node("a", cpu="1"))
     put(board, "a", "low")
     assert board.message(big(cpu="1", preemptionPolicy="Never")) == (
@@ -72,7 +72,7 @@ def test_a_pod_that_must_never_preempt_does_not() -> None:
         ([("x", 5), ("x2", 1), ("x3", -3)], [("y", 5), ("y2", -2)]),  # fewer
     ],
 )
-def test_the_node_is_chosen_whose_victims_matter_least(
+def test_the_candidate_with_the_least_important_victims_is_selected(
     on_a: list[tuple[str, int]], on_b: list[tuple[str, int]]
 ) -> None:
     board = Board(node("a", cpu="6"), node("b", cpu="6"))
@@ -82,14 +82,14 @@ def test_the_node_is_chosen_whose_victims_matter_least(
     assert victims(board, big(cpu="6"))[0] == "b"
 
 
-def test_of_equals_the_node_is_chosen_whose_victims_began_last() -> None:
+def test_of_equal_candidates_the_one_with_the_latest_start_time_is_selected() -> None:
     board = Board(node("a", cpu="1"), node("b", cpu="1"))
     put(board, "a", "old", started="2026-01-01T00:00:00Z")
     put(board, "b", "new", started="2026-01-02T00:00:00Z")
     assert victims(board, big(cpu="1")) == ("b", ["new"])
 
 
-def test_of_equals_on_a_node_those_go_that_began_last() -> None:
+def test_of_equal_pods_the_latest_started_are_victims() -> None:
     board = Board(node("a", cpu="2"))
     put(board, "a", "new", started="2026-01-02T00:00:00Z")
     put(board, "a", "old", started="2026-01-01T00:00:00Z")
@@ -114,7 +114,7 @@ def test_budgets_are_respected_as_far_as_possible() -> None:
     assert victims(board, big(cpu="1")) == ("a", ["guarded"])
 
 
-def test_on_a_node_those_without_a_budget_go_first_though_they_are_more_important() -> None:
+def test_pods_without_a_budget_are_preferred_victims() -> None:
     board = Board(node("a", cpu="2"))
     put(board, "a", "guarded", 0)
     put(board, "a", "free", 5)
@@ -122,7 +122,7 @@ def test_on_a_node_those_without_a_budget_go_first_though_they_are_more_importan
     assert victims(board, big(cpu="1")) == ("a", ["free"])
 
 
-def test_victims_come_in_the_order_of_their_importance_whoever_guards_them() -> None:
+def test_victims_are_ordered_by_importance() -> None:
     board = Board(node("a", cpu="2"))
     put(board, "a", "guarded", 0)
     put(board, "a", "free", 5)
@@ -130,7 +130,7 @@ def test_victims_come_in_the_order_of_their_importance_whoever_guards_them() -> 
     assert victims(board, big(cpu="2")) == ("a", ["free", "guarded"])
 
 
-def test_a_pod_that_others_keep_out_displaces_them() -> None:
+def test_preemption_resolves_anti_affinity() -> None:
     board = Board(node("a", labels={"zone": "x"}))
     term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}
     far = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
@@ -141,7 +141,7 @@ def test_a_pod_that_others_keep_out_displaces_them() -> None:
     assert victims(board, pod("lone", affinity=far, priority=10)) == ("a", ["web"])
 
 
-def test_a_pod_displaces_others_to_be_spread_evenly() -> None:
+def test_preemption_resolves_topology_spread() -> None:
     board = Board(node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"}, unschedulable=True))
     constraint = {
         "maxSkew": 1,
@@ -154,7 +154,7 @@ def test_a_pod_displaces_others_to_be_spread_evenly() -> None:
     assert victims(board, pod("high", priority=10, **web)) == ("a", ["low"])
 
 
-def test_a_pod_displaces_the_holder_of_a_port() -> None:
+def test_preemption_resolves_host_port_conflicts() -> None:
     board = Board(node("a"))
     ports = [{"name": "app", "ports": [{"hostPort": 80}]}]
     board.put(pod("holder", containers=ports), "a")
@@ -162,7 +162,7 @@ def test_a_pod_displaces_the_holder_of_a_port() -> None:
     assert victims(board, pod("new", containers=ports, priority=10)) == ("a", ["holder"])
 
 
-def test_room_that_was_made_is_kept_for_the_pod_it_was_made_for() -> None:
+def test_nominated_pods_count_for_pods_of_lower_priority() -> None:
     board = Board(node("a", cpu="2"))
     waiting = board.read(pod("waiting", cpu="2", priority=10))
     board.nominator.add(waiting, "a")
@@ -173,7 +173,7 @@ def test_room_that_was_made_is_kept_for_the_pod_it_was_made_for() -> None:
     assert not isinstance(found, FitError)
 
 
-def test_a_pod_waits_while_those_it_displaced_are_going() -> None:
+def test_a_pod_does_not_preempt_again_while_its_victims_terminate() -> None:
     board = Board(node("a", cpu="1"))
     terminating = pod("going", cpu="1")
     terminating["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"

@@ -40,7 +40,7 @@ def play(scene: Callable[[SchedulingQueue, Simulation], Awaitable[None]]) -> Non
     world.run(whole())
 
 
-def test_pods_come_by_priority_and_then_in_the_order_of_their_arrival() -> None:
+def test_pods_are_popped_by_priority_then_in_order() -> None:
     async def scene(queue: SchedulingQueue, world: Simulation) -> None:
         for name, priority in (("a", 0), ("b", 10), ("c", 0), ("d", 10)):
             queue.add(info(name, priority))
@@ -49,7 +49,7 @@ def test_pods_come_by_priority_and_then_in_the_order_of_their_arrival() -> None:
     play(scene)
 
 
-def test_whoever_waits_gets_the_next_pod() -> None:
+def test_a_waiting_pop_gets_the_next_pod() -> None:
     async def scene(queue: SchedulingQueue, world: Simulation) -> None:
         waiting = asyncio.get_running_loop().create_task(queue.pop())
         await world.clock.sleep(1)
@@ -59,7 +59,7 @@ def test_whoever_waits_gets_the_next_pod() -> None:
     play(scene)
 
 
-def test_a_refused_pod_waits_for_an_event_that_a_plugin_which_refused_it_cares_for() -> None:
+def test_an_unschedulable_pod_waits_for_an_event_with_a_matching_hint() -> None:
     async def scene(queue: SchedulingQueue, world: Simulation) -> None:
         queue.add(info("p"))
         queue.add_unschedulable(await queue.pop(), FIT)
@@ -72,7 +72,7 @@ def test_a_refused_pod_waits_for_an_event_that_a_plugin_which_refused_it_cares_f
     play(scene)
 
 
-def test_a_pod_that_several_events_may_help_is_tried_once() -> None:
+def test_a_pod_moved_by_several_events_is_popped_once() -> None:
     async def scene(queue: SchedulingQueue, world: Simulation) -> None:
         queue.add(info("p"))
         queue.add_unschedulable(await queue.pop(), FIT)
@@ -86,7 +86,7 @@ def test_a_pod_that_several_events_may_help_is_tried_once() -> None:
     play(scene)
 
 
-def test_a_hint_looks_at_the_pod_and_at_what_happened() -> None:
+def test_a_hint_function_gets_pod_and_event() -> None:
     async def scene(queue: SchedulingQueue, world: Simulation) -> None:
         queue.add(info("p"))
         queue.add_unschedulable(await queue.pop(), frozenset({"Picky"}))
@@ -98,7 +98,7 @@ def test_a_hint_looks_at_the_pod_and_at_what_happened() -> None:
     play(scene)
 
 
-def test_a_refused_pod_is_tried_again_after_five_minutes_whatever_happens() -> None:
+def test_an_unschedulable_pod_is_retried_after_five_minutes() -> None:
     async def scene(queue: SchedulingQueue, world: Simulation) -> None:
         queue.add(info("p"))
         queue.add_unschedulable(await queue.pop(), FIT)
@@ -109,7 +109,7 @@ def test_a_refused_pod_is_tried_again_after_five_minutes_whatever_happens() -> N
     play(scene)
 
 
-def test_a_pod_that_backs_off_lets_others_pass() -> None:
+def test_a_pod_in_backoff_does_not_block_others() -> None:
     async def scene(queue: SchedulingQueue, world: Simulation) -> None:
         queue.add(info("failed", 10))
         queue.add_unschedulable(await queue.pop(), FIT)
@@ -135,7 +135,7 @@ def test_after_an_error_a_pod_backs_off_longer_each_time_up_to_ten_seconds() -> 
     play(scene)
 
 
-def test_a_shorter_backoff_is_not_held_up_by_a_longer_one() -> None:
+def test_a_shorter_backoff_ends_before_a_longer_one() -> None:
     async def scene(queue: SchedulingQueue, world: Simulation) -> None:
         queue.add(info("old"))
         for _ in range(4):
@@ -163,7 +163,7 @@ def test_a_gated_pod_waits_until_its_gates_are_gone() -> None:
     play(scene)
 
 
-def test_a_deleted_pod_is_not_tried() -> None:
+def test_a_deleted_pod_is_not_popped() -> None:
     async def scene(queue: SchedulingQueue, world: Simulation) -> None:
         for name in ("active", "waiting", "failed"):
             queue.add(info(name))
@@ -180,7 +180,7 @@ def test_a_deleted_pod_is_not_tried() -> None:
     play(scene)
 
 
-def test_an_activated_pod_is_tried_whatever_it_waits_for() -> None:
+def test_an_activated_pod_is_popped_without_backoff() -> None:
     async def scene(queue: SchedulingQueue, world: Simulation) -> None:
         queue.add(info("p"))
         queued = await queue.pop()
@@ -191,6 +191,6 @@ def test_an_activated_pod_is_tried_whatever_it_waits_for() -> None:
     play(scene)
 
 
-def test_what_a_new_node_says_is_what_hints_are_asked_about() -> None:
+def test_hints_get_the_new_node() -> None:
     facts = read_node(entry(Node, node("a", cpu="2", labels={"zone": "x"})))
     assert (facts.name, facts.allocatable.cpu, facts.labels["zone"], facts.pods) == ("a", 2000, "x", 110)

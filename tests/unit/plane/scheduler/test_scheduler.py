@@ -20,7 +20,7 @@ NOT_HELPFUL = (
 )
 
 
-def test_a_pod_gets_a_node_and_an_event_says_so() -> None:
+def test_a_pod_is_bound_and_an_event_recorded() -> None:
     async def scene(stage: Stage) -> None:
         await add_node(stage, "a")
         await add_pod(stage, "p")
@@ -31,7 +31,7 @@ def test_a_pod_gets_a_node_and_an_event_says_so() -> None:
     play(scene)
 
 
-def test_a_pod_without_a_node_waits_and_says_why_and_nothing_is_written_meanwhile() -> None:
+def test_an_unschedulable_pod_has_a_condition_and_causes_no_further_writes() -> None:
     async def scene(stage: Stage) -> None:
         await add_node(stage, "a", unschedulable=True)
         await add_pod(stage, "p")
@@ -62,7 +62,7 @@ def test_pods_wait_for_the_first_node() -> None:
     play(scene)
 
 
-def test_pods_fill_nodes_and_go_on_when_there_is_room_again() -> None:
+def test_pods_fill_nodes_and_continue_when_capacity_is_freed() -> None:
     async def scene(stage: Stage) -> None:
         await add_node(stage, "a", cpu="2")
         await add_node(stage, "b", cpu="2")
@@ -82,7 +82,7 @@ def test_pods_fill_nodes_and_go_on_when_there_is_room_again() -> None:
     play(scene)
 
 
-def test_a_pod_that_is_deleted_makes_room() -> None:
+def test_a_deleted_pod_frees_capacity() -> None:
     async def scene(stage: Stage) -> None:
         await add_node(stage, "a", cpu="1")
         await add_pod(stage, "one", cpu="1")
@@ -96,7 +96,7 @@ def test_a_pod_that_is_deleted_makes_room() -> None:
     play(scene)
 
 
-def test_pods_that_name_their_node_or_another_scheduler_are_left_alone() -> None:
+def test_pods_with_a_node_name_or_another_scheduler_are_ignored() -> None:
     async def scene(stage: Stage) -> None:
         await add_node(stage, "a", cpu="1")
         await add_pod(stage, "named", cpu="1", nodeName="a")
@@ -128,7 +128,7 @@ def test_gates_hold_a_pod_back_until_the_last_is_gone() -> None:
     play(scene)
 
 
-def test_a_new_toleration_lets_a_waiting_pod_in() -> None:
+def test_a_new_toleration_makes_a_pod_schedulable() -> None:
     async def scene(stage: Stage) -> None:
         await add_node(stage, "a", taints=[{"key": "hard", "effect": "NoSchedule"}])
         made = await add_pod(stage, "p")
@@ -148,7 +148,7 @@ def board_tolerations(made: Pod) -> list[Json]:
     return list(to_dict(made)["spec"].get("tolerations", []))
 
 
-def test_a_pod_of_high_priority_displaces_one_of_low_priority_and_takes_its_place() -> None:
+def test_a_pod_of_high_priority_preempts_one_of_low_priority() -> None:
     async def scene(stage: Stage) -> None:
         await priority(stage, "high", 1000)
         await priority(stage, "low", 10)
@@ -183,7 +183,7 @@ def test_a_pod_of_high_priority_displaces_one_of_low_priority_and_takes_its_plac
     play(scene)
 
 
-def test_a_nomination_is_given_up_when_a_more_important_pod_takes_the_room() -> None:
+def test_a_nomination_is_cleared_when_a_more_important_pod_is_nominated() -> None:
     async def scene(stage: Stage) -> None:
         for name, value in (("high", 1000), ("higher", 2000)):
             await priority(stage, name, value)
@@ -203,7 +203,7 @@ def test_a_nomination_is_given_up_when_a_more_important_pod_takes_the_room() -> 
     play(scene)
 
 
-def test_a_scheduler_that_starts_anew_keeps_the_room_that_was_promised() -> None:
+def test_a_restarted_scheduler_keeps_nominations() -> None:
     async def scene(stage: Stage) -> None:
         await priority(stage, "meek", 1000, preemptionPolicy="Never")
         await add_node(stage, "a", cpu="3")
@@ -225,7 +225,7 @@ def test_a_scheduler_that_starts_anew_keeps_the_room_that_was_promised() -> None
     on_stage(scene)
 
 
-def test_several_profiles_schedule_side_by_side_each_in_its_own_name() -> None:
+def test_several_profiles_schedule_with_their_own_names() -> None:
     async def scene(stage: Stage) -> None:
         await add_node(stage, "a")
         await add_node(stage, "b")
@@ -254,7 +254,7 @@ def _reporter(event: Any) -> str:
     return event.reporting_controller or (source.component if source is not None else "") or ""
 
 
-def test_two_profiles_of_a_name_are_refused() -> None:
+def test_duplicate_profile_names_are_rejected() -> None:
     async def scene(stage: Stage) -> None:
         with pytest.raises(ValueError, match="duplicate profile names"):
             stage.run(lambda manager: scheduler.add_to(manager, Profile("x", ()), Profile("x", ())))
@@ -262,7 +262,7 @@ def test_two_profiles_of_a_name_are_refused() -> None:
     on_stage(scene)
 
 
-def test_a_plugin_that_fails_holds_up_only_the_pods_it_fails_for() -> None:
+def test_a_failing_plugin_affects_only_its_pods() -> None:
     def picky(info: Any, _: Any) -> str | None:
         if info.name == "odd":
             raise RuntimeError("who is that?")

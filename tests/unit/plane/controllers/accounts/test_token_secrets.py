@@ -88,7 +88,7 @@ def on(directory: Path, play: Any) -> None:
     simulation.run(main())
 
 
-def test_a_secret_gets_a_token_of_its_account_and_its_use_is_noted(tmp_path: Path) -> None:
+def test_a_secret_gets_a_token_of_its_account_and_its_use_is_tracked(tmp_path: Path) -> None:
     async def play(scene: Scene) -> None:
         secret = await scene.create()
         account = await scene.client.get(ServiceAccount, "robot")
@@ -104,7 +104,7 @@ def test_a_secret_gets_a_token_of_its_account_and_its_use_is_noted(tmp_path: Pat
     on(tmp_path, play)
 
 
-def test_a_token_is_refused_without_its_secret_its_content_or_its_account(tmp_path: Path) -> None:
+def test_a_token_is_rejected_without_its_secret_its_data_or_its_account(tmp_path: Path) -> None:
     async def play(scene: Scene) -> None:
         secret = await scene.create()
         other = await scene.create("other")
@@ -125,9 +125,7 @@ def test_a_token_is_refused_without_its_secret_its_content_or_its_account(tmp_pa
     on(tmp_path, play)
 
 
-def test_a_generated_token_that_nobody_uses_is_invalidated_and_deleted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_unused_generated_token_is_invalidated_and_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(legacy_token_cleaner, "_CLEANUP_PERIOD", timedelta(days=3))
 
     async def play(scene: Scene) -> None:

@@ -95,7 +95,7 @@ async def message(stage: Stage, kind: str) -> str:
     return str(next(each["message"] for each in (await status(stage))["conditions"] if each["type"] == kind))
 
 
-def test_a_workload_outside_the_bounds_is_brought_within_and_missing_metrics_are_told() -> None:
+def test_a_workload_above_max_replicas_is_scaled_down_and_missing_metrics_are_reported() -> None:
     async def play(stage: Stage) -> None:
         await workload(stage, 5)
         await stage.client.create(autoscaler(maxReplicas=3))
@@ -130,7 +130,7 @@ def test_a_workload_outside_the_bounds_is_brought_within_and_missing_metrics_are
     on_stage(play, CONTROLLER)
 
 
-def test_too_few_are_brought_up_to_the_least() -> None:
+def test_too_few_replicas_are_scaled_up_to_min_replicas() -> None:
     async def play(stage: Stage) -> None:
         await workload(stage, 1)
         await stage.client.create(autoscaler(minReplicas=4))
@@ -142,7 +142,7 @@ def test_too_few_are_brought_up_to_the_least() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_a_workload_that_was_scaled_to_zero_is_left_alone() -> None:
+def test_a_workload_scaled_to_zero_is_not_autoscaled() -> None:
     async def play(stage: Stage) -> None:
         await workload(stage, 0)
         await stage.client.create(autoscaler())
@@ -153,7 +153,7 @@ def test_a_workload_that_was_scaled_to_zero_is_left_alone() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_a_target_that_does_not_exist_is_told() -> None:
+def test_a_missing_target_is_reported() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(autoscaler())
         await stage.world.clock.sleep(20)
@@ -163,7 +163,7 @@ def test_a_target_that_does_not_exist_is_told() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_a_target_of_an_unknown_kind_is_told() -> None:
+def test_a_target_of_an_unknown_kind_is_reported() -> None:
     async def play(stage: Stage) -> None:
         target = {"apiVersion": "example.dev/v1", "kind": "Widget", "name": "web"}
         await stage.client.create(autoscaler(scaleTargetRef=target))
@@ -174,7 +174,7 @@ def test_a_target_of_an_unknown_kind_is_told() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_pods_that_use_more_than_their_share_get_company() -> None:
+def test_usage_above_the_target_scales_up() -> None:
     async def play(stage: Stage) -> None:
         await serve_metrics(stage)
         await workload(stage, 2)
@@ -200,7 +200,7 @@ def test_pods_that_use_more_than_their_share_get_company() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_within_the_tolerance_nothing_is_done_and_nothing_is_written() -> None:
+def test_within_the_tolerance_nothing_is_scaled_or_written() -> None:
     async def play(stage: Stage) -> None:
         await serve_metrics(stage)
         await workload(stage, 4)
@@ -216,7 +216,7 @@ def test_within_the_tolerance_nothing_is_done_and_nothing_is_written() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_it_goes_down_when_no_higher_recommendation_is_younger_than_five_minutes() -> None:
+def test_it_scales_down_after_the_stabilization_window() -> None:
     async def play(stage: Stage) -> None:
         await serve_metrics(stage)
         await workload(stage, 4)
@@ -234,7 +234,7 @@ def test_it_goes_down_when_no_higher_recommendation_is_younger_than_five_minutes
     on_stage(play, CONTROLLER)
 
 
-def test_a_behavior_says_how_fast_it_goes() -> None:
+def test_behavior_limits_the_scaling_rate() -> None:
     async def play(stage: Stage) -> None:
         await serve_metrics(stage)
         await workload(stage, 2)
@@ -252,7 +252,7 @@ def test_a_behavior_says_how_fast_it_goes() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_a_metric_that_fails_does_not_keep_another_from_scaling_up() -> None:
+def test_a_failing_metric_does_not_prevent_scaling_up_by_another() -> None:
     async def play(stage: Stage) -> None:
         await serve_metrics(stage)
         await workload(stage, 2)
@@ -271,7 +271,7 @@ def test_a_metric_that_fails_does_not_keep_another_from_scaling_up() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_a_metric_that_fails_keeps_the_others_from_scaling_down() -> None:
+def test_a_failing_metric_prevents_scaling_down() -> None:
     async def play(stage: Stage) -> None:
         await serve_metrics(stage)
         await workload(stage, 4)
@@ -291,7 +291,7 @@ def test_a_metric_that_fails_keeps_the_others_from_scaling_down() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_pods_of_two_autoscalers_are_scaled_by_neither() -> None:
+def test_pods_selected_by_two_autoscalers_are_not_scaled() -> None:
     async def play(stage: Stage) -> None:
         await serve_metrics(stage)
         await workload(stage, 2)
@@ -306,7 +306,7 @@ def test_pods_of_two_autoscalers_are_scaled_by_neither() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_a_pod_that_does_not_say_what_it_asks_for_is_told() -> None:
+def test_a_missing_resource_request_is_reported() -> None:
     async def play(stage: Stage) -> None:
         await serve_metrics(stage)
         await workload(stage, 1)

@@ -28,14 +28,14 @@ def policies(*given: tuple[str, int, int]) -> list[dict[str, Any]]:
         (3, 1, 2, "TooFewReplicas"),
     ],
 )
-def test_without_a_behavior_it_goes_up_to_double_or_four_and_stays_within_its_bounds(
+def test_without_behavior_it_scales_up_to_double_or_four_within_bounds(
     current: int, wanted: int, expected: int, reason: str
 ) -> None:
     decision = ScaleHistory(0, 0.0).decide(current, wanted, Bounds(2, 10), 0.0)
     assert (decision.replicas, decision.limited[0], decision.is_limited) == (expected, reason, expected != wanted)
 
 
-def test_the_highest_recommendation_of_five_minutes_holds() -> None:
+def test_the_highest_recommendation_of_the_stabilization_window_applies() -> None:
     record, bounds = ScaleHistory(5, 0.0), Bounds(1, 10)
     assert record.decide(5, 2, bounds, 15.0).replicas == 5
     assert record.decide(5, 2, bounds, 15.0).stabilized[0] == "ScaleDownStabilized"
@@ -44,7 +44,7 @@ def test_the_highest_recommendation_of_five_minutes_holds() -> None:
     assert record.decide(4, 1, bounds, 401.0).replicas == 1
 
 
-def test_a_behavior_may_hold_it_on_the_way_up_and_not_on_the_way_down() -> None:
+def test_behavior_may_stabilize_scaling_up_and_not_down() -> None:
     bounds = Bounds(
         1, 100, behavior(scaleUp={"stabilizationWindowSeconds": 60}, scaleDown={"stabilizationWindowSeconds": 0})
     )
@@ -66,7 +66,7 @@ def test_a_behavior_may_hold_it_on_the_way_up_and_not_on_the_way_down() -> None:
         ({"policies": policies(("Percent", 1, 60))}, 11),
     ],
 )
-def test_policies_limit_the_way_up(rules: dict[str, Any], expected: int) -> None:
+def test_policies_limit_scaling_up(rules: dict[str, Any], expected: int) -> None:
     bounds = Bounds(1, 100, behavior(scaleUp={**rules, "stabilizationWindowSeconds": 0}))
     decision = ScaleHistory(10, -1000.0).decide(10, 50, bounds, 0.0)
     assert (decision.replicas, decision.limited[0]) == (expected, "ScaleUpLimit")
@@ -82,13 +82,13 @@ def test_policies_limit_the_way_up(rules: dict[str, Any], expected: int) -> None
         ({"policies": policies(("Pods", 3, 60)), "selectPolicy": "Disabled"}, 10),
     ],
 )
-def test_policies_limit_the_way_down(rules: dict[str, Any], expected: int) -> None:
+def test_policies_limit_scaling_down(rules: dict[str, Any], expected: int) -> None:
     bounds = Bounds(1, 100, behavior(scaleDown={**rules, "stabilizationWindowSeconds": 0}))
     decision = ScaleHistory(10, -1000.0).decide(10, 1, bounds, 0.0)
     assert (decision.replicas, decision.limited[0]) == (expected, "ScaleDownLimit")
 
 
-def test_what_was_done_in_the_period_counts() -> None:
+def test_scale_events_of_the_period_count() -> None:
     bounds = Bounds(1, 100, behavior(scaleUp={"policies": policies(("Pods", 4, 60)), "stabilizationWindowSeconds": 0}))
     record = ScaleHistory(10, -1000.0)
     assert record.decide(10, 50, bounds, 0.0).replicas == 14
@@ -97,7 +97,7 @@ def test_what_was_done_in_the_period_counts() -> None:
     assert record.decide(14, 50, bounds, 61.0).replicas == 18
 
 
-def test_what_is_wanted_and_allowed_is_done() -> None:
+def test_an_allowed_recommendation_is_applied() -> None:
     bounds = Bounds(1, 100, behavior(scaleUp={"policies": policies(("Pods", 9, 60)), "stabilizationWindowSeconds": 0}))
     decision = ScaleHistory(3, -1000.0).decide(3, 5, bounds, 0.0)
     assert (decision.replicas, decision.stabilized, decision.limited) == (5, READY_FOR_NEW_SCALE, WITHIN_RANGE)

@@ -58,7 +58,9 @@ def groups(ready: int, *, unready: str = "", missing: str = "", ignored: str = "
         ([pod("a", phase="Pending")], (1,), groups(0, unready="a")),
     ],
 )
-def test_pods_are_told_apart(found: list[MeasuredPod], values: tuple[int, ...], expected: Groups) -> None:
+def test_pods_are_grouped_by_readiness_and_metrics(
+    found: list[MeasuredPod], values: tuple[int, ...], expected: Groups
+) -> None:
     assert grouped(found, samples(*values), "cpu", NOW) == expected
 
 
@@ -72,7 +74,7 @@ def test_pods_are_told_apart(found: list[MeasuredPod], values: tuple[int, ...], 
         (pod(started=timedelta(hours=1), since=timedelta(hours=1), ready=False), 0, True),  # it never was
     ],
 )
-def test_the_cpu_of_a_pod_that_starts_does_not_count(found: MeasuredPod, age: int, *, is_unready: bool) -> None:
+def test_cpu_usage_of_a_starting_pod_is_ignored(found: MeasuredPod, age: int, *, is_unready: bool) -> None:
     sample = Sample(1, NOW - timedelta(seconds=age), timedelta(seconds=30))
     assert grouped([found], {"a": sample}, "cpu", NOW).unready == frozenset("a" if is_unready else "")
     assert grouped([found], {"a": sample}, "memory", NOW).unready == frozenset()
@@ -92,15 +94,13 @@ def test_the_cpu_of_a_pod_that_starts_does_not_count(found: MeasuredPod, age: in
         ((60, 60), groups(2, unready="c"), 3),  # with a third that uses nothing it would be less than now
     ],
 )
-def test_as_many_as_bring_use_to_a_share_of_what_was_asked_for(
-    values: tuple[int, ...], found: Groups, expected: int
-) -> None:
+def test_replicas_by_utilization(values: tuple[int, ...], found: Groups, expected: int) -> None:
     requested = dict.fromkeys("abcdefgh", 100)
     current = len(values) + len(found.missing) + len(found.unready)
     assert by_utilization(current, 50, samples(*values), requested, found, Tolerance()).replicas == expected
 
 
-def test_use_is_told_in_percent_and_on_average() -> None:
+def test_utilization_and_average_usage_are_reported() -> None:
     found = by_utilization(2, 50, samples(30, 70), {"a": 100, "b": 100}, groups(2), Tolerance())
     assert (found.utilization, found.average, found.replicas) == (50, 50, 2)
 
@@ -115,19 +115,19 @@ def test_use_is_told_in_percent_and_on_average() -> None:
         ((200, 200), groups(2, missing="c"), 4),
     ],
 )
-def test_as_many_as_bring_use_to_an_amount_for_each(values: tuple[int, ...], found: Groups, expected: int) -> None:
+def test_replicas_by_average_value(values: tuple[int, ...], found: Groups, expected: int) -> None:
     current = len(values) + len(found.missing)
     assert by_value(current, 100, samples(*values), found, Tolerance()).replicas == expected
 
 
-def test_without_samples_of_pods_that_count_nothing_can_be_said() -> None:
+def test_without_metrics_of_ready_pods_an_error_is_raised() -> None:
     with pytest.raises(MetricsError, match="did not receive metrics for targeted pods"):
         by_value(1, 100, samples(1), groups(0, unready="a"), Tolerance())
     with pytest.raises(MetricsError, match="no metrics returned matched known pods"):
         by_utilization(1, 50, samples(1), {}, groups(1), Tolerance())
 
 
-def test_a_tolerance_of_its_own_in_each_direction() -> None:
+def test_each_direction_has_its_own_tolerance() -> None:
     tolerance = Tolerance(down=0.5, up=0.0)
     assert by_value(2, 100, samples(60, 60), groups(2), tolerance).replicas == 2
     assert by_value(2, 100, samples(101, 101), groups(2), tolerance).replicas == 3
@@ -137,19 +137,19 @@ def test_a_tolerance_of_its_own_in_each_direction() -> None:
     ("current", "ratio", "ready", "expected"),
     [(2, 1.05, 2, 2), (2, 2.0, 2, 4), (3, 2.0, 2, 4), (4, 0.4, 4, 2), (0, 2.5, 0, 3), (1, 1e30, 9, 2**31 - 1)],
 )
-def test_as_many_as_bring_one_value_to_its_target(current: int, ratio: float, ready: int, expected: int) -> None:
+def test_replicas_by_ratio(current: int, ratio: float, ready: int, expected: int) -> None:
     assert by_ratio(current, ratio, ready, Tolerance()) == expected
 
 
 @pytest.mark.parametrize(
     ("current", "value", "expected"), [(2, 200, (2, 100)), (2, 450, (5, 225)), (4, 100, (1, 25)), (0, 100, (1, 100))]
 )
-def test_as_many_as_have_a_share_of_one_value(current: int, value: int, expected: tuple[int, int]) -> None:
+def test_replicas_by_share_of_a_total(current: int, value: int, expected: tuple[int, int]) -> None:
     found = by_share(current, value, 100, Tolerance())
     assert (found.replicas, found.average) == expected
 
 
-def test_what_a_pod_asks_for_is_that_of_its_containers_and_sidecars_or_its_own() -> None:
+def test_a_pods_request_is_that_of_its_containers_and_sidecars_or_pod_level() -> None:
     def container(name: str, cpu: str, **more: Any) -> dict[str, Any]:
         return {"name": name, "resources": {"requests": {"cpu": cpu}}, **more}
 
@@ -165,6 +165,6 @@ def test_what_a_pod_asks_for_is_that_of_its_containers_and_sidecars_or_its_own()
         requests([found], "memory", "")
 
 
-def test_a_sum_stops_at_64_bits() -> None:
+def test_a_sum_is_clamped_to_64_bits() -> None:
     assert total([2**63 - 1, 5]) == 2**63 - 1
     assert total([1, 2]) == 3

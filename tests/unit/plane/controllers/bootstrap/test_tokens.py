@@ -69,7 +69,7 @@ def test_cluster_info_is_signed_with_the_tokens_that_are_for_signing() -> None:
     on_stage(play, SIGNER)
 
 
-def test_a_signature_is_the_one_that_kubeadm_computes() -> None:
+def test_a_signature_equals_that_of_kubeadm() -> None:
     """As token/jws of k8s.io/cluster-bootstrap computes it."""
     assert signature("", "joshua", "my voice is my passcode") == (
         "eyJhbGciOiJIUzI1NiIsImtpZCI6Impvc2h1YSJ9..7Ui1ALizW4jXphVUB7xUqC9vLYLL9RZeOFfVLoB7Tgk"

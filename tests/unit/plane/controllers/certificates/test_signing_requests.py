@@ -71,7 +71,7 @@ def test_a_nodes_own_client_certificate_is_approved_and_signed(tmp_path: Path) -
     on_stage(play)
 
 
-def test_other_requests_wait_for_people_and_are_signed_then(tmp_path: Path) -> None:
+def test_other_requests_need_manual_approval_and_are_then_signed(tmp_path: Path) -> None:
     async def play(stage: Stage) -> None:
         await begin(stage, tmp_path)
         await stage.client.create(asked(CLIENT, ["client auth"], name="jane"))
@@ -101,7 +101,7 @@ def test_other_requests_wait_for_people_and_are_signed_then(tmp_path: Path) -> N
         (asked(CLIENT, ["server auth"], name="jane"), "invalid usage for client certificate: server auth"),
     ],
 )
-def test_a_request_against_the_rules_of_its_signer_fails(
+def test_a_request_that_violates_its_signers_rules_fails(
     request_: CertificateSigningRequest, why: str, tmp_path: Path
 ) -> None:
     async def play(stage: Stage) -> None:
@@ -117,7 +117,7 @@ def test_a_request_against_the_rules_of_its_signer_fails(
     on_stage(play)
 
 
-def test_old_requests_are_cleared_away(tmp_path: Path) -> None:
+def test_old_requests_are_deleted(tmp_path: Path) -> None:
     async def play(stage: Stage) -> None:
         await begin(stage, tmp_path)
         await stage.client.create(asked(CLIENT, ["client auth"], name="jane"))

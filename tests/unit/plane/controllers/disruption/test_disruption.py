@@ -59,7 +59,7 @@ async def condition(stage: Stage) -> tuple[str, str, str]:
     return found["status"], found["reason"], found["message"]
 
 
-def test_a_budget_of_a_least_number_counts_the_pods_that_are_there() -> None:
+def test_min_available_counts_existing_pods() -> None:
     async def play(stage: Stage) -> None:
         nodes = Nodes(stage)
         nodes.keep_unready("c")
@@ -78,7 +78,7 @@ def test_a_budget_of_a_least_number_counts_the_pods_that_are_there() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_an_eviction_uses_the_budget_up_and_a_pod_that_goes_is_not_healthy() -> None:
+def test_an_eviction_uses_the_budget_and_a_terminating_pod_is_not_healthy() -> None:
     async def play(stage: Stage) -> None:
         nodes = Nodes(stage)
         await stage.client.create(budget(minAvailable=2))
@@ -97,7 +97,7 @@ def test_an_eviction_uses_the_budget_up_and_a_pod_that_goes_is_not_healthy() -> 
     on_stage(play, CONTROLLER)
 
 
-def test_a_share_is_one_of_what_the_controllers_are_asked_for() -> None:
+def test_a_percentage_refers_to_the_controllers_replicas() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         owner = await replicaset(stage, 4)
@@ -114,7 +114,7 @@ def test_a_share_is_one_of_what_the_controllers_are_asked_for() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_pods_of_several_controllers_are_added_up() -> None:
+def test_replicas_of_several_controllers_are_summed() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         spec = {
@@ -135,7 +135,7 @@ def test_pods_of_several_controllers_are_added_up() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_pods_without_a_controller_count_for_none_in_a_share_and_that_is_an_event() -> None:
+def test_unmanaged_pods_do_not_count_for_a_percentage_and_an_event_reports_them() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await stage.client.create(pod("a"))
@@ -152,7 +152,7 @@ def test_pods_without_a_controller_count_for_none_in_a_share_and_that_is_an_even
     on_stage(play, CONTROLLER)
 
 
-def test_a_controller_that_has_no_scale_closes_the_budget_and_nothing_loops() -> None:
+def test_a_controller_without_scale_allows_no_disruptions_and_no_hot_loop() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         spec = {"template": {"spec": {**TEMPLATE["spec"], "restartPolicy": "Never"}}}
@@ -171,7 +171,7 @@ def test_a_controller_that_has_no_scale_closes_the_budget_and_nothing_loops() ->
     on_stage(play, CONTROLLER)
 
 
-def test_a_controller_that_is_gone_closes_the_budget() -> None:
+def test_a_deleted_controller_allows_no_disruptions() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         owner = await replicaset(stage, 1)
@@ -184,7 +184,7 @@ def test_a_controller_that_is_gone_closes_the_budget() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_a_budget_without_pods_says_so() -> None:
+def test_a_budget_without_pods_records_an_event() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(budget(minAvailable=1))
         await stage.settle()
@@ -194,7 +194,7 @@ def test_a_budget_without_pods_says_so() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_a_pod_that_may_be_evicted_counts_again_if_nobody_has_deleted_it_in_two_minutes() -> None:
+def test_a_disrupted_pod_counts_again_if_not_deleted_within_two_minutes() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await stage.client.create(budget(minAvailable=1))
@@ -217,7 +217,7 @@ def test_a_pod_that_may_be_evicted_counts_again_if_nobody_has_deleted_it_in_two_
     on_stage(play, CONTROLLER)
 
 
-def test_a_pod_in_two_budgets_counts_in_both_and_is_warned_of() -> None:
+def test_a_pod_in_two_budgets_counts_in_both_and_an_event_warns() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await stage.client.create(budget("one", minAvailable=1))
@@ -232,7 +232,7 @@ def test_a_pod_in_two_budgets_counts_in_both_and_is_warned_of() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_a_pod_that_was_to_be_disturbed_and_was_not_is_no_target_any_more_after_two_minutes() -> None:
+def test_a_stale_disruption_target_condition_is_reset_after_two_minutes() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         for name in ("a", "b"):

@@ -87,7 +87,7 @@ async def ended(stage: Stage, phases: Sequence[str], rng: Rng) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_every_pod_of_a_job_is_counted_once_whatever_gets_lost(seed: int) -> None:
+def test_every_pod_of_a_job_is_counted_once_despite_faults(seed: int) -> None:
     async def play(stage: Stage) -> None:
         controllers, rng = Restarted(stage, seed, *JOBS), Rng(seed)
         await stage.client.create(job(completions=60, parallelism=3, backoffLimit=1000))
@@ -112,7 +112,7 @@ def test_every_pod_of_a_job_is_counted_once_whatever_gets_lost(seed: int) -> Non
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_garbage_goes_and_nothing_else_whatever_gets_lost(seed: int) -> None:
+def test_only_garbage_is_deleted_despite_faults(seed: int) -> None:
     async def play(stage: Stage) -> None:
         controllers = Restarted(stage, seed, GARBAGE)
         roots = [await stage.client.create(config(f"root{number}")) for number in range(3)]
@@ -137,7 +137,7 @@ def test_garbage_goes_and_nothing_else_whatever_gets_lost(seed: int) -> None:
     on_stage(play, seed=seed)
 
 
-def test_namespaces_end_whatever_gets_lost() -> None:
+def test_namespaces_are_deleted_despite_faults() -> None:
     async def play(stage: Stage) -> None:
         controllers = Restarted(stage, 1, "namespace-controller")
         mine = [f"n{number}" for number in range(5)]

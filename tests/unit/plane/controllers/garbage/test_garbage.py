@@ -71,7 +71,7 @@ async def release(stage: Stage, name: str) -> None:
     await stage.client.patch(ConfigMap, name, MergePatch({"metadata": {"finalizers": None}}))
 
 
-def test_dependents_go_after_their_owner_and_theirs_after_them() -> None:
+def test_dependents_are_deleted_after_their_owner_recursively() -> None:
     async def play(stage: Stage) -> None:
         first = await stage.client.create(config("first"))
         second = await stage.client.create(config("second", owner(first)))
@@ -86,7 +86,7 @@ def test_dependents_go_after_their_owner_and_theirs_after_them() -> None:
     on_stage(play, GARBAGE)
 
 
-def test_what_refers_to_an_owner_that_never_was_goes_unless_it_has_another() -> None:
+def test_an_object_with_only_absent_owners_is_deleted() -> None:
     async def play(stage: Stage) -> None:
         there = await stage.client.create(config("there"))
         await stage.client.create(config("of-nobody", absent()))
@@ -99,7 +99,7 @@ def test_what_refers_to_an_owner_that_never_was_goes_unless_it_has_another() -> 
     on_stage(play, GARBAGE)
 
 
-def test_what_lost_its_owner_while_nobody_looked_is_found_at_the_start() -> None:
+def test_objects_orphaned_before_the_start_are_found() -> None:
     async def play(stage: Stage) -> None:
         first = await stage.client.create(config("first"))
         await stage.client.create(config("second", owner(first)))
@@ -111,7 +111,7 @@ def test_what_lost_its_owner_while_nobody_looked_is_found_at_the_start() -> None
     on_stage(play)
 
 
-def test_foreground_deletion_waits_for_dependents_that_block_and_for_no_others() -> None:
+def test_foreground_deletion_waits_for_blocking_dependents_only() -> None:
     async def play(stage: Stage) -> None:
         first = await stage.client.create(config("first"))
         await stage.client.create(config("blocks", owner(first, blockOwnerDeletion=True), finalizers=("a.b/hold",)))
@@ -130,7 +130,7 @@ def test_foreground_deletion_waits_for_dependents_that_block_and_for_no_others()
     on_stage(play, GARBAGE)
 
 
-def test_foreground_deletion_goes_down_the_whole_tree() -> None:
+def test_foreground_deletion_is_recursive() -> None:
     async def play(stage: Stage) -> None:
         first = await stage.client.create(config("first"))
         second = await stage.client.create(config("second", owner(first, blockOwnerDeletion=True)))
@@ -146,7 +146,7 @@ def test_foreground_deletion_goes_down_the_whole_tree() -> None:
     on_stage(play, GARBAGE)
 
 
-def test_an_owner_no_longer_waits_for_a_dependent_that_ceases_to_block() -> None:
+def test_an_owner_stops_waiting_for_a_dependent_that_no_longer_blocks() -> None:
     async def play(stage: Stage) -> None:
         first = await stage.client.create(config("first"))
         await stage.client.create(config("second", owner(first, blockOwnerDeletion=True), finalizers=("a.b/hold",)))
@@ -161,7 +161,7 @@ def test_an_owner_no_longer_waits_for_a_dependent_that_ceases_to_block() -> None
     on_stage(play, GARBAGE)
 
 
-def test_a_dependent_with_another_owner_outlives_one_that_waits_for_it() -> None:
+def test_a_dependent_with_a_solid_owner_outlives_a_waiting_one() -> None:
     async def play(stage: Stage) -> None:
         first = await stage.client.create(config("first"))
         other = await stage.client.create(config("other"))
@@ -175,7 +175,7 @@ def test_a_dependent_with_another_owner_outlives_one_that_waits_for_it() -> None
     on_stage(play, GARBAGE)
 
 
-def test_orphans_stay_without_the_reference() -> None:
+def test_orphaned_dependents_lose_the_reference_and_stay() -> None:
     async def play(stage: Stage) -> None:
         first = await stage.client.create(config("first"))
         await stage.client.create(config("second", owner(first)))
@@ -190,7 +190,7 @@ def test_orphans_stay_without_the_reference() -> None:
     on_stage(play, GARBAGE)
 
 
-def test_a_cluster_scoped_owner_takes_its_dependents_along() -> None:
+def test_dependents_of_a_cluster_scoped_owner_are_deleted() -> None:
     async def play(stage: Stage) -> None:
         role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "role"}}
         created = await stage.client.create(role)
@@ -204,7 +204,7 @@ def test_a_cluster_scoped_owner_takes_its_dependents_along() -> None:
     on_stage(play, GARBAGE)
 
 
-def test_a_cluster_scoped_object_that_refers_to_a_namespaced_owner_is_left_alone() -> None:
+def test_a_cluster_scoped_object_with_a_namespaced_owner_is_skipped() -> None:
     async def play(stage: Stage) -> None:
         role = {
             "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -222,7 +222,7 @@ def test_a_cluster_scoped_object_that_refers_to_a_namespaced_owner_is_left_alone
 
 
 @pytest.mark.parametrize("owner_first", [True, False])
-def test_an_owner_in_another_namespace_is_none_and_an_event_says_so(owner_first: bool) -> None:
+def test_an_owner_in_another_namespace_is_invalid_and_reported_by_an_event(owner_first: bool) -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
         there = await stage.client.create(config("there", namespace="other"))
@@ -242,7 +242,7 @@ def test_an_owner_in_another_namespace_is_none_and_an_event_says_so(owner_first:
     on_stage(play)
 
 
-def test_owners_that_wait_for_each_other_in_a_circle_go() -> None:
+def test_a_cycle_of_waiting_owners_is_deleted() -> None:
     async def play(stage: Stage) -> None:
         first = await stage.client.create(config("first"))
         second = await stage.client.create(config("second", owner(first, blockOwnerDeletion=True)))
@@ -256,7 +256,7 @@ def test_owners_that_wait_for_each_other_in_a_circle_go() -> None:
     on_stage(play, GARBAGE)
 
 
-def test_a_circle_of_owners_stays_and_is_left_in_peace() -> None:
+def test_a_cycle_of_owners_is_kept() -> None:
     async def play(stage: Stage) -> None:
         first = await stage.client.create(config("first"))
         second = await stage.client.create(config("second", owner(first)))
@@ -270,7 +270,7 @@ def test_a_circle_of_owners_stays_and_is_left_in_peace() -> None:
     on_stage(play, GARBAGE)
 
 
-def test_a_thousand_orphans_at_once_take_a_delete_each_and_one_look() -> None:
+def test_a_thousand_dependents_take_one_delete_each_and_one_owner_lookup() -> None:
     async def play(stage: Stage) -> None:
         for number in range(1000):
             await stage.client.create(config(f"orphan-{number}", absent()))
@@ -283,7 +283,7 @@ def test_a_thousand_orphans_at_once_take_a_delete_each_and_one_look() -> None:
     on_stage(play)
 
 
-def test_an_owner_of_an_unknown_kind_is_not_taken_for_gone() -> None:
+def test_an_owner_of_an_unknown_kind_is_not_absent() -> None:
     async def play(stage: Stage) -> None:
         unknown = {"apiVersion": "example.com/v1", "kind": "Gadget", "name": "a", "uid": NOBODY}
         await stage.client.create(config("child", unknown))
@@ -301,7 +301,7 @@ async def _is_gone(stage: Stage, name: str) -> bool:
     return await stage.client.get(ConfigMap, name, missing=None) is None
 
 
-def test_kinds_that_are_defined_later_count_within_seconds() -> None:
+def test_new_custom_resource_definitions_are_monitored_within_seconds() -> None:
     async def play(stage: Stage) -> None:
         await stage.settle()
         await stage.client.create(definition())
@@ -317,7 +317,7 @@ def test_kinds_that_are_defined_later_count_within_seconds() -> None:
     on_stage(play, GARBAGE)
 
 
-def test_custom_resources_can_be_orphans_too() -> None:
+def test_custom_resources_can_be_orphaned() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(definition())
         await stage.settle()
@@ -333,7 +333,7 @@ def test_custom_resources_can_be_orphans_too() -> None:
     on_stage(play, GARBAGE)
 
 
-def test_a_kind_that_is_no_longer_defined_is_no_longer_watched_and_its_dependents_go() -> None:
+def test_a_removed_kind_is_not_monitored_and_its_dependents_are_deleted() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(definition())
         manager = stage.run(lambda manager: add_to(manager, Options()))
@@ -351,7 +351,7 @@ def test_a_kind_that_is_no_longer_defined_is_no_longer_watched_and_its_dependent
     on_stage(play)
 
 
-def test_what_others_cache_as_a_whole_is_not_cached_twice() -> None:
+def test_an_existing_informer_is_reused() -> None:
     class Idle:
         async def reconcile(self, request: Any) -> None: ...
 
@@ -380,7 +380,7 @@ class Late:
 
 
 @pytest.mark.parametrize("owners_change", [False, True])
-def test_what_has_changed_since_it_was_judged_goes_unless_its_owners_have_changed(owners_change: bool) -> None:
+def test_a_changed_object_is_deleted_unless_its_owners_have_changed(owners_change: bool) -> None:
     async def play(stage: Stage) -> None:
         there = await stage.client.create(config("there"))
         await stage.client.create(config("child", absent()))
@@ -404,7 +404,7 @@ def test_what_has_changed_since_it_was_judged_goes_unless_its_owners_have_change
     on_stage(play)
 
 
-def test_another_object_of_the_name_is_not_deleted() -> None:
+def test_a_recreated_object_is_not_deleted() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(config("child", absent()))
         manager = stage.run(lambda manager: manager.informers.of(ConfigMap))

@@ -70,7 +70,7 @@ class Told(Graph):
 PLACE = Place()
 
 
-def test_a_dependent_of_a_known_owner_is_not_looked_at_and_one_of_an_unknown_owner_is() -> None:
+def test_a_dependent_is_enqueued_only_if_its_owner_is_unknown() -> None:
     graph = Told()
     graph.put(PLACE, entry("owner"))
     graph.put(PLACE, entry("child", reference("owner")))
@@ -79,7 +79,7 @@ def test_a_dependent_of_a_known_owner_is_not_looked_at_and_one_of_an_unknown_own
     assert graph.taken() == ["stray"]
 
 
-def test_until_all_is_there_nobody_is_missed() -> None:
+def test_missing_owners_are_checked_after_the_initial_lists() -> None:
     graph = Told(complete=False)
     graph.put(PLACE, entry("child", reference("owner")))
     graph.put(PLACE, entry("stray", reference("nobody")))
@@ -89,7 +89,7 @@ def test_until_all_is_there_nobody_is_missed() -> None:
     assert graph.taken() == ["stray"]
 
 
-def test_when_an_owner_goes_its_dependents_are_looked_at_and_it_is_known_to_be_gone() -> None:
+def test_a_deleted_owner_enqueues_its_dependents_and_is_absent() -> None:
     graph = Told()
     graph.put(PLACE, entry("owner"))
     graph.put(PLACE, entry("a", reference("owner")))
@@ -100,7 +100,7 @@ def test_when_an_owner_goes_its_dependents_are_looked_at_and_it_is_known_to_be_g
     assert graph.absent.has(told, "n")
 
 
-def test_an_owner_that_is_something_else_than_was_said_leaves_doubt() -> None:
+def test_a_reference_that_does_not_match_its_owner_enqueues_the_dependent() -> None:
     graph = Told()
     graph.put(PLACE, entry("owner", namespace="other"))
     graph.put(PLACE, entry("child", reference("owner")))
@@ -113,7 +113,7 @@ def test_an_owner_that_is_something_else_than_was_said_leaves_doubt() -> None:
     assert graph.misplaced == [("child", "owner")]  # it is in the right place, though of another kind
 
 
-def test_who_waits_for_dependents_is_looked_at_when_one_goes_or_ceases_to_block() -> None:
+def test_a_waiting_owner_is_enqueued_when_a_blocking_dependent_is_deleted_or_unblocks() -> None:
     graph = Told()
     graph.put(PLACE, entry("owner"))
     for name in ("a", "b", "c"):
@@ -131,7 +131,7 @@ def test_who_waits_for_dependents_is_looked_at_when_one_goes_or_ceases_to_block(
     assert [each.uid for each in graph.dependents("owner")] == ["b"]
 
 
-def test_who_leaves_orphans_is_looked_at_and_they_are_not() -> None:
+def test_an_orphaning_owner_is_enqueued_and_its_dependents_are_not() -> None:
     graph = Told()
     graph.put(PLACE, entry("owner"))
     graph.put(PLACE, entry("child", reference("owner")))
@@ -139,7 +139,7 @@ def test_who_leaves_orphans_is_looked_at_and_they_are_not() -> None:
     assert graph.taken() == ["owner"]
 
 
-def test_an_object_that_comes_in_another_version_is_the_same_object() -> None:
+def test_an_object_in_another_api_version_is_the_same_node() -> None:
     graph = Told()
     old, new = Place(info("Gadget", "gadgets", "a.b", "v1")), Place(info("Gadget", "gadgets", "a.b", "v2"))
     graph.put(old, entry("owner"))
@@ -150,7 +150,7 @@ def test_an_object_that_comes_in_another_version_is_the_same_object() -> None:
     assert node.kind_store is new
 
 
-def test_of_a_kind_that_is_no_longer_served_nothing_is_known() -> None:
+def test_nodes_of_a_removed_kind_are_dropped() -> None:
     graph = Told()
     gadgets = Place(info("Gadget", "gadgets", "a.b"))
     graph.put(gadgets, entry("owner"))
@@ -161,7 +161,7 @@ def test_of_a_kind_that_is_no_longer_served_nothing_is_known() -> None:
     assert graph.get("owner") is None
 
 
-def test_only_the_last_owners_that_are_gone_are_remembered() -> None:
+def test_the_absent_owner_cache_is_bounded() -> None:
     absent = AbsentOwnerCache(most=2)
     told = [Reference("v1", "ConfigMap", name, name, blocks=False) for name in "abc"]
     absent.add("a")
@@ -171,7 +171,7 @@ def test_only_the_last_owners_that_are_gone_are_remembered() -> None:
     assert not absent.has(told[1], "m")
 
 
-def test_kinds_are_collected_in_their_preferred_version_if_they_can_be_and_events_are_not() -> None:
+def test_kinds_are_monitored_in_their_preferred_version_except_events() -> None:
     every = ("delete", "list", "watch", "get")
     catalogue = Catalogue(
         (

@@ -28,7 +28,7 @@ async def names(stage: Stage) -> list[str]:
     return sorted(each.metadata.name for each in await stage.client.list(Pod))
 
 
-def test_pods_of_a_node_that_is_gone_go_after_a_while_and_count_as_disrupted() -> None:
+def test_pods_of_a_deleted_node_are_deleted_after_the_quarantine_as_disrupted() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage)
         await bound(stage, "here")
@@ -46,7 +46,7 @@ def test_pods_of_a_node_that_is_gone_go_after_a_while_and_count_as_disrupted() -
     on_stage(play, *GARBAGE)
 
 
-def test_pods_of_a_node_that_comes_back_in_time_stay() -> None:
+def test_pods_of_a_node_that_is_recreated_in_time_are_kept() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage)
         await bound(stage, "here")
@@ -59,7 +59,7 @@ def test_pods_of_a_node_that_comes_back_in_time_stay() -> None:
     on_stage(play, *GARBAGE)
 
 
-def test_pods_that_end_on_a_node_out_of_service_go_at_once_and_others_do_not() -> None:
+def test_terminating_pods_on_an_out_of_service_node_are_deleted() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage)
         await stage.client.create({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "other"}})
@@ -75,7 +75,7 @@ def test_pods_that_end_on_a_node_out_of_service_go_at_once_and_others_do_not() -
     on_stage(play, *GARBAGE)
 
 
-def test_the_oldest_of_too_many_pods_that_have_ended_go_evicted_ones_first() -> None:
+def test_terminated_pods_above_the_threshold_are_deleted_evicted_ones_first() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage)
         for number in range(6):

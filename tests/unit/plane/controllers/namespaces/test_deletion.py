@@ -39,7 +39,7 @@ async def conditions(stage: Stage) -> dict[str, tuple[str, str, str]]:
     return {each.type: (each.status, each.reason or "", each.message or "") for each in namespace.status.conditions}
 
 
-def test_a_namespace_goes_with_everything_in_it() -> None:
+def test_a_namespace_is_deleted_with_its_content() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage)
         await stage.client.create(made("ConfigMap", "a"))
@@ -77,7 +77,7 @@ def test_without_the_controller_a_namespace_stays() -> None:
     on_stage(play, GARBAGE)
 
 
-def test_what_a_finalizer_holds_is_said_and_waited_for() -> None:
+def test_content_with_finalizers_is_reported_and_awaited() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage)
         await stage.client.create(made("ConfigMap", "held", "example.com/hold"))
@@ -122,7 +122,7 @@ def test_what_a_finalizer_holds_is_said_and_waited_for() -> None:
     on_stage(play, NAMESPACE)
 
 
-def test_what_pods_may_need_stays_until_they_have_gone() -> None:
+def test_other_content_is_kept_until_the_pods_are_gone() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage)
         await stage.until(lambda: stage.client.list(ServiceAccount, namespace="n"))
@@ -140,7 +140,7 @@ def test_what_pods_may_need_stays_until_they_have_gone() -> None:
     on_stage(play, NAMESPACE, ACCOUNTS)
 
 
-def test_a_pod_that_outlives_its_grace_period_is_told_of() -> None:
+def test_a_pod_that_outlives_its_grace_period_is_reported() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage)
         await stage.until(lambda: stage.client.list(ServiceAccount, namespace="n"))
@@ -158,7 +158,7 @@ def test_a_pod_that_outlives_its_grace_period_is_told_of() -> None:
     on_stage(play, NAMESPACE, ACCOUNTS)
 
 
-def test_content_of_kinds_that_others_define_goes_too() -> None:
+def test_custom_resources_are_deleted_too() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage)
         await stage.client.create(definition())
@@ -182,7 +182,7 @@ def test_a_namespace_with_another_finalizer_stays_when_it_is_empty() -> None:
     on_stage(play, NAMESPACE)
 
 
-def test_who_owns_whom_does_not_matter_where_everything_goes() -> None:
+def test_ownership_does_not_matter_in_a_terminating_namespace() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage)
         labels = {"app": "web"}
@@ -197,7 +197,7 @@ def test_who_owns_whom_does_not_matter_where_everything_goes() -> None:
     on_stage(play, NAMESPACE, GARBAGE)
 
 
-def test_conditions_change_their_time_with_their_status_alone() -> None:
+def test_conditions_change_their_transition_time_with_their_status_only() -> None:
     status = NamespaceStatus()
     assert update_conditions(status, DeletionFindings(), NOW)
     assert not update_conditions(status, DeletionFindings(), NOW)

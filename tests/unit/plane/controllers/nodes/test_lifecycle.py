@@ -54,7 +54,7 @@ async def names(stage: Stage) -> list[str]:
     )
 
 
-def test_a_ready_node_loses_the_taint_that_it_was_born_with() -> None:
+def test_a_ready_node_loses_its_initial_not_ready_taint() -> None:
     async def play(stage: Stage) -> None:
         await join(stage, "a")
         assert await taints(stage, "a") == []
@@ -62,7 +62,7 @@ def test_a_ready_node_loses_the_taint_that_it_was_born_with() -> None:
     on_stage(play, LIFECYCLE)
 
 
-def test_a_node_that_falls_silent_is_unknown_unreachable_and_its_pods_are_not_ready() -> None:
+def test_a_node_without_heartbeat_is_unknown_and_unreachable_and_its_pods_are_not_ready() -> None:
     async def play(stage: Stage) -> None:
         await join(stage, "a", "b")
         created = await stage.client.create(pod("p", "a"))
@@ -85,7 +85,7 @@ def test_a_node_that_falls_silent_is_unknown_unreachable_and_its_pods_are_not_re
     on_stage(play, LIFECYCLE)
 
 
-def test_a_lease_that_is_renewed_is_enough() -> None:
+def test_a_renewed_lease_is_a_heartbeat() -> None:
     async def play(stage: Stage) -> None:
         await join(stage, "a")
         lease = Lease(metadata=ObjectMeta(name="a", namespace="kube-node-lease"), spec=LeaseSpec(holder_identity="a"))
@@ -100,7 +100,7 @@ def test_a_lease_that_is_renewed_is_enough() -> None:
     on_stage(play, LIFECYCLE)
 
 
-def test_where_all_nodes_are_silent_no_pods_are_driven_off() -> None:
+def test_in_full_disruption_no_pods_are_evicted() -> None:
     async def play(stage: Stage) -> None:
         await join(stage, "a", "b", "c")
         await stage.world.clock.sleep(120)
@@ -110,7 +110,7 @@ def test_where_all_nodes_are_silent_no_pods_are_driven_off() -> None:
     on_stage(play, LIFECYCLE)
 
 
-def test_cordons_and_pressure_become_taints_and_go_again() -> None:
+def test_cordons_and_pressure_conditions_become_taints_and_are_removed() -> None:
     async def play(stage: Stage) -> None:
         await join(stage, "a")
         await stage.client.patch(Node, "a", MergePatch({"spec": {"unschedulable": True}}))
@@ -126,7 +126,7 @@ def test_cordons_and_pressure_become_taints_and_go_again() -> None:
     on_stage(play, LIFECYCLE)
 
 
-def test_a_node_that_flaps_does_not_make_writes_without_end() -> None:
+def test_a_flapping_node_causes_a_bounded_number_of_writes() -> None:
     async def play(stage: Stage) -> None:
         await join(stage, "a", "b")
         for status in ("False", "True") * 5:
@@ -141,7 +141,7 @@ def test_a_node_that_flaps_does_not_make_writes_without_end() -> None:
     on_stage(play, LIFECYCLE, EVICTION)
 
 
-def test_taints_drive_off_pods_that_do_not_tolerate_them_and_others_when_their_time_is_up() -> None:
+def test_untolerated_taints_evict_pods_at_once_or_after_toleration_seconds() -> None:
     async def play(stage: Stage) -> None:
         stage.run(lambda manager: fleet.add_to(manager, 1, "simulated"))
         await stage.settle()
@@ -166,7 +166,7 @@ def test_taints_drive_off_pods_that_do_not_tolerate_them_and_others_when_their_t
     on_stage(play, EVICTION)
 
 
-def test_a_taint_that_goes_in_time_spares_the_pod() -> None:
+def test_a_taint_removed_in_time_cancels_the_eviction() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(
             Node(

@@ -120,7 +120,7 @@ def test_a_terminating_pod_serves_and_is_not_ready() -> None:
     on_stage(play, SLICES)
 
 
-def test_a_slice_that_somebody_deletes_or_spoils_is_put_right() -> None:
+def test_a_deleted_or_modified_slice_is_restored() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(service())
         await serve(stage, "p")
@@ -149,7 +149,7 @@ def test_pods_that_no_service_selects_cause_no_writes() -> None:
     on_stage(play, SLICES, ENDPOINTS)
 
 
-def test_endpoints_tell_ready_and_other_addresses_apart_and_go_with_the_service() -> None:
+def test_endpoints_separate_ready_addresses_and_are_deleted_with_the_service() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(service())
         await serve(stage, "good")
@@ -167,7 +167,7 @@ def test_endpoints_tell_ready_and_other_addresses_apart_and_go_with_the_service(
     on_stage(play, ENDPOINTS)
 
 
-def test_endpoints_are_cut_off_at_a_thousand() -> None:
+def test_endpoints_are_truncated_at_a_thousand() -> None:
     async def play(stage: Stage) -> None:
         for number in range(1003):
             await serve(stage, f"p-{number}")
@@ -180,7 +180,7 @@ def test_endpoints_are_cut_off_at_a_thousand() -> None:
     on_stage(play, ENDPOINTS)
 
 
-def test_endpoints_that_somebody_keeps_are_mirrored_until_they_go() -> None:
+def test_manual_endpoints_are_mirrored_until_they_are_deleted() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(service(selector={}))
         subset = EndpointSubset(

@@ -67,7 +67,7 @@ def test_a_pod_gets_a_claim_that_it_owns() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_a_claim_that_somebody_deletes_is_made_again() -> None:
+def test_a_deleted_claim_is_recreated() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(pod())
         first = await stage.until(lambda: has_claim(stage))
@@ -83,7 +83,7 @@ def test_a_claim_that_somebody_deletes_is_made_again() -> None:
     on_stage(play, CONTROLLER, PROTECTION)
 
 
-def test_the_claim_of_another_is_left_alone_and_the_pod_is_told() -> None:
+def test_a_claim_that_the_pod_does_not_own_is_kept_and_an_event_reports_it() -> None:
     async def play(stage: Stage) -> None:
         theirs = await stage.client.create(PersistentVolumeClaim(metadata=ObjectMeta(name="p-data"), spec=claim_spec()))
         await stage.client.create(pod())
@@ -109,7 +109,7 @@ def test_the_claim_of_another_is_left_alone_and_the_pod_is_told() -> None:
     on_stage(play, CONTROLLER, PROTECTION)
 
 
-def test_a_claim_that_is_refused_is_told_and_tried_again() -> None:
+def test_a_rejected_claim_is_reported_and_retried() -> None:
     async def play(stage: Stage) -> None:
         quota = ResourceQuotaSpec(hard={"persistentvolumeclaims": Quantity("0")})
         await stage.client.create(ResourceQuota(metadata=ObjectMeta(name="none"), spec=quota))

@@ -76,7 +76,7 @@ def test_a_claim_gets_the_smallest_volume_that_is_large_enough() -> None:
     on_stage(play, BINDER)
 
 
-def test_a_claim_waits_for_a_volume_that_comes_later() -> None:
+def test_a_pending_claim_is_bound_to_a_later_volume() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(claim("data", "2Gi"))
         await stage.settle()
@@ -103,7 +103,7 @@ def test_two_claims_never_share_a_volume() -> None:
     on_stage(play, BINDER)
 
 
-def test_a_volume_whose_claim_has_gone_is_released_and_kept() -> None:
+def test_a_volume_of_a_deleted_claim_is_released_and_retained() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(volume("disk", "2Gi"))
         await stage.client.create(claim("data", "1Gi"))
@@ -118,7 +118,7 @@ def test_a_volume_whose_claim_has_gone_is_released_and_kept() -> None:
     on_stage(play, BINDER, CLAIM_PROTECTION)
 
 
-def test_a_claim_that_has_lost_its_volume_says_so() -> None:
+def test_a_claim_whose_volume_was_deleted_is_lost() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(volume("disk", "2Gi"))
         await stage.client.create(claim("data", "1Gi"))
@@ -134,7 +134,7 @@ def test_a_claim_that_has_lost_its_volume_says_so() -> None:
     on_stage(play, BINDER)
 
 
-def test_a_class_that_waits_for_its_first_consumer_waits() -> None:
+def test_a_claim_with_wait_for_first_consumer_stays_pending() -> None:
     async def play(stage: Stage) -> None:
         lazy = StorageClass(
             metadata=ObjectMeta(name="manual"),
@@ -152,7 +152,7 @@ def test_a_class_that_waits_for_its_first_consumer_waits() -> None:
     on_stage(play, BINDER)
 
 
-def test_the_planes_own_class_makes_a_directory_and_removes_it_with_the_claim(tmp_path: Path) -> None:
+def test_the_standard_class_provisions_a_directory_and_deletes_it_with_the_claim(tmp_path: Path) -> None:
     async def play(stage: Stage) -> None:
         stage.run(
             lambda manager: add_controllers(
@@ -177,7 +177,7 @@ def test_the_planes_own_class_makes_a_directory_and_removes_it_with_the_claim(tm
     on_stage(play)
 
 
-def test_a_claim_that_a_pod_uses_stays_until_the_pod_has_finished() -> None:
+def test_a_claim_in_use_is_protected_until_the_pod_has_finished() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(claim("data", "1Gi"))
         source = PersistentVolumeClaimVolumeSource(claim_name="data")
@@ -198,7 +198,7 @@ def test_a_claim_that_a_pod_uses_stays_until_the_pod_has_finished() -> None:
     on_stage(play, CLAIM_PROTECTION)
 
 
-def test_a_bound_volume_stays_until_its_claim_has_gone() -> None:
+def test_a_bound_volume_is_protected_until_its_claim_is_deleted() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(volume("disk", "2Gi"))
         await stage.client.create(claim("data", "1Gi"))

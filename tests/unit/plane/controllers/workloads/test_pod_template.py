@@ -22,7 +22,7 @@ def template() -> PodTemplateSpec:
     )
 
 
-def test_a_pod_has_what_its_template_says_and_a_reference_to_its_owner() -> None:
+def test_a_pod_has_its_template_and_a_controller_reference() -> None:
     pod = to_dict(pod_from_template(template(), OWNER))
 
     assert pod["metadata"] == {
@@ -45,7 +45,7 @@ def test_a_pod_has_what_its_template_says_and_a_reference_to_its_owner() -> None
     assert pod["spec"] == {"containers": [{"name": "c", "image": "nginx"}]}
 
 
-def test_a_pod_may_be_changed_and_its_template_stays() -> None:
+def test_a_pod_shares_nothing_with_its_template() -> None:
     wanted = template()
     pod = pod_from_template(wanted, OWNER)
 

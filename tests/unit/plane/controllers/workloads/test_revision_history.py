@@ -58,7 +58,7 @@ async def set_image(stage: Stage, image: str) -> DaemonSet:
     return await stage.client.patch(DaemonSet, "agent", MergePatch(change))
 
 
-def test_a_template_is_kept_once_as_a_patch_with_a_number() -> None:
+def test_a_template_is_stored_once_as_a_patch_with_a_revision_number() -> None:
     async def test(stage: Stage, client: CachedClient) -> None:
         owner = await stage.client.create(daemonset())
         first, _ = await revise(client, owner)
@@ -74,7 +74,7 @@ def test_a_template_is_kept_once_as_a_patch_with_a_number() -> None:
     with_client(test)
 
 
-def test_a_template_that_comes_back_is_its_revision_with_the_highest_number() -> None:
+def test_a_restored_template_reuses_its_revision_with_the_highest_number() -> None:
     async def test(stage: Stage, client: CachedClient) -> None:
         await stage.client.create(daemonset())
         first, _ = await revise(client, await stage.client.get(DaemonSet, "agent"))
@@ -88,7 +88,7 @@ def test_a_template_that_comes_back_is_its_revision_with_the_highest_number() ->
     with_client(test)
 
 
-def test_a_name_that_another_has_is_a_collision() -> None:
+def test_a_name_of_another_template_is_a_collision() -> None:
     async def test(stage: Stage, client: CachedClient) -> None:
         owner = await stage.client.create(daemonset())
         taken = f"agent-{hash_of(patch_to(owner.spec.template), 0)}"
@@ -101,7 +101,7 @@ def test_a_name_that_another_has_is_a_collision() -> None:
     with_client(test)
 
 
-def test_a_revision_that_was_written_otherwise_is_known_by_what_it_means() -> None:
+def test_equal_revisions_are_recognized_regardless_of_defaults() -> None:
     async def test(stage: Stage, client: CachedClient) -> None:
         owner = await stage.client.create(daemonset())
         first, _ = await revise(client, owner)
@@ -118,7 +118,7 @@ def test_a_revision_that_was_written_otherwise_is_known_by_what_it_means() -> No
     with_client(test)
 
 
-def test_revisions_of_others_and_of_other_shapes_do_no_harm() -> None:
+def test_foreign_and_malformed_revisions_are_ignored() -> None:
     async def test(stage: Stage, client: CachedClient) -> None:
         labels = {"app": "agent"}
         for name, data in (("one", {"some": 1}), ("two", {"spec": []}), ("three", {"spec": {"template": {"spec": 5}}})):
@@ -133,7 +133,7 @@ def test_revisions_of_others_and_of_other_shapes_do_no_harm() -> None:
     with_client(test)
 
 
-def test_the_oldest_of_those_that_are_not_used_are_forgotten() -> None:
+def test_the_oldest_unused_revisions_are_deleted() -> None:
     async def test(stage: Stage, client: CachedClient) -> None:
         await stage.client.create(daemonset())
         for number in range(1, 5):
@@ -149,7 +149,7 @@ def test_the_oldest_of_those_that_are_not_used_are_forgotten() -> None:
     with_client(test)
 
 
-def test_a_hash_is_made_of_letters_that_spell_nothing() -> None:
+def test_a_hash_uses_the_safe_alphabet() -> None:
     patches: list[dict[str, Any]] = [{"spec": {"template": {"number": number}}} for number in range(1000)]
     hashes = {hash_of(patch, 0) for patch in patches}
     assert len(hashes) == 1000
@@ -158,6 +158,6 @@ def test_a_hash_is_made_of_letters_that_spell_nothing() -> None:
     assert hash_of({"a": 1, "b": 2}, 0) == hash_of({"b": 2, "a": 1}, 0)
 
 
-def test_a_revision_without_a_template_has_none() -> None:
+def test_a_revision_without_a_template_is_an_error() -> None:
     with pytest.raises(ObjectError, match=r"ControllerRevision: data\.spec\.template: missing"):
         template_of(ControllerRevision(revision=1, data={}))

@@ -7,7 +7,7 @@ import pytest
 from ostinato.plane.controllers.workloads.slow_start import slow_start
 
 
-def test_batches_double_until_all_is_done() -> None:
+def test_batches_double_in_size() -> None:
     sizes: list[int] = []
     under_way = 0
 
@@ -23,7 +23,7 @@ def test_batches_double_until_all_is_done() -> None:
     assert sizes == [1, 2, 4, 5]
 
 
-def test_a_batch_is_never_larger_than_it_may_be() -> None:
+def test_batches_are_limited_in_size() -> None:
     most_at_once = under_way = 0
 
     async def work(_: int) -> None:
@@ -37,7 +37,7 @@ def test_a_batch_is_never_larger_than_it_may_be() -> None:
     assert most_at_once == 3
 
 
-def test_what_fails_ends_it_after_its_batch() -> None:
+def test_an_error_stops_after_its_batch() -> None:
     tried: list[int] = []
 
     async def work(piece: int) -> None:

@@ -11,7 +11,7 @@ from ostinato.kinds.batch_v1 import Job
 ALL = (*JOBS, GARBAGE, "ttl-after-finished-controller")
 
 
-def test_a_job_goes_with_its_pods_when_its_time_is_over() -> None:
+def test_an_expired_job_is_deleted_with_its_pods() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage, ttlSecondsAfterFinished=60)
         await stage.world.clock.sleep(120)
@@ -25,7 +25,7 @@ def test_a_job_goes_with_its_pods_when_its_time_is_over() -> None:
     on_stage(play, *ALL)
 
 
-def test_time_may_be_given_and_taken_later() -> None:
+def test_the_ttl_may_be_changed_later() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage, ttlSecondsAfterFinished=60)
         await end(stage, await pods(stage))

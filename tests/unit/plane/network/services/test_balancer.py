@@ -12,7 +12,7 @@ from ostinato.world import Simulation
 A, B, C = (Backend(f"10.1.0.{number}", 80) for number in (1, 2, 3))
 
 
-def test_backends_take_turns_and_the_others_follow() -> None:
+def test_backends_are_used_round_robin_and_the_others_are_fallbacks() -> None:
     balancer = Balancer(Simulation(seed=1), BackendSet((A, B, C)))
     orders = [balancer.candidates("x") for _ in range(6)]
     assert {each[0] for each in orders[:3]} == {A, B, C}
@@ -20,11 +20,11 @@ def test_backends_take_turns_and_the_others_follow() -> None:
     assert all(sorted(each, key=str) == [A, B, C] for each in orders)
 
 
-def test_nobody_is_sent_anywhere_without_backends() -> None:
+def test_without_backends_there_are_no_candidates() -> None:
     assert Balancer(Simulation(seed=1), BackendSet(())).candidates("x") == []
 
 
-def test_a_sticky_client_stays_until_it_was_away_for_too_long() -> None:
+def test_session_affinity_holds_until_its_timeout() -> None:
     world = Simulation(seed=1)
 
     async def play() -> None:
@@ -42,14 +42,14 @@ def test_a_sticky_client_stays_until_it_was_away_for_too_long() -> None:
     world.run(play())
 
 
-def test_a_sticky_client_goes_elsewhere_when_its_backend_is_gone() -> None:
+def test_session_affinity_ends_with_its_backend() -> None:
     balancer = Balancer(Simulation(seed=1), BackendSet((A, B), sticky=10.0))
     balancer.record("x", B)
     balancer.update(BackendSet((A, C), sticky=10.0))
     assert {balancer.candidates("x")[0] for _ in range(2)} == {A, C}
 
 
-def test_of_very_many_clients_the_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_session_affinity_is_limited_to_the_latest_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_CLIENTS", 2)
     balancer = Balancer(Simulation(seed=1), BackendSet((A, B), sticky=10.0))
     for client in ("x", "y", "z"):

@@ -122,7 +122,7 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
         await clock.sleep(0.001)
 
 
-def test_connections_are_relayed_both_ways_and_ended_one_way_at_a_time() -> None:
+def test_connections_are_relayed_with_half_close() -> None:
     async def act(on: Cast) -> None:
         web = at("127.77.0.1", free_port())
         async with saying(b"one") as one, saying(b"two") as two:
@@ -135,7 +135,7 @@ def test_connections_are_relayed_both_ways_and_ended_one_way_at_a_time() -> None
     play(act)
 
 
-def test_a_place_follows_its_table() -> None:
+def test_a_frontend_follows_its_table() -> None:
     async def act(on: Cast) -> None:
         web = at("127.77.0.1", free_port())
         async with saying(b"one") as one, saying(b"two") as two:
@@ -179,7 +179,7 @@ def test_a_connection_outlives_its_endpoint_and_ends_with_its_service() -> None:
     play(act)
 
 
-def test_an_endpoint_that_refuses_is_passed_over_and_if_all_do_the_client_is_reset() -> None:
+def test_the_next_endpoint_is_tried_and_without_any_the_client_is_reset() -> None:
     async def act(on: Cast) -> None:
         web, dead = at("127.77.0.1", free_port()), Backend("127.0.0.1", free_port())
         async with saying(b"one") as one:
@@ -192,7 +192,7 @@ def test_an_endpoint_that_refuses_is_passed_over_and_if_all_do_the_client_is_res
     play(act)
 
 
-def test_there_are_only_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ConnectionLimit", lambda: ConnectionLimit(1))
 
     async def act(on: Cast) -> None:
@@ -217,7 +217,7 @@ def test_there_are_only_so_many_connections(monkeypatch: pytest.MonkeyPatch) -> 
     play(act)
 
 
-def test_a_service_is_no_backend_of_another() -> None:
+def test_a_service_address_is_not_used_as_backend() -> None:
     async def act(on: Cast) -> None:
         web, other = at("127.77.0.1", free_port()), at("127.77.0.2", free_port())
         async with saying(b"one") as one:
@@ -229,7 +229,7 @@ def test_a_service_is_no_backend_of_another() -> None:
     play(act)
 
 
-def test_what_cannot_be_had_is_said_once_and_had_when_it_is_free(
+def test_an_address_in_use_is_logged_once_and_retried(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "RETRY_INTERVAL", 0.01)
@@ -260,7 +260,7 @@ def test_what_cannot_be_had_is_said_once_and_had_when_it_is_free(
     play(act)
 
 
-def test_that_no_address_can_be_had_is_said_once_for_all(caplog: pytest.LogCaptureFixture) -> None:
+def test_unavailable_addresses_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     async def act(on: Cast) -> None:
         for number in (1, 2):
             on.network.refusals[f"127.77.0.{number}"] = AddressUnavailable("requires root")
@@ -273,9 +273,7 @@ def test_that_no_address_can_be_had_is_said_once_for_all(caplog: pytest.LogCaptu
     play(act)
 
 
-def test_a_port_that_is_in_use_is_said_and_listened_on_when_it_is_free(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_port_in_use_is_logged_and_retried(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(module, "RETRY_INTERVAL", 0.01)
 
     async def act(on: Cast) -> None:
@@ -297,7 +295,7 @@ def test_a_port_that_is_in_use_is_said_and_listened_on_when_it_is_free(
     play(act)
 
 
-def test_of_two_services_that_want_a_place_the_first_has_it(
+def test_of_two_services_with_one_frontend_the_first_has_it(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "RETRY_INTERVAL", 0.01)
@@ -352,7 +350,7 @@ class Asker(asyncio.DatagramProtocol):
         return await self.answers.get()
 
 
-def test_datagrams_of_a_client_go_to_one_endpoint_while_that_is_there() -> None:
+def test_datagrams_of_a_client_go_to_one_endpoint_while_it_exists() -> None:
     async def act(on: Cast) -> None:
         loop = asyncio.get_running_loop()
         dns = at("127.77.0.1", free_port(socket.SOCK_DGRAM), "UDP")
@@ -376,7 +374,7 @@ def test_datagrams_of_a_client_go_to_one_endpoint_while_that_is_there() -> None:
     play(act)
 
 
-def test_a_flow_that_is_silent_is_forgotten_and_of_very_many_the_most_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_flows_expire_and_the_least_recently_used_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(udp, "_MAX_FLOWS", 2)
     monkeypatch.setattr(udp, "_IDLE_TIMEOUT", 0.05)
 

@@ -37,7 +37,7 @@ class Watched:
         self.closed = True
 
 
-def test_addresses_come_and_go_with_services_and_are_listened_on_when_somebody_answers() -> None:
+def test_addresses_follow_services_and_are_listened_on_while_there_are_endpoints() -> None:
     async def play(stage: Stage) -> None:
         network = Watched()
         stage.run(lambda manager: add_to(manager, Path(), network))

@@ -44,7 +44,7 @@ def places(service: Service, *slices: EndpointSlice) -> dict[str, list[str]]:
     }
 
 
-def test_endpoints_of_all_slices_answer_at_the_cluster_ip_once_each() -> None:
+def test_endpoints_of_all_slices_are_backends_of_the_cluster_ip() -> None:
     found = places(
         service(), slice_of(endpoint("10.1.0.2"), endpoint("10.1.0.1")), slice_of(endpoint("10.1.0.2"), port=8080)
     )
@@ -62,19 +62,19 @@ def test_endpoints_of_all_slices_answer_at_the_cluster_ip_once_each() -> None:
         ({"ready": False, "serving": False, "terminating": True}, False),
     ],
 )
-def test_an_endpoint_answers_by_its_conditions(conditions: dict[str, bool], answers: bool) -> None:
+def test_an_endpoint_is_a_backend_by_its_conditions(conditions: dict[str, bool], answers: bool) -> None:
     found = places(service(), slice_of(endpoint("10.1.0.1", **conditions)))
     assert found == {"TCP 10.0.0.5:80": ["10.1.0.1:8080"] if answers else []}
 
 
-def test_an_endpoint_that_ends_does_not_answer_beside_one_that_is_ready() -> None:
+def test_a_terminating_endpoint_is_not_used_beside_a_ready_one() -> None:
     ending = endpoint("10.1.0.1", ready=False, serving=True, terminating=True)
     assert places(service(), slice_of(ending, endpoint("10.1.0.2", ready=True))) == {
         "TCP 10.0.0.5:80": ["10.1.0.2:8080"]
     }
 
 
-def test_ports_go_by_name_and_protocol() -> None:
+def test_ports_are_matched_by_name_and_protocol() -> None:
     wanted = service(ports=[ServicePort(name="web", port=80), ServicePort(name="dns", port=53, protocol="UDP")])
     found = places(
         wanted,
@@ -107,7 +107,7 @@ def test_families_are_kept_apart() -> None:
     }
 
 
-def test_external_addresses_answer_but_for_public_ones() -> None:
+def test_external_addresses_are_served_except_public_ones() -> None:
     wanted = service(external_ips=["10.9.0.1", "8.8.8.8"])
     ingress = [
         LoadBalancerIngress(ip="10.9.0.2"),
@@ -129,7 +129,7 @@ def test_external_addresses_answer_but_for_public_ones() -> None:
     ],
     ids=["external name", "headless", "no address yet", "a protocol that is not relayed", "no port"],
 )
-def test_there_is_no_place_where_nothing_can_answer(spec: dict[str, object]) -> None:
+def test_unsupported_services_have_no_frontends(spec: dict[str, object]) -> None:
     assert places(service(**spec), slice_of(endpoint("10.1.0.1"))) == {}
 
 
@@ -148,12 +148,12 @@ def test_there_is_no_place_where_nothing_can_answer(spec: dict[str, object]) -> 
         ),
     ],
 )
-def test_clients_stay_as_long_as_the_service_says(spec: dict[str, object], seconds: float | None) -> None:
+def test_session_affinity_timeout(spec: dict[str, object], seconds: float | None) -> None:
     (answer,) = service_table(service(**spec), [slice_of(endpoint("10.1.0.1"))]).values()
     assert answer.sticky == seconds
     assert answer.backends == (Backend("10.1.0.1", 8080),)
 
 
-def test_a_frontend_tells_its_address() -> None:
+def test_a_frontend_is_formatted_with_its_address() -> None:
     (frontend,) = service_table(service(), [])
     assert (frontend.protocol, frontend.address, frontend.port) == ("TCP", ipaddress.ip_address("10.0.0.5"), 80)

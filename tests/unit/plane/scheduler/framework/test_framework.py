@@ -24,21 +24,21 @@ from ostinato.plane.scheduler.framework.runtime import FitError, _feasible_nodes
         (1000, 100, 1000),
     ],
 )
-def test_the_more_nodes_there_are_the_smaller_a_part_is_looked_at(nodes: int, percentage: int, wanted: int) -> None:
+def test_larger_clusters_check_a_smaller_percentage_of_nodes(nodes: int, percentage: int, wanted: int) -> None:
     assert _feasible_nodes_to_find(nodes, percentage) == wanted
 
 
-def test_searches_begin_where_the_last_one_ended_so_that_every_node_has_its_turn() -> None:
+def test_searches_start_where_the_last_one_ended() -> None:
     board = Board(*[node(f"n{number}", labels={"number": str(number)}) for number in range(300)])
     chosen = {board.place(pod(f"p{number}", cpu="100m")) for number in range(300)}
     assert len(chosen) > 280  # far more than one search looks at
 
 
-def test_there_is_no_answer_without_nodes() -> None:
+def test_without_nodes_there_is_no_result() -> None:
     assert Board().try_(pod()) is None
 
 
-def test_own_filters_are_asked_with_the_pod_and_the_node_and_their_words_are_told() -> None:
+def test_function_filters_get_pod_and_node_and_their_reason_is_reported() -> None:
     fridays = filter_by("fridays", lambda info, where: "not on fridays" if where.name != info.name else None)
     board = Board(node("a"), node("b"), plugins=(WeightedPlugin(fridays),))
     assert board.where(pod("b")) == "b"
@@ -48,7 +48,7 @@ def test_own_filters_are_asked_with_the_pod_and_the_node_and_their_words_are_tol
     )
 
 
-def test_the_plugins_that_refused_are_told() -> None:
+def test_the_rejecting_plugins_are_reported() -> None:
     board = Board(node("a", unschedulable=True), node("b", cpu="1"))
     found = board.try_(pod(cpu="2"))
     assert isinstance(found, FitError)
@@ -64,7 +64,7 @@ def test_the_plugins_that_refused_are_told() -> None:
         ({"cpu": "1"}, {"cpu": "1", "overhead": {"cpu": "3"}}, ("a", "b")),
     ],
 )
-def test_pods_that_differ_do_not_share_what_is_known(one: Json, other: Json, nodes: tuple[str, str]) -> None:
+def test_different_shapes_do_not_share_results(one: Json, other: Json, nodes: tuple[str, str]) -> None:
     taint = {"key": "soft", "effect": "PreferNoSchedule"}
     board = Board(node("a", cpu="2", labels={"zone": "x"}), node("b", cpu="8", labels={"zone": "y"}, taints=[taint]))
     for _ in range(2):
@@ -104,7 +104,7 @@ _SHAPES = (
 
 @settings(max_examples=60, deadline=None)
 @given(_steps)
-def test_what_is_remembered_of_nodes_is_what_a_fresh_look_would_tell(steps: list[Step]) -> None:
+def test_cached_results_equal_fresh_results(steps: list[Step]) -> None:
     board = Board()
     made = {f"n{number}": node(f"n{number}", cpu="3", labels={"zone": f"z{number % 2}"}) for number in range(6)}
     board.put_nodes(*made.values())

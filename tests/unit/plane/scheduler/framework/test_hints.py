@@ -56,9 +56,7 @@ def is_worth(plugin: str, waiting: PodInfo, event: ClusterEvent) -> bool:
         ("InterPodAffinity", APART, {}, True),
     ],
 )
-def test_a_node_that_comes_may_help_if_the_pod_could_be_on_it(
-    plugin: str, waiting: Json, comes: Json, worth: bool
-) -> None:
+def test_hints_for_added_nodes(plugin: str, waiting: Json, comes: Json, worth: bool) -> None:
     assert is_worth(plugin, info(**waiting), ClusterEvent(NODE, Action.ADD, new=facts(**comes))) is worth
 
 
@@ -84,9 +82,7 @@ def test_a_node_that_comes_may_help_if_the_pod_could_be_on_it(
         ("InterPodAffinity", APART, {}, Y, False),
     ],
 )
-def test_a_node_that_changes_may_help_if_it_is_better_for_the_pod_now(
-    plugin: str, waiting: Json, before: Json, after: Json, worth: bool
-) -> None:
+def test_hints_for_updated_nodes(plugin: str, waiting: Json, before: Json, after: Json, worth: bool) -> None:
     changes = node_changes(facts(**before), facts(**after))
     assert any(is_worth(plugin, info(**waiting), change) for change in changes) is worth
 
@@ -115,7 +111,7 @@ WEB: dict[str, Any] = {"labels": {"app": "web"}}
         ("NodeAffinity", {}, {}, False),
     ],
 )
-def test_a_pod_that_goes_may_help_if_it_was_in_the_way(plugin: str, waiting: Json, goes: Json, worth: bool) -> None:
+def test_hints_for_deleted_pods(plugin: str, waiting: Json, goes: Json, worth: bool) -> None:
     event = ClusterEvent(POD, Action.DELETE, old=info("a", **goes))
     assert is_worth(plugin, info(**waiting), event) is worth
 
@@ -130,12 +126,12 @@ def test_a_pod_that_goes_may_help_if_it_was_in_the_way(plugin: str, waiting: Jso
         ("NodeResourcesFit", {"cpu": "1"}, {}, False),
     ],
 )
-def test_a_pod_that_comes_may_help_if_it_is_wanted(plugin: str, waiting: Json, comes: Json, worth: bool) -> None:
+def test_hints_for_added_pods(plugin: str, waiting: Json, comes: Json, worth: bool) -> None:
     event = ClusterEvent(POD, Action.ADD, new=info("a", **comes))
     assert is_worth(plugin, info(**waiting), event) is worth
 
 
-def test_a_pod_that_asks_for_less_may_help_those_who_want_the_same() -> None:
+def test_hints_for_pods_scaled_down() -> None:
     (change,) = pod_changes(info("a", cpu="2"), info("a", cpu="1"))
     assert change.action == Action.POD_SCALE_DOWN
     assert is_worth("NodeResourcesFit", info(cpu="1"), change)
@@ -143,7 +139,7 @@ def test_a_pod_that_asks_for_less_may_help_those_who_want_the_same() -> None:
     assert pod_changes(info("a", cpu="1"), info("a", cpu="2")) == []
 
 
-def test_a_claim_helps_the_pods_that_use_it() -> None:
+def test_hints_for_claims() -> None:
     made = entry(PersistentVolumeClaim, {"metadata": {"name": "data", "namespace": "default"}})
     event = ClusterEvent(CLAIM, Action.ADD, new=made)
     for plugin in ("VolumeRestrictions", "VolumeBinding", "VolumeZone"):
@@ -151,5 +147,5 @@ def test_a_claim_helps_the_pods_that_use_it() -> None:
         assert not is_worth(plugin, info(), event)
 
 
-def test_heartbeats_of_nodes_help_nobody() -> None:
+def test_node_heartbeats_trigger_no_hints() -> None:
     assert node_changes(facts(), facts()) == []

@@ -46,7 +46,7 @@ def must(which: str, *terms: Json) -> Json:
         ([{"key": "hard", "operator": "Gt", "value": "0"}], {"plain", "soft"}),
     ],
 )
-def test_taints_keep_pods_away_that_do_not_tolerate_them(tolerations: list[Json], fits: set[str]) -> None:
+def test_untolerated_taints_reject_nodes(tolerations: list[Json], fits: set[str]) -> None:
     board = Board(
         node("plain"),
         node("soft", taints=[SOFT]),
@@ -76,12 +76,12 @@ def test_taints_keep_pods_away_that_do_not_tolerate_them(tolerations: list[Json]
         ({"nodeSelector": {"zone": "x"}, "affinity": affinity(expression("zone", "NotIn", "x"))}, set()),
     ],
 )
-def test_node_selectors_and_affinity_choose_nodes_by_labels_and_name(spec: Json, fits: set[str]) -> None:
+def test_node_selectors_and_affinity_match_labels_and_name(spec: Json, fits: set[str]) -> None:
     board = Board(node("a", labels={"zone": "x", "rank": "1"}), node("b", labels={"zone": "y", "rank": "7"}), node("c"))
     assert board.fits(pod(**spec)) == fits
 
 
-def test_affinity_to_names_that_exclude_each_other_refuses_the_pod_as_a_whole() -> None:
+def test_conflicting_node_names_reject_the_pod() -> None:
     both = {
         "matchFields": [
             {"key": "metadata.name", "operator": "In", "values": ["a"]},
@@ -94,7 +94,7 @@ def test_affinity_to_names_that_exclude_each_other_refuses_the_pod_as_a_whole() 
     )
 
 
-def test_only_nodes_that_affinity_names_are_looked_at() -> None:
+def test_only_nodes_named_by_affinity_are_checked() -> None:
     board = Board(node("a", unschedulable=True), node("b"), node("c"))
     assert board.message(pod(affinity=affinity(named("In", "a")))) == (
         "0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]. "
@@ -125,7 +125,7 @@ def test_only_nodes_that_affinity_names_are_looked_at() -> None:
         ),
     ],
 )
-def test_a_node_must_have_left_what_a_pod_asks_for(given: Json, reasons: list[str]) -> None:
+def test_requests_must_fit_on_the_node(given: Json, reasons: list[str]) -> None:
     board = Board(node("a", cpu="2", memory="4Gi"))
     board.put(pod("old", cpu="1", memory="2Gi"), "a")
     assert board.reasons(pod(**given)).get("a", []) == reasons
@@ -141,7 +141,7 @@ def test_extended_resources_and_storage_are_counted() -> None:
     assert board.reasons(wanted) == {"a": ["Insufficient ephemeral-storage", "Insufficient example.com/gpu"]}
 
 
-def test_a_node_takes_so_many_pods_as_it_says() -> None:
+def test_the_pod_capacity_of_a_node_is_respected() -> None:
     board = Board(node("a", pods="1"))
     board.put(pod("old"), "a")
     assert board.reasons(pod()) == {"a": ["Too many pods"]}
@@ -159,7 +159,7 @@ def test_a_node_takes_so_many_pods_as_it_says() -> None:
         ({"containerPort": 80}, {"containerPort": 80}, False),
     ],
 )
-def test_two_pods_cannot_hold_the_same_port_of_a_node(held: Json, wanted: Json, conflict: bool) -> None:
+def test_host_ports_conflict(held: Json, wanted: Json, conflict: bool) -> None:
     board = Board(node("a"), node("b"))
 
     def with_port(port: Json) -> Json:
@@ -189,14 +189,14 @@ def zones() -> Board:
         (near("zone", {}, matchLabelKeys=["app"]), {"a", "b", "c"}),  # there is none, so it is the first
     ],
 )
-def test_a_pod_that_must_be_near_others_goes_where_they_are(term: Json, fits: set[str]) -> None:
+def test_required_pod_affinity(term: Json, fits: set[str]) -> None:
     board = zones()
     board.listers.put(Namespace, {"metadata": {"name": "default", "labels": {"team": "one"}}})
     board.put(pod("db", labels={"app": "db"}), "a")
     assert board.fits(pod(labels={"app": "web"}, affinity=must("podAffinity", term))) == fits
 
 
-def test_a_pod_that_must_be_near_its_own_sort_may_be_the_first_but_needs_the_topology() -> None:
+def test_a_pod_with_affinity_to_itself_may_be_the_first_but_needs_the_topology_label() -> None:
     board = zones()
     wanted = pod(labels={"app": "web"}, affinity=must("podAffinity", near("zone", {"app": "web"})))
     assert board.fits(wanted) == {"a", "b", "c"}
@@ -204,7 +204,7 @@ def test_a_pod_that_must_be_near_its_own_sort_may_be_the_first_but_needs_the_top
     assert board.fits(wanted) == {"c"}
 
 
-def test_a_pod_that_must_be_near_two_sorts_needs_one_pod_that_is_both() -> None:
+def test_all_affinity_terms_must_match_the_same_pod() -> None:
     board = zones()
     board.put(pod("one", labels={"app": "db"}), "a")
     board.put(pod("two", labels={"tier": "back"}), "a")
@@ -214,7 +214,7 @@ def test_a_pod_that_must_be_near_two_sorts_needs_one_pod_that_is_both() -> None:
     assert board.fits(pod(affinity=must("podAffinity", *terms))) == {"c"}
 
 
-def test_a_pod_that_must_be_far_from_others_keeps_out_of_their_domain_and_they_keep_others_out() -> None:
+def test_required_anti_affinity_applies_in_both_directions() -> None:
     board = zones()
     far = must("podAntiAffinity", near("zone", {"app": "web"}))
     board.put(pod("web", labels={"app": "web"}), "a")
@@ -228,7 +228,7 @@ def test_a_pod_that_must_be_far_from_others_keeps_out_of_their_domain_and_they_k
     assert board.fits(pod("neither")) == set("abcd")
 
 
-def test_an_existing_pod_keeps_others_out_by_the_labels_of_their_namespace() -> None:
+def test_anti_affinity_of_existing_pods_uses_namespace_selectors() -> None:
     board = zones()
     board.listers.put(
         Namespace,
@@ -241,7 +241,7 @@ def test_an_existing_pod_keeps_others_out_by_the_labels_of_their_namespace() -> 
     assert board.fits(pod("there", labels={"app": "web"}, namespace="other")) == {"c", "d"}
 
 
-def test_mismatch_label_keys_keep_pods_of_other_values_away() -> None:
+def test_mismatch_label_keys_exclude_other_values() -> None:
     board = zones()
     board.put(pod("one", labels={"app": "web", "tenant": "red"}), "a")
     term = near("zone", {"app": "web"}, mismatchLabelKeys=["tenant"])
@@ -264,7 +264,7 @@ def spread(**constraint: Any) -> Json:
     }
 
 
-def test_a_spread_that_must_hold_keeps_domains_even() -> None:
+def test_hard_topology_spread_limits_skew() -> None:
     board = zones()
     web = pod(labels={"app": "web"}, topologySpreadConstraints=[spread()])
     board.put(web, "a")
@@ -290,14 +290,14 @@ def test_a_spread_that_must_hold_keeps_domains_even() -> None:
         ({"topologyKey": "kubernetes.io/hostname"}, {}, {"b", "c", "d"}),
     ],
 )
-def test_what_a_spread_counts(constraint: Json, spec: Json, fits: set[str]) -> None:
+def test_pods_counted_by_topology_spread(constraint: Json, spec: Json, fits: set[str]) -> None:
     board = zones()
     board.put(pod("old", labels={"app": "web", "revision": "1"}), "a")
     labels = {"app": "web", "revision": "2"}
     assert board.fits(pod(labels=labels, topologySpreadConstraints=[spread(**constraint)], **spec)) == fits
 
 
-def test_a_spread_may_leave_tainted_nodes_out_and_does_not_count_pods_that_go() -> None:
+def test_topology_spread_honours_node_taints_policy_and_ignores_terminating_pods() -> None:
     board = Board(node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"}, taints=[HARD]))
     board.put(pod("old", labels={"app": "web"}), "a")
     web = {"labels": {"app": "web"}}
@@ -310,7 +310,7 @@ def test_a_spread_may_leave_tainted_nodes_out_and_does_not_count_pods_that_go() 
     assert other.fits(pod(**web, topologySpreadConstraints=[spread()])) == {"a", "b"}
 
 
-def test_a_selection_of_namespaces_by_what_they_lack_means_just_those() -> None:
+def test_negative_namespace_selectors_are_resolved() -> None:
     board = zones()
     board.listers.put(
         Namespace,

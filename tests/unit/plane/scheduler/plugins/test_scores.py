@@ -16,12 +16,12 @@ from ostinato.plane.scheduler.plugins.resources.balanced_allocation import balan
 SOFT = {"key": "soft", "effect": "PreferNoSchedule"}
 
 
-def test_the_emptier_node_is_taken() -> None:
+def test_the_least_allocated_node_is_selected() -> None:
     board = Board(node("small", cpu="2", memory="4Gi"), node("large", cpu="16", memory="32Gi"))
     assert board.where(pod(cpu="1500m", memory="1Gi")) == "large"
 
 
-def test_pods_that_ask_for_nothing_spread_all_the_same() -> None:
+def test_pods_without_requests_are_spread() -> None:
     board = Board(*[node(name, cpu="4", memory="8Gi") for name in "abcd"])
     assert Counter(board.place(pod(f"p{number}")) for number in range(8)) == dict.fromkeys("abcd", 2)
 
@@ -29,11 +29,11 @@ def test_pods_that_ask_for_nothing_spread_all_the_same() -> None:
 @pytest.mark.parametrize(
     ("cpu", "memory", "score"), [(0, 0, 100), (500, 500, 100), (500, 0, 75), (1000, 0, 50), (2000, 0, 50), (0, 300, 85)]
 )
-def test_evenness_is_less_the_more_the_shares_differ(cpu: int, memory: int, score: int) -> None:
+def test_the_balance_score_decreases_with_the_difference(cpu: int, memory: int, score: int) -> None:
     assert balance_score(cpu, memory, Resources(cpu=1000, memory=1000)) == score
 
 
-def test_a_node_is_better_if_the_pod_evens_its_use_out() -> None:
+def test_balanced_allocation_prefers_balanced_nodes() -> None:
     board = Board(node("cpu", cpu="10", memory="10Gi"), node("memory", cpu="10", memory="10Gi"))
     board.put(pod("one", cpu="4", memory="1Gi"), "cpu")
     board.put(pod("two", cpu="1", memory="4Gi"), "memory")
@@ -41,7 +41,7 @@ def test_a_node_is_better_if_the_pod_evens_its_use_out() -> None:
     assert board.where(pod(cpu="100m", memory="2Gi")) == "cpu"
 
 
-def test_nodes_with_taints_to_be_avoided_are_avoided() -> None:
+def test_prefer_no_schedule_taints_are_avoided() -> None:
     board = Board(node("soft", cpu="64", memory="256Gi", taints=[SOFT]), node("plain", cpu="2", memory="4Gi"))
     assert board.where(pod(cpu="1")) == "plain"
     assert board.where(pod(cpu="1", tolerations=[{"key": "soft", "operator": "Exists"}])) == "soft"
@@ -50,7 +50,7 @@ def test_nodes_with_taints_to_be_avoided_are_avoided() -> None:
     )
 
 
-def test_a_taint_that_comes_later_counts_for_pods_of_a_known_shape() -> None:
+def test_a_later_taint_invalidates_cached_results() -> None:
     board = Board(node("a", cpu="64", memory="256Gi"), node("b", cpu="2", memory="4Gi"))
     assert board.where(pod(cpu="1")) == "a"
     board.put_nodes(node("a", cpu="64", memory="256Gi", taints=[SOFT]))
@@ -62,7 +62,7 @@ def prefer(weight: int, key: str, value: str) -> Json:
     return {"weight": weight, "preference": term}
 
 
-def test_nodes_that_a_pod_prefers_are_preferred_by_weight() -> None:
+def test_preferred_node_affinity_is_weighted() -> None:
     board = Board(node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"}), node("c"))
 
     def wanted(*preferred: Json) -> Json:
@@ -78,14 +78,14 @@ def rather(which: str, weight: int, labels: Json) -> Json:
     return {which: {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
 
 
-def test_a_pod_rather_goes_near_its_friends_and_far_from_others() -> None:
+def test_preferred_pod_affinity_and_anti_affinity() -> None:
     board = Board(node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"}))
     board.put(pod("db", labels={"app": "db"}), "a")
     assert board.where(pod(affinity=rather("podAffinity", 10, {"app": "db"}))) == "a"
     assert board.where(pod(affinity=rather("podAntiAffinity", 10, {"app": "db"}))) == "b"
 
 
-def test_what_others_would_rather_counts_for_a_pod_that_wants_nothing() -> None:
+def test_preferred_terms_of_existing_pods_count() -> None:
     board = Board(node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"}))
     board.listers.put(Namespace, {"metadata": {"name": "default"}})
     board.put(pod("shy", affinity=rather("podAntiAffinity", 10, {"app": "web"})), "a")
@@ -94,7 +94,7 @@ def test_what_others_would_rather_counts_for_a_pod_that_wants_nothing() -> None:
     assert {board.where(pod(labels={"app": "api"})) for _ in range(5)} == {"a"}
 
 
-def test_a_node_that_has_the_image_is_better_the_larger_the_image() -> None:
+def test_image_locality_scores_by_image_size() -> None:
     large = [{"names": ["app:1"], "sizeBytes": 900 * 1024 * 1024}]
     small = [{"names": ["app:1"], "sizeBytes": 10 * 1024 * 1024}]
     assert {Board(node("a"), node("b", images=large)).where(pod()) for _ in range(5)} == {"b"}
@@ -120,7 +120,7 @@ def owned() -> Json:
     return pod(labels={"app": "web"}, cpu="2", owners=[owner])
 
 
-def test_pods_of_a_replica_set_are_spread_over_nodes_though_they_do_not_ask() -> None:
+def test_pods_of_a_replica_set_are_spread_by_default() -> None:
     board = Board(node("large", cpu="32", memory="128Gi"), node("small", cpu="16", memory="64Gi"))
     board.listers.put(
         ReplicaSet,
@@ -129,7 +129,7 @@ def test_pods_of_a_replica_set_are_spread_over_nodes_though_they_do_not_ask() ->
     assert [board.place(owned()) for _ in range(2)] == ["large", "small"]
 
 
-def test_pods_of_a_service_are_spread_over_zones_though_they_do_not_ask() -> None:
+def test_pods_of_a_service_are_spread_over_zones_by_default() -> None:
     zone = "topology.kubernetes.io/zone"
     board = Board(*[node(name, labels={zone: place}) for name, place in (("a", "x"), ("b", "x"), ("c", "y"))])
     service: dict[str, Any] = {
@@ -142,7 +142,7 @@ def test_pods_of_a_service_are_spread_over_zones_though_they_do_not_ask() -> Non
     assert {board.where(pod("two", **web)) for _ in range(5)} == {"c"}
 
 
-def test_ties_are_broken_at_random_and_alike_in_every_run() -> None:
+def test_ties_are_broken_by_the_seeded_rng() -> None:
     def chosen() -> list[str]:
         board = Board(*[node(name) for name in "abcdefgh"])
         return [board.where(pod()) for _ in range(30)]
@@ -151,7 +151,7 @@ def test_ties_are_broken_at_random_and_alike_in_every_run() -> None:
     assert chosen() == chosen()
 
 
-def test_own_scores_count_by_their_weight() -> None:
+def test_function_scores_are_weighted() -> None:
     def likes_b(info: Any, where: Any) -> int:
         return 100 if where.name == "b" else 0
 

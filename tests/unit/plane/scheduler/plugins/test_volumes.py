@@ -30,7 +30,7 @@ def using(*claims: str) -> Json:
 BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
 
 
-def test_a_pod_goes_where_its_bound_volume_is() -> None:
+def test_a_bound_volume_restricts_nodes() -> None:
     board = Board(node("a"), node("b"))
     board.listers.put(PersistentVolumeClaim, claim("data", volumeName="disk", annotations=BOUND))
     assert board.message(using("data")) == '0/2 nodes are available: persistentvolume "disk" not found. not found'
@@ -38,7 +38,7 @@ def test_a_pod_goes_where_its_bound_volume_is() -> None:
     assert board.reasons(using("data")) == {"a": ["node(s) didn't match PersistentVolume's node affinity"]}
 
 
-def test_a_pod_waits_for_claims_that_are_not_there_or_not_bound() -> None:
+def test_a_pod_waits_for_missing_and_unbound_claims() -> None:
     board = Board(node("a"))
     assert board.message(using("data")) == (
         '0/1 nodes are available: persistentvolumeclaim "data" not found. not found'
@@ -54,7 +54,7 @@ def test_a_pod_waits_for_claims_that_are_not_there_or_not_bound() -> None:
     )
 
 
-def test_a_claim_that_waits_for_its_consumer_needs_a_free_volume_or_a_provisioner_on_the_node() -> None:
+def test_wait_for_first_consumer_needs_a_free_volume_or_a_provisioner() -> None:
     board = Board(node("a"), node("b"), node("c", labels={"zone": "x"}))
     waiting = {"volumeBindingMode": "WaitForFirstConsumer"}
     board.listers.put(
@@ -81,7 +81,7 @@ def test_a_claim_that_waits_for_its_consumer_needs_a_free_volume_or_a_provisione
     assert board.reasons(using("new")) == {"a": none, "b": none}
 
 
-def test_a_pod_goes_to_the_zone_of_its_volume() -> None:
+def test_a_volume_zone_restricts_nodes() -> None:
     zone = "topology.kubernetes.io/zone"
     board = Board(node("a", labels={zone: "x"}), node("b", labels={zone: "y"}), node("c"))
     board.listers.put(PersistentVolumeClaim, claim("data", volumeName="disk", annotations=BOUND))
@@ -89,7 +89,7 @@ def test_a_pod_goes_to_the_zone_of_its_volume() -> None:
     assert board.reasons(using("data")) == {"a": ["node(s) had no available volume zone"]}
 
 
-def test_a_claim_of_one_pod_alone_is_used_by_one() -> None:
+def test_a_read_write_once_pod_claim_is_used_by_one_pod() -> None:
     board = Board(node("a"), node("b"))
     board.listers.put(
         PersistentVolumeClaim,
@@ -123,7 +123,7 @@ def test_a_claim_of_one_pod_alone_is_used_by_one() -> None:
         ),
     ],
 )
-def test_a_disk_is_on_a_node_once(one: Json, other: Json, conflict: bool) -> None:
+def test_a_disk_is_attached_once_per_node(one: Json, other: Json, conflict: bool) -> None:
     board = Board(node("a"), node("b"))
     board.put(pod("old", volumes=[{"name": "d", **one}]), "a")
     reasons = board.reasons(pod(volumes=[{"name": "d", **other}]))

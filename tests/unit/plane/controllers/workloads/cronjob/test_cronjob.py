@@ -96,7 +96,7 @@ def test_a_job_begins_at_every_time_of_the_schedule() -> None:
     on_stage(play, CRON)
 
 
-def test_a_suspended_one_does_nothing_and_makes_up_for_the_last_run_when_it_goes_on() -> None:
+def test_a_resumed_cronjob_starts_the_last_missed_run() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(cron(suspend=True))
         await stage.world.clock.sleep(1000)
@@ -109,7 +109,7 @@ def test_a_suspended_one_does_nothing_and_makes_up_for_the_last_run_when_it_goes
     on_stage(play, CRON)
 
 
-def test_a_run_that_comes_while_another_is_active_may_run_beside_it() -> None:
+def test_concurrency_policy_allow_starts_a_second_job() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(cron(concurrencyPolicy="Allow"))
         for _ in range(3):
@@ -119,7 +119,7 @@ def test_a_run_that_comes_while_another_is_active_may_run_beside_it() -> None:
     on_stage(play, CRON)
 
 
-def test_or_be_left_out() -> None:
+def test_concurrency_policy_forbid_skips_the_run() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(cron(concurrencyPolicy="Forbid"))
         for _ in range(3):
@@ -134,7 +134,7 @@ def test_or_be_left_out() -> None:
     on_stage(play, CRON)
 
 
-def test_or_take_its_place() -> None:
+def test_concurrency_policy_replace_deletes_the_active_job() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(cron(concurrencyPolicy="Replace"))
         await until_minute(stage)
@@ -148,7 +148,7 @@ def test_or_take_its_place() -> None:
     on_stage(play, CRON, GARBAGE)
 
 
-def test_of_jobs_that_have_ended_the_newest_are_kept() -> None:
+def test_the_newest_finished_jobs_are_kept() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(cron(successfulJobsHistoryLimit=2, failedJobsHistoryLimit=1))
         made: list[str] = []
@@ -163,7 +163,7 @@ def test_of_jobs_that_have_ended_the_newest_are_kept() -> None:
     on_stage(play, CRON, GARBAGE)
 
 
-def test_a_success_that_is_not_kept_counts_all_the_same() -> None:
+def test_a_deleted_success_still_sets_last_successful_time() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(cron(successfulJobsHistoryLimit=0))
         await until_minute(stage)
@@ -177,7 +177,7 @@ def test_a_success_that_is_not_kept_counts_all_the_same() -> None:
     on_stage(play, CRON, GARBAGE)
 
 
-def test_of_several_runs_that_were_missed_the_newest_is_made_up_for() -> None:
+def test_of_several_missed_runs_the_latest_is_started() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(cron())
         await stage.world.clock.sleep(3600)
@@ -194,7 +194,7 @@ def _add(manager: Manager) -> None:
     cronjob.add_to(manager, Options())
 
 
-def test_too_many_missed_runs_are_told_of() -> None:
+def test_too_many_missed_runs_are_reported() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(cron("* * * * *"))
         await stage.world.clock.sleep(3 * 3600)
@@ -207,7 +207,7 @@ def test_too_many_missed_runs_are_told_of() -> None:
     on_stage(play)
 
 
-def test_what_is_past_its_starting_deadline_is_not_made_up_for() -> None:
+def test_a_run_past_its_starting_deadline_is_not_started() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(cron("0 * * * *", startingDeadlineSeconds=60))
         await until_minute(stage, 60, 600)
@@ -220,7 +220,7 @@ def test_what_is_past_its_starting_deadline_is_not_made_up_for() -> None:
     on_stage(play)
 
 
-def test_a_new_schedule_makes_up_for_nothing() -> None:
+def test_a_changed_schedule_starts_no_missed_runs() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(cron("0 0 1 1 *"))
         await stage.world.clock.sleep(7200)
@@ -234,7 +234,7 @@ def test_a_new_schedule_makes_up_for_nothing() -> None:
     on_stage(play, CRON)
 
 
-def test_a_schedule_counts_in_its_time_zone() -> None:
+def test_a_schedule_uses_its_time_zone() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(cron("30 * * * *", timeZone="Asia/Kathmandu"))  # a quarter off the hour
         await until_minute(stage, 60, 46 * 60)
@@ -247,7 +247,7 @@ def test_a_schedule_counts_in_its_time_zone() -> None:
     on_stage(play, CRON)
 
 
-def test_a_schedule_that_has_no_times_is_told_of_and_nothing_happens() -> None:
+def test_an_invalid_schedule_is_reported_and_starts_nothing() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(cron("0 0 30 2 *"))
         await stage.settle()
@@ -259,7 +259,7 @@ def test_a_schedule_that_has_no_times_is_told_of_and_nothing_happens() -> None:
     on_stage(play, CRON)
 
 
-def test_a_job_that_goes_missing_and_one_that_turns_up_are_told_of() -> None:
+def test_missing_and_unexpected_jobs_are_reported() -> None:
     async def play(stage: Stage) -> None:
         made = await stage.client.create(cron())
         await until_minute(stage)
@@ -278,7 +278,7 @@ def test_a_job_that_goes_missing_and_one_that_turns_up_are_told_of() -> None:
     on_stage(play, CRON)
 
 
-def test_a_job_that_another_has_made_under_the_name_is_not_taken() -> None:
+def test_a_foreign_job_of_the_name_is_not_adopted() -> None:
     async def play(stage: Stage) -> None:
         made = await stage.client.create(cron())
         minute = (int(stage.world.clock.wall()) // 300 + 1) * 5
@@ -321,7 +321,7 @@ def made(schedule: str, ago: timedelta, **spec: Any) -> CronJob:
         ("@every 7m", timedelta(minutes=20), NOW - timedelta(minutes=6), 2, 60),
     ],
 )
-def test_what_is_due_and_when_to_look_again(
+def test_missed_schedules_and_the_next_time(
     schedule: str, ago: timedelta, newest: datetime | None, missed: int, wait: float
 ) -> None:
     job, times = made(schedule, ago), parse_schedule(schedule, "UTC")

@@ -85,7 +85,7 @@ def test_every_fitting_node_gets_a_pod_and_so_does_one_that_comes_later() -> Non
     on_stage(play, CONTROLLER)
 
 
-def test_a_pod_names_its_node_and_tolerates_what_daemons_tolerate() -> None:
+def test_a_pod_is_pinned_to_its_node_and_has_the_daemon_tolerations() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await add_nodes(stage, "a", zone="1")
@@ -123,7 +123,7 @@ def test_a_pod_names_its_node_and_tolerates_what_daemons_tolerate() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_taints_keep_daemons_away_and_drive_them_out() -> None:
+def test_taints_prevent_and_evict_daemon_pods() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await add_nodes(stage, "free")
@@ -146,7 +146,7 @@ def test_taints_keep_daemons_away_and_drive_them_out() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_a_cordon_does_not_keep_daemons_away() -> None:
+def test_a_cordoned_node_gets_daemon_pods() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         taints = [{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]
@@ -176,7 +176,7 @@ def test_an_update_replaces_one_pod_at_a_time() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_an_update_stops_where_a_new_pod_does_not_get_ready() -> None:
+def test_an_update_stops_while_a_new_pod_is_not_ready() -> None:
     async def play(stage: Stage) -> None:
         nodes = Nodes(stage)
         await add_nodes(stage, "a", "b", "c")
@@ -195,7 +195,7 @@ def test_an_update_stops_where_a_new_pod_does_not_get_ready() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_with_surge_the_old_pod_goes_when_the_new_one_is_available() -> None:
+def test_with_surge_the_old_pod_is_deleted_when_the_new_one_is_available() -> None:
     async def play(stage: Stage) -> None:
         nodes = Nodes(stage)
         await add_nodes(stage, "a", "b")
@@ -233,7 +233,7 @@ def test_on_delete_only_deleted_pods_are_updated() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_a_daemon_that_fails_is_replaced_at_once_and_then_ever_more_slowly() -> None:
+def test_a_failed_daemon_pod_is_replaced_with_backoff() -> None:
     async def play(stage: Stage) -> None:
         nodes = Nodes(stage)
         await add_nodes(stage, "a")
@@ -252,7 +252,7 @@ def test_a_daemon_that_fails_is_replaced_at_once_and_then_ever_more_slowly() -> 
     on_stage(play, CONTROLLER)
 
 
-def test_a_daemon_that_has_ended_well_is_made_anew() -> None:
+def test_a_succeeded_daemon_pod_is_replaced() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await add_nodes(stage, "a")
@@ -267,7 +267,7 @@ def test_a_daemon_that_has_ended_well_is_made_anew() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_of_two_pods_on_a_node_the_older_stays() -> None:
+def test_of_two_pods_on_a_node_the_older_is_kept() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await add_nodes(stage, "a")
@@ -283,7 +283,7 @@ def test_of_two_pods_on_a_node_the_older_stays() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_a_pod_for_a_node_that_is_gone_and_never_came_there_is_deleted() -> None:
+def test_an_unscheduled_pod_of_a_deleted_node_is_deleted() -> None:
     async def play(stage: Stage) -> None:
         await add_nodes(stage, "a")
         await stage.client.create(daemonset())
@@ -312,7 +312,7 @@ def test_availability_is_counted_after_the_seconds_of_readiness() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_old_revisions_are_forgotten_beyond_the_limit() -> None:
+def test_old_revisions_beyond_the_limit_are_deleted() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await add_nodes(stage, "a")
@@ -326,7 +326,7 @@ def test_old_revisions_are_forgotten_beyond_the_limit() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_a_template_that_is_refused_is_an_event_and_no_hot_loop() -> None:
+def test_a_rejected_template_is_an_event_and_no_hot_loop() -> None:
     async def play(stage: Stage) -> None:
         await add_nodes(stage, *(f"node-{number}" for number in range(20)))
         await stage.client.create(daemonset(pod={"serviceAccountName": "nobody"}))
@@ -355,7 +355,7 @@ def test_at_rest_nothing_is_written() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_two_sets_that_select_the_same_pods_keep_their_own() -> None:
+def test_two_sets_with_equal_selectors_keep_their_own_pods() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await add_nodes(stage, "a", "b")
@@ -372,7 +372,7 @@ def test_two_sets_that_select_the_same_pods_keep_their_own() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_a_node_that_flaps_does_not_cost_its_daemon() -> None:
+def test_a_flapping_node_keeps_its_daemon_pod() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await add_nodes(stage, "a")
@@ -391,7 +391,7 @@ def test_a_node_that_flaps_does_not_cost_its_daemon() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_new_start_goes_on_where_the_last_one_stopped(seed: int) -> None:
+def test_a_restarted_controller_continues(seed: int) -> None:
     async def play(stage: Stage) -> None:
         rng = stage.world.rng.fork("stops")
         await add_nodes(stage, *"abcdef")

@@ -65,7 +65,7 @@ def told(work: Changes) -> tuple[list[str], list[str]]:
         (NodeFit.SHOULD_RUN, ["a ready", "b ready", "c new"], True, ([], ["b"])),
     ],
 )
-def test_what_is_to_be_done_on_a_node(
+def test_changes_needed_on_a_node(
     fit: NodeFit, pods: list[str] | None, expected: tuple[list[str], list[str]], *, surging: bool
 ) -> None:
     found = None if pods is None else [pod(each) for each in pods]
@@ -90,7 +90,7 @@ def placed(**nodes: list[str]) -> dict[str, list[DaemonPod]]:
         (placed(x=["a new ready"], y=["b new ready"]), 1, []),
     ],
 )
-def test_as_many_old_pods_go_as_may_be_missing(
+def test_max_unavailable_limits_deleted_old_pods(
     on: dict[str, list[DaemonPod]], allowed: int, expected: list[str]
 ) -> None:
     assert told(replacement_changes(on, JUDGE, allowed)) == ([], expected)
@@ -109,7 +109,7 @@ def test_as_many_old_pods_go_as_may_be_missing(
         (placed(away=["b"]), 1, ([], ["b"])),
     ],
 )
-def test_as_many_new_pods_come_beside_old_ones_as_may_be_too_many(
+def test_max_surge_limits_additional_new_pods(
     on: dict[str, list[DaemonPod]], allowed: int, expected: tuple[list[str], list[str]]
 ) -> None:
     fits = {"x": NodeFit.SHOULD_RUN, "y": NodeFit.SHOULD_RUN, "away": NodeFit.MAY_CONTINUE}
@@ -132,7 +132,7 @@ def daemonset(*, strategy: dict[str, Any] | None = None, **pod_spec: Any) -> Dae
         ({"maxSurge": 3, "maxUnavailable": 0}, (3, 0)),
     ],
 )
-def test_percentages_are_of_the_nodes_and_rounded_up(rolling: dict[str, Any], expected: tuple[int, int]) -> None:
+def test_percentages_refer_to_nodes_and_are_rounded_up(rolling: dict[str, Any], expected: tuple[int, int]) -> None:
     owner = daemonset(strategy={"type": "RollingUpdate", "rollingUpdate": rolling})
     assert (max_surge(owner, 10), max_unavailable(owner, 10)) == expected
     assert max_surge(daemonset(strategy={"type": "OnDelete"}), 10) == 0
@@ -164,12 +164,12 @@ def _required(*expressions: dict[str, Any]) -> dict[str, Any]:
         ({"tolerations": [{"key": "x", "value": "z"}]}, [("x", "y", "NoSchedule")], NodeFit.MAY_CONTINUE),
     ],
 )
-def test_where_pods_belong(spec: dict[str, Any], taints: list[tuple[str, str, str]], expected: NodeFit) -> None:
+def test_eligible_nodes(spec: dict[str, Any], taints: list[tuple[str, str, str]], expected: NodeFit) -> None:
     found = [Taint(key=key, value=value, effect=effect) for key, value, effect in taints]
     assert Placement(daemonset(**spec)).fit("n", {"zone": "1"}, found) is expected
 
 
-def test_a_node_where_daemons_fail_is_left_alone_for_longer_and_longer_and_then_forgiven() -> None:
+def test_failures_on_a_node_back_off_exponentially_and_expire() -> None:
     world = Simulation(seed=1)
 
     async def play() -> None:

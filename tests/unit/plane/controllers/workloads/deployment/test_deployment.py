@@ -106,7 +106,7 @@ def is_done(replicas: int) -> Callable[[dict[str, Any]], bool]:
     return done
 
 
-def test_it_makes_a_replica_set_and_tells_how_it_goes() -> None:
+def test_it_creates_a_replica_set_and_reports_progress() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await stage.client.create(deployment(annotations={"team": "blue"}))
@@ -177,7 +177,7 @@ def test_a_rolling_update_stays_within_surge_and_availability(
     on_stage(play, *CONTROLLERS)
 
 
-def test_a_rollout_whose_pods_get_not_ready_stops_and_misses_its_deadline() -> None:
+def test_a_rollout_with_unready_pods_stops_and_exceeds_its_deadline() -> None:
     async def play(stage: Stage) -> None:
         nodes = Nodes(stage)
         await stage.client.create(deployment(4, progressDeadlineSeconds=60))
@@ -206,7 +206,7 @@ def test_a_rollout_whose_pods_get_not_ready_stops_and_misses_its_deadline() -> N
     on_stage(play, *CONTROLLERS)
 
 
-def test_going_back_takes_the_old_replica_set_and_gives_it_a_new_revision() -> None:
+def test_a_restored_template_reuses_its_replica_set_with_a_new_revision() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await stage.client.create(deployment(1))
@@ -282,7 +282,7 @@ def test_recreate_waits_until_the_old_pods_are_gone() -> None:
     on_stage(play, *CONTROLLERS)
 
 
-def test_while_it_is_paused_it_scales_and_does_not_roll_out() -> None:
+def test_a_paused_deployment_scales_and_does_not_roll_out() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await stage.client.create(deployment(2))
@@ -303,7 +303,7 @@ def test_while_it_is_paused_it_scales_and_does_not_roll_out() -> None:
     on_stage(play, *CONTROLLERS)
 
 
-def test_a_scale_in_the_middle_of_a_rollout_is_shared() -> None:
+def test_scaling_during_a_rollout_is_proportional() -> None:
     async def play(stage: Stage) -> None:
         nodes = Nodes(stage)
         await stage.client.create(deployment(10, strategy=rolling(3, 2)))
@@ -329,7 +329,7 @@ async def has_sizes(stage: Stage, wanted: dict[str, int]) -> bool:
     return await sizes(stage) == wanted
 
 
-def test_availability_is_lost_and_found_again() -> None:
+def test_availability_is_lost_and_regained() -> None:
     async def play(stage: Stage) -> None:
         nodes = Nodes(stage)
         await stage.client.create(deployment(3))
@@ -350,7 +350,7 @@ def test_availability_is_lost_and_found_again() -> None:
     on_stage(play, *CONTROLLERS)
 
 
-def test_annotations_and_seconds_to_be_ready_reach_the_replica_set_without_a_rollout() -> None:
+def test_annotations_and_min_ready_seconds_are_synced_without_a_rollout() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await stage.client.create(deployment(2))
@@ -389,7 +389,7 @@ def test_it_adopts_a_replica_set_of_its_template() -> None:
     on_stage(play, *CONTROLLERS)
 
 
-def test_a_name_that_is_taken_leads_to_another_hash() -> None:
+def test_a_hash_collision_leads_to_another_hash() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await stage.client.create(deployment(1))
@@ -423,7 +423,7 @@ def test_a_name_that_is_taken_leads_to_another_hash() -> None:
     on_stage(play, *CONTROLLERS)
 
 
-def test_a_template_that_is_refused_is_said_by_a_condition() -> None:
+def test_a_rejected_template_is_reported_by_a_condition() -> None:
     async def play(stage: Stage) -> None:
         pod = {"containers": [{"name": "app", "image": "app:1"}], "serviceAccountName": "missing"}
         template = {"metadata": {"labels": {"app": "web"}}, "spec": pod}
@@ -441,7 +441,7 @@ def test_a_template_that_is_refused_is_said_by_a_condition() -> None:
     on_stage(play, *CONTROLLERS)
 
 
-def test_without_a_deadline_there_is_no_word_of_progress() -> None:
+def test_without_a_deadline_there_is_no_progressing_condition() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await stage.client.create(deployment(1, progressDeadlineSeconds=2**31 - 1))
@@ -452,7 +452,7 @@ def test_without_a_deadline_there_is_no_word_of_progress() -> None:
     on_stage(play, *CONTROLLERS)
 
 
-def test_one_that_is_being_deleted_only_counts() -> None:
+def test_a_terminating_deployment_only_updates_its_status() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         wanted = deployment(2)
@@ -471,7 +471,7 @@ def test_one_that_is_being_deleted_only_counts() -> None:
     on_stage(play, *CONTROLLERS)
 
 
-def test_changes_of_mind_in_the_middle_end_with_the_last_one() -> None:
+def test_several_changes_during_a_rollout_end_with_the_last() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await stage.client.create(deployment(6))
@@ -488,7 +488,7 @@ def test_changes_of_mind_in_the_middle_end_with_the_last_one() -> None:
         on_stage(play, *CONTROLLERS, seed=seed)
 
 
-def test_the_old_annotation_still_rolls_back() -> None:
+def test_the_deprecated_rollback_annotation_is_supported() -> None:
     async def play(stage: Stage) -> None:
         async def ask(revision: str) -> str:
             annotation = {"deprecated.deployment.rollback.to": revision}
@@ -521,7 +521,7 @@ def test_the_old_annotation_still_rolls_back() -> None:
     on_stage(play, *CONTROLLERS)
 
 
-def test_each_turn_of_a_rollout_is_said() -> None:
+def test_each_step_of_a_rollout_is_an_event() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await stage.client.create(deployment(1))
@@ -553,7 +553,7 @@ def test_each_turn_of_a_rollout_is_said() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_however_often_the_controllers_are_started_anew_the_end_is_what_was_asked_for(seed: int) -> None:
+def test_a_rollout_completes_despite_controller_restarts(seed: int) -> None:
     async def play(stage: Stage) -> None:
         others = set(ALL_CONTROLLERS) - set(CONTROLLERS)
         rng = stage.world.rng.fork("play")
@@ -578,7 +578,7 @@ def test_however_often_the_controllers_are_started_anew_the_end_is_what_was_aske
     on_stage(play, seed=seed)
 
 
-def test_a_replica_set_that_is_refused_is_said_and_made_when_it_may_be() -> None:
+def test_a_rejected_replica_set_is_reported_and_retried() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         hard = {"count/replicasets.apps": "0"}
@@ -601,7 +601,7 @@ def test_a_replica_set_that_is_refused_is_said_and_made_when_it_may_be() -> None
     on_stage(play, *CONTROLLERS)
 
 
-def test_a_rollout_that_is_done_but_for_its_last_old_pods_sheds_them_when_it_is_scaled() -> None:
+def test_scaling_a_saturated_rollout_removes_the_last_old_pods() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await stage.client.create(deployment(2))
@@ -617,7 +617,7 @@ def test_a_rollout_that_is_done_but_for_its_last_old_pods_sheds_them_when_it_is_
     on_stage(play, *CONTROLLERS)
 
 
-def test_in_a_namespace_that_ends_nothing_is_made_and_nobody_complains() -> None:
+def test_in_a_terminating_namespace_nothing_is_created_and_no_error_logged() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(from_dict(Namespace, {"metadata": {"name": "old"}}))
         await stage.client.create(from_dict(ServiceAccount, {"metadata": {"name": "default", "namespace": "old"}}))
@@ -645,7 +645,7 @@ def test_in_a_namespace_that_ends_nothing_is_made_and_nobody_complains() -> None
     on_stage(play, *CONTROLLERS)
 
 
-def test_a_status_that_somebody_else_wrote_is_put_right() -> None:
+def test_a_foreign_status_write_is_corrected() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await stage.client.create(deployment(2))

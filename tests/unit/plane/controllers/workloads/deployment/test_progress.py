@@ -95,7 +95,7 @@ def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
         ),
     ],
 )
-def test_how_a_rollout_goes(
+def test_progressing_condition_of_a_rollout(
     known: DeploymentStatus, new: tuple[int, int], old: tuple[int, int], answer: tuple[str, str]
 ) -> None:
     found = progress.with_progress(deployment(), known, replica_set("new", *new), [replica_set("old", *old)], NOW)
@@ -103,14 +103,14 @@ def test_how_a_rollout_goes(
 
 
 @pytest.mark.parametrize(("seconds", "late"), [(59, False), (60, False), (60.5, True), (1000, True)])
-def test_a_rollout_that_does_not_move_misses_its_deadline(seconds: float, late: bool) -> None:
+def test_a_rollout_without_progress_exceeds_its_deadline(seconds: float, late: bool) -> None:
     known = before(progress.UPDATED, replicas=3, updated_replicas=3, ready_replicas=2, available_replicas=2)
     stuck = replica_set("new", 3, 2, readyReplicas=2)
     found = progress.with_progress(deployment(), known, stuck, [], THEN + timedelta(seconds=seconds))
     assert told(found) == (("False", progress.TIMED_OUT) if late else ("True", progress.UPDATED))
 
 
-def test_time_is_left_until_the_deadline_and_none_once_it_is_over() -> None:
+def test_time_left_until_the_progress_deadline() -> None:
     assert progress.time_left(deployment(), before(progress.UPDATED), NOW) == 31.0
     assert progress.time_left(deployment(deadline=5), before(progress.UPDATED), NOW) == 1.0
     assert progress.time_left(deployment(), before(progress.TIMED_OUT, "False"), NOW) is None
@@ -121,13 +121,13 @@ def test_time_is_left_until_the_deadline_and_none_once_it_is_over() -> None:
 
 
 @pytest.mark.parametrize(("count", "answer"), [(3, "True"), (2, "True"), (1, "False")])
-def test_available_is_to_miss_no_more_than_may_be_missing(count: int, answer: str) -> None:
+def test_available_means_at_most_max_unavailable_are_missing(count: int, answer: str) -> None:
     found = progress.calculate_status(deployment(), before(), replica_set("new", 3, count), [], NOW)
     assert told(found, progress.AVAILABLE)[0] == answer
     assert found.unavailable_replicas == ((3 - count) or None)
 
 
-def test_the_failure_of_the_new_set_counts_first_and_goes_with_it() -> None:
+def test_the_failure_of_the_new_replica_set_has_precedence() -> None:
     sets = [replica_set("old", 1, failure="old trouble")]
     found = progress.with_progress(deployment(), before(), replica_set("new", 1, failure="new trouble"), sets, NOW)
     failure = progress.get_condition(found, progress.FAILURE)
@@ -137,7 +137,7 @@ def test_the_failure_of_the_new_set_counts_first_and_goes_with_it() -> None:
     assert progress.get_condition(found, progress.FAILURE) is None
 
 
-def test_pods_about_to_go_are_added_up_if_all_sets_tell() -> None:
+def test_terminating_pods_are_summed_if_all_replica_sets_report_them() -> None:
     new, old = replica_set("new", 1, terminatingReplicas=1), replica_set("old", 1, terminatingReplicas=2)
     assert progress.calculate_status(deployment(), before(), new, [old], NOW).terminating_replicas == 3
     silent = replica_set("silent", 1, terminatingReplicas=None)

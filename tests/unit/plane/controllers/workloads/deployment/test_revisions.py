@@ -47,7 +47,7 @@ def replica_set(**annotations: str) -> ReplicaSet:
     return from_dict(ReplicaSet, document)
 
 
-def test_templates_are_the_same_whatever_their_hashes() -> None:
+def test_templates_are_equal_regardless_of_their_hash_label() -> None:
     assert same_template(template(), template(**{HASH: "abc"}))
     assert same_template(template(**{HASH: "abc"}), template(**{HASH: "def"}))
     assert same_template(template(cpu="1"), template(cpu="1000m")), "two ways to write one amount"
@@ -64,7 +64,7 @@ def test_a_hash_is_the_same_for_the_same_template_and_another_for_another() -> N
 
 
 @pytest.mark.parametrize("name", ["web", "w" * 253, f"{'w' * 240}.{'x' * 12}"])
-def test_the_name_of_a_replica_set_is_cut_to_fit(name: str) -> None:
+def test_the_name_of_a_replica_set_is_truncated(name: str) -> None:
     made = new_replica_set(deployment(name), 0)
     code = made.metadata.labels[HASH]
     assert made.metadata.name.endswith(f"-{code}")
@@ -103,7 +103,7 @@ def test_a_count_is_not_negative_and_has_32_bits(text: str, answer: int | None) 
     assert number_in(replica_set(count=text), "count") == answer
 
 
-def test_annotations_are_copied_but_for_those_that_are_a_sets_own() -> None:
+def test_annotations_are_copied_except_reserved_ones() -> None:
     wanted = deployment(**{"team": "blue", REVISION: "9", "kubectl.kubernetes.io/last-applied-configuration": "{}"})
     assert new_annotations(wanted, {}, 1) == {"team": "blue", REVISION: "1"}
     assert new_annotations(wanted, {"own": "x", REVISION: "1"}, 1) == {"team": "blue", "own": "x", REVISION: "1"}
@@ -118,7 +118,7 @@ def test_the_revisions_that_a_set_had_are_kept() -> None:
     assert new_annotations(deployment(), odd, 2) == odd, "what is no number is left alone"
 
 
-def test_a_long_history_loses_its_beginning() -> None:
+def test_a_long_revision_history_is_truncated() -> None:
     history = ",".join(str(number) for number in range(10_000, 10_333))
     found = new_annotations(deployment(), {REVISION: "20000", HISTORY: history}, 20_001)[HISTORY]
     assert len(found) <= 2000

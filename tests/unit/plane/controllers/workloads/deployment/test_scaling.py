@@ -68,7 +68,7 @@ def test_surge_is_rounded_up_and_unavailability_down(
     assert resolve_fenceposts(surge, unavailable, replicas) == answer
 
 
-def test_no_more_may_be_missing_than_there_are_and_none_with_recreate() -> None:
+def test_max_unavailable_is_limited_to_replicas_and_0_with_recreate() -> None:
     assert max_unavailable(deployment(4, 0, "150%")) == 4
     assert max_unavailable(deployment(0, 0, 1)) == 0
     assert (max_surge(deployment(4, kind="Recreate")), max_unavailable(deployment(4, kind="Recreate"))) == (0, 0)
@@ -85,13 +85,13 @@ def test_no_more_may_be_missing_than_there_are_and_none_with_recreate() -> None:
         (10, "30%", 0, 0, 10),
     ],
 )
-def test_the_new_set_grows_as_far_as_the_surge_allows(
+def test_the_new_replica_set_is_scaled_up_within_the_surge(
     wanted: int, surge: int | str, current: int, total: int, answer: int
 ) -> None:
     assert new_set_size(deployment(wanted, surge), current, total) == answer
 
 
-def test_with_recreate_the_new_set_has_all_at_once() -> None:
+def test_with_recreate_the_new_replica_set_gets_all_replicas() -> None:
     assert new_set_size(deployment(7, kind="Recreate"), 0, 7) == 7
 
 
@@ -117,7 +117,7 @@ def sizes_after(wanted: Deployment, new: ReplicaSet, *old: ReplicaSet) -> dict[s
         pytest.param(10, (10, 10), [(0, 0)], [0], id="there is nothing left"),
     ],
 )
-def test_old_sets_shrink_as_far_as_availability_allows(
+def test_old_replica_sets_are_scaled_down_within_availability(
     unavailable: int, new: tuple[int, int], old: list[tuple[int, int]], answer: list[int]
 ) -> None:
     sets = [replica_set(f"old-{n}", *each, age=9 - n) for n, each in enumerate(old)]
@@ -129,25 +129,25 @@ def shares_of(wanted: Deployment, *sets: ReplicaSet) -> dict[str, int]:
     return {each.metadata.name: size for each, size in proportional_sizes(wanted, sets)}
 
 
-def test_a_scale_is_shared_by_size_and_the_largest_gets_what_is_left_over() -> None:
+def test_scaling_is_proportional_and_the_largest_gets_the_remainder() -> None:
     old, new = replica_set("old", 8, age=2, maximum=13), replica_set("new", 5, age=1, maximum=13)
     assert shares_of(deployment(20, 3), old, new) == {"old": 14, "new": 9}
     old, new = replica_set("old", 14, age=2, maximum=23), replica_set("new", 9, age=1, maximum=23)
     assert shares_of(deployment(5, 3), old, new) == {"old": 5, "new": 3}
 
 
-def test_of_equal_sets_the_newer_grows_and_the_older_shrinks_first() -> None:
+def test_of_equal_replica_sets_the_newer_grows_and_the_older_shrinks_first() -> None:
     old, new = replica_set("old", 5, age=2, maximum=10), replica_set("new", 5, age=1, maximum=10)
     assert shares_of(deployment(11), old, new) == {"new": 6, "old": 5}
     assert shares_of(deployment(9), old, new) == {"old": 4, "new": 5}
 
 
-def test_to_nothing_all_go() -> None:
+def test_scaling_to_zero_scales_all_replica_sets_to_zero() -> None:
     sets = [replica_set("old", 3, age=2, maximum=8), replica_set("new", 5, age=1, maximum=8)]
     assert shares_of(deployment(0, 3), *sets) == {"old": 0, "new": 0}
 
 
-def test_without_a_note_of_the_size_before_the_status_counts() -> None:
+def test_without_scale_annotations_the_status_is_used() -> None:
     sets = [replica_set("old", 6, age=2), replica_set("new", 4, age=1)]
     assert shares_of(deployment(20, current=10), *sets) == {"old": 12, "new": 8}
     assert shares_of(deployment(20), *sets) == {"old": 16, "new": 4}, "nothing is known: the largest gets it all"
@@ -159,7 +159,7 @@ def test_without_a_note_of_the_size_before_the_status_counts() -> None:
     held=st.lists(st.integers(1, 60), min_size=2, max_size=6),
 )
 @example(replicas=1, surge=2, held=[2, 2, 2, 2, 2])
-def test_shares_add_up_and_none_is_negative(replicas: int, surge: int, held: list[int]) -> None:
+def test_proportional_sizes_add_up_and_are_not_negative(replicas: int, surge: int, held: list[int]) -> None:
     sets = [replica_set(f"s-{n}", size, age=n, maximum=sum(held)) for n, size in enumerate(held)]
     found = proportional_sizes(deployment(replicas, surge), sets)
     assert all(size >= 0 for _, size in found)
@@ -175,7 +175,7 @@ def test_shares_add_up_and_none_is_negative(replicas: int, surge: int, held: lis
     unavailable=st.integers(0, 10),
     data=st.data(),
 )
-def test_no_step_takes_more_than_may_be_missing(replicas: int, surge: int, unavailable: int, data: Any) -> None:
+def test_no_step_exceeds_max_unavailable(replicas: int, surge: int, unavailable: int, data: Any) -> None:
     wanted = deployment(replicas, surge, unavailable)
     parts = [data.draw(st.integers(0, 30)) for _ in range(3)]
     new, *old = (replica_set(f"s-{n}", size, data.draw(st.integers(0, size)), age=n) for n, size in enumerate(parts))
@@ -192,5 +192,7 @@ def test_no_step_takes_more_than_may_be_missing(replicas: int, surge: int, unava
 @pytest.mark.parametrize(
     ("size", "available", "desired", "answer"), [(3, 3, 3, True), (3, 2, 3, False), (2, 3, 3, False), (3, 3, 2, False)]
 )
-def test_saturated_is_to_have_all_and_to_know_it(size: int, available: int, desired: int, answer: bool) -> None:
+def test_a_saturated_replica_set_has_all_replicas_and_the_annotation(
+    size: int, available: int, desired: int, answer: bool
+) -> None:
     assert is_saturated(deployment(3), replica_set("a", size, available, desired=desired)) is answer

@@ -85,7 +85,7 @@ def failed(reason: str) -> dict[str, str]:
     return {"FailureTarget": reason, "Failed": reason}
 
 
-def test_a_job_has_as_many_pods_as_it_may_until_enough_have_succeeded() -> None:
+def test_a_job_runs_parallelism_pods_until_completions_are_reached() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage, completions=3, parallelism=2)
         first = await pods(stage)
@@ -113,7 +113,7 @@ def test_a_job_has_as_many_pods_as_it_may_until_enough_have_succeeded() -> None:
     on_stage(play, *JOBS)
 
 
-def test_a_job_without_completions_is_done_when_one_pod_succeeds_and_all_have_ended() -> None:
+def test_a_work_queue_job_completes_when_one_pod_succeeded_and_all_have_finished() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage, parallelism=2)
         first, second = await pods(stage)
@@ -127,7 +127,7 @@ def test_a_job_without_completions_is_done_when_one_pod_succeeds_and_all_have_en
     on_stage(play, *JOBS)
 
 
-def test_parallelism_follows_the_spec_and_what_it_removes_is_no_failure() -> None:
+def test_reducing_parallelism_is_not_a_failure() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage, completions=5, parallelism=1)
         await changed(stage, parallelism=3)
@@ -155,7 +155,7 @@ def test_a_failed_pod_is_replaced_after_ten_seconds_then_twenty() -> None:
     on_stage(play, *JOBS)
 
 
-def test_a_success_ends_the_waiting() -> None:
+def test_a_success_resets_the_backoff() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage, completions=3, parallelism=2)
         one, two = await pods(stage)
@@ -167,7 +167,7 @@ def test_a_success_ends_the_waiting() -> None:
     on_stage(play, *JOBS)
 
 
-def test_more_failures_than_the_backoff_limit_end_the_job() -> None:
+def test_exceeding_the_backoff_limit_fails_the_job() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage, backoffLimit=0, parallelism=2, completions=2)
         one, _ = await pods(stage)
@@ -180,7 +180,7 @@ def test_more_failures_than_the_backoff_limit_end_the_job() -> None:
     on_stage(play, *JOBS)
 
 
-def test_restarts_of_containers_count_where_they_start_anew_by_themselves() -> None:
+def test_container_restarts_count_with_restart_policy_on_failure() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage, backoffLimit=2, policy="OnFailure")
         (pod,) = await pods(stage)
@@ -192,7 +192,7 @@ def test_restarts_of_containers_count_where_they_start_anew_by_themselves() -> N
     on_stage(play, *JOBS)
 
 
-def test_a_job_that_takes_longer_than_it_may_loses_its_pods() -> None:
+def test_a_job_past_its_active_deadline_loses_its_pods() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage, activeDeadlineSeconds=60, parallelism=2)
         await stage.world.clock.sleep(50)
@@ -226,7 +226,7 @@ def test_a_suspended_job_has_no_pods_and_its_deadline_does_not_count() -> None:
     on_stage(play, *JOBS)
 
 
-def test_an_indexed_job_has_a_pod_for_each_number() -> None:
+def test_an_indexed_job_has_a_pod_per_index() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage, completions=5, parallelism=3, completionMode="Indexed")
         first = await pods(stage)
@@ -252,7 +252,7 @@ async def _has_index(stage: Stage, index: str) -> bool:
     return any(each.metadata.labels[INDEX] == index for each in await active(stage))
 
 
-def test_a_second_pod_of_an_index_goes() -> None:
+def test_a_duplicate_pod_of_an_index_is_deleted() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage, completions=2, parallelism=2, completionMode="Indexed")
         one, _ = await pods(stage)
@@ -274,7 +274,7 @@ def test_a_second_pod_of_an_index_goes() -> None:
     on_stage(play, *JOBS)
 
 
-def test_indexes_may_fail_one_by_one() -> None:
+def test_backoff_limit_per_index_fails_single_indexes() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage, completions=3, parallelism=3, completionMode="Indexed", backoffLimitPerIndex=1)
         zero, one, two = await pods(stage)
@@ -295,7 +295,7 @@ def test_indexes_may_fail_one_by_one() -> None:
     on_stage(play, *JOBS)
 
 
-def test_more_failed_indexes_than_may_be_end_the_job() -> None:
+def test_exceeding_max_failed_indexes_fails_the_job() -> None:
     async def play(stage: Stage) -> None:
         more = {"backoffLimitPerIndex": 0, "maxFailedIndexes": 1}
         await begun(stage, completions=4, parallelism=4, completionMode="Indexed", **more)
@@ -306,7 +306,7 @@ def test_more_failed_indexes_than_may_be_end_the_job() -> None:
     on_stage(play, *JOBS)
 
 
-def test_a_policy_says_what_a_failure_means() -> None:
+def test_pod_failure_policy_rules() -> None:
     rules = [
         {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]},
         {"action": "FailJob", "onExitCodes": {"containerName": "app", "operator": "In", "values": [42]}},
@@ -332,7 +332,7 @@ def test_a_policy_says_what_a_failure_means() -> None:
     on_stage(play, *JOBS)
 
 
-def test_a_policy_may_fail_an_index() -> None:
+def test_pod_failure_policy_may_fail_an_index() -> None:
     rule = {"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [42]}}
 
     async def play(stage: Stage) -> None:
@@ -347,7 +347,7 @@ def test_a_policy_may_fail_an_index() -> None:
     on_stage(play, *JOBS)
 
 
-def test_a_success_policy_ends_a_job_early() -> None:
+def test_a_success_policy_completes_a_job_early() -> None:
     async def play(stage: Stage) -> None:
         rules = [{"succeededIndexes": "1-2", "succeededCount": 1}]
         more = {"successPolicy": {"rules": rules}}
@@ -365,7 +365,7 @@ def test_a_success_policy_ends_a_job_early() -> None:
     on_stage(play, *JOBS)
 
 
-def test_a_pod_that_somebody_deletes_counts_as_failed_and_is_replaced() -> None:
+def test_a_deleted_pod_counts_as_failed_and_is_replaced() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage)
         (pod,) = await pods(stage)
@@ -379,7 +379,7 @@ def test_a_pod_that_somebody_deletes_counts_as_failed_and_is_replaced() -> None:
     on_stage(play, *JOBS)
 
 
-def test_a_pod_may_be_replaced_only_when_it_has_ended() -> None:
+def test_pod_replacement_policy_failed_waits_for_termination() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage, podReplacementPolicy="Failed")
         (pod,) = await pods(stage)
@@ -396,7 +396,7 @@ def test_a_pod_may_be_replaced_only_when_it_has_ended() -> None:
     on_stage(play, *JOBS)
 
 
-def test_a_job_does_not_end_before_its_pods() -> None:
+def test_a_job_finishes_after_its_pods() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage, activeDeadlineSeconds=30)
         (pod,) = await pods(stage)
@@ -412,7 +412,7 @@ def test_a_job_does_not_end_before_its_pods() -> None:
     on_stage(play, *JOBS)
 
 
-def test_what_another_controller_manages_is_left_alone() -> None:
+def test_a_job_managed_by_another_controller_is_ignored() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage, managedBy="example.com/other")
         assert await pods(stage) == []
@@ -421,7 +421,7 @@ def test_what_another_controller_manages_is_left_alone() -> None:
     on_stage(play, *JOBS)
 
 
-def test_pods_of_a_job_that_is_gone_are_let_go() -> None:
+def test_pods_of_a_deleted_job_lose_the_finalizer() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage, parallelism=2)
         await stage.client.delete(Job, "work", propagation="Background")
@@ -441,7 +441,7 @@ def test_orphans_of_a_job_lose_the_finalizer_and_stay() -> None:
     on_stage(play, *JOBS, GARBAGE)
 
 
-def test_a_job_that_is_deleted_in_the_foreground_lets_its_pods_go() -> None:
+def test_foreground_deletion_of_a_job_removes_the_finalizer_of_its_pods() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage, parallelism=2)
         await stage.client.delete(Job, "work", propagation="Foreground")
@@ -452,7 +452,7 @@ def test_a_job_that_is_deleted_in_the_foreground_lets_its_pods_go() -> None:
     on_stage(play, *JOBS, GARBAGE)
 
 
-def test_a_pod_that_nobody_manages_and_that_is_selected_is_adopted_with_the_finalizer() -> None:
+def test_a_matching_orphan_is_adopted_with_the_finalizer() -> None:
     async def play(stage: Stage) -> None:
         meta = ObjectMeta(name="lonely", namespace="default", labels={"app": "x"})
         wanted = job(parallelism=1, manualSelector=True, selector={"matchLabels": {"app": "x"}})
@@ -477,7 +477,7 @@ async def _has_account(stage: Stage) -> bool:
     return await stage.client.get(ServiceAccount, "default", missing=None) is not None
 
 
-def test_pods_that_are_refused_are_told_of_and_tried_again_within_bounds() -> None:
+def test_rejected_pods_are_reported_and_retried_with_backoff() -> None:
     async def play(stage: Stage) -> None:
         none = {"pods": "0"}
         meta = {"name": "none", "namespace": "default"}
@@ -500,7 +500,7 @@ def test_pods_that_are_refused_are_told_of_and_tried_again_within_bounds() -> No
     on_stage(play, *JOBS)
 
 
-def test_a_job_that_fails_for_ever_is_tried_every_ten_minutes_at_most() -> None:
+def test_a_job_that_always_fails_is_retried_at_most_every_ten_minutes() -> None:
     async def play(stage: Stage) -> None:
         await begun(stage, backoffLimit=1000)
         for _ in range(8):

@@ -123,7 +123,7 @@ def test_failures_of_an_index_are_in_the_annotations_of_its_last_pod() -> None:
         ),
     ],
 )
-def test_when_a_pod_ended(more: dict[str, Any], seconds: int) -> None:
+def test_finish_time_of_a_pod(more: dict[str, Any], seconds: int) -> None:
     assert finished_at(pod(**more)) == NOW + timedelta(seconds=seconds)
 
 
@@ -134,7 +134,7 @@ def test_an_index_is_a_number(text: str, expected: int | None) -> None:
     assert index_of(pod(metadata={"annotations": {INDEX: text}})) == expected
 
 
-def test_pods_that_have_done_least_go_first() -> None:
+def test_pods_with_the_least_progress_are_deleted_first() -> None:
     ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     found = deletion_order(
         [
@@ -148,7 +148,7 @@ def test_pods_that_have_done_least_go_first() -> None:
     assert [each.metadata.name for each in found] == ["newer", "unassigned", "pending", "running", "ready"]
 
 
-def test_the_first_rule_that_fits_counts() -> None:
+def test_the_first_matching_rule_applies() -> None:
     rules = [
         {"action": "Count", "onExitCodes": {"containerName": "other", "operator": "In", "values": [1]}},
         {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [1]}},
@@ -175,13 +175,13 @@ def test_the_first_rule_that_fits_counts() -> None:
         ({"succeededCount": 3}, "2,4", False),
     ],
 )
-def test_a_success_policy_says_what_is_enough(rule: dict[str, Any], succeeded: str, enough: bool) -> None:
+def test_success_policy_rules(rule: dict[str, Any], succeeded: str, enough: bool) -> None:
     work = job(completions=6, completionMode="Indexed", successPolicy={"rules": [{"succeededCount": 6}, rule]})
     said = match_success_policy(work, Indexes.parse(succeeded, 6))
     assert said == ("Matched rules at index 1" if enough else "")
 
 
-def test_uids_become_numbers_when_the_finalizer_is_gone() -> None:
+def test_uids_become_counts_when_the_finalizer_is_removed() -> None:
     status = JobStatus(failed=1, uncounted_terminated_pods=UncountedTerminatedPods(succeeded=["a", "b"], failed=["c"]))
     count_untracked(status, {"b"})
     assert (status.succeeded, status.failed) == (1, 2)

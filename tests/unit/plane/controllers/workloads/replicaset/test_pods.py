@@ -40,12 +40,12 @@ class _Data(msgspec.Struct):
         ),
     ],
 )
-def test_a_glance_sees_what_counts(status: dict[str, Any], answer: PodSummary) -> None:
+def test_a_summary_has_the_relevant_fields(status: dict[str, Any], answer: PodSummary) -> None:
     document = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"x": []}, "status": status}
     assert summarize(_Data(msgspec.json.encode(document))) == answer  # type: ignore[arg-type]
 
 
-def test_each_state_of_a_pod_is_looked_at_once_and_a_pod_that_is_gone_is_forgotten(
+def test_each_state_of_a_pod_is_decoded_once_and_deleted_pods_are_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def play(stage: Stage) -> None:

@@ -81,12 +81,12 @@ def order(*pods: Candidate, related_pods: dict[str, int] | None = None) -> list[
         pytest.param({"ready": None, "age": 10}, {"ready": None, "age": 100_000}, id="younger, not ready"),
     ],
 )
-def test_of_two_pods_the_first_goes(first: dict[str, Any], second: dict[str, Any]) -> None:
+def test_deletion_order_of_two_pods(first: dict[str, Any], second: dict[str, Any]) -> None:
     related_pods = {"full": 5, "empty": 1}
     assert order(pod("z", **first), pod("a", **second), related_pods=related_pods) == ["z", "a"]
 
 
-def test_about_the_same_time_is_decided_by_chance_and_not_by_restarts() -> None:
+def test_pods_of_similar_age_are_ordered_by_uid_and_not_by_restarts() -> None:
     assert order(pod("a", ready=100, restarts=0), pod("b", ready=101, restarts=9)) == ["a", "b"]
     assert order(pod("b", ready=100, restarts=0), pod("a", ready=101, restarts=9)) == ["a", "b"]
 

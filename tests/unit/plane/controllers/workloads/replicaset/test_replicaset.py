@@ -60,7 +60,7 @@ def owners(pod: Pod) -> list[str]:
     return [reference.name for reference in pod.metadata.owner_references]
 
 
-def test_it_makes_its_pods_and_tells_how_they_fare() -> None:
+def test_it_creates_pods_and_counts_them_in_the_status() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await stage.client.create(replica_set())
@@ -98,7 +98,7 @@ def test_at_rest_it_writes_nothing() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_what_makes_no_difference_to_the_counts_leads_to_no_write() -> None:
+def test_irrelevant_pod_changes_cause_no_writes() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await stage.client.create(replica_set(2))
@@ -133,7 +133,7 @@ def test_it_scales_up_and_down_to_zero() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_more_than_it_makes_at_once_are_made_in_turns() -> None:
+def test_more_than_500_pods_are_created_in_several_syncs() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(replica_set(1100))
         await stage.settle()
@@ -143,7 +143,7 @@ def test_more_than_it_makes_at_once_are_made_in_turns() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_the_most_dispensable_pods_go_first() -> None:
+def test_pods_are_deleted_by_rank() -> None:
     async def play(stage: Stage) -> None:
         for name in ("a-ready", "b-dear", "c-waiting"):
             await stage.client.create(a_pod(name))
@@ -166,7 +166,7 @@ async def living(stage: Stage) -> list[str]:
     return [pod.metadata.name for pod in await pods(stage) if pod.metadata.deletion_timestamp is None]
 
 
-def test_pods_that_go_are_told_of_until_they_are_gone_and_replaced_at_once() -> None:
+def test_terminating_pods_are_counted_and_replaced_at_once() -> None:
     async def play(stage: Stage) -> None:
         nodes = Nodes(stage)
         await stage.client.create(replica_set(2))
@@ -199,7 +199,7 @@ def test_a_failed_pod_is_replaced_and_kept() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_orphans_are_adopted_and_those_of_others_are_not() -> None:
+def test_orphans_are_adopted_and_pods_of_other_controllers_are_not() -> None:
     async def play(stage: Stage) -> None:
         other = await stage.client.create(from_dict(ConfigMap, {"metadata": {"name": "other"}}))
         reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": other.metadata.uid}
@@ -219,7 +219,7 @@ def test_orphans_are_adopted_and_those_of_others_are_not() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_an_orphan_that_comes_later_is_adopted_and_one_too_many_goes() -> None:
+def test_a_later_orphan_is_adopted_and_a_surplus_pod_deleted() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(replica_set(1))
         await stage.settle()
@@ -278,7 +278,7 @@ def test_a_pod_is_available_when_it_has_been_ready_for_long_enough() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_what_is_refused_is_said_tried_less_and_less_and_healed() -> None:
+def test_rejected_pods_are_reported_and_retried_with_backoff() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(replica_set(50, pod={"serviceAccountName": "missing"}))
         await stage.world.clock.sleep(600)
@@ -306,7 +306,7 @@ def test_what_is_refused_is_said_tried_less_and_less_and_healed() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_one_that_is_being_deleted_makes_and_adopts_nothing() -> None:
+def test_a_terminating_replica_set_creates_and_adopts_nothing() -> None:
     async def play(stage: Stage) -> None:
         wanted = replica_set(2)
         wanted.metadata.finalizers = ["example.dev/hold"]
@@ -324,7 +324,7 @@ def test_one_that_is_being_deleted_makes_and_adopts_nothing() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_two_that_select_the_same_pods_leave_each_other_alone() -> None:
+def test_two_replica_sets_with_equal_selectors_keep_their_own_pods() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(replica_set(2))
         await stage.client.create(replica_set(3, "next"))
@@ -338,7 +338,7 @@ def test_two_that_select_the_same_pods_leave_each_other_alone() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_a_new_start_makes_up_for_what_was_missed() -> None:
+def test_a_restarted_controller_handles_missed_changes() -> None:
     async def play(stage: Stage) -> None:
         from ostinato.plane.controllers import CONTROLLERS, Options, add_controllers
 
@@ -356,7 +356,7 @@ def test_a_new_start_makes_up_for_what_was_missed() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_a_deletion_that_is_refused_is_said_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rejected_deletion_is_reported_and_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     async def refuse(*_: Any, **__: Any) -> None:
         raise Forbidden.of(GroupResource("", "pods"), "web", "not today")
 

@@ -25,7 +25,7 @@ async def status(stage: Stage) -> dict[str, Any]:
     return to_dict((await stage.client.get(ReplicationController, "web")).status)
 
 
-def test_it_keeps_its_pods_and_tells_how_they_fare() -> None:
+def test_it_creates_pods_and_counts_them_in_the_status() -> None:
     async def play(stage: Stage) -> None:
         nodes = Nodes(stage)
         await stage.client.create(replication_controller())
@@ -49,7 +49,7 @@ def test_it_keeps_its_pods_and_tells_how_they_fare() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_it_adopts_by_its_selector_and_lets_go_when_that_changes() -> None:
+def test_it_adopts_by_its_selector_and_releases_when_it_changes() -> None:
     async def play(stage: Stage) -> None:
         labels = {"app": "web", "tier": "front"}
         spec = {"containers": [{"name": "app", "image": "app:1"}]}

@@ -43,7 +43,9 @@ def references(*owners: Any) -> list[OwnerReference]:
     ("when_deleted", "when_scaled", "stays", "condemned"),
     [(KEPT, KEPT, None, None), (GONE, KEPT, "set", "set"), (KEPT, GONE, None, "pod"), (GONE, GONE, "set", "pod")],
 )
-def test_whose_a_claim_is(when_deleted: str, when_scaled: str, stays: str | None, condemned: str | None) -> None:
+def test_owner_of_a_claim_by_policy(
+    when_deleted: str, when_scaled: str, stays: str | None, condemned: str | None
+) -> None:
     given = owner(when_deleted, when_scaled)
     for wanted, is_condemned in ((stays, False), (condemned, True)):
         assert desired_owner(given, is_condemned=is_condemned) == wanted
@@ -55,11 +57,11 @@ def test_whose_a_claim_is(when_deleted: str, when_scaled: str, stays: str | None
         assert with_policy(wrong, given, POD, is_condemned=is_condemned) == made
 
 
-def test_a_claim_of_a_former_pod_is_not_touched() -> None:
+def test_a_claim_of_an_earlier_pod_is_not_changed() -> None:
     assert matches_policy(references(FORMER), owner(GONE, GONE), POD, is_condemned=False)
 
 
-def test_a_claim_that_another_manages_is_only_let_go() -> None:
+def test_a_claim_with_another_controller_only_loses_our_references() -> None:
     given = owner(GONE, KEPT)
     assert has_conflicting_controller(references(OTHER), given, POD)
     assert matches_policy(references(OTHER), given, POD, is_condemned=False)
@@ -69,7 +71,7 @@ def test_a_claim_that_another_manages_is_only_let_go() -> None:
     assert not has_conflicting_controller(references(OTHER), owner(KEPT, KEPT), POD)
 
 
-def test_an_owner_that_does_not_manage_is_made_to() -> None:
+def test_a_non_controller_reference_becomes_a_controller_reference() -> None:
     given = owner(GONE, KEPT)
     (plain,) = references(given)
     plain.controller = None
@@ -90,5 +92,5 @@ def test_an_owner_that_does_not_manage_is_made_to() -> None:
         ("db-99999999999999999999", ("db", -1)),
     ],
 )
-def test_the_name_of_a_pod_says_whose_it_is_and_which(name: str, expected: tuple[str, int]) -> None:
+def test_a_pod_name_has_set_name_and_ordinal(name: str, expected: tuple[str, int]) -> None:
     assert split(name) == expected

@@ -62,7 +62,7 @@ async def status(stage: Stage) -> dict[str, Any]:
     return to_dict((await stage.client.get(StatefulSet, "db")).status)
 
 
-def test_pods_are_made_one_after_the_other_each_when_the_last_is_ready() -> None:
+def test_pods_are_created_in_order_each_when_the_last_is_ready() -> None:
     async def play(stage: Stage) -> None:
         nodes = Nodes(stage)
         nodes.keep_unready("db-0", "db-1")
@@ -96,7 +96,7 @@ def test_pods_are_made_one_after_the_other_each_when_the_last_is_ready() -> None
     on_stage(play, CONTROLLER)
 
 
-def test_a_pod_has_the_name_the_labels_and_the_host_of_its_number() -> None:
+def test_a_pod_has_name_labels_and_hostname_of_its_ordinal() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await stage.client.create(statefulset(2, ordinals={"start": 5}))
@@ -122,7 +122,7 @@ def test_a_pod_has_the_name_the_labels_and_the_host_of_its_number() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_scaling_down_takes_the_highest_number_and_waits_until_it_is_gone() -> None:
+def test_scaling_down_deletes_the_highest_ordinal_and_waits_for_it() -> None:
     async def play(stage: Stage) -> None:
         nodes = Nodes(stage)
         await stage.client.create(statefulset())
@@ -142,7 +142,7 @@ def test_scaling_down_takes_the_highest_number_and_waits_until_it_is_gone() -> N
     on_stage(play, CONTROLLER)
 
 
-def test_scaling_down_waits_while_a_pod_that_stays_is_not_ready() -> None:
+def test_scaling_down_waits_while_a_replica_is_not_ready() -> None:
     async def play(stage: Stage) -> None:
         nodes = Nodes(stage)
         await stage.client.create(statefulset())
@@ -159,7 +159,7 @@ def test_scaling_down_waits_while_a_pod_that_stays_is_not_ready() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_parallel_pods_wait_for_nobody() -> None:
+def test_parallel_pods_do_not_wait() -> None:
     async def play(stage: Stage) -> None:
         nodes = Nodes(stage)
         nodes.keep_unready("db-0", "db-1", "db-2")
@@ -175,7 +175,7 @@ def test_parallel_pods_wait_for_nobody() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_a_rolling_update_goes_from_the_highest_number_down_to_the_partition() -> None:
+def test_a_rolling_update_goes_from_the_highest_ordinal_down_to_the_partition() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
@@ -198,7 +198,7 @@ def test_a_rolling_update_goes_from_the_highest_number_down_to_the_partition() -
     on_stage(play, CONTROLLER)
 
 
-def test_a_pod_below_the_partition_is_made_anew_as_it_was() -> None:
+def test_a_pod_below_the_partition_is_recreated_with_the_current_revision() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
@@ -213,7 +213,7 @@ def test_a_pod_below_the_partition_is_made_anew_as_it_was() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_an_update_waits_for_a_pod_that_does_not_get_ready() -> None:
+def test_an_update_waits_for_an_unready_pod() -> None:
     async def play(stage: Stage) -> None:
         nodes = Nodes(stage)
         await stage.client.create(statefulset())
@@ -247,7 +247,7 @@ def test_on_delete_only_deleted_pods_are_updated() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_a_failed_pod_is_made_anew_under_its_name() -> None:
+def test_a_failed_pod_is_recreated() -> None:
     async def play(stage: Stage) -> None:
         nodes = Nodes(stage)
         await stage.client.create(statefulset(2))
@@ -262,7 +262,7 @@ def test_a_failed_pod_is_made_anew_under_its_name() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_the_next_pod_waits_until_the_last_has_been_ready_for_long_enough() -> None:
+def test_the_next_pod_waits_for_min_ready_seconds() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await stage.client.create(statefulset(2, minReadySeconds=30))
@@ -278,7 +278,7 @@ def test_the_next_pod_waits_until_the_last_has_been_ready_for_long_enough() -> N
     on_stage(play, CONTROLLER)
 
 
-def test_old_revisions_are_forgotten_beyond_the_limit_and_a_template_that_comes_back_is_the_old_revision() -> None:
+def test_old_revisions_beyond_the_limit_are_deleted_and_a_restored_template_reuses_its_revision() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await stage.client.create(statefulset(1, revisionHistoryLimit=1))
@@ -318,7 +318,7 @@ def test_an_orphan_of_the_right_name_is_adopted_and_gets_its_labels() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_a_pod_that_is_no_longer_selected_is_released_and_its_name_waited_for() -> None:
+def test_a_released_pod_blocks_its_name_until_deleted() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await stage.client.create(statefulset(1))
@@ -340,7 +340,7 @@ def test_a_pod_that_is_no_longer_selected_is_released_and_its_name_waited_for() 
     on_stage(play, CONTROLLER)
 
 
-def test_a_template_that_is_refused_is_an_event_and_no_hot_loop() -> None:
+def test_a_rejected_template_is_an_event_and_no_hot_loop() -> None:
     async def play(stage: Stage) -> None:
         created = statefulset(1)
         created.spec.template.spec.service_account_name = "nobody"
@@ -359,7 +359,7 @@ def test_a_template_that_is_refused_is_an_event_and_no_hot_loop() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_a_set_that_is_being_deleted_makes_and_deletes_nothing() -> None:
+def test_a_terminating_set_creates_and_deletes_nothing() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         created = statefulset(2)
@@ -388,7 +388,7 @@ def test_at_rest_nothing_is_written() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_claims_are_made_from_templates_before_their_pods() -> None:
+def test_claims_are_created_before_their_pods() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await stage.client.create(with_claims(2))
@@ -409,7 +409,7 @@ def test_claims_are_made_from_templates_before_their_pods() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_a_claim_outlives_its_pod_and_is_found_by_the_next() -> None:
+def test_a_claim_outlives_its_pod_and_is_reused() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await stage.client.create(with_claims(2))
@@ -425,7 +425,7 @@ def test_a_claim_outlives_its_pod_and_is_found_by_the_next() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_claims_are_owned_by_the_set_and_when_scaled_down_by_the_pod_as_the_policy_says() -> None:
+def test_claims_are_owned_by_set_or_pod_according_to_the_retention_policy() -> None:
     async def play(stage: Stage) -> None:
         nodes = Nodes(stage)
         await stage.client.create(with_claims(2, when_deleted="Delete", when_scaled="Delete"))
@@ -448,7 +448,7 @@ def test_claims_are_owned_by_the_set_and_when_scaled_down_by_the_pod_as_the_poli
     on_stage(play, CONTROLLER)
 
 
-def test_a_new_pod_waits_until_the_claim_of_the_last_one_is_gone() -> None:
+def test_a_new_pod_waits_for_the_deletion_of_a_stale_claim() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await stage.client.create(with_claims(2, when_scaled="Delete"))
@@ -468,7 +468,7 @@ def test_a_new_pod_waits_until_the_claim_of_the_last_one_is_gone() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_a_claim_that_another_manages_is_left_to_it() -> None:
+def test_a_claim_with_another_controller_is_not_changed() -> None:
     async def play(stage: Stage) -> None:
         other = await stage.client.create(
             from_dict(
@@ -491,7 +491,7 @@ def test_a_claim_that_another_manages_is_left_to_it() -> None:
     on_stage(play, CONTROLLER)
 
 
-def test_two_sets_that_select_the_same_pods_keep_their_own() -> None:
+def test_two_sets_with_equal_selectors_keep_their_own_pods() -> None:
     async def play(stage: Stage) -> None:
         Nodes(stage)
         await stage.client.create(statefulset(2))
@@ -508,7 +508,7 @@ def test_two_sets_that_select_the_same_pods_keep_their_own() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_new_start_goes_on_where_the_last_one_stopped(seed: int) -> None:
+def test_a_restarted_controller_continues(seed: int) -> None:
     async def play(stage: Stage) -> None:
         rng = stage.world.rng.fork("stops")
         await stage.client.create(with_claims(3))
