@@ -8,6 +8,7 @@
 | `body` | bodies of both: `Content-Length`, chunked, until the connection is closed |
 | `encoding`, `status` | encoders of heads and chunks |
 | `decompression` | gzip bodies |
+| `hosts` | hosts and ports in URLs |
 | `byte_stream`, `tls_stream` | client connections that are read on demand, plain and with TLS |
 | `exchange` | responses on such connections |
 | `websocket` | WebSocket frames and handshake |

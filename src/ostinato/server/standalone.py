@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from ostinato.http.hosts import join_host_port
 from ostinato.server.access.authentication.certificates.cluster_authentication_trust import publish
 from ostinato.server.access.authentication.settings import AuthenticationSettings, AuthenticationSettingsError
 from ostinato.server.access.authority import Authority
@@ -105,7 +106,7 @@ class Standalone:
             self._http = HttpServer(self.core, context, self.core.turns, audited=self.core.auditor is not None)
             await self._http.bind(settings.host, settings.port)
             host = "127.0.0.1" if settings.host in _ANY else settings.host
-            self.url = f"https://{f'[{host}]' if ':' in host else host}:{self._http.port}"
+            self.url = f"https://{join_host_port(host, self._http.port)}"
             await self.core.start(_address(host), self._http.port, tracks_tokens=True, asks_kubelets=True)
             await publish(self.core.handle, settings.authentication, authority.certificate)
             self._write_kubeconfig(authority)

@@ -14,6 +14,7 @@ from typing import Final
 
 from ostinato.client.config.config import Config, Tls
 from ostinato.client.config.error import ConfigError, NotInCluster
+from ostinato.http.hosts import join_host_port
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ def config(environ: Mapping[str, str], directory: Path = SERVICE_ACCOUNT) -> Con
             "(automountServiceAccountToken)"
         ) from None
     return Config(
-        server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
+        server=f"https://{join_host_port(host, port)}",
         namespace=_namespace(environ, directory),
         tls=Tls(ca_file=_ca(directory / "ca.crt")),
         token_file=token,

@@ -16,6 +16,7 @@ from urllib.parse import unquote, urlsplit
 from ostinato.client.config.config import Config, proxy_problems
 from ostinato.client.config.error import ConfigError
 from ostinato.client.config.secret import Secret
+from ostinato.http.hosts import bracketed
 
 
 class Proxy(NamedTuple):
@@ -107,7 +108,7 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 def _proxy(url: Secret) -> Proxy:
     parts = urlsplit(url.reveal())
-    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    host = bracketed(parts.hostname or "")
     port = f":{parts.port}" if parts.port is not None else ""
     authorization = None
     if parts.username is not None:

@@ -23,6 +23,7 @@ from ostinato.client.http.errors import reason_of, unreachable, untrusted, witho
 from ostinato.client.transport.metrics import DNS, ClientMetrics
 from ostinato.client.transport.protocol import ConnectionLost, RequestTimedOut
 from ostinato.http.errors import InvalidHttp
+from ostinato.http.hosts import join_host_port
 from ostinato.http.response import ResponseParser
 from ostinato.world import Clock
 from ostinato.world.clock import Timeout
@@ -107,7 +108,7 @@ class Dialer:
 
     async def _tunnelled(self, outer: Connection, proxy: Proxy, context: ssl.SSLContext, what: str) -> Connection:
         host, port = self._server
-        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        address = join_host_port(host, port)
         head = f"CONNECT {address} HTTP/1.1\r\nHost: {address}\r\n"
         if proxy.authorization is not None:
             head += f"Proxy-Authorization: {proxy.authorization.reveal()}\r\n"

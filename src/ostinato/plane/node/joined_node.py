@@ -22,6 +22,7 @@ from ostinato.api.errors import APIError
 from ostinato.cache.informers import InformerSettings
 from ostinato.client.config.config import Config, Tls
 from ostinato.client.transport.protocol import TransportError
+from ostinato.http.hosts import join_host_port
 from ostinato.kinds.core_v1 import Node, Pod
 from ostinato.manager import CacheOptions, ClientOptions, Manager, ReportingOptions
 from ostinato.plane.network import services
@@ -108,8 +109,7 @@ class JoinedNode:
     def url(self) -> str:
         """URL of the node's HTTPS API."""
         assert self._server is not None, "started"
-        host = f"[{self._host}]" if ":" in self._host else self._host
-        return f"https://{host}:{self._server.port}"
+        return f"https://{join_host_port(self._host, self._server.port)}"
 
     @property
     def _host(self) -> str:

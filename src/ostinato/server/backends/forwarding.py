@@ -25,6 +25,7 @@ from ostinato.http.byte_stream import ByteStream, PlainStream
 from ostinato.http.encoding import clean, clean_target, request_head
 from ostinato.http.errors import InvalidHttp
 from ostinato.http.exchange import read_body, read_response
+from ostinato.http.hosts import join_host_port
 from ostinato.http.response import ResponseParser
 from ostinato.http.status import status_line
 from ostinato.http.tls_stream import TlsStream
@@ -73,10 +74,10 @@ async def connect(backend: Backend, clock: Clock, within: float = _PATIENCE) -> 
                     return await PlainStream.to(address, backend.port)
                 stream = await TlsStream.to(address, backend.port, backend.tls)
         except TimeoutError:
-            failure = OSError(f"dial tcp {_joined(address, backend.port)}: i/o timeout")
+            failure = OSError(f"dial tcp {join_host_port(address, backend.port)}: i/o timeout")
             continue
         except OSError as error:
-            failure = OSError(f"dial tcp {_joined(address, backend.port)}: {_reason(error)}")
+            failure = OSError(f"dial tcp {join_host_port(address, backend.port)}: {_reason(error)}")
             continue
         try:
             check_node(stream, backend)
@@ -157,7 +158,7 @@ def _through(location: str, backend: Backend, request: Request, path: str) -> st
     except ValueError as error:
         raise InternalError.of(f"error trying to parse Location header: parse {quote(location)}: {error}") from None
     requested, before = request.headers.get("host", ""), request.path.removesuffix(path)
-    if host not in ("", requested, _joined(backend.host, backend.port)) or not target.startswith("/"):
+    if host not in ("", requested, join_host_port(backend.host, backend.port)) or not target.startswith("/"):
         return location
     if host != requested or not host:
         scheme, host = "", ""
@@ -165,7 +166,7 @@ def _through(location: str, backend: Backend, request: Request, path: str) -> st
 
 
 def _fields(request: Request, backend: Backend, identity: IdentityHeaders, upgrade: str) -> list[tuple[str, str]]:
-    host = request.headers.get("host") or _joined(backend.host, backend.port)
+    host = request.headers.get("host") or join_host_port(backend.host, backend.port)
     fields = [("host", host), *(each for each in request_headers(request, identity) if each[0] not in _FORWARDED)]
     if addresses := [*_values(request, "x-forwarded-for"), *([request.remote] if request.remote else [])]:
         fields.append(("x-forwarded-for", ", ".join(addresses)))
@@ -250,10 +251,6 @@ async def relay(socket: Socket, stream: ByteStream) -> None:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         stream.close()
-
-
-def _joined(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _reason(error: OSError) -> str:

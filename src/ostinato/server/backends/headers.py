@@ -15,8 +15,8 @@ from ostinato.http.fields import list_elements
 from ostinato.http.response import ResponseParser
 from ostinato.server.access.authentication.settings import RequestHeaderSettings
 from ostinato.server.request import Request
+from ostinato.streams.channels import TOKEN_PROTOCOL
 
-TOKEN_PROTOCOL: Final = "base64url.bearer.authorization.k8s.io."  # noqa: S105 - a prefix, not a password
 _HOP_BY_HOP: Final = frozenset(
     {
         "connection",

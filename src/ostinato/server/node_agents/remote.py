@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import itertools
 import ssl
@@ -20,10 +19,11 @@ from ostinato.api.errors import Unknown
 from ostinato.api.text.go_format import quote
 from ostinato.http.encoding import clean, clean_target, request_head
 from ostinato.http.exchange import read_body, read_response
+from ostinato.http.hosts import bracketed
 from ostinato.http.response import ResponseParser
 from ostinato.http.tls_stream import TlsStream
 from ostinato.server.backends.addresses import AddressError, AddressGuard
-from ostinato.server.backends.forwarding import Backend, connect
+from ostinato.server.backends.forwarding import Backend, connect, relay
 from ostinato.server.request import Answer, Request, Response, Stream
 from ostinato.server.request.options import boolean
 from ostinato.server.resources.strategy import Json
@@ -117,9 +117,9 @@ class RemoteNodeAgents:
             connection.close()
             raise
         if not is_websocket:
-            answer = Upgrade(lambda socket: _relay(socket, connection), SPDY, head.headers.get(_VERSIONS, ""))
+            answer = Upgrade(lambda socket: relay(socket, connection.stream), SPDY, head.headers.get(_VERSIONS, ""))
         elif chosen == ports.TUNNEL:
-            answer = Upgrade(lambda socket: _relay(socket, connection), channels.WEBSOCKET, chosen)
+            answer = Upgrade(lambda socket: relay(socket, connection.stream), channels.WEBSOCKET, chosen)
         elif forwards:
             try:
                 answer = _forward(request, connection, chosen)
@@ -171,7 +171,7 @@ class RemoteSocket:
     """A `Socket` connected to an agent."""
 
     def __init__(self, host: str, stream: TlsStream) -> None:
-        self.host = f"[{host}]" if ":" in host else host
+        self.host = bracketed(host)
         self.stream = stream
 
     async def send(self, data: bytes) -> None:
@@ -231,22 +231,6 @@ def _closing(answer: Upgrade, connection: RemoteSocket) -> Upgrade:
             connection.close()
 
     return Upgrade(serve, answer.protocol, answer.subprotocol, text=answer.text)
-
-
-async def _relay(socket: Socket, connection: RemoteSocket) -> None:
-    """Copy bytes in both directions until one side closes."""
-
-    async def copy(one: Socket, other: Socket) -> None:
-        while (data := await one.receive()) is not None:
-            await other.send(data)
-
-    tasks = [asyncio.ensure_future(copy(socket, connection)), asyncio.ensure_future(copy(connection, socket))]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _command(request: Request, connection: RemoteSocket) -> Command:

@@ -18,6 +18,7 @@ from ostinato.api.errors import from_response
 from ostinato.api.text.go_format import quote
 from ostinato.http.encoding import request_head
 from ostinato.http.exchange import read_body, read_response
+from ostinato.http.hosts import join_host_port
 from ostinato.http.response import ResponseParser
 from ostinato.http.tls_stream import TlsStream
 from ostinato.server.webhooks.target import CallError, Identify, Json, Locate, Target, target_of
@@ -132,7 +133,7 @@ class WebhookClient:
                 pieces.append(piece)
                 size += len(piece)
                 if size > most:
-                    raise CallError(f"the answer has more than {most} bytes")
+                    raise CallError(f"the response has more than {most} bytes")
             kept = head.keep_alive and self._keep(target, stream)
         except ConnectionResetError:
             raise CallError(f"read tcp {stream.ends}: read: connection reset by peer") from None
@@ -184,12 +185,12 @@ class WebhookClient:
             except ConnectionResetError:
                 failure = CallError("read: connection reset by peer")
             except ConnectionRefusedError:
-                failure = CallError(f"dial tcp {_joined(address, port)}: connect: connection refused")
+                failure = CallError(f"dial tcp {join_host_port(address, port)}: connect: connection refused")
             except ConnectionError:
                 failure = CallError("EOF")
             except OSError as error:
                 why = (error.strerror or str(error)).lower()
-                failure = CallError(f"dial tcp {_joined(address, port)}: connect: {why}")
+                failure = CallError(f"dial tcp {join_host_port(address, port)}: connect: {why}")
             else:
                 try:
                     if not target.insecure:
@@ -269,7 +270,3 @@ async def _addresses(host: str, port: int) -> list[str]:
     except (OSError, UnicodeError):
         return []
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
-
-
-def _joined(address: str, port: int) -> str:
-    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ostinato.http.hosts import bracketed
 from ostinato.kinds.core_v1 import Service
 
 
@@ -14,7 +15,7 @@ def service_variables(services: Iterable[Service]) -> dict[str, str]:
         address, ports = service.spec.cluster_ip or "", service.spec.ports
         if address in ("", "None") or not ports:
             continue
-        host = f"[{address}]" if ":" in address else address
+        host = bracketed(address)
         prefix = service.metadata.name.upper().replace("-", "_")
         found[f"{prefix}_SERVICE_HOST"] = address
         found[f"{prefix}_SERVICE_PORT"] = str(ports[0].port)

@@ -14,6 +14,7 @@ from ostinato.http.byte_stream import ByteStream, PlainStream
 from ostinato.http.encoding import clean_target, request_head
 from ostinato.http.errors import InvalidHttp
 from ostinato.http.exchange import read_response
+from ostinato.http.hosts import join_host_port
 from ostinato.http.tls_stream import TlsStream
 from ostinato.kinds.core_v1 import Container, HTTPGetAction, Pod, TCPSocketAction
 from ostinato.plane.node.runtimes import ExecError, Runtime
@@ -83,10 +84,10 @@ class Prober:
         scheme, host = (asked.scheme or "HTTP").lower(), asked.host or address
         path = asked.path or ""
         path = path if path.startswith("/") else f"/{path}"
-        url = f"{scheme}://{_bracketed(host)}:{port}{path}"
+        url = f"{scheme}://{join_host_port(host, port)}{path}"
         fields = [(each.name, each.value) for each in asked.http_headers]
         names = {name.lower() for name, _ in fields}
-        default = (("Host", f"{_bracketed(host)}:{port}"), ("User-Agent", agent), ("Accept", "*/*"))
+        default = (("Host", join_host_port(host, port)), ("User-Agent", agent), ("Accept", "*/*"))
         fields = [*(each for each in default if each[0].lower() not in names), *fields, ("Connection", "close")]
         try:
             async with self._clock.timeout(timeout):
@@ -109,7 +110,7 @@ class Prober:
             async with self._clock.timeout(timeout):
                 _, writer = await asyncio.open_connection(host, port)
         except TimeoutError:
-            return Outcome("failure", f"dial tcp {_bracketed(host)}:{port}: i/o timeout")
+            return Outcome("failure", f"dial tcp {join_host_port(host, port)}: i/o timeout")
         except OSError as error:
             return Outcome("failure", _dialled(host, port, error))
         writer.close()
@@ -150,11 +151,7 @@ def _dialled(host: str, port: int, error: Exception) -> str:
     if isinstance(error, ConnectionError) and str(error) in ("EOF", "unexpected EOF"):
         return str(error)
     if isinstance(error, ConnectionRefusedError):
-        return f"dial tcp {_bracketed(host)}:{port}: connect: connection refused"
+        return f"dial tcp {join_host_port(host, port)}: connect: connection refused"
     if isinstance(error, OSError):
-        return f"dial tcp {_bracketed(host)}:{port}: {(error.strerror or str(error)).lower()}"
+        return f"dial tcp {join_host_port(host, port)}: {(error.strerror or str(error)).lower()}"
     return str(error)
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
