@@ -359,7 +359,7 @@ def modules_of(data: Data) -> dict[str, list[str]]:
 def package(modules: list[str]) -> str:
     imports = "".join(f"    from ostinato.kinds import {name} as {name}\n" for name in modules)
     names = "".join(f"    {_text(name)},\n" for name in modules)
-    return f'''"""The built-in kinds, a module per group and version, imported when it is first used.
+    return f'''"""The built-in kinds: a module per group and version, imported on first use.
 
 {NOTE}
 """
@@ -392,7 +392,7 @@ def index(data: Data, modules: dict[str, list[str]]) -> str:
         (kind, module) for module, definitions in modules.items() for kind in map(data.kind_of, definitions) if kind
     ]
     lines = "".join(f"    ({_texts(list(kind))}): {_text(module)},\n" for kind, module in sorted(entries))
-    return f'''"""Where each built-in kind is: group, version and kind to module.
+    return f'''"""Index of the built-in kinds: the module of each group, version and kind.
 
 {NOTE}
 """

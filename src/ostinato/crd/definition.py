@@ -103,7 +103,7 @@ def crd_of(*versions: type, conversion: Mapping[str, Any] | None = None, descrip
             metadata |= marker.keywords
     if _PROTECTED.fullmatch(info.gvk.group) and APPROVAL not in metadata.get("annotations", {}):
         raise _at(stored).error(
-            f"the group {info.gvk.group} is Kubernetes' own: use another, or DefinitionMeta(annotations="
+            f"the group {info.gvk.group} is reserved for Kubernetes: use another, or DefinitionMeta(annotations="
             f'{{"{APPROVAL}": ...}}) with the link to the approval'
         )
     version_specs = [
@@ -143,7 +143,7 @@ def _stored(versions: tuple[type, ...]) -> type:
     if len(marked) != 1:
         found = ", ".join(cls.__name__ for cls in marked) or "none"
         raise _at(versions[0]).error(
-            f"one of several versions is to be marked Stored(), found {found}: write @marked(Stored()) above its class"
+            f"one version must be marked Stored(), found {found}: write @marked(Stored()) above its class"
         )
     return marked[0]
 
@@ -161,7 +161,7 @@ def _check_same(versions: tuple[type, ...], infos: list[KindInfo]) -> None:
                 raise _at(cls).error(f"{word} is {other!r}, and {one!r} in {versions[0].__name__}: it must be the same")
     names_ = [info.gvk.version for info in infos]
     if len(set(names_)) < len(names_):
-        raise _at(versions[-1]).error(f"several classes are of one version: {', '.join(names_)}")
+        raise _at(versions[-1]).error(f"several classes have the same version: {', '.join(names_)}")
 
 
 def _check_names(cls: type, info: KindInfo) -> None:

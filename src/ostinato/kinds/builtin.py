@@ -1,4 +1,4 @@
-"""The scheme of the built-in kinds. A kind's module is imported when the kind is first asked for."""
+"""Scheme of the built-in kinds. The module of a kind is imported on first use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ostinato.kinds.index import MODULES
 
 
 def builtin_scheme(name: str = "builtin") -> Scheme:
-    """A new scheme that knows all built-in kinds, to be added to."""
+    """Return a new scheme with all built-in kinds; further kinds can be registered."""
     scheme = Scheme(name, lazy={GroupVersionKind(*gvk): partial(_load, *gvk) for gvk in MODULES})
     scheme.register_unversioned(Status, GroupVersionKind("", "v1", "Status"))
     scheme.prefer(GroupVersion("autoscaling", "v2"), GroupVersion("autoscaling", "v1"))

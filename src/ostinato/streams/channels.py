@@ -1,8 +1,7 @@
-"""WebSocket channels: the client side of exec and attach.
+"""WebSocket channels (`channel.k8s.io`): the client of exec and attach.
 
-Each message begins with the number of its stream: 0 is the input, 1 and 2 what is written, 3 how it ended, 4 the size
-of the terminal. Version 5 adds 255, which says that a stream is closed. In the base64 forms messages are text: a digit,
-and the rest encoded.
+Each message begins with its channel: 0 is stdin, 1 stdout, 2 stderr, 3 the exit status, 4 the terminal size. Version 5
+adds 255, which closes a channel. In the base64 protocols messages are text: a digit and the encoded data.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _STDIN, _ERROR, _RESIZE, _CLOSE = 0, 3, 4, 255
 
 
 def command_upgrade(command: Command, protocol: str) -> Upgrade:
-    """Answer a client that asks for a command over WebSocket; `protocol` is one of `PROTOCOLS`, or "" for the first."""
+    """Return the upgrade for a command over WebSocket; `protocol` is one of `PROTOCOLS`, or "" for the first."""
 
     async def serve(socket: Socket) -> None:
         peer = ChannelPeer(socket, command, protocol)
@@ -39,7 +38,7 @@ def command_upgrade(command: Command, protocol: str) -> Upgrade:
 
 
 def failed_upgrade(status: Status, protocol: str) -> Upgrade:
-    """Answer that a command cannot be begun: a browser's client would not see the body of a refusal."""
+    """Return an upgrade that reports a failed start in the exit status: browsers hide the body of an HTTP error."""
 
     async def serve(socket: Socket) -> None:
         await socket.send(pack(_ERROR, msgspec.json.encode(status.to_dict()), protocol))
@@ -48,13 +47,13 @@ def failed_upgrade(status: Status, protocol: str) -> Upgrade:
 
 
 def offered(headers: Mapping[str, str]) -> list[str]:
-    """The protocols that a client can speak over a WebSocket."""
+    """Return the WebSocket subprotocols that a client offers."""
     words = [word.strip() for word in headers.get("sec-websocket-protocol", "").split(",")]
     return [word for word in words if word and not word.startswith(TOKEN_PROTOCOL)]
 
 
 def choose(words: Sequence[str], known: Iterable[str]) -> str | None:
-    """The first of the offered protocols that is known; "" if none is offered, None if none fits."""
+    """Return the first supported subprotocol of those offered; "" if none is offered, None if none is supported."""
     return next((word for word in words if word in known), None) if words else ""
 
 
@@ -69,7 +68,7 @@ def pack(channel: int, data: bytes, protocol: str) -> bytes:
 
 
 def unpack(message: bytes, protocol: str) -> tuple[int, bytes]:
-    """Channel and data; -1 for a message that is none."""
+    """Return channel and data of a message; channel -1 if it is invalid."""
     if not message:
         return -1, b""
     if not is_text(protocol):
@@ -81,7 +80,7 @@ def unpack(message: bytes, protocol: str) -> tuple[int, bytes]:
 
 
 class ChannelPeer:
-    """A `Peer`."""
+    """A `Peer` over WebSocket channels."""
 
     def __init__(self, socket: Socket, command: Command, protocol: str) -> None:
         self._socket = socket
@@ -89,7 +88,7 @@ class ChannelPeer:
         self._protocol = protocol
 
     async def greet(self) -> None:
-        """An empty message tells the client that the connection is made."""
+        """Send an empty message, which tells the client that the connection is established."""
         await self.output(1 if self._command.stdout else 2 if self._command.stderr else _ERROR, b"")
 
     async def next(self) -> Input | None:
@@ -108,7 +107,7 @@ class ChannelPeer:
 
     async def ended(self, status: Status) -> None:
         if self._protocol == V5 and status.reason == "InternalError":
-            status = InternalError.of(status.message).status  # a kube-apiserver, which stands between, repeats it
+            status = InternalError.of(status.message).status  # a kube-apiserver in between repeats it
         if self._protocol in (V5, V4, V4_BASE64):
             await self.output(_ERROR, msgspec.json.encode(status.to_dict()))
         elif status.status != "Success":

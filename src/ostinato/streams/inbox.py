@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-_MOST: Final = 1 << 18  # bytes above which it is full
+_MOST: Final = 1 << 18  # bytes at which it is full
 
 
 class Inbox:
@@ -15,7 +15,7 @@ class Inbox:
 
     def __init__(self, drained: Callable[[], None] | None = None) -> None:
         self._pieces: deque[bytes] = deque()
-        self._held = 0  # bytes of them
+        self._held = 0  # buffered bytes
         self._news = asyncio.Event()  # set when data or the end is available
         self._room = asyncio.Event()
         self._room.set()

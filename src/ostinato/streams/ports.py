@@ -1,8 +1,7 @@
-"""Port forwarding: connections to ports of a Pod, over SPDY or over the channels of a WebSocket.
+"""Port forwarding: connections to ports of a Pod, over SPDY or WebSocket channels.
 
-Over SPDY a connection is two streams with the same request id, one for data and one for what goes wrong; there may be
-many connections, of many ports. Over channels there is one connection for each port, two channels each, that begin with
-the number of the port.
+- SPDY: a connection is a data and an error stream with the same request id; any number of connections and ports.
+- WebSocket: one connection per port, with a data and an error channel, each of which begins with the port number.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ from ostinato.streams.spdy_command import SPDY
 from ostinato.streams.upgrade import Socket, Upgrade
 
 PROTOCOL: Final = "portforward.k8s.io"
-TUNNEL: Final = f"{SPDY}+{PROTOCOL}"  # SPDY in the messages of a WebSocket
+TUNNEL: Final = f"{SPDY}+{PROTOCOL}"  # SPDY tunnelled in WebSocket messages
 CHANNELS: Final = (V4, V4_BASE64)
-_MOST_PAIRS: Final = 1000  # streams whose other half has not come
+_MOST_PAIRS: Final = 1000  # streams that wait for the other one of their pair
 
 
 class Link(Protocol):
     """A connection to a port."""
 
     async def read(self) -> bytes | None:
-        """What comes next; None when the other side sends no more."""
+        """Return the next data; None at the end."""
 
     async def write(self, data: bytes) -> None:
-        """What nobody reads any more is dropped."""
+        """Send data; dropped if the connection is closed."""
 
     async def close_writing(self) -> None: ...
 
@@ -43,7 +42,7 @@ Dial = Callable[[int], Awaitable[Link]]
 
 
 def tunnel_upgrade(dial: Dial, about: str) -> Upgrade:
-    """Answer a client that wants SPDY through a WebSocket. `about` names the Pod, for messages."""
+    """Return the upgrade for SPDY tunnelled in a WebSocket. `about`: the Pod, for messages."""
     return Upgrade(lambda socket: _serve_spdy(socket, dial, about), WEBSOCKET, TUNNEL)
 
 
@@ -61,7 +60,7 @@ def channels_upgrade(ports: Sequence[int], dial: Dial, about: str, protocol: str
 
 
 def parse_ports(texts: Sequence[str]) -> list[int]:
-    """The ports that a query names; a ValueError says what is wrong with it."""
+    """Parse the ports of a query. Raises ValueError."""
     if not texts:
         raise ValueError('query parameter "port" is required')
     ports: list[int] = []
@@ -81,7 +80,7 @@ def parse_port(text: str) -> int:
 
 
 async def _serve_spdy(socket: Socket, dial: Dial, about: str) -> None:
-    halves: dict[str, SpdyStream] = {}  # streams by request id, until the other half comes
+    halves: dict[str, SpdyStream] = {}  # unpaired streams by request id
     async with SpdyConnection(socket, server=True) as connection, asyncio.TaskGroup() as forwards:
         tasks: set[asyncio.Task[None]] = set()
         while (stream := await connection.accept()) is not None:
@@ -104,7 +103,7 @@ async def _serve_spdy(socket: Socket, dial: Dial, about: str) -> None:
                 task = forwards.create_task(_forward_streams(number, data, error, dial, about))
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
-        for task in tasks:  # the client is gone, and with it who would read
+        for task in tasks:  # the client has disconnected
             task.cancel()
 
 
@@ -166,7 +165,7 @@ async def _serve_channels(socket: Socket, ports: Sequence[int], dial: Dial, abou
 async def _copy(
     read: Callable[[], Awaitable[bytes | None]], write: Callable[[bytes], Awaitable[None]], link: Link
 ) -> None:
-    """Both ways, until the port's side has sent all."""
+    """Copy in both directions, until the port closes the connection."""
 
     async def upwards() -> None:
         while (data := await read()) is not None:
@@ -185,7 +184,7 @@ async def _copy(
 
 
 async def _first(futures: Sequence[asyncio.Future[Any]]) -> None:
-    """Until one is done; the others are ended."""
+    """Wait for the first task, and cancel the others."""
     try:
         await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -201,7 +200,7 @@ def _message(port: int, about: str, failure: OSError) -> bytes:
 
 
 class SpdyLink:
-    """A `Link` of another machine: the two streams of it."""
+    """A `Link` on another machine, as a pair of streams."""
 
     def __init__(self, data: SpdyStream, error: SpdyStream) -> None:
         self._data = data
@@ -221,7 +220,7 @@ class SpdyLink:
         await self._data.close()
 
     async def failure(self) -> bytes:
-        """What went wrong, once there is nothing more to read; b"" if nothing did."""
+        """Return the error after the end of data; b"" if there was none."""
         said = b""
         while (data := await self._error.read()) is not None:
             said += data

@@ -4,8 +4,8 @@
         while (stream := await connection.accept()) is not None:
             ...
 
-The protocol as it is spoken here has no flow control: a stream that nobody reads stops the others once it holds much.
-Whoever does not care for what still comes says so (`drop`).
+There is no flow control: a stream that is not read blocks the others when its buffer is full. Call `drop` to discard
+further data of a stream.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from ostinato.streams.inbox import Inbox
 from ostinato.streams.upgrade import Socket
 
 _PIECE: Final = 1 << 15  # bytes of data in a frame
-_MOST_STREAMS: Final = 1000  # that are open at a time
+_MOST_STREAMS: Final = 1000  # open at a time
 
 
 class SpdyStream:
-    """One stream: bytes both ways."""
+    """A bidirectional stream of bytes."""
 
     def __init__(self, connection: SpdyConnection, number: int, headers: Mapping[str, str]) -> None:
         self.number = number
-        self.headers = headers  # that it was opened with; names are lower case
+        self.headers = headers  # of SYN_STREAM; names in lower case
         self.inbox = Inbox()
-        self.answered = asyncio.Event()  # the other side has accepted or refused it
+        self.answered = asyncio.Event()  # the peer has accepted or rejected it
         self.is_refused = False
         self._connection = connection
         self._closed = False
 
     async def read(self) -> bytes | None:
-        """What comes next; None when the other side has closed it."""
+        """Return the next data; None when the peer has closed the stream."""
         return await self.inbox.take()
 
     async def write(self, data: bytes) -> None:
@@ -47,14 +47,14 @@ class SpdyStream:
             await self._connection.send(frames.data_frame(self.number, data[at : at + _PIECE]))
 
     async def close(self) -> None:
-        """Nothing more is written. Harmless when it is closed."""
+        """Close the stream for writing. No effect if it is closed."""
         if not self._closed:
             self._closed = True
             await self._connection.send(frames.data_frame(self.number, b"", last=True))
             self.settle()
 
     async def reset(self, code: int = frames.CANCEL) -> None:
-        """End it in both directions, as something that went wrong."""
+        """Abort the stream in both directions."""
         self._closed = True
         self.inbox.end()
         self.inbox.drop()
@@ -62,34 +62,34 @@ class SpdyStream:
         self.settle()
 
     def drop(self) -> None:
-        """What still comes is of no interest."""
+        """Discard all further data."""
         self.inbox.drop()
 
     def lost(self) -> None:
-        """The other side has reset it, or the connection is gone."""
+        """Handle a reset by the peer, or the end of the connection."""
         self._closed = self.is_refused = True
         self.inbox.end()
         self.answered.set()
         self.settle()
 
     def settle(self) -> None:
-        """Let the connection forget a stream that has ended in both directions."""
+        """Remove the stream from the connection if it is closed in both directions."""
         if self._closed and self.inbox.ended:
             self._connection.forget(self)
 
 
 class SpdyConnection:
-    """A connection that speaks SPDY: a context, within which it is read."""
+    """A SPDY connection; an asynchronous context manager, which reads from it."""
 
     def __init__(self, socket: Socket, *, server: bool) -> None:
         self._socket = socket
         self._reader = frames.FrameReader()
         self._writer = frames.FrameWriter()
         self._streams: dict[int, SpdyStream] = {}
-        self._next = 2 if server else 1  # the number of the next stream that is opened here
-        self._last = 0  # the number of the last that the other side opened
-        self._opened: deque[SpdyStream] = deque()  # by the other side, and not accepted yet
-        self._news = asyncio.Event()  # there is something to accept, or the end
+        self._next = 2 if server else 1  # id of the next local stream
+        self._last = 0  # id of the last stream of the peer
+        self._opened: deque[SpdyStream] = deque()  # by the peer, not yet accepted
+        self._news = asyncio.Event()  # set when a stream or the end is available
         self._ended = False
         self._reading: asyncio.Task[None] | None = None
 
@@ -106,7 +106,7 @@ class SpdyConnection:
             await self._reading
 
     async def accept(self) -> SpdyStream | None:
-        """The next stream that the other side has opened; None when it opens no more."""
+        """Return the next stream of the peer; None at the end of the connection."""
         while not self._opened:
             if self._ended:
                 return None
@@ -115,7 +115,7 @@ class SpdyConnection:
         return self._opened.popleft()
 
     async def open(self, headers: Mapping[str, str]) -> SpdyStream:
-        """Open a stream. ConnectionError if the other side does not want it."""
+        """Open a stream. Raises ConnectionError if the peer rejects it."""
         stream = SpdyStream(self, self._next, headers)
         if self._ended:
             raise ConnectionError("the connection is closed")
@@ -124,10 +124,10 @@ class SpdyConnection:
         await self.send(self._writer.open(stream.number, headers))
         await stream.answered.wait()
         if stream.is_refused:
-            raise ConnectionError("the other side refuses a stream")
+            raise ConnectionError("the peer rejected the stream")
         return stream
 
-    # What streams call
+    # Called by streams
 
     async def send(self, frame: bytes) -> None:
         if not self._ended:
@@ -136,14 +136,14 @@ class SpdyConnection:
     def forget(self, stream: SpdyStream) -> None:
         self._streams.pop(stream.number, None)
 
-    # What comes
+    # Received frames
 
     async def _read(self) -> None:
         try:
             while (data := await self._socket.receive()) is not None:
                 for frame in self._reader.feed(data):
                     await self._handle(frame)
-        except frames.SpdyError:  # the other side speaks something else: there is no way to go on
+        except frames.SpdyError:  # not SPDY: the connection is unusable
             await self._socket.send(frames.go_away(self._last))
         finally:
             self._ended = True
@@ -165,13 +165,13 @@ class SpdyConnection:
                 if (stream := self._streams.get(frame.stream)) is not None:
                     stream.lost()
             case frames.PING:
-                if frame.stream % 2 != self._next % 2:  # not an answer to one of ours
+                if frame.stream % 2 != self._next % 2:  # not a reply to a local PING
                     await self._socket.send(frames.ping(frame.stream))
 
     async def _receive(self, frame: frames.Frame) -> None:
         stream = self._streams.get(frame.stream)
         if stream is None:
-            return  # it was reset; the other side has not heard yet
+            return  # reset locally; the peer does not know yet
         if frame.data:
             stream.inbox.put(frame.data)
             await stream.inbox.room()

@@ -1,7 +1,7 @@
 """Commands over SPDY: a stream each for stdin, stdout and stderr, one for terminal resizes, one for the exit status.
 
-Older clients speak so with the API server, and API servers with the agents of nodes. Here are both ends: a client as
-whoever runs the command sees it, and a command of another machine as whoever asked for it does.
+Older clients use this protocol with the API server, and API servers with node agents. `SpdyPeer` is the client of a
+command that runs here; `SpdySession` is a command that runs on another machine.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ SPDY: Final = "SPDY/3.1"
 PROTOCOLS: Final = ("v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io")
 CREATION_SECONDS: Final = 30.0  # for a client to open its streams
 _TYPE: Final = "streamtype"
-_WAITING: Final = 16  # pieces of input or output that wait to be taken
+_WAITING: Final = 16  # buffered pieces of input or output
 
 
 def command_upgrade(command: Command, protocol: str, clock: Clock) -> Upgrade:
-    """Answer a client that asks for a command over SPDY; `protocol` is one of `PROTOCOLS`."""
+    """Return the upgrade for a command over SPDY; `protocol` is one of `PROTOCOLS`."""
 
     async def serve(socket: Socket) -> None:
         async with SpdyConnection(socket, server=True) as connection:
@@ -46,7 +46,7 @@ def command_upgrade(command: Command, protocol: str, clock: Clock) -> Upgrade:
 
 
 def _names(command: Command, protocol: str) -> set[str]:
-    """The streams that a client opens."""
+    """Return the types of the streams that a client opens."""
     wanted = {
         "error": True,
         "stdin": command.stdin,
@@ -58,7 +58,7 @@ def _names(command: Command, protocol: str) -> set[str]:
 
 
 async def _accept(connection: SpdyConnection, names: set[str]) -> dict[str, SpdyStream] | None:
-    """The streams of a command; None if the client goes before it has opened them all."""
+    """Accept the streams of a command; None if the client disconnects first."""
     streams: dict[str, SpdyStream] = {}
     while names - streams.keys():
         stream = await connection.accept()
@@ -73,7 +73,7 @@ async def _accept(connection: SpdyConnection, names: set[str]) -> dict[str, Spdy
 
 
 class SpdyPeer:
-    """A `Peer`: a context, within which it is heard."""
+    """A `Peer` over SPDY; an asynchronous context manager, which reads from it."""
 
     def __init__(self, connection: SpdyConnection, streams: dict[str, SpdyStream], protocol: str) -> None:
         self._connection = connection
@@ -118,14 +118,14 @@ class SpdyPeer:
         rest = b""
         while (data := await stream.read()) is not None:
             *lines, rest = (rest + data).split(b"\n")
-            rest = rest[:1024]  # no size is as long
+            rest = rest[:1024]  # longer than any valid size
             for size in map(Size.parse, lines):
                 if size is not None:
                     await self._inputs.put(size)
 
     async def _wait_for_end(self) -> None:
         while (stream := await self._connection.accept()) is not None:
-            await stream.reset()  # a command has no further streams
+            await stream.reset()  # not a stream of a command
         await self._inputs.put(None)
 
 
@@ -140,7 +140,7 @@ class SpdySession:
 
     @classmethod
     async def begin(cls, socket: Socket, command: Command) -> SpdySession:
-        """Open its streams over a connection that was upgraded for it."""
+        """Open the streams over an upgraded connection."""
         connection = await SpdyConnection(socket, server=False).__aenter__()
         streams: dict[str, SpdyStream] = {}
         try:
@@ -190,7 +190,7 @@ class SpdySession:
 
 
 def _code(said: bytes) -> int:
-    """The exit code that a Status tells; a `SessionError` if it tells something else."""
+    """Return the exit code in a Status. Raises SessionError for other failures."""
     status = from_stream(said).status
     if status.status == "Success":
         return 0

@@ -1,7 +1,7 @@
 """SPDY/3.1 frames: encode and decode.
 
-As much of the protocol as Kubernetes uses: no flow control, no settings, no push. Headers are compressed with a context
-that lasts as long as the connection, so frames with headers must be read and written in order.
+The subset that Kubernetes uses: no flow control, settings or push. The compression context of headers is shared by all
+frames of a connection, so frames with headers must be encoded and decoded in order.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Final
 import msgspec
 
 SYN_STREAM, SYN_REPLY, RST_STREAM, SETTINGS, PING, GOAWAY, HEADERS, WINDOW_UPDATE = 1, 2, 3, 4, 6, 7, 8, 9
-FIN: Final = 1  # flag: its sender sends nothing more on the stream
+FIN: Final = 1  # flag: the last frame of its sender on the stream
 PROTOCOL_ERROR, INVALID_STREAM, REFUSED_STREAM, CANCEL = 1, 2, 3, 5
 
 _VERSION: Final = 3
-_MOST_FRAME: Final = 1 << 20  # bytes of a frame that is read; the protocol would allow 16 times as many
+_MOST_FRAME: Final = 1 << 20  # bytes of a received frame; the protocol allows 16 times as many
 _MOST_HEADERS: Final = 1 << 16  # bytes of headers, decompressed
 
-# What both sides know before the first header is sent, as the protocol lays it down.
+# The initial compression dictionary, from the specification.
 _WORDS: Final = (
     "options head post put delete trace accept accept-charset accept-encoding accept-language accept-ranges age allow "
     "authorization cache-control connection content-base content-encoding content-language content-length "
@@ -44,14 +44,14 @@ DICTIONARY: Final = (
 
 
 class SpdyError(Exception):
-    """Bytes that are no SPDY: the connection is of no use any more."""
+    """The data is not SPDY; the connection is unusable."""
 
 
 class Frame(msgspec.Struct, frozen=True):
     """
     - `type`: None for data.
-    - `stream`: which it is about; of a PING, its number; of the others, 0.
-    - `headers`: names are lower case.
+    - `stream`: stream id; for PING its id; for other frames 0.
+    - `headers`: names in lower case.
     """
 
     type: int | None
@@ -59,24 +59,24 @@ class Frame(msgspec.Struct, frozen=True):
     flags: int = 0
     data: bytes = b""
     headers: Mapping[str, str] = {}
-    code: int = 0  # why a stream is reset
+    code: int = 0  # reason of a reset
 
 
 class FrameReader:
-    """Frames out of bytes in pieces of any size."""
+    """Decodes frames from chunks of any size."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._inflate = zlib.decompressobj(zdict=DICTIONARY)
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """The frames that are complete now; a `SpdyError` for what is none. Read it to its end."""
+        """Iterate over the complete frames; exhaust it before the next call. Raises SpdyError."""
         buffer = self._buffer
         buffer += data
         while len(buffer) >= 8:
             size = int.from_bytes(buffer[5:8], "big")
             if size > _MOST_FRAME:
-                raise SpdyError(f"a frame of {size} bytes; {_MOST_FRAME} are allowed")
+                raise SpdyError(f"frame of {size} bytes exceeds the limit of {_MOST_FRAME}")
             if len(buffer) < 8 + size:
                 return
             first, flags, body = int.from_bytes(buffer[:4], "big"), buffer[4], bytes(buffer[8 : 8 + size])
@@ -85,13 +85,13 @@ class FrameReader:
                 yield Frame(None, first, flags, body)
                 continue
             if first >> 16 & 0x7FFF != _VERSION:
-                raise SpdyError(f"version {first >> 16 & 0x7FFF}; only {_VERSION} is spoken here")
+                raise SpdyError(f"version {first >> 16 & 0x7FFF}; only {_VERSION} is supported")
             yield self._control(first & 0xFFFF, flags, body)
 
     def _control(self, kind: int, flags: int, body: bytes) -> Frame:
         wanted = {SYN_STREAM: 10, SYN_REPLY: 4, HEADERS: 4, RST_STREAM: 8, PING: 4}.get(kind, 0)
         if len(body) < wanted:
-            raise SpdyError(f"a frame of type {kind} with {len(body)} bytes; it has at least {wanted}")
+            raise SpdyError(f"frame of type {kind} has {len(body)} bytes; expected at least {wanted}")
         about = int.from_bytes(body[:4], "big")
         if kind in (SYN_STREAM, SYN_REPLY, HEADERS):
             return Frame(kind, about & 0x7FFFFFFF, flags, headers=self._headers(body[wanted:]))
@@ -103,9 +103,9 @@ class FrameReader:
         try:
             plain = self._inflate.decompress(data, _MOST_HEADERS)
         except zlib.error as error:
-            raise SpdyError(f"headers that cannot be decompressed: {error}") from None
+            raise SpdyError(f"headers cannot be decompressed: {error}") from None
         if self._inflate.unconsumed_tail:
-            raise SpdyError(f"headers of more than {_MOST_HEADERS} bytes")
+            raise SpdyError(f"headers exceed {_MOST_HEADERS} bytes")
         at = 4
         headers: dict[str, str] = {}
         for _ in range(int.from_bytes(plain[:4], "big")):
@@ -113,7 +113,7 @@ class FrameReader:
             for _ in range(2):
                 size = int.from_bytes(plain[at : at + 4], "big")
                 if at + 4 + size > len(plain):
-                    raise SpdyError("headers that end too early")
+                    raise SpdyError("headers are truncated")
                 pair.append(plain[at + 4 : at + 4 + size].decode("utf-8", "replace"))
                 at += 4 + size
             headers.setdefault(pair[0].lower(), pair[1])
@@ -121,17 +121,17 @@ class FrameReader:
 
 
 class FrameWriter:
-    """Frames into bytes."""
+    """Encodes frames."""
 
     def __init__(self) -> None:
         self._deflate = zlib.compressobj(zdict=DICTIONARY)
 
     def open(self, stream: int, headers: Mapping[str, str]) -> bytes:
-        """Begin a stream."""
+        """Encode SYN_STREAM."""
         return _control(SYN_STREAM, 0, stream.to_bytes(4, "big") + bytes(6) + self._headers(headers))
 
     def accept(self, stream: int) -> bytes:
-        """Answer the beginning of a stream."""
+        """Encode SYN_REPLY."""
         return _control(SYN_REPLY, 0, stream.to_bytes(4, "big") + self._headers({}))
 
     def _headers(self, headers: Mapping[str, str]) -> bytes:
@@ -155,7 +155,7 @@ def ping(number: int) -> bytes:
 
 
 def go_away(last: int) -> bytes:
-    """Nobody will answer streams after the last one."""
+    """Encode GOAWAY: streams after the last one are not processed."""
     return _control(GOAWAY, 0, last.to_bytes(4, "big") + bytes(4))
 
 

@@ -1,4 +1,4 @@
-"""Upgraded connections: the response that switches protocols, and the socket that follows."""
+"""Upgraded connections: the response that switches protocols, and the socket after it."""
 
 from __future__ import annotations
 

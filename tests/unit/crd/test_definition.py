@@ -278,17 +278,17 @@ def wide(*markers: Any) -> type[Object]:
         ([kind(plural="Things")], "plural 'Things'"),
         ([kind(short_names=["T"])], "short_names 'T'"),
         ([kind(categories=["all things"])], "categories 'all things'"),
-        ([kind(group="x.k8s.io")], "the group x.k8s.io is Kubernetes' own"),
+        ([kind(group="x.k8s.io")], "the group x.k8s.io is reserved for Kubernetes"),
         ([Widget, kind()], "class Thing: group is 'a.dev', and 'example.dev' in Widget: it must be the same"),
         (
             [kind(), kind(version="v2")],
-            "one of several versions is to be marked Stored(), found none: write @marked(Stored())",
+            "one version must be marked Stored(), found none: write @marked(Stored())",
         ),
         (
             [marked(Stored())(kind()), marked(Stored())(kind(version="v2"))],
-            "to be marked Stored(), found Thing, Thing",
+            "must be marked Stored(), found Thing, Thing",
         ),
-        ([marked(Stored())(kind()), kind()], "several classes are of one version: v1, v1"),
+        ([marked(Stored())(kind()), kind()], "several classes have the same version: v1, v1"),
         ([marked(Stored())(kind()), kind(version="v2", namespaced=False)], "namespaced is False, and True in Thing"),
         ([wide(Column("A"))], "Column('A') on a class needs a path, e.g. Column('A', '.status.ready')"),
         ([wide(Selectable())], "Selectable(): no string, boolean or integer field"),
@@ -346,7 +346,7 @@ async def test_versions_with_other_schemas_have_their_selectable_fields_in_anoth
 def test_versions_with_one_selectable_field_and_other_schemas_are_refused() -> None:
     first = marked(Stored(), Selectable("spec.replicas"))(kind())
     second = marked(Selectable("spec.replicas"), PreserveUnknown())(kind(version="v2"))
-    with pytest.raises(SchemaError, match=r"class Thing: .* \.spec\.replicas alone is Selectable\(\) in all of them"):
+    with pytest.raises(SchemaError, match=r"class Thing: .* only \.spec\.replicas is Selectable\(\) in all of them"):
         crd_of(first, second)
 
 

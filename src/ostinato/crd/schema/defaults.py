@@ -105,9 +105,9 @@ def mismatch(schema: dict[str, Any], value: Any) -> str:
     if value is None:
         return "" if schema.get("nullable") or "type" not in schema else "it is null"
     if not is_of_type(schema, value):
-        return f"{value!r} is no {schema.get('type', 'integer or string')}"
+        return f"{value!r} is not of type {schema.get('type', 'integer or string')}"
     if "enum" in schema and value not in schema["enum"]:
-        return f"{value!r} is none of {', '.join(map(repr, schema['enum']))}"
+        return f"{value!r} is not one of {', '.join(map(repr, schema['enum']))}"
     match value:
         case str():
             return _string_mismatch(schema, value)
@@ -154,7 +154,7 @@ def _number_mismatch(schema: dict[str, Any], value: float) -> str:
     if most is not None and (value > most or (value == most and schema.get("exclusiveMaximum"))):
         return f"{value!r} is too large"
     if factor is not None and isinstance(value, int) and isinstance(factor, int) and value % factor:
-        return f"{value!r} is no multiple of {factor}"
+        return f"{value!r} is not a multiple of {factor}"
     return ""
 
 
@@ -169,7 +169,7 @@ def _duplicate(schema: dict[str, Any], items: list[Any]) -> str:
         case _:
             return ""
     twice = [item for i, item in enumerate(document) if item in document[:i]]
-    return f"it has {twice[0]!r} twice" if twice else ""
+    return f"it contains {twice[0]!r} twice" if twice else ""
 
 
 def _string_mismatch(schema: dict[str, Any], value: str) -> str:
@@ -182,9 +182,9 @@ def _string_mismatch(schema: dict[str, Any], value: str) -> str:
 
 def _length_mismatch(schema: dict[str, Any], length: int, word: str) -> str:
     if length < schema.get(f"min{word}", 0):
-        return f"it has {length} of at least {schema[f'min{word}']}"
+        return f"its length {length} is below the minimum {schema[f'min{word}']}"
     if length > schema.get(f"max{word}", length):
-        return f"it has {length} of at most {schema[f'max{word}']}"
+        return f"its length {length} is above the maximum {schema[f'max{word}']}"
     return ""
 
 

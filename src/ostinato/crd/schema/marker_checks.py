@@ -1,4 +1,4 @@
-"""Misuse: markers without an effect where they stand, and schemas that a server rejects or interprets differently.
+"""Marker checks: markers without an effect, and schemas that a server rejects or interprets differently.
 
 Without these checks they would be ignored silently, rejected by the server, or make it reject every object later.
 """
@@ -40,7 +40,7 @@ _ON_FIELDS: Final = (ClientDefault, Inexact, Schemaless, SchemaType)
 
 
 def check_marker(marker: Marker, json_type: str, at: Place) -> None:
-    """Raise SchemaError for a marker without an effect where it stands."""
+    """Raise SchemaError for a marker that has no effect at this place."""
     if at.field and isinstance(marker, (MembersMarker, *_ON_KINDS)):
         raise at.error(f"{marker!r} applies to a class: write @marked({marker!r}) above it")
     if not at.field and isinstance(marker, _ON_FIELDS):
@@ -49,9 +49,9 @@ def check_marker(marker: Marker, json_type: str, at: Place) -> None:
         raise at.error(f"{marker!r} applies to a kind, not to a part of one: put it on the class of the kind")
     if isinstance(marker, Ge | Gt | Le | Lt | MultipleOf) and marker.number % 1:
         if json_type == "integer":
-            raise at.error(f"{marker!r}: servers reject every integer then: use an integer")
+            raise at.error(f"{marker!r}: servers would reject every integer: use an integer")
         if isinstance(marker, MultipleOf):
-            raise at.error(f"{marker!r}: servers reject 1, 2, … then: use an integer in a smaller unit")
+            raise at.error(f"{marker!r}: servers would reject 1, 2, …: use an integer in a smaller unit")
 
 
 def check_members(marker: MembersMarker, wire: list[str], schema: Json, at: Place) -> None:
@@ -66,11 +66,11 @@ def check_keywords(schema: Json, json_type: str, at: Place) -> None:
     """Raise SchemaError for keywords that a server would reject."""
     if "x-kubernetes-validations" in schema and json_type == "any" and "type" not in schema:
         rule = schema["x-kubernetes-validations"][0]["rule"]
-        raise at.error(f"{rule}: there are no rules about a value of any type: give it one, dict[str, Any] at least")
+        raise at.error(f"{rule}: rules need a type: use dict[str, Any], or a more specific one")
     if "pattern" in schema and (problem := pattern_problem(schema["pattern"])):
         raise at.error(f"the pattern {schema['pattern']} is not in RE2's syntax: {problem}")
     if "enum" in schema and not all(is_of_type(schema, value) for value in schema["enum"]):
         raise at.error(f"the values {schema['enum']!r} are not of the type {json_type}")
     for least, most in (("minimum", "maximum"), ("minLength", "maxLength"), ("minItems", "maxItems")):
         if schema.get(least, 0) > schema.get(most, schema.get(least, 0)):
-            raise at.error(f"nothing fits: {least} is {schema[least]}, {most} is {schema[most]}")
+            raise at.error(f"no value is valid: {least} is {schema[least]}, {most} is {schema[most]}")

@@ -106,7 +106,7 @@ class SchemaBuilder:
                 "use dict[str, Any] or Annotated[..., Schemaless()] where it does"
             )
         if issubclass(cls, msgspec.Struct) and cls.__struct_config__.array_like:
-            raise at.error("it is written as a list, and others want its fields by name: leave out array_like=True")
+            raise at.error("it is encoded as a list; remove array_like=True, as schemas need fields by name")
         self._stack.append(model)
         fields = [field for field in fields_of_model(model, at) if field.wire not in skip]
         schema: Json = {"type": "object", **(ANYTHING if keeps_unknown(cls) else {})}
@@ -134,7 +134,7 @@ class SchemaBuilder:
         """Return the schema of an annotation."""
         markers = reading.markers
         if Nullable() in markers and not reading.none and reading.core is not Any:
-            raise at.error(f"{name_of(reading.core)} cannot be None, and Nullable() says that it may: add | None")
+            raise at.error(f"{name_of(reading.core)} is not optional, which Nullable() requires: add | None")
         typed = [marker for marker in markers if isinstance(marker, SchemaType)]
         if Schemaless() in markers:
             schema: Json = {**ANYTHING}
@@ -154,30 +154,30 @@ class SchemaBuilder:
         if core is Any:
             return {**ANYTHING}
         if core is msgspec.Raw:
-            raise at.error("msgspec.Raw is bytes that no update can be made of: use Any")
+            raise at.error("msgspec.Raw cannot be updated: use Any")
         if core is types.NoneType:
-            raise at.error("None alone says nothing: use Any, or the type that there may be")
+            raise at.error("None is not a type for a field: use Any, or an optional type")
         if source is Literal:
             return choices(list(get_args(core)), at)
         if members := alternatives(core):
             return union_schema(self, members, at)
         if isinstance(core, TypeVar):
-            raise at.error(f"{name_of(core)} is any type: say which where the class is used, {at.owner}[...]")
+            raise at.error(f"{name_of(core)} is a type variable: set it where the class is used, {at.owner}[...]")
         if source in _LISTS:
             return self._list(core, source, reading, at)
         if source in _MAPS:
             return self._map(core, at)
         if core is float and not any(isinstance(marker, Inexact | Format) for marker in reading.markers):
             raise at.error(
-                "floats are not the same in all languages: use Quantity, or say that you mean it, "
+                "floats are not portable between languages: use Quantity, or allow them with "
                 "Annotated[float, Inexact()]"
             )
         if isinstance(core, type) and issubclass(core, Object):
             raise at.error(f"{core.__name__} is a whole object: use AnyResource, or the struct that is its spec")
         if isinstance(core, type) and is_pydantic(core) and issubclass(class_of(self._stack[-1]), msgspec.Struct):
             raise at.error(
-                f"{core.__name__} is a pydantic model, which a Struct cannot read: use a Struct or a dataclass, "
-                "or make pydantic models of all of the kind"
+                f"{core.__name__} is a pydantic model, which a Struct cannot decode: use a Struct or a dataclass, "
+                "or pydantic models for the whole kind"
             )
         found = scalar(core, at) or (builtin_schema(core, at) if isinstance(core, type) else None)
         if found is not None:
@@ -261,11 +261,11 @@ class SchemaBuilder:
             try:
                 default = server_default(field, schema)
             except (TypeError, NotImplementedError) as error:
-                raise at.error(f"its default has no form in JSON: {error}") from None
+                raise at.error(f"its default cannot be encoded as JSON: {error}") from None
             if default is not MISSING:
                 schema["default"] = default
         if "default" in schema and (problem := mismatch(schema, schema["default"])):
-            raise at.error(f"its default does not fit: {problem}; give another, or add ClientDefault()")
+            raise at.error(f"its default is invalid: {problem}; give another, or add ClientDefault()")
 
     def _describe(self, schema: Json, text: str) -> None:
         if text and self._descriptions:

@@ -28,7 +28,7 @@ def align_selectable_fields(versions: list[Json], at: Place) -> None:
         )
     if len(fields[0]) == 1:
         raise at.error(
-            f"its versions have different schemas and {fields[0][0]['jsonPath']} alone is Selectable() in all of them, "
-            "which servers refuse: make one more field selectable in one version, or none in one that is on its way out"
+            f"its versions have different schemas, and only {fields[0][0]['jsonPath']} is Selectable() in all of them, "
+            "which servers reject: make another field selectable in one version, or none in a deprecated one"
         )
     versions[-1]["selectableFields"] = fields[-1][::-1]

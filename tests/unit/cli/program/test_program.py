@@ -155,5 +155,5 @@ Manager().add(widgets, Webhooks(up, down, endpoint=UrlEndpoint("https://127.0.0.
     _, widget = definitions_of(program(KINDS + text))
     assert [(each["name"], each["storage"]) for each in widget["spec"]["versions"]] == [("v2", True), ("v1", False)]
     assert widget["spec"]["conversion"]["strategy"] == "Webhook"
-    with pytest.raises(CommandError, match="class WidgetV2: one of several versions"):
+    with pytest.raises(CommandError, match="class WidgetV2: one version must be marked"):
         definitions_of(program(KINDS + text.replace("@marked(Stored())", "")))

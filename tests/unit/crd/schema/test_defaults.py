@@ -144,9 +144,13 @@ def test_values_are_compared_with_all_that_a_schema_says_inside() -> None:
     assert mismatch(schema, {}) == "it has no a"
     assert mismatch(schema, {"a": None}) == "a: it is null"
     assert mismatch(schema, {"a": 1, "f": 5.0}) == "f: 5.0 is too large"
-    assert mismatch({"type": "object", "additionalProperties": {"type": "string"}}, {"x": 1}) == "x: 1 is no string"
     assert (
-        mismatch({"type": "array", "items": {"type": "string"}, "maxItems": 1}, ["a", "b"]) == "it has 2 of at most 1"
+        mismatch({"type": "object", "additionalProperties": {"type": "string"}}, {"x": 1})
+        == "x: 1 is not of type string"
+    )
+    assert (
+        mismatch({"type": "array", "items": {"type": "string"}, "maxItems": 1}, ["a", "b"])
+        == "its length 2 is above the maximum 1"
     )
     assert mismatch({}, None) == ""
     assert mismatch({}, object()) == ""

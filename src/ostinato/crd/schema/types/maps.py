@@ -14,7 +14,7 @@ def map_keys(core: Any, key: Any, at: Place) -> list[str]:
     """Return the possible keys of a map with an enum as key type; [] for any string."""
     reading = read(key, at)
     if claims := [marker for marker in reading.markers if not isinstance(marker, Doc | Example | Title)]:
-        raise at.error(f"{claims[0]!r} says nothing of the names in a map: put a Rule on the field")
+        raise at.error(f"{claims[0]!r} does not apply to keys of a map: put a Rule on the field")
     if reading.core is str or reading.core is Any:
         return []
     names = values_of(reading.core) if is_enumeration(reading.core) else []
