@@ -33,6 +33,10 @@ _HEALTHY: Final = (  # type, status, reason, message
 _READY: Final = ("Ready", "True", "KubeletReady", "kubelet is posting ready status")
 
 
+POD_NETWORK_READY: Final = "PodNetworkReady"
+"""Reason of the condition NetworkUnavailable if each Pod has a network of its own."""
+
+
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """Properties of a machine that its Node reports."""
 
@@ -72,7 +76,8 @@ def status_of(machine: Machine, before: NodeStatus, now: Time, not_ready: str = 
     conditions = []
     ready = ("Ready", "False", "KubeletNotReady", not_ready) if not_ready else _READY
     own_conditions = [*_HEALTHY, ready]
-    if machine.network is not None:
+    # A kubelet does not report this condition, so neither does a node without anything to say about it.
+    if machine.network is not None and (machine.network[0] != POD_NETWORK_READY or "NetworkUnavailable" in known):
         own_conditions.append(("NetworkUnavailable", "False", *machine.network))
     for name, status, reason, message in own_conditions:
         old = known.get(name)

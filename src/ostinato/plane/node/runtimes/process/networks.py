@@ -22,6 +22,7 @@ from ostinato.plane.network.host_ports import HostPorts
 from ostinato.plane.network.namespaces import within
 from ostinato.plane.network.pod_network import PodNamespace, PodNetwork, PodNetworkUnavailable, is_machine
 from ostinato.plane.node.private_files import make_directory, write_file
+from ostinato.plane.node.registration.node_status import POD_NETWORK_READY
 from ostinato.plane.node.runtimes import ProcessOptions, SandboxError
 from ostinato.plane.node.runtimes.pod_names import hosts_file, machine_resolv_conf, resolv_conf
 from ostinato.plane.node.runtimes.process.container import State, has_keeper, read_state
@@ -61,11 +62,13 @@ class PodNetworks:
                 options.on_network(self._network)
 
     @property
-    def condition(self) -> tuple[str, str]:
-        """Reason and message of the Node's condition NetworkUnavailable, whose status is False in any case."""
-        if self._network is None:
-            return "PodsShareHostNetwork", f"Pods use the network of the machine: {self.shared_reason}"
-        return "PodNetworkReady", f"each Pod has a network namespace and an address of {self._network.cidr}"
+    def condition(self) -> tuple[str, str] | None:
+        """Reason and message of the Node's condition NetworkUnavailable; None without root."""
+        if self._network is not None:
+            return POD_NETWORK_READY, f"each Pod has a network namespace and an address of {self._network.cidr}"
+        if os.geteuid() != 0:
+            return None
+        return "PodsShareHostNetwork", f"Pods use the network of the machine: {self.shared_reason}"
 
     def has_own(self, pod: Pod) -> bool:
         """Whether a Pod has a network of its own."""
