@@ -107,7 +107,7 @@ def test_malformed_chunks_are_rejected_at_any_split(data: bytes) -> None:
     ],
     ids=["size", "extension", "open extension", "extensions", "short extensions", "trailer", "trailers"],
 )
-def test_what_surrounds_chunks_is_bounded(data: bytes) -> None:
+def test_the_framing_of_chunks_is_bounded(data: bytes) -> None:
     assert read(data) is None
     assert read(data, list(range(0, len(data), 100))) is None
 

@@ -56,7 +56,7 @@ def test_gzip_in_several_parts_is_read_to_its_end_and_nothing_else_may_follow() 
     Decompressor().end()  # nothing came at all, as with a HEAD
 
 
-def test_a_piece_of_gzip_that_was_flushed_is_given_at_once() -> None:
+def test_flushed_gzip_data_is_decompressed_immediately() -> None:
     packer, reading = zlib.compressobj(wbits=31), Decompressor()
     for line in (b"one\n", b"two\n"):
         assert b"".join(reading.pieces(packer.compress(line) + packer.flush(zlib.Z_SYNC_FLUSH))) == line

@@ -38,7 +38,7 @@ def ids(case: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("case", [case for case in RECORDED if case["raw"] not in OTHERWISE], ids=ids)
-def test_a_request_is_read_or_refused_as_go_does(case: dict[str, Any]) -> None:
+def test_a_request_is_accepted_or_rejected_as_by_net_http(case: dict[str, Any]) -> None:
     raw = case["raw"].encode("latin-1")
     head = read(raw)
     if isinstance(head, InvalidHttp):
@@ -66,7 +66,7 @@ def test_a_request_is_read_or_refused_as_go_does(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("raw", OTHERWISE)
-def test_the_exceptions_are_refused_or_harmless(raw: str) -> None:
+def test_differences_from_net_http_are_stricter_or_harmless(raw: str) -> None:
     head = read(raw.encode())
     if isinstance(head, InvalidHttp):
         assert head.status == 400
@@ -96,7 +96,7 @@ def test_header_values_are_text_whatever_their_bytes() -> None:
         ("Upgrade: websocket", False),
     ],
 )
-def test_an_upgrade_is_asked_for_by_two_headers(lines: str, upgrade: bool) -> None:
+def test_a_websocket_upgrade_needs_two_headers(lines: str, upgrade: bool) -> None:
     assert parse_head(f"GET / HTTP/1.1\r\nHost: a\r\n{lines}".encode()).websocket == upgrade
 
 
@@ -130,7 +130,7 @@ def test_a_body_is_the_same_however_it_is_cut_into_packets(
     assert body.size == len(whole)
 
 
-def test_a_trailer_is_read_over() -> None:
+def test_trailers_are_skipped() -> None:
     body = RequestBody(parse_head(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked"))
     assert body.feed(chunked([b"abc"], b"X: y\r\n") + b"next") == b"next"
     assert body.data == b"abc"
@@ -141,13 +141,13 @@ def test_a_trailer_is_read_over() -> None:
     [b"3" * 5000, b"3;" + b"x" * 5000 + b"\r\n", b"0\r\n" + (b"x" * 1000 + b"\r\n") * 70],
     ids=["an endless size", "an endless extension", "an endless trailer"],
 )
-def test_what_surrounds_chunks_is_bounded(wire: bytes) -> None:
+def test_the_framing_of_chunks_is_bounded(wire: bytes) -> None:
     body = RequestBody(parse_head(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked"))
     with pytest.raises(InvalidHttp):
         body.feed(wire)
 
 
-def test_a_body_that_nobody_wants_is_counted_and_thrown_away() -> None:
+def test_a_discarded_body_is_counted() -> None:
     body = RequestBody(parse_head(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10"))
     body.data = None
     assert body.feed(b"0123456789GET") == b"GET"

@@ -32,7 +32,7 @@ def _play(directory: Path, answer: Answer, play: Callable[[int, ssl.SSLContext],
     asyncio.run(main())
 
 
-def test_what_was_sent_before_the_end_is_read_however_late(tmp_path: Path) -> None:
+def test_data_sent_before_the_close_can_be_read_later(tmp_path: Path) -> None:
     closed = asyncio.Event()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -96,7 +96,7 @@ async def with_a_retired_pool(sender: HttpTransport, server: Deaf) -> None:
         with_a_retired_pool,
     ],
 )
-def test_closing_leaves_no_connection_open_though_the_server_is_deaf(
+def test_closing_leaves_no_connection_open_although_the_server_does_not_read(
     when: Callable[[HttpTransport, Deaf], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[socket.socket] = []

@@ -46,7 +46,7 @@ async def statuses(handler: Any, request: Request, **options: Any) -> tuple[int,
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
 @pytest.mark.parametrize("status", [429, 500, 503, 504])
-def test_requests_are_retried_when_the_server_asks_for_it(method: str, status: int) -> None:
+def test_requests_are_retried_after_retry_after(method: str, status: int) -> None:
     found, served = run(statuses(refusing(3, status), Request(method, "/", body=b"body")))
     assert found == 200
     assert served.bodies == [b"body"] * 4

@@ -91,7 +91,7 @@ def test_data_received_quickly_is_delivered_in_few_pieces(run_on: RunOn) -> None
 
 
 @LOOPS
-def test_a_compressed_stream_is_given_as_it_comes(run_on: RunOn) -> None:
+def test_a_compressed_stream_is_decompressed_incrementally(run_on: RunOn) -> None:
     async def main() -> None:
         go_on = asyncio.Event()
 

@@ -112,7 +112,7 @@ async def test_cve_2020_8562_a_name_is_looked_up_once_and_what_was_checked_is_di
 
 
 @asking
-async def test_a_name_that_nobody_has_is_told_as_such(api: Api) -> None:
+async def test_an_unknown_name_is_reported(api: Api) -> None:
     async def nobody(host: str) -> Sequence[str]:
         raise socket.gaierror(-2, "Name or service not known")
 
@@ -124,7 +124,7 @@ async def test_a_name_that_nobody_has_is_told_as_such(api: Api) -> None:
 
 
 @asking
-async def test_a_name_server_that_does_not_answer_is_not_waited_for_long(api: Api) -> None:
+async def test_lookups_time_out(api: Api) -> None:
     async def silent(host: str) -> Sequence[str]:
         await asyncio.get_running_loop().create_future()
         raise AssertionError

@@ -15,7 +15,7 @@ def request(**headers: str) -> Request:
     return Request("GET", "/", headers={name.replace("_", "-"): value for name, value in headers.items()})
 
 
-def test_what_a_front_proxy_says_of_its_users_does_not_go_on() -> None:
+def test_identity_headers_of_a_front_proxy_are_not_forwarded() -> None:
     proxy = RequestHeaderSettings(
         authority=Path("ca.pem"),
         username_headers=("X-Auth-User",),
@@ -35,7 +35,7 @@ def test_what_a_front_proxy_says_of_its_users_does_not_go_on() -> None:
     assert set(dict(request_headers(sent, IdentityHeaders.of(None)))) > {"x-auth-user", "x-auth-groups"}
 
 
-def test_what_a_connection_names_as_its_own_does_not_go_on_in_either_direction() -> None:
+def test_hop_by_hop_headers_are_forwarded_in_neither_direction() -> None:
     sent = request(connection="close, X-Hop", x_hop="1", keep_alive="2", te="trailers", x_end="3", cookie="4")
     assert dict(request_headers(sent, IdentityHeaders())) == {"x-end": "3", "cookie": "4"}
     fields = [("Connection", "x-hop"), ("X-Hop", "1"), ("Set-Cookie", "a"), ("Set-Cookie", "b"), ("Trailer", "T")]
@@ -45,7 +45,7 @@ def test_what_a_connection_names_as_its_own_does_not_go_on_in_either_direction()
     assert response_headers(head) == [("Set-Cookie", "a"), ("Set-Cookie", "b")]
 
 
-def test_headers_that_come_more_than_once_go_on_as_often() -> None:
+def test_repeated_headers_are_forwarded_repeatedly() -> None:
     sent = request(x="1", sec_websocket_protocol="base64url.bearer.authorization.k8s.io.AAA")
     sent.repeated = {
         "x": ["1", "2"],
@@ -59,7 +59,7 @@ def test_headers_that_come_more_than_once_go_on_as_often() -> None:
     assert told == [("x", "1"), ("x", "2"), ("sec-websocket-protocol", "a"), ("sec-websocket-protocol", "b")]
 
 
-def test_an_upgrade_is_one_only_if_the_connection_says_so() -> None:
+def test_an_upgrade_needs_the_connection_header() -> None:
     assert is_upgrade(request(connection="keep-alive, Upgrade", upgrade="websocket"))
     assert not is_upgrade(request(connection="keep-alive", upgrade="websocket"))
     assert not is_upgrade(request(connection="Upgrade"))

@@ -129,7 +129,7 @@ def play(handler: Handler) -> Callable[[Callable[[Stage], Awaitable[None]]], Non
     return decorate
 
 
-def test_a_request_is_answered_with_the_headers_of_a_kubernetes_server() -> None:
+def test_responses_have_the_headers_of_kube_apiserver() -> None:
     @play(echo)
     async def _(stage: Stage) -> None:
         connection, wire = stage.connect()
@@ -161,7 +161,7 @@ def test_the_client_may_choose_the_audit_id_and_the_core_the_caching() -> None:
         assert headers["warning"] == '299 - "one  two ü"'
 
 
-def test_pipelined_requests_are_answered_in_order_one_at_a_time() -> None:
+def test_pipelined_requests_are_handled_in_order_one_at_a_time() -> None:
     under_way: list[str] = []
 
     async def slow(request: Request) -> Response:
@@ -184,7 +184,7 @@ def test_pipelined_requests_are_answered_in_order_one_at_a_time() -> None:
 
 @pytest.mark.parametrize("rest", [b"", b"GET /cut HT"])
 @pytest.mark.parametrize("at_once", [False, True])
-def test_what_was_sent_before_the_client_ended_its_half_is_answered(at_once: bool, rest: bytes) -> None:
+def test_requests_before_a_half_close_are_handled(at_once: bool, rest: bytes) -> None:
     async def told(request: Request) -> Response:
         return Response(200, request.path.encode())
 
@@ -212,7 +212,7 @@ def test_a_request_may_come_byte_by_byte() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 90, 95, 1000])
-def test_bodies_end_where_their_length_says_however_the_bytes_come(size: int) -> None:
+def test_a_body_ends_at_its_length_at_any_split(size: int) -> None:
     bodies = [b"", b"abc", b"GET / HTTP/1.1\r\n\r\n", b"d"]
     sent = b"".join(b"POST / HTTP/1.1\r\nContent-Length: %d\r\n" % len(body) + HEAD + body for body in bodies)
 
@@ -226,7 +226,7 @@ def test_bodies_end_where_their_length_says_however_the_bytes_come(size: int) ->
         assert [body for _, _, body in answers(wire.sent)] == bodies
 
 
-def test_a_request_waits_while_the_client_does_not_read_the_answer_before() -> None:
+def test_a_request_waits_until_the_client_reads_the_previous_response() -> None:
     class Full(Wire):
         def write(self, data: Any) -> None:
             super().write(data)
@@ -264,7 +264,7 @@ def test_head_gets_the_length_without_the_body_and_304_neither() -> None:
         assert b"Content-Length" not in wire.sent
 
 
-def test_what_can_be_answered_at_once_is_written_before_anything_else_happens() -> None:
+def test_an_immediate_response_is_written_before_other_tasks_run() -> None:
     @play(echo)
     async def _(stage: Stage) -> None:
         stage.core.ready = {"/now": Response(200, b"abc"), "/long": Response(200, b"x" * 100_000)}
@@ -284,7 +284,7 @@ def test_what_can_be_answered_at_once_is_written_before_anything_else_happens() 
         assert b"Connection: close\r\n" in wire.sent
 
 
-def test_nothing_is_answered_at_once_to_a_client_that_does_not_read() -> None:
+def test_a_client_that_does_not_read_gets_no_immediate_response() -> None:
     @play(echo)
     async def _(stage: Stage) -> None:
         stage.core.ready = {"/now": Response(200, b"abc")}
@@ -301,7 +301,7 @@ def test_nothing_is_answered_at_once_to_a_client_that_does_not_read() -> None:
 
 @pytest.mark.parametrize("parts", [[b"a"], [b""], [b"a", b"b"], [b"x" * 9, b"", b"y" * 40], [b"ab"] * 100])
 @pytest.mark.parametrize("size", [1, 10, 64])
-def test_the_pieces_of_an_answer_are_its_body(parts: list[bytes], size: int) -> None:
+def test_the_pieces_of_a_response_are_its_body(parts: list[bytes], size: int) -> None:
     for between in (b"", b","):
         answer = Response(200, parts, between=between)
         pieces = list(answer.pieces(size))
@@ -320,7 +320,7 @@ def test_the_pieces_of_an_answer_are_its_body(parts: list[bytes], size: int) -> 
         (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n" + HEAD + b"x\r\n", b"HTTP/1.1 400 Bad Request\r\n"),
     ],
 )
-def test_bytes_that_are_no_request_are_refused_and_the_connection_ends(raw: bytes, answer: bytes) -> None:
+def test_invalid_requests_are_rejected_and_the_connection_is_closed(raw: bytes, answer: bytes) -> None:
     @play(echo)
     async def _(stage: Stage) -> None:
         connection, wire = stage.connect()
@@ -338,7 +338,7 @@ def test_bytes_that_are_no_request_are_refused_and_the_connection_ends(raw: byte
 # Bodies
 
 
-def test_a_body_is_read_only_when_the_core_asks_and_what_comes_before_is_bounded() -> None:
+def test_a_body_is_read_only_on_demand_and_read_ahead_is_bounded() -> None:
     asked = asyncio.Event()
 
     async def patient(request: Request) -> Response:
@@ -362,7 +362,7 @@ def test_a_body_is_read_only_when_the_core_asks_and_what_comes_before_is_bounded
         assert wire.reading
 
 
-def test_too_large_a_body_is_refused_before_it_is_sent() -> None:
+def test_a_body_that_is_too_large_is_rejected_before_it_is_sent() -> None:
     @play(_told)
     async def _(stage: Stage) -> None:
         connection, wire = stage.connect()
@@ -377,7 +377,7 @@ def test_too_large_a_body_is_refused_before_it_is_sent() -> None:
         assert wire.closed
 
 
-def test_too_large_a_body_in_chunks_is_refused_when_it_is_too_large() -> None:
+def test_a_chunked_body_is_rejected_when_it_becomes_too_large() -> None:
     @play(_told)
     async def _(stage: Stage) -> None:
         connection, wire = stage.connect()
@@ -398,7 +398,7 @@ async def _told(request: Request) -> Response:
         return Response(error.code, str(error).encode())
 
 
-def test_a_body_that_is_not_asked_for_is_read_over_if_it_is_small() -> None:
+def test_a_small_unread_body_is_discarded_and_the_connection_reused() -> None:
     async def refuse(request: Request) -> Response:
         return Response(401, b"")
 
@@ -417,7 +417,7 @@ def test_a_body_that_is_not_asked_for_is_read_over_if_it_is_small() -> None:
         assert b"Connection: close" in wire.sent
 
 
-def test_an_endless_body_in_chunks_that_is_not_asked_for_ends_the_connection() -> None:
+def test_an_endless_unread_body_closes_the_connection() -> None:
     async def refuse(request: Request) -> Response:
         return Response(401, b"")
 
@@ -432,7 +432,7 @@ def test_an_endless_body_in_chunks_that_is_not_asked_for_ends_the_connection() -
         assert wire.closed
 
 
-def test_a_client_that_waits_for_it_is_told_to_continue_when_the_body_is_wanted() -> None:
+def test_100_continue_is_sent_when_the_body_is_read() -> None:
     @play(echo)
     async def _(stage: Stage) -> None:
         connection, wire = stage.connect()
@@ -445,7 +445,7 @@ def test_a_client_that_waits_for_it_is_told_to_continue_when_the_body_is_wanted(
         assert answers(wire.sent)[0][2] == b"abc"
 
 
-def test_a_client_that_waits_to_continue_and_is_refused_is_not_told_to() -> None:
+def test_100_continue_is_not_sent_when_the_request_is_rejected() -> None:
     async def refuse(request: Request) -> Response:
         return Response(401, b"")
 
@@ -514,7 +514,7 @@ def test_an_idle_connection_is_closed_after_a_while() -> None:
         assert wire.closed
 
 
-def test_a_request_that_takes_too_long_is_answered_with_a_timeout() -> None:
+def test_a_request_that_takes_too_long_gets_a_timeout_status() -> None:
     async def never(request: Request) -> Response:
         await asyncio.Event().wait()
         raise AssertionError
@@ -531,7 +531,7 @@ def test_a_request_that_takes_too_long_is_answered_with_a_timeout() -> None:
         assert wire.closed
 
 
-def test_a_client_that_does_not_read_its_answer_is_dropped() -> None:
+def test_a_client_that_does_not_read_its_response_is_disconnected() -> None:
     async def large(request: Request) -> Response:
         return Response(200, b"x" * 100_000)
 
@@ -546,7 +546,7 @@ def test_a_client_that_does_not_read_its_answer_is_dropped() -> None:
         assert wire.aborted
 
 
-def test_a_request_whose_client_goes_runs_to_its_end() -> None:
+def test_a_request_completes_although_its_client_disconnects() -> None:
     done: list[bool] = []
 
     async def slow(request: Request) -> Response:
@@ -584,7 +584,7 @@ def test_an_error_of_the_core_closes_the_connection() -> None:
 # Answers
 
 
-def test_a_large_answer_is_compressed_if_the_client_can_read_that() -> None:
+def test_a_large_response_is_compressed_if_the_client_accepts_gzip() -> None:
     async def large(request: Request) -> Response:
         return Response(200, b"x" * int(request.path[1:]))
 
@@ -615,7 +615,7 @@ async def _count(request: Request) -> Stream:
     return Stream(200, chunks())
 
 
-def test_a_stream_is_sent_in_chunks_and_the_connection_goes_on() -> None:
+def test_a_stream_is_chunked_and_the_connection_reused() -> None:
     @play(_count)
     async def _(stage: Stage) -> None:
         connection, wire = stage.connect()
@@ -660,7 +660,7 @@ class Endless:
             self.closed = True
 
 
-def test_the_head_of_a_stream_is_sent_at_once() -> None:
+def test_the_head_of_a_stream_is_sent_immediately() -> None:
     stream = Endless()
 
     @play(stream.handle)
@@ -674,7 +674,7 @@ def test_the_head_of_a_stream_is_sent_at_once() -> None:
 
 
 @pytest.mark.parametrize("end", ["lost", "eof"])
-def test_a_stream_ends_when_its_client_goes(end: str) -> None:
+def test_a_stream_ends_when_its_client_disconnects(end: str) -> None:
     stream = Endless()
 
     @play(stream.handle)
@@ -763,7 +763,7 @@ def test_stopping_does_not_wait_for_long() -> None:
 # Who asks
 
 
-def test_the_certificate_of_a_client_says_who_it_is() -> None:
+def test_the_client_certificate_identifies_the_peer() -> None:
     @play(echo)
     async def _(stage: Stage) -> None:
         subject = ((("organizationName", "a"),), (("organizationName", "b"),), (("commonName", "jane"),))
@@ -814,7 +814,7 @@ def test_a_stream_over_websocket_is_a_message_a_line() -> None:
         assert wire.closed
 
 
-def test_a_websocket_client_may_ping_talk_and_close() -> None:
+def test_a_websocket_client_may_ping_send_and_close() -> None:
     stream = Endless()
 
     @play(stream.handle)
@@ -842,7 +842,7 @@ def test_a_websocket_client_may_ping_talk_and_close() -> None:
     ],
     ids=["not masked", "an extension", "a long ping", "too long"],
 )
-def test_a_websocket_client_that_breaks_the_rules_is_closed(data: bytes, code: int) -> None:
+def test_a_websocket_protocol_violation_closes_the_connection(data: bytes, code: int) -> None:
     stream = Endless()
 
     @play(stream.handle)
@@ -875,7 +875,7 @@ def test_a_long_line_over_websocket_has_a_long_length() -> None:
         assert frames[204:214] == b"\x81\x7f" + (70_000).to_bytes(8, "big")
 
 
-def test_an_answer_that_is_no_stream_is_given_over_http_though_websocket_was_asked_for() -> None:
+def test_a_response_that_is_not_a_stream_is_sent_over_http_despite_a_websocket_request() -> None:
     async def refuse(request: Request) -> Response:
         return Response(403, b"no")
 

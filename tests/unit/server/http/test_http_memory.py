@@ -7,7 +7,7 @@ from ostinato.server.http.memory import MIN_CLOSED, MIN_INTERVAL, TrimSchedule
 from ostinato.world import Simulation
 
 
-def test_memory_is_trimmed_after_a_burst_of_connections_and_not_again_at_once() -> None:
+def test_memory_is_trimmed_after_a_burst_of_connections_at_a_bounded_rate() -> None:
     simulation = Simulation(seed=1)
 
     async def main() -> None:

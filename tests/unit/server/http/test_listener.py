@@ -120,7 +120,7 @@ def test_a_connection_without_a_request_ends_before_an_idle_one() -> None:
         assert (wire.closed, silent.closed) == (False, True)
 
 
-def test_without_descriptors_the_listener_pauses_and_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_without_file_descriptors_the_listener_pauses_and_resumes(caplog: pytest.LogCaptureFixture) -> None:
     class Exhausted:
         def accept(self) -> None:
             raise OSError(errno.EMFILE, "Too many open files")
@@ -159,7 +159,7 @@ def test_a_port_that_is_taken_is_an_error() -> None:
     asyncio.run(main())
 
 
-def test_a_lost_connection_leaves_nothing_for_the_garbage_collector(tmp_path: Path) -> None:
+def test_a_lost_connection_is_freed_without_the_garbage_collector(tmp_path: Path) -> None:
     """TLS holds 45 kB for a connection; in a cycle they would stay until old objects are looked at."""
 
     async def script(standalone: Standalone) -> None:

@@ -72,7 +72,7 @@ def test_the_server_that_is_done_waits_for_the_good_bye_of_its_client() -> None:
     _play(serve, script)
 
 
-def test_what_nobody_takes_is_not_read() -> None:
+def test_reading_pauses_while_messages_are_not_received() -> None:
     taken: list[int] = []
 
     async def serve(socket: Socket) -> None:
@@ -119,7 +119,7 @@ def test_another_protocol_gets_bytes_as_they_come() -> None:
     _play(_echo, script, "SPDY/3.1", "v4.channel.k8s.io")
 
 
-def test_a_client_that_goes_ends_what_serves_it() -> None:
+def test_a_disconnect_cancels_the_upgraded_handler() -> None:
     ended: list[bool] = []
 
     async def serve(socket: Socket) -> None:
@@ -139,7 +139,7 @@ def test_a_client_that_goes_ends_what_serves_it() -> None:
     _play(serve, script)
 
 
-def test_a_server_that_stops_says_that_it_goes() -> None:
+def test_a_server_that_stops_sends_going_away() -> None:
     async def script(stage: Stage) -> None:
         connection, wire = stage.connect()
         connection.data_received(UPGRADE + HEAD)
