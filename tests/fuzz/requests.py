@@ -189,7 +189,7 @@ class RequestFuzzer:
         request = Request(sent.method, path, query, sent.headers, body=sent.body)
         began = time.perf_counter()
         try:
-            early = self.server.at_once(request)
+            early = self.server.handle_now(request)
             answer = await self.server.handle(Request(sent.method, path, query, sent.headers, body=sent.body))
         except Exception as error:  # noqa: BLE001 - what is raised is reported
             self._fault(sent, f"{type(error).__name__}: {error}")

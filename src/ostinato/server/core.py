@@ -7,7 +7,7 @@ APIError, returned as a Status. The caller of `Server.handle` provides the trans
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -41,7 +41,7 @@ from ostinato.server.flow.turns import Turns
 from ostinato.server.node_agents.endpoint import NodeAgents
 from ostinato.server.publish import Health, Issuer, Metrics, Publisher
 from ostinato.server.request import Answer, Request, Response, text_response
-from ostinato.server.request.context import Context
+from ostinato.server.request.context import Context, Handler
 from ostinato.server.request.negotiate import status_form
 from ostinato.server.request.options import boolean
 from ostinato.server.request.present import error_response
@@ -51,7 +51,7 @@ from ostinato.server.resources.core.services.locator import ServiceLocator
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.store.index import Index, Log, StoreFailed
-from ostinato.server.verbs.get import get, get_at_once
+from ostinato.server.verbs.get import get, get_now
 from ostinato.server.verbs.subresources.pod_handlers import pod_handlers
 from ostinato.server.verbs.subresources.proxy import ProxyAccess, api_servers, proxy_handlers
 from ostinato.server.verbs.subresources.token_request import token_handlers
@@ -161,34 +161,39 @@ class Server:
             self.dispatcher.add(handlers)
             self.registry.add(resource)
 
-    def at_once(self, request: Request) -> Response | None:
-        """Answer a get of an existing object without waiting, as `handle` would; None for all other requests."""
+    def handle_now(self, request: Request) -> Response | None:
+        """Handle a get of one object without waiting; None if it has to wait, and for all other requests.
+
+        The stages and the response are those of `handle`, without a task and a seat. Before it returns None it changes
+        nothing but the request's own attributes, so that `handle` can start over.
+        """
         if request.method != "GET" or request.query_string or self.auditor is not None:
             return None
         route = parse("GET", request.path, watch=False)
-        if route is None or route.verb != "get":
+        if route is None or route.verb != "get" or route.subresource in LONG_RUNNING:
             return None
+        flow = None
         try:
-            if not self._enter_now(request, route):
+            if not self._authorize_now(request, route):
                 return None
-            resource = self.registry.get(route.group, route.version, route.resource)
-            if (
-                resource is None
-                or resource.warnings
-                or resource.conversion
-                or self.dispatcher.verb_of(resource, "GET", route) is not get
-            ):
+            flow = request.flow
+            assert flow is not None
+            if not self.flow.is_open(flow):
                 return None
-            answer = get_at_once(self._context(request, route, resource))
-        except Exception:  # noqa: BLE001 - `handle` reports it
-            return None
-        flow = request.flow
-        if answer is None or flow is None or not (flow.level.exempt or self.flow.is_open(flow)):
-            return None
-        flow.count.dispatched += 1
-        answer.headers = flow.headers
-        self.metrics.count(request.method, route, answer.status, self.world.clock.monotonic() - self.turns.began)
-        return answer
+            found = self._find(request, route)
+            if found is None or found[0] is not get or found[1].conversion is not None:
+                return None
+            response = get_now(self._context(request, route, found[1]))
+            if response is None:
+                return None
+        except Exception as error:  # noqa: BLE001 - reported to the client
+            response = _refusal(request, error)
+        if flow is not None:
+            flow.count.dispatched += 1
+        self.metrics.count("GET", request.route, response.status, self.world.clock.monotonic() - self.turns.began)
+        headers = _headers(request)
+        response.headers = [*response.headers, *headers] if response.headers else headers  # it is not shared
+        return response
 
     async def handle(self, request: Request) -> Answer:
         """Answer a request. Raises nothing but cancellation."""
@@ -201,9 +206,9 @@ class Server:
             route = parse(request.method, request.path, watch=_watches(request))
             seconds = _deadline(request, route) if "timeout=" in request.query_string else None
             if self.auditor is not None:
-                await self._enter_audited(self.auditor, request, route)
-            elif not self._enter_now(request, route):
-                await self._enter(request, route)
+                await self._authorize_audited(self.auditor, request, route)
+            elif not self._authorize_now(request, route):
+                await self._authorize(request, route)
             if self.turns.busy and known is not (line := request.line) and line and not self.turns.may_run(line):
                 await self.world.clock.sleep(0)  # the flow was not known earlier
             if route is None or route.subresource not in LONG_RUNNING:
@@ -228,10 +233,9 @@ class Server:
             self.metrics.end(request.method, request.route, code, self.world.clock.monotonic() - began)
             if code == _GONE and self.auditor is not None and request.audit is not None:
                 await self.auditor.abandoned(request.audit)
-        if request.flow is not None and request.flow.headers:
-            answer = answer.with_headers(request.flow.headers)
-        if request.warnings:
-            answer = answer.with_headers(warning_headers(request.warnings))
+        headers = _headers(request)
+        if headers:
+            answer = answer.with_headers(headers)
         if self.auditor is not None and request.audit is not None:
             return await self.auditor.answered(request, answer)
         return answer
@@ -246,18 +250,10 @@ class Server:
             ) from None
 
     async def _answer(self, request: Request, route: Route) -> Answer:
-        resource = self.registry.get(route.group, route.version, route.resource)
-        if resource is None:
-            if route.group in self._builtin_groups:
-                raise not_found()
+        found = self._find(request, route)
+        if found is None:
             return _NO_PAGE
-        verb = self.dispatcher.verb_of(resource, request.method, route)
-        if verb is None:
-            return _NO_PAGE
-        request.route = route
-        if resource.warnings:
-            request.warnings.extend(resource.warnings)
-            request.annotate("k8s.io/deprecated", "true")
+        verb, resource = found
         context = self._context(request, route, resource)
         try:
             answer: Answer = await verb(context)
@@ -272,10 +268,24 @@ class Server:
                 await settle()
         return answer
 
+    def _find(self, request: Request, route: Route) -> tuple[Handler, Resource] | None:
+        """Find the verb and the resource of a route; None if there is no such page."""
+        resource = self.registry.get(route.group, route.version, route.resource)
+        if resource is None:
+            if route.group in self._builtin_groups:
+                raise not_found()
+            return None
+        verb = self.dispatcher.verb_of(resource, request.method, route)
+        return None if verb is None else (verb, resource)
+
     def _context(self, request: Request, route: Route, resource: Resource) -> Context:
+        request.route = route
+        if resource.warnings:
+            request.warnings.extend(resource.warnings)
+            request.annotate("k8s.io/deprecated", "true")
         return Context(self.world, self.index, request, route, resource, self.admission, self.lane)
 
-    def _enter_now(self, request: Request, route: Route | None) -> bool:
+    def _authorize_now(self, request: Request, route: Route | None) -> bool:
         """Authenticate and authorize a request without awaiting; False if that is not possible."""
         if impersonates(request.headers):
             return False
@@ -293,7 +303,7 @@ class Server:
         request.user = user
         return True
 
-    async def _enter(self, request: Request, route: Route | None) -> None:
+    async def _authorize(self, request: Request, route: Route | None) -> None:
         """Authenticate the request, impersonate, authorize."""
         user = await self.authenticator.authenticate(request)
         asked = attributes_of(request, route)
@@ -304,8 +314,8 @@ class Server:
         if MASTERS not in user.groups:
             await self.authorizer.check(user, asked)
 
-    async def _enter_audited(self, auditor: Auditor, request: Request, route: Route | None) -> None:
-        """Like `_enter`, with audit events from authentication on."""
+    async def _authorize_audited(self, auditor: Auditor, request: Request, route: Route | None) -> None:
+        """Like `_authorize`, with audit events from authentication on."""
         asked = attributes_of(request, route)
         annotations: dict[str, str] = {}
         try:
@@ -385,6 +395,12 @@ def _refusal(request: Request, error: Exception) -> Response:
     if request.audit is not None:
         request.audit.panic = str(error)
     return error_response(InternalError.of("internal error; see the server log"))
+
+
+def _headers(request: Request) -> Sequence[tuple[str, str]]:
+    """The headers of flow control, and the warnings."""
+    headers = () if request.flow is None else request.flow.headers
+    return [*headers, *warning_headers(request.warnings)] if request.warnings else headers
 
 
 def _watches(request: Request) -> bool:

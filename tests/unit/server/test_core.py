@@ -37,50 +37,66 @@ def test_a_timeout_that_is_no_duration_is_refused(timeout: str) -> None:
 
 
 @asking
-async def test_what_is_answered_at_once_is_what_would_be_answered_later(api: Api) -> None:
+async def test_a_get_of_an_object_is_handled_synchronously_with_the_response_of_handle(api: Api) -> None:
     await api.post(MAPS, {"metadata": {"name": "a"}, "data": {"b": "c"}})
     paths = [
-        (f"{MAPS}/a", ""),
-        (f"{MAPS}/a/", ""),
-        ("/api/v1/namespaces/default", ""),
-        ("/apis/rbac.authorization.k8s.io/v1/clusterroles/admin", ""),
+        (f"{MAPS}/a", "admin", 200),
+        (f"{MAPS}/a/", "admin", 200),
+        ("/api/v1/namespaces/default", "admin", 200),
+        ("/api/v1/namespaces/default/endpoints/kubernetes", "admin", 200),  # with a deprecation warning
+        ("/apis/rbac.authorization.k8s.io/v1/clusterroles/admin", "admin", 200),
+        (f"{MAPS}/b", "admin", 404),
+        (f"{MAPS}/a/status", "admin", 404),
+        ("/apis/apps/v1/namespaces/default/nothings/a", "admin", 404),
+        (f"{MAPS}/a", "", 403),
     ]
-    for path, query in paths:
+    for path, token, status in paths:
         for accept in ("", "*/*", "application/yaml", "application/json;as=Table;v=v1;g=meta.k8s.io"):
-            told = {"authorization": "Bearer admin", "accept": accept}
-            at_once = api.server.at_once(Request("GET", path, query, told))
-            later = await ask(api.server, path, query, accept=accept)
-            assert at_once is not None
-            found = (at_once.status, at_once.body, at_once.content_type, list(at_once.headers))
+            headers = {"authorization": f"Bearer {token}", "accept": accept} if token else {"accept": accept}
+            now = api.server.handle_now(Request("GET", path, "", headers))
+            later = await api.server.handle(Request("GET", path, "", headers))
+            assert isinstance(later, Response)
+            assert now is not None
+            assert now.status == status
+            found = (now.status, now.body, now.content_type, list(now.headers))
             assert found == (later.status, later.body, later.content_type, list(later.headers))
     text = (await ask(api.server, "/metrics")).body.decode()
-    assert 'resource="configmaps",scope="resource",subresource="",verb="GET",version="v1"} 16' in text
+    counted = 'dry_run="",group="",resource="configmaps",scope="resource",subresource="",verb="GET",version="v1"}'
+    assert f'code="200",component="apiserver",{counted} 16' in text
+    assert f'code="404",component="apiserver",{counted} 8' in text
+
+
+@asking
+async def test_an_internal_error_is_reported_synchronously(api: Api) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("broken")
+
+    api.server.dispatcher.verb_of = broken  # type: ignore[assignment]
+    answer = api.server.handle_now(Request("GET", f"{MAPS}/a", "", {"authorization": "Bearer admin"}))
+    assert answer is not None
+    assert answer.status == 500
+    assert b"internal error; see the server log" in answer.body
 
 
 @pytest.mark.parametrize(
     ("method", "path", "query", "token"),
     [
         ("GET", f"{MAPS}/a", "pretty=1", "admin"),
-        ("GET", f"{MAPS}/b", "", "admin"),
-        ("GET", f"{MAPS}/a", "", "nobody"),
-        ("GET", f"{MAPS}/a", "", ""),
         ("HEAD", f"{MAPS}/a", "", "admin"),
         ("DELETE", f"{MAPS}/a", "", "admin"),
         ("GET", MAPS, "", "admin"),
-        ("GET", f"{MAPS}/a/status", "", "admin"),
         ("GET", "/api/v1/watch/namespaces/default/configmaps/a", "", "admin"),
-        ("GET", "/api/v1/namespaces/default/endpoints/kubernetes", "", "admin"),
+        ("GET", "/api/v1/namespaces/default/pods/a/log", "", "admin"),
         ("GET", "/api/v1/componentstatuses/etcd-0", "", "admin"),
-        ("GET", "/apis/apps/v1/namespaces/default/nothings/a", "", "admin"),
         ("GET", "/healthz", "", "admin"),
     ],
 )
-def test_all_but_the_plain_read_of_an_object_waits(method: str, path: str, query: str, token: str) -> None:
+def test_all_requests_but_a_plain_get_of_an_object_wait(method: str, path: str, query: str, token: str) -> None:
     @asking
     async def talk(api: Api) -> None:
         await api.post(MAPS, {"metadata": {"name": "a"}})
-        told = {"authorization": f"Bearer {token}"} if token else {}
-        assert api.server.at_once(Request(method, path, query, told)) is None
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        assert api.server.handle_now(Request(method, path, query, headers)) is None
 
     talk()
 

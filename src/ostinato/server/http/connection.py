@@ -238,7 +238,7 @@ class Connection(ResponseWriter):
         request.remote = self.address
         request.repeated = head.repeated
         request.line = self._line
-        answer = None if length or self._body is not None else self._core.at_once(request)
+        answer = None if length or self._body is not None else self._core.handle_now(request)
         if answer is not None:
             self._line = line = request.line
             if line is not self._turns.latest:

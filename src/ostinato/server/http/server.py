@@ -26,8 +26,8 @@ class Core(Protocol):
     @property
     def world(self) -> World: ...
 
-    def at_once(self, request: Request) -> Response | None:
-        """Return the response if it needs no waiting, None otherwise."""
+    def handle_now(self, request: Request) -> Response | None:
+        """Handle a request that need not wait; None if `handle` has to."""
 
     async def handle(self, request: Request) -> Answer: ...
 

@@ -13,7 +13,7 @@ from ostinato.server.request.present import object_response, presented
 from ostinato.server.store.index import Entry, Index
 from ostinato.world import Clock
 
-PATIENCE = 3.0  # seconds that a read waits for a future resourceVersion
+READ_TIMEOUT = 3.0  # seconds that a read waits for a future resourceVersion
 
 
 async def get(context: Context) -> Response:
@@ -26,8 +26,8 @@ async def get(context: Context) -> Response:
     return await presented(context, entry.data, form)
 
 
-def get_at_once(context: Context) -> Response | None:
-    """Like `get`, for a request without options that need not wait; None if it must."""
+def get_now(context: Context) -> Response | None:
+    """Like `get`, for a request without options; None if the object is so large that its encoding has to wait."""
     form, data = form_of(context.request, context.resource), _entry(context).data
     return object_response(context.resource, data, form) if form is PLAIN or not is_heavy(data) else None
 
@@ -72,7 +72,7 @@ async def not_older_than(index: Index, clock: Clock, version: int) -> None:
     if version <= index.version:
         return
     try:
-        async with clock.timeout(PATIENCE):
+        async with clock.timeout(READ_TIMEOUT):
             await index.wait_for(version)
     except TimeoutError:
         raise Timeout.resource_version_too_large(version, index.version) from None

@@ -74,7 +74,7 @@ async def test_one_who_waits_is_served_when_a_seat_is_free(api: Api) -> None:
     waits = asyncio.ensure_future(api.server.handle(_asked(MAPS)))
     await api.server.world.clock.sleep(1)
     assert level.set.waiting == 1
-    assert api.server.at_once(_asked(f"{MAPS}/kube-root-ca.crt")) is None
+    assert api.server.handle_now(_asked(f"{MAPS}/kube-root-ca.crt")) is None
     level.set.configure(exempt=False, limit=1, queues=level.queues, length_limit=level.length_limit)
     assert (await waits).status == 200
     assert level.set.idle

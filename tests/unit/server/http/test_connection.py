@@ -66,7 +66,7 @@ class Core:
         self.requests: list[Request] = []
         self.ready: dict[str, Response] = {}  # what is answered at once, by path
 
-    def at_once(self, request: Request) -> Response | None:
+    def handle_now(self, request: Request) -> Response | None:
         return self.ready.get(request.path)
 
     async def handle(self, request: Request) -> Response | Stream:

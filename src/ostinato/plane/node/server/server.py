@@ -61,7 +61,7 @@ class NodeServer:
 
     # What the listener calls
 
-    def at_once(self, request: Request) -> Response | None:  # noqa: ARG002
+    def handle_now(self, request: Request) -> Response | None:  # noqa: ARG002
         return None
 
     async def handle(self, request: Request) -> Answer:
