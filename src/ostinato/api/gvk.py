@@ -5,7 +5,12 @@ The core group is the empty string. `apiVersion` is "v1" for the core group and 
 
 from __future__ import annotations
 
+import re
+
 import msgspec
+
+_VERSION = re.compile(r"v([1-9][0-9]*)(?:(alpha|beta)([1-9][0-9]*))?")
+_STABILITY = {None: 2, "beta": 1, "alpha": 0}
 
 
 class GroupVersion(msgspec.Struct, frozen=True, order=True, gc=False):
@@ -141,3 +146,12 @@ class NamespacedName(msgspec.Struct, frozen=True, order=True, gc=False):
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+def version_priority(version: str) -> tuple[int, int, int, int, str]:
+    """Return a sort key of API versions: stable before beta before alpha, higher numbers first, other names last."""
+    found = _VERSION.fullmatch(version)
+    if found is None:
+        return (1, 0, 0, 0, version)
+    major, stability, minor = found.groups()
+    return (0, -_STABILITY[stability], -int(major), -int(minor or 0), "")

@@ -219,7 +219,7 @@ def parse_type(text: str) -> Type:
     Single capital letters are type parameters; `authz.` abbreviates a package.
     """
     name, _, rest = text.strip().replace("authz.", "kubernetes.authorization.").partition("(")
-    params = tuple(parse_type(part) for part in _split(rest[:-1])) if rest else ()
+    params = tuple(parse_type(part) for part in split_parameters(rest[:-1])) if rest else ()
     if name == "list":
         return list_of(params[0])
     if name == "map":
@@ -233,11 +233,12 @@ def parse_type(text: str) -> Type:
     return NAMED.get(name) or parameter(name)
 
 
-def _split(text: str) -> list[str]:
+def split_parameters(text: str) -> list[str]:
+    """Split a list of types at its outer commas."""
     parts, depth, start = [], 0, 0
     for i, character in enumerate(text):
         depth += (character == "(") - (character == ")")
         if character == "," and depth == 0:
             parts.append(text[start:i])
             start = i + 1
-    return [*parts, text[start:]]
+    return [*parts, text[start:]] if text else []

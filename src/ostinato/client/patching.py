@@ -20,9 +20,9 @@ import msgspec
 
 from ostinato.api.accessors import AnyObject, describe, gvk, resource_version
 from ostinato.api.codec import to_dict, to_json
+from ostinato.api.equality import identical
 from ostinato.api.object import Object, origin
 from ostinato.api.patch import create_merge_patch, create_two_way_strategic
-from ostinato.api.patch.values import same
 from ostinato.api.schema import builtin_schemas
 from ostinato.api.serializer.overlay import overlay
 from ostinato.client.arguments import check_object
@@ -84,7 +84,7 @@ def difference(instance: AnyObject, original: AnyObject | None = None, *, optimi
     modified = _without_type(document(instance))
     schema = builtin_schemas().of(gvk(instance))
     content: Json = {}
-    if not same(before, modified):
+    if not identical(before, modified):
         merged = schema is None
         content = create_merge_patch(before, modified) if merged else create_two_way_strategic(before, modified, schema)
     if content and optimistic_lock:

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
-from ostinato.api.gvk import GroupVersionKind
+from ostinato.api.gvk import GroupVersionKind, version_priority
 from ostinato.api.markers import (
     Column,
     DefinitionMeta,
@@ -31,7 +31,6 @@ from ostinato.api.markers import (
 )
 from ostinato.api.object import KindInfo, plural_of
 from ostinato.api.validation import names
-from ostinato.api.version_order import by_priority
 from ostinato.crd.schema.models import is_model
 from ostinato.crd.schema.place import Place, SchemaError
 from ostinato.crd.schema.schema import SchemaBuilder
@@ -108,7 +107,7 @@ def crd_of(*versions: type, conversion: Mapping[str, Any] | None = None, descrip
         )
     version_specs = [
         _version(cls, is_stored=cls is stored, descriptions=descriptions)
-        for cls in sorted(versions, key=lambda each: by_priority(_info(each).gvk.version))
+        for cls in sorted(versions, key=lambda each: version_priority(_info(each).gvk.version))
     ]
     align_selectable_fields(version_specs, _at(stored))
     spec: Json = {

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ostinato.api.equality import identical
 from ostinato.api.patch.directives import MERGE, PATCH, REPLACE, RETAIN_KEYS
 from ostinato.api.patch.errors import UnmergeablePatch
 from ostinato.api.patch.go_values import go_string, go_value
 from ostinato.api.patch.merge_order import element_type
-from ostinato.api.patch.values import identity, same
+from ostinato.api.patch.values import identity
 from ostinato.api.schema import Schema
 
 
@@ -33,13 +34,13 @@ def has_conflicts(left: dict[str, Any], right: dict[str, Any], schema: Schema | 
         elif isinstance(value, list):
             if _lists_conflict(value, other, field, merging=MERGE in strategies):
                 return True
-        elif not same(value, other):
+        elif not identical(value, other):
             return True
     return False
 
 
 def _directives_differ(left: dict[str, Any], right: dict[str, Any]) -> bool:
-    return (PATCH in left) != (PATCH in right) or not same(left.get(PATCH), right.get(PATCH))
+    return (PATCH in left) != (PATCH in right) or not identical(left.get(PATCH), right.get(PATCH))
 
 
 def _lists_conflict(left: list[Any], right: list[Any], field: Schema | None, *, merging: bool) -> bool:
@@ -58,7 +59,7 @@ def _lists_conflict(left: list[Any], right: list[Any], field: Schema | None, *, 
         return True
     if kind is dict:
         return any(has_conflicts(a, b, items) for a, b in zip(left, right, strict=True))
-    return not same(_sorted_set(left), _sorted_set(right))
+    return not identical(_sorted_set(left), _sorted_set(right))
 
 
 def _by_merge_key(items: list[Any], merge_key: str) -> dict[str, dict[str, Any]]:

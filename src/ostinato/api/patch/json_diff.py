@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ostinato.api.patch.values import same
+from ostinato.api.equality import identical
 
 
 def create_json_patch(original: Any, modified: Any) -> list[dict[str, Any]]:
@@ -26,7 +26,7 @@ def _compare(original: Any, modified: Any, path: str, operations: list[dict[str,
         _compare_maps(original, modified, path, operations)
     elif type(original) is list and type(modified) is list:
         _compare_lists(original, modified, path, operations)
-    elif not same(original, modified):
+    elif not identical(original, modified):
         operations.append({"op": "replace", "path": path, "value": modified})
 
 
@@ -47,10 +47,10 @@ def _compare_maps(
 def _compare_lists(original: list[Any], modified: list[Any], path: str, operations: list[dict[str, Any]]) -> None:
     shorter = min(len(original), len(modified))
     first = 0
-    while first < shorter and same(original[first], modified[first]):
+    while first < shorter and identical(original[first], modified[first]):
         first += 1
     last = 0  # index from the end
-    while last < shorter - first and same(original[-1 - last], modified[-1 - last]):
+    while last < shorter - first and identical(original[-1 - last], modified[-1 - last]):
         last += 1
     before, after = len(original) - last, len(modified) - last
     for index in range(first, min(before, after)):

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ostinato.api.equality import identical
 from ostinato.api.patch.errors import InapplicablePatch, MalformedPatch, PatchTooLarge, TestFailed
 from ostinato.api.patch.go_values import json_name
 from ostinato.api.patch.json_pointer import (
@@ -28,7 +29,6 @@ from ostinato.api.patch.json_pointer import (
     take,
     unescaped,
 )
-from ostinato.api.patch.values import same
 
 MAX_OPERATIONS: Final = 10_000
 MAX_COPIED_BYTES: Final = 3 * 1024 * 1024
@@ -164,7 +164,7 @@ class _Application:
                 f"test operation does not apply: is missing path: {path}: missing value",
                 f"error in test for path: '{path}'",
             )
-        if not same(found, expected):
+        if not identical(found, expected):
             raise TestFailed(f"testing value {path} failed: test failed")
 
     # Paths

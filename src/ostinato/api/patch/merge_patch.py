@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ostinato.api.equality import equal
 from ostinato.api.patch.errors import MalformedPatch
 from ostinato.api.patch.go_values import json_name
 
@@ -69,28 +70,9 @@ def create_merge_patch(original: dict[str, Any], modified: dict[str, Any]) -> di
             below = create_merge_patch(current, value)
             if below:
                 patch[key] = below
-        elif not _equal(current, value):
+        elif not equal(current, value):
             patch[key] = value
     for key in original:
         if key not in modified:
             patch[key] = None
     return patch
-
-
-def _equal(left: Any, right: Any) -> bool:
-    """Equality of JSON values: 1 equals 1.0, but not True."""
-    if isinstance(left, list) and isinstance(right, list):
-        if len(left) != len(right):
-            return False
-        for a, b in zip(left, right, strict=True):  # noqa: SIM110
-            if not _equal(a, b):
-                return False
-        return True
-    if isinstance(left, dict) and isinstance(right, dict):
-        if left.keys() != right.keys():
-            return False
-        for key, value in left.items():  # noqa: SIM110
-            if not _equal(value, right[key]):
-                return False
-        return True
-    return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from ostinato.api.equality import identical
 from ostinato.api.patch.directives import (
     DELETE,
     DELETE_FROM_PRIMITIVE_LIST,
@@ -30,7 +31,6 @@ from ostinato.api.patch.merge_order import (
     item_identity,
     merge_value,
 )
-from ostinato.api.patch.values import same
 from ostinato.api.schema import Schema
 
 
@@ -81,7 +81,7 @@ def difference(
                 patch[key] = below
         elif isinstance(value, list) and isinstance(current, list) and MERGE in strategies:
             patch |= _list_difference(key, current, value, field, wanted)
-        elif wanted.changes and not same(current, value):
+        elif wanted.changes and not identical(current, value):
             patch[key] = value
     gone = [key for key in original if key not in modified]
     if wanted.deletions:
@@ -118,7 +118,7 @@ def _list_difference(
         if deletions:
             patch[f"{DELETE_FROM_PRIMITIVE_LIST}/{key}"] = deletions
         # kubectl compares with the sorted original, and so sends the order of every unsorted list
-        changed = bool(deletions) or (wanted.changes and not same(sorted(original, key=go_value), modified))
+        changed = bool(deletions) or (wanted.changes and not identical(sorted(original, key=go_value), modified))
         order = modified
     if items:
         patch[key] = items

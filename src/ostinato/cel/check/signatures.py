@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from ostinato.cel.types import BOOL, SIMPLE, Type, parse_type
+from ostinato.cel.types import BOOL, SIMPLE, Type, parse_type, split_parameters
 
 _TABLE: Final = """
 logical_not: !_(bool) -> bool
@@ -321,7 +321,7 @@ def _read() -> dict[str, list[Overload]]:
         call, _, result = rest.rpartition(" -> ")
         head, inner = _opened(call)
         target, function = _member(head)
-        args = [parse_type(part) for part in _parts(inner)]
+        args = [parse_type(part) for part in split_parameters(inner)]
         if target:
             args.insert(0, parse_type(target))
         found.setdefault(function, []).append(Overload(name, bool(target), tuple(args), parse_type(result)))
@@ -351,16 +351,6 @@ def _member(head: str) -> tuple[str, str]:
     if target.endswith(")") or target in SIMPLE or target.startswith(("kubernetes.", "authz.", "net.")):
         return target, function
     return "", head
-
-
-def _parts(text: str) -> list[str]:
-    parts, depth, start = [], 0, 0
-    for i, character in enumerate(text):
-        depth += (character == "(") - (character == ")")
-        if character == "," and depth == 0:
-            parts.append(text[start:i])
-            start = i + 1
-    return [*parts, text[start:]] if text else []
 
 
 FUNCTIONS: Final[Mapping[str, list[Overload]]] = _read()

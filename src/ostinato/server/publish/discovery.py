@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ostinato.api.gvk import GroupVersionKind
-from ostinato.api.version_order import by_priority
+from ostinato.api.gvk import GroupVersionKind, version_priority
 from ostinato.server.publish.storage_hash import storage_version_hash
 from ostinato.server.resources.resource import Resource, Subresource
 
@@ -38,7 +37,7 @@ class Discovery:
         for group, versions in self._groups.items():
             self._groups[group] = {
                 version: sorted(versions[version], key=lambda resource: resource.gvr.resource)
-                for version in sorted(versions, key=by_priority)
+                for version in sorted(versions, key=version_priority)
             }
 
     @property

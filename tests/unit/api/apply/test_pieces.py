@@ -16,7 +16,7 @@ from ostinato.api.apply.typed.merge import extract, merge, remove
 from ostinato.api.apply.typed.merge_rules import DEDUCED, ItemError, rules_of
 from ostinato.api.apply.typed.reconcile_schema import ensure_named_fields, reconcile_field_set
 from ostinato.api.apply.typed.validate import TypedError, validate
-from ostinato.api.apply.typed.values import same, shallow
+from ostinato.api.apply.typed.values import shallow
 from ostinato.api.schema import Schema
 
 _KEYED = {
@@ -104,25 +104,6 @@ def test_a_filter_of_few_paths_keeps_what_leads_to_them() -> None:
         "f:c": {"f:y": {}},
     }
     assert keep({"f:a": {"f:z": {}}}) == {}
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "equal"),
-    [
-        (1, 1.0, True),
-        (1, True, False),
-        (0, False, False),
-        ({"a": 1, "b": 2}, {"b": 2, "a": 1.0}, True),
-        ({"a": [1, {"b": True}]}, {"a": [1, {"b": 1}]}, False),
-        ({"a": [1.0, {"b": True}]}, {"a": [1, {"b": True}]}, True),
-        ("a", "a", True),
-        (None, None, True),
-        (None, {}, False),
-        ([], {}, False),
-    ],
-)
-def test_booleans_are_not_numbers(one: Any, other: Any, equal: bool) -> None:
-    assert same(one, other) is equal
 
 
 def test_depth_is_bounded() -> None:

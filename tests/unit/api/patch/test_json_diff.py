@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ostinato.api.equality import identical
 from ostinato.api.patch import create_json_patch, json_patch
-from ostinato.api.patch.values import same
 
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(-2, 2), st.floats(0, 1, width=16), st.text("ab~/", max_size=2)
@@ -31,14 +31,14 @@ def test_the_patch_turns_the_one_document_into_the_other_and_changes_neither(
     original: dict[str, Any], modified: dict[str, Any]
 ) -> None:
     before = copy.deepcopy((original, modified))
-    assert same(json_patch(original, create_json_patch(original, modified)), modified)
-    assert same(list(before), [original, modified])
+    assert identical(json_patch(original, create_json_patch(original, modified)), modified)
+    assert identical(list(before), [original, modified])
 
 
 @settings(max_examples=100)
 @given(st.lists(VALUES, max_size=6), st.lists(VALUES, max_size=6))
 def test_lists_of_anything_are_turned_into_one_another(original: list[Any], modified: list[Any]) -> None:
-    assert same(json_patch(original, create_json_patch(original, modified)), modified)
+    assert identical(json_patch(original, create_json_patch(original, modified)), modified)
 
 
 @given(DOCUMENTS)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ostinato.api.equality import identical
 from ostinato.api.patch import MalformedPatch, create_merge_patch, merge_patch
-from ostinato.api.patch.values import same
 
 
 @pytest.mark.parametrize(  # the examples of RFC 7386, appendix A, that are about objects
@@ -66,7 +66,7 @@ def test_an_object_of_five_hundred_levels_is_merged_and_compared() -> None:
     for _ in range(500):
         original, modified = {"a": original}, {"a": modified}
     patch = create_merge_patch(original, modified)
-    assert same(merge_patch(original, patch), modified)
+    assert identical(merge_patch(original, patch), modified)
     assert merge_patch({}, patch) == modified
     assert create_merge_patch({"l": [original]}, {"l": [deepcopy_by_hand(original)]}) == {}
 
@@ -94,8 +94,8 @@ OBJECTS = st.dictionaries(st.text("abc", max_size=1), VALUES, max_size=4)
 def test_applying_the_difference_gives_the_modified_object(original: dict[str, Any], modified: dict[str, Any]) -> None:
     before = deepcopy((original, modified))
     patch = create_merge_patch(original, modified)
-    assert same(merge_patch(original, patch), modified)
-    assert (patch == {}) == same(original, modified)
+    assert identical(merge_patch(original, patch), modified)
+    assert (patch == {}) == identical(original, modified)
     assert before == (original, modified)
 
 
@@ -103,4 +103,4 @@ def test_applying_the_difference_gives_the_modified_object(original: dict[str, A
 @given(OBJECTS, st.dictionaries(st.text("abc", max_size=1), VALUES | st.none(), max_size=4))
 def test_a_patch_is_idempotent(original: dict[str, Any], patch: dict[str, Any]) -> None:
     once = merge_patch(original, patch)
-    assert same(merge_patch(once, patch), once)
+    assert identical(merge_patch(once, patch), once)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ostinato.api.equality import identical
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.patch import (
     PatchConflict,
@@ -20,7 +21,6 @@ from ostinato.api.patch import (
     metadata_key_unchanged,
     strategic_merge,
 )
-from ostinato.api.patch.values import same
 from ostinato.api.schema import Schema, builtin_schemas
 
 _found = builtin_schemas().of(GroupVersionKind("apps", "v1", "Deployment"))
@@ -108,8 +108,8 @@ def test_applying_the_difference_gives_the_modified_object(original: dict[str, A
     before = deepcopy((original, modified))
     patch = create_two_way_strategic(original, modified, DEPLOYMENT)
     result = strategic_merge(original, patch, DEPLOYMENT)
-    assert same(result, modified)
-    assert same(strategic_merge(result, patch, DEPLOYMENT), modified), "a patch is idempotent"
+    assert identical(result, modified)
+    assert identical(strategic_merge(result, patch, DEPLOYMENT), modified), "a patch is idempotent"
     assert before == (original, modified)
 
 
@@ -119,9 +119,9 @@ def test_a_three_way_patch_of_an_untouched_object_gives_the_modified_object(
     original: dict[str, Any], modified: dict[str, Any]
 ) -> None:
     strategic = create_three_way_strategic(original, modified, original, DEPLOYMENT, overwrite=False)
-    assert same(strategic_merge(original, strategic, DEPLOYMENT), modified)
+    assert identical(strategic_merge(original, strategic, DEPLOYMENT), modified)
     merging = create_three_way_merge(original, modified, original)
-    assert same(merge_patch(original, merging), modified)
+    assert identical(merge_patch(original, merging), modified)
 
 
 @settings(max_examples=120, deadline=None)
@@ -133,7 +133,7 @@ def test_applying_a_configuration_twice_changes_nothing_the_second_time(
     first = create_three_way_strategic(original, modified, current, DEPLOYMENT)
     live = decoded(strategic_merge(current, first, DEPLOYMENT))
     second = create_three_way_strategic(modified, modified, live, DEPLOYMENT)
-    assert same(strategic_merge(live, second, DEPLOYMENT), live)
+    assert identical(strategic_merge(live, second, DEPLOYMENT), live)
     merged = merge_patch(current, create_three_way_merge(original, modified, current))
     assert create_three_way_merge(modified, modified, merged) == {}
     assert before == (original, modified, current)
@@ -229,8 +229,8 @@ def test_objects_of_five_hundred_levels_are_compared_merged_and_shown() -> None:
         return {"x": result}
 
     original, modified, current = nested(1), nested(2), nested(3)
-    assert same(create_three_way_strategic(original, modified, current, DEPLOYMENT), modified)
-    assert same(create_three_way_merge(original, modified, current), modified)
+    assert identical(create_three_way_strategic(original, modified, current, DEPLOYMENT), modified)
+    assert identical(create_three_way_merge(original, modified, current), modified)
     with pytest.raises(PatchConflict, match=r"patch:\nmap\[x:map\[a:"):
         create_three_way_strategic(original, modified, current, DEPLOYMENT, overwrite=False)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.unit.server.publish.samples import AGGREGATED, CUSTOM, DATA, ask, custom_resources, new_server
 
-from ostinato.api.version_order import by_priority
+from ostinato.api.gvk import version_priority
 from ostinato.server.core import Server
 from ostinato.server.publish.discovery import Discovery
 
@@ -114,7 +114,7 @@ def test_groups_of_custom_resources_stand_after_the_built_in_ones_by_name(server
 
 def test_versions_are_ordered_by_their_maturity_then_by_number() -> None:
     ordered = ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v11alpha2", "foo1", "foo10", "v0"]
-    assert sorted(set(ordered), key=by_priority) == ordered
+    assert sorted(set(ordered), key=version_priority) == ordered
 
 
 @pytest.mark.parametrize("media", ["application/yaml", "application/vnd.kubernetes.protobuf"])

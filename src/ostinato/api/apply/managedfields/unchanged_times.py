@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ostinato.api.apply.typed.values import same
+from ostinato.api.equality import equal
 
 
 def restore_times(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
@@ -17,10 +17,10 @@ def restore_times(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         return new
     if all(before.get("time") == after.get("time") for before, after in zip(old_entries, new_entries, strict=True)):
         return new
-    if not same([_timeless(entry) for entry in old_entries], [_timeless(entry) for entry in new_entries]):
+    if not equal([_timeless(entry) for entry in old_entries], [_timeless(entry) for entry in new_entries]):
         return new
     restored = {**new, "metadata": {**new["metadata"], "managedFields": old["metadata"]["managedFields"]}}
-    return restored if same(old, restored) else new
+    return restored if equal(old, restored) else new
 
 
 def _entries(value: dict[str, Any]) -> list[dict[str, Any]]:

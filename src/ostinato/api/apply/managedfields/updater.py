@@ -29,7 +29,7 @@ from ostinato.api.apply.typed.merge import merge, remove
 from ostinato.api.apply.typed.merge_rules import Rules, rules_of
 from ostinato.api.apply.typed.reconcile_schema import ensure_named_fields, reconcile_field_set
 from ostinato.api.apply.typed.validate import validate
-from ostinato.api.apply.typed.values import same
+from ostinato.api.equality import equal
 from ostinato.api.schema import Schema
 
 Object = dict[str, Any]
@@ -131,7 +131,7 @@ class Updater:
             owners = self._without_changes(live, new, self.changes(live, new), owners, manager, force=force)
         elif not fields:
             owners = {}
-        return (None if same(live, new) else new), owners
+        return (None if equal(live, new) else new), owners
 
     def filtered(self, fields: FieldSet) -> FieldSet:
         """Return the subset that may be owned here."""

@@ -13,7 +13,8 @@ from ostinato.api.apply.fieldpath.elements import SELF
 from ostinato.api.apply.fieldpath.field_set import LEAF, FieldSet, Filter
 from ostinato.api.apply.typed.merge_rules import ItemError, ListRules, MapRules, Rules
 from ostinato.api.apply.typed.validate import TypedError
-from ostinato.api.apply.typed.values import ABSENT, NESTED, same
+from ostinato.api.apply.typed.values import ABSENT, NESTED
+from ostinato.api.equality import equal
 
 
 def fields_of(value: Any, rules: Rules) -> FieldSet:
@@ -103,7 +104,7 @@ class Comparison(NamedTuple):
 def compare(old: Any, new: Any, rules: Rules) -> Comparison:
     """Return the changes from an old value to a new one."""
     found = Comparison({}, {}, {})
-    if not same(old, new):
+    if not equal(old, new):
         _compare(old, new, rules, found)
     return found
 
@@ -134,7 +135,7 @@ def _compare(old: Any, new: Any, rules: Rules, found: Comparison) -> bool:
                 found.removed[element] = everything(before, inner)
             elif isinstance(before, tuple) or isinstance(after, tuple):
                 _compare_duplicates(element, before, after, inner, found)
-            elif not same(before, after):
+            elif not equal(before, after):
                 below = Comparison({}, {}, {})
                 changed = inner is None or _compare(before, after, inner, below)
                 if changed:
@@ -187,7 +188,7 @@ def _by_element(items: list[Any], rules: ListRules) -> dict[str, Any]:
 def _compare_duplicates(element: str, before: Any, after: Any, rules: Rules | None, found: Comparison) -> None:
     """Compare items with the same key, which are owned together as one leaf."""
     if isinstance(before, tuple) and isinstance(after, tuple):
-        if not same(list(before), list(after)):
+        if not equal(list(before), list(after)):
             found.modified[element] = LEAF
     elif isinstance(before, tuple):
         found.added[element] = everything(after, rules)

@@ -12,8 +12,7 @@ import msgspec
 
 from ostinato.api.apply import FieldManager, field_path, from_paths, without
 from ostinato.api.apply.fieldpath.field_set import Filter
-from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
-from ostinato.api.version_order import by_priority
+from ostinato.api.gvk import GroupVersionKind, GroupVersionResource, version_priority
 from ostinato.server.resources.custom.apply_schema import apply_schema
 from ostinato.server.resources.custom.columns import Columns
 from ostinato.server.resources.custom.conversion import Conversion
@@ -135,11 +134,13 @@ def _deprecation(definition: Definition, version: Version) -> tuple[str, ...]:
     better = [
         other
         for other in definition.versions
-        if other.served and not other.raw.get("deprecated") and by_priority(other.name) < by_priority(version.name)
+        if other.served
+        and not other.raw.get("deprecated")
+        and version_priority(other.name) < version_priority(version.name)
     ]
     text = f"{version.api_version} {kind} is deprecated"
     if better:
-        text += f"; use {min(better, key=lambda other: by_priority(other.name)).api_version} {kind}"
+        text += f"; use {min(better, key=lambda other: version_priority(other.name)).api_version} {kind}"
     return (text,)
 
 
