@@ -174,11 +174,8 @@ class Server:
             return None
         flow = None
         try:
-            if not self._authorize_now(request, route):
-                return None
-            flow = request.flow
-            assert flow is not None
-            if not self.flow.is_open(flow):
+            flow = self._authorize_now(request, route)
+            if flow is None or not self.flow.is_open(flow):
                 return None
             found = self._find(request, route)
             if found is None or found[0] is not get or found[1].conversion is not None:
@@ -206,17 +203,17 @@ class Server:
             route = parse(request.method, request.path, watch=_watches(request))
             seconds = _deadline(request, route) if "timeout=" in request.query_string else None
             if self.auditor is not None:
-                await self._authorize_audited(self.auditor, request, route)
-            elif not self._authorize_now(request, route):
-                await self._authorize(request, route)
+                flow = await self._authorize_audited(self.auditor, request, route)
+            else:
+                flow = self._authorize_now(request, route) or await self._authorize(request, route)
             if self.turns.busy and known is not (line := request.line) and line and not self.turns.may_run(line):
                 await self.world.clock.sleep(0)  # the flow was not known earlier
             if route is None or route.subresource not in LONG_RUNNING:
-                seated = self.flow.enter(request, route)
+                seated = self.flow.enter(flow, request, route)
                 if isinstance(seated, SeatedRequest) and seated.gate is not None:
                     await self.flow.wait(seated, seconds)
             else:
-                request.flow = None  # not limited
+                request.flow_headers = ()  # not limited
             if route is None:
                 answer: Answer = self.publisher.answer(request)
             elif seconds is None:
@@ -285,36 +282,37 @@ class Server:
             request.annotate("k8s.io/deprecated", "true")
         return Context(self.world, self.index, request, route, resource, self.admission, self.lane)
 
-    def _authorize_now(self, request: Request, route: Route | None) -> bool:
-        """Authenticate and authorize a request without awaiting; False if that is not possible."""
+    def _authorize_now(self, request: Request, route: Route | None) -> Flow | None:
+        """Authenticate, classify and authorize a request without awaiting; None if that is not possible."""
         if impersonates(request.headers):
-            return False
+            return None
         user = self.authenticator.authenticate_now(request)
         if user is None:
-            return False
-        self.flow.classify(request, user, route)
+            return None
+        flow = self.flow.classify(request, user, route)
         if MASTERS not in user.groups:
             asked = attributes_of(request, route)
             decision = self.authorizer.decide_now(user, asked)
             if decision is None:
-                return False
+                return None
             if not decision.allowed:
                 refuse(user, asked, decision)
         request.user = user
-        return True
+        return flow
 
-    async def _authorize(self, request: Request, route: Route | None) -> None:
-        """Authenticate the request, impersonate, authorize."""
+    async def _authorize(self, request: Request, route: Route | None) -> Flow:
+        """Authenticate the request, impersonate, classify, authorize."""
         user = await self.authenticator.authenticate(request)
         asked = attributes_of(request, route)
         if impersonates(request.headers):
             user = await self._impersonation.user(request, user, asked)
         request.user = user
-        self.flow.classify(request, user, route)
+        flow = self.flow.classify(request, user, route)
         if MASTERS not in user.groups:
             await self.authorizer.check(user, asked)
+        return flow
 
-    async def _authorize_audited(self, auditor: Auditor, request: Request, route: Route | None) -> None:
+    async def _authorize_audited(self, auditor: Auditor, request: Request, route: Route | None) -> Flow:
         """Like `_authorize`, with audit events from authentication on."""
         asked = attributes_of(request, route)
         annotations: dict[str, str] = {}
@@ -327,11 +325,12 @@ class Server:
         if impersonates(request.headers):
             user = await self._impersonation.user(request, user, asked)
         request.user = user
-        self.flow.classify(request, user, route)
+        flow = self.flow.classify(request, user, route)
         decision = await self.authorizer.decide(user, asked)
         auditor.decided(request, decision.reason, allowed=decision.allowed)
         if not decision.allowed:
             refuse(user, asked, decision)
+        return flow
 
     async def _settle_definitions(self) -> None:
         """Reconcile the served custom resources; the controller is loaded with the first definition."""
@@ -399,7 +398,7 @@ def _refusal(request: Request, error: Exception) -> Response:
 
 def _headers(request: Request) -> Sequence[tuple[str, str]]:
     """The headers of flow control, and the warnings."""
-    headers = () if request.flow is None else request.flow.headers
+    headers = request.flow_headers
     return [*headers, *warning_headers(request.warnings)] if request.warnings else headers
 
 

@@ -121,7 +121,7 @@ class FlowControl:
 
     # Requests
 
-    def classify(self, request: Request, user: User, route: Route | None) -> None:
+    def classify(self, request: Request, user: User, route: Route | None) -> Flow:
         """Determine the flow of an authenticated request."""
         if route is None:
             key: Any = (user.name, user.groups, request.method, request.path)
@@ -140,8 +140,9 @@ class FlowControl:
             if len(self._flows) >= _REMEMBERED:
                 self._flows.clear()
             flow = self._flows[key] = self._find(user, attributes_of(request, route))
-        request.flow = flow
+        request.flow_headers = flow.headers
         request.line = flow.line
+        return flow
 
     def _find(self, user: User, asked: RequestAttributes) -> Flow:
         schema = next((each for each in self._schemas if each.matches(user, asked)), None)
@@ -163,13 +164,11 @@ class FlowControl:
             return True
         return not flow.line.seated and found.seats < 2 * found.limit
 
-    def enter(self, request: Request, route: Route | None) -> SeatedRequest | Flow | None:
+    def enter(self, flow: Flow, request: Request, route: Route | None) -> SeatedRequest | Flow | None:
         """Take seats for a request or enqueue it; None if it needs none. TooManyRequests if it is rejected.
 
         The caller waits for a queued request (`wait`), and releases any result but None at the end (`leave`).
         """
-        flow = request.flow
-        assert flow is not None
         if not self._settings.enabled:
             self._enter_unfairly(request, route)
             return None

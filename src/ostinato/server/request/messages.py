@@ -14,7 +14,6 @@ from ostinato.api.errors import RequestEntityTooLarge
 from ostinato.streams.upgrade import Upgrade
 
 if TYPE_CHECKING:
-    from ostinato.server.flow.flow import Flow
     from ostinato.server.flow.turns import Turn
     from ostinato.server.request.audit_trail import AuditTrail
     from ostinato.server.request.route import Route
@@ -66,7 +65,7 @@ class Request:
         "_body",
         "_read",
         "audit",
-        "flow",
+        "flow_headers",
         "headers",
         "line",
         "method",
@@ -99,7 +98,7 @@ class Request:
         self.remote = ""  # remote address; "" in process
         self.repeated: Mapping[str, Sequence[str]] = {}  # all values of repeated headers
         self.user: User | None = None  # set by authentication
-        self.flow: Flow | None = None  # set once the user is known
+        self.flow_headers: Sequence[tuple[str, str]] = ()  # response headers of flow control; set with `line`
         self.line: Turn | None = None  # turn of its flow on the event loop
         self.route: Route | None = None  # set once the resource is found
         self.sent: Any = None  # the object in the body as sent
