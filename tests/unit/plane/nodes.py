@@ -1,10 +1,10 @@
-"""Nodes for plays: Pods are bound, get ready and go, as if somebody ran them.
+"""Simulated nodes for controller tests: bind Pods, make them ready, terminate them.
 
     nodes = Nodes(stage)
     nodes.keep_unready("db-0")
 
-A Pod without a node gets the node that its affinity names, or `node`; a moment later it is running and ready. One that
-is deleted is gone a moment later. `keep_unready`, `linger` and `fail` say otherwise for Pods of a name.
+A pending Pod is bound to the node of its affinity, or to `node`, and becomes ready after a moment. A deleted Pod is
+gone after a moment. `keep_unready`, `linger` and `fail` change this for Pods by name.
 """
 
 from __future__ import annotations
@@ -28,38 +28,38 @@ class Nodes:
         self._seen: set[str] = set()
         self.keep_all_unready = False
         self.fail_all = False
-        self.most_going = 0  # Pods at any time
+        self.most_going = 0  # maximum number of terminating Pods
         stage.run(
             lambda manager: manager.build("nodes").watch_for(Pod).with_options(max_concurrent=100).complete(self),
             field_manager="kubelet",
         )
 
     def keep_unready(self, *names: str) -> None:
-        """Pods of these names run, but are not ready."""
+        """Keep Pods of these names running but not ready."""
         self._unready |= set(names)
 
     def linger(self, *names: str) -> None:
-        """Pods of these names stay when they are deleted."""
+        """Do not terminate Pods of these names."""
         self._lingering |= set(names)
 
     async def let_ready(self, *names: str) -> None:
-        """They are ready now."""
+        """Make Pods ready."""
         self._unready -= set(names)
         for name in names:
             await self._stage.set_pod_status(await self._stage.client.get(Pod, name), **running(self._stage))
 
     async def let_go(self, name: str) -> None:
-        """It is gone now."""
+        """Terminate a Pod."""
         self._lingering.discard(name)
         await self._stage.client.delete(Pod, name, grace_period=0)
 
     async def fail(self, name: str) -> None:
-        """It has failed now."""
+        """Fail a Pod."""
         await self._stage.set_pod_status(await self._stage.client.get(Pod, name), phase="Failed", conditions=[])
 
     @property
     def seen(self) -> int:
-        """How many Pods there were."""
+        """Number of Pods seen so far."""
         return len(self._seen)
 
     async def reconcile(self, request: Request, ctx: Context) -> None:
@@ -85,7 +85,7 @@ class Nodes:
 
 
 def target_node(pod: Pod) -> str:
-    """The node that its affinity names."""
+    """Return the node of its required affinity."""
     affinity = pod.spec.affinity
     node = None if affinity is None else affinity.node_affinity
     required = None if node is None else node.required_during_scheduling_ignored_during_execution

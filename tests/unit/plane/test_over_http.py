@@ -1,4 +1,4 @@
-"""Some plays of every sort, always over HTTPS; `--over-http` gives all of them so."""
+"""A selection of scenarios over HTTPS; `--over-http` runs all of them that way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No part of a plane is an administrator: each has an identity, and each identity rights."""
+"""No component is an administrator: each has an identity with limited permissions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ostinato.world import Simulation
 
 
 def parts(tmp_path: Path) -> list[str]:
-    """The names of all that a plane may run."""
+    """Names of all runnables of a plane."""
     options = Options(ca_certificate=tmp_path / "ca.crt", ca_key=tmp_path / "ca.key", volumes=tmp_path)
     (tmp_path / "ca.crt").write_text("")
     (tmp_path / "ca.key").write_text("")
@@ -57,7 +57,7 @@ def test_every_service_account_of_a_controller_is_bound_to_a_role(tmp_path: Path
 
 
 def test_additional_rules_only_allow_patching_what_may_be_updated() -> None:
-    """Everything else is named here, so that it does not grow unseen."""
+    """Additional permissions are listed here, so that they do not grow unnoticed."""
     known = {each["metadata"]["name"]: each for each in _table() if each["kind"] == "ClusterRole"}
     others: set[tuple[str, str, str]] = set()
     for account, rules in roles.RULES.items():

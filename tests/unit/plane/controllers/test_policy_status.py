@@ -1,4 +1,4 @@
-"""Validating policies are told of expressions that do not fit the kinds that they are for, as recorded."""
+"""Type checking of ValidatingAdmissionPolicies, compared with recorded warnings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quotas are counted, and roles put together."""
+"""Quota and role aggregation controllers."""
 
 from __future__ import annotations
 

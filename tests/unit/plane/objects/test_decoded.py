@@ -42,7 +42,7 @@ def test_each_state_is_decoded_once_and_missing_entries_are_forgotten() -> None:
         store = manager.informers.of(ConfigMap).store
 
         def entries() -> list[Entry]:
-            return [entry for entry in store.entries() if entry.key.namespace == "default"]  # the server has others
+            return [entry for entry in store.entries() if entry.key.namespace == "default"]  # another client updated it
 
         decoded = DecodedCache(value)
         assert decoded.get("me", entries()) == ["1", "1"]

@@ -1,4 +1,4 @@
-"""What every namespace has: the account `default`, and the root certificate."""
+"""Objects of every namespace: service account `default` and root certificate."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ async def an_owner(stage: Stage, name: str, **metadata: Any) -> ConfigMap:
 
 
 async def caches(stage: Stage) -> CachedClient:
-    """A client that has Pods in a cache, with the index."""
+    """A client with an informer of Pods and the index."""
 
     def add(manager: Manager) -> None:
         add_controller_index(manager, PodState)
@@ -91,7 +91,7 @@ def test_a_deleted_or_terminating_owner_adopts_nothing() -> None:
         await stage.client.delete(replaced)
         await an_owner(stage, "replaced")
         going = await an_owner(stage, "going", finalizers=["example.dev/hold"])
-        await stage.client.delete(going)  # as the cache has it, nobody has deleted it yet
+        await stage.client.delete(going)  # the cached state, before the deletion
         await stage.client.create(pod("orphan"))
         client = await caches(stage)
         for owner in (gone, replaced, going, await stage.client.get(ConfigMap, "going")):

@@ -29,7 +29,7 @@ def pod(name: str, **labels: str) -> Pod:
 
 
 class Asked:
-    """A controller of StatefulSets that only notes whom it was asked about."""
+    """A StatefulSet controller that records requests."""
 
     def __init__(self, stage: Stage) -> None:
         self._names: list[str] = []
@@ -46,7 +46,7 @@ class Asked:
         self._names.append(request.name)
 
     async def names(self, stage: Stage) -> list[str]:
-        """Whom, since it was last looked at."""
+        """Requests since the last call."""
         await stage.settle()
         found, self._names = sorted(set(self._names)), []
         return found

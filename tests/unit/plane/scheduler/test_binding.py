@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 from tests.stage.plane import Stage
-from tests.unit.plane.scheduler import board
-from tests.unit.plane.scheduler.board import Json
-from tests.unit.plane.scheduler.plays import add_node, add_pod, placed, play, priority, where, why
+from tests.unit.plane.scheduler import fixture
+from tests.unit.plane.scheduler.fixture import Json
+from tests.unit.plane.scheduler.scenarios import add_node, add_pod, placed, priority, run_scenario, where, why
 
 from ostinato.api.codec import from_dict
 from ostinato.api.errors import ServiceUnavailable
@@ -36,7 +36,7 @@ def test_a_failed_binding_is_retried_and_its_pod_forgotten(monkeypatch: pytest.M
         await stage.client.delete(Pod, "q", grace_period=0)
         assert await placed(stage, "p") == "a"
 
-    play(scene)
+    run_scenario(scene)
 
 
 @pytest.mark.parametrize("finalizers", [[], ["example.com/wait"]])
@@ -51,7 +51,7 @@ def test_a_pod_deleted_while_binding_frees_its_node(monkeypatch: pytest.MonkeyPa
 
         monkeypatch.setattr(ApiWriter, "bind", bind)
         await add_node(stage, "a", cpu="1")
-        wanted = board.pod("gone", cpu="1")
+        wanted = fixture.pod("gone", cpu="1")
         wanted["metadata"]["finalizers"] = finalizers
         await stage.client.create(from_dict(Pod, wanted))
         await stage.settle()
@@ -63,7 +63,7 @@ def test_a_pod_deleted_while_binding_frees_its_node(monkeypatch: pytest.MonkeyPa
         await stage.world.clock.sleep(120)
         assert await where(stage, "next") == "a"
 
-    play(scene)
+    run_scenario(scene)
 
 
 def test_a_binding_with_a_lost_response_is_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,7 +85,7 @@ def test_a_binding_with_a_lost_response_is_confirmed(monkeypatch: pytest.MonkeyP
         assert await where(stage, "two") == ""
         assert (await why(stage, "two"))[0] == "Unschedulable"
 
-    play(scene)
+    run_scenario(scene)
 
 
 def test_a_preempting_pod_is_gated_until_the_last_eviction(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,11 +108,11 @@ def test_a_preempting_pod_is_gated_until_the_last_eviction(monkeypatch: pytest.M
         assert await placed(stage, "high") == "a"
         assert sorted(told) == ["one", "three", "two"]
 
-    play(scene)
+    run_scenario(scene)
 
 
 async def add_storage(stage: Stage, *claims: str) -> None:
-    """A class of volumes that wait for their first consumer, and claims of it."""
+    """A WaitForFirstConsumer class and claims of it."""
     waiting = {"provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer"}
     await stage.client.create(from_dict(StorageClass, {"metadata": {"name": "local"}, **waiting}))
     for name in claims:
@@ -158,7 +158,7 @@ def test_a_claim_is_bound_to_a_volume_on_the_selected_node() -> None:
         assert volume.spec.claim_ref is not None
         assert volume.spec.claim_ref.name == "data"
 
-    play(scene, controllers=("persistentvolume-binder-controller",))
+    run_scenario(scene, controllers=("persistentvolume-binder-controller",))
 
 
 def test_an_assumed_volume_is_not_assumed_twice() -> None:
@@ -176,7 +176,7 @@ def test_an_assumed_volume_is_not_assumed_twice() -> None:
         reason, message = await why(stage, waiting)
         assert reason == "Unschedulable"
         assert message.startswith(NONE_LEFT)
-        told = {reason for reason, _ in await stage.events(waiting)}  # of the Pod and of the claim
+        told = {reason for reason, _ in await stage.events(waiting)}  # events of Pod and claim
         assert told == {"FailedScheduling", "WaitForFirstConsumer"}
 
-    play(scene, controllers=("persistentvolume-binder-controller",))
+    run_scenario(scene, controllers=("persistentvolume-binder-controller",))

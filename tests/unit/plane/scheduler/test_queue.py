@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from tests.unit.plane.scheduler.board import entry, node, pod
+from tests.unit.plane.scheduler.fixture import entry, node, pod
 
 from ostinato.kinds.core_v1 import Node, Pod
 from ostinato.plane.scheduler.cache.node_info import read_node

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from tests.stage.plane import Stage, on_stage
-from tests.unit.plane.scheduler import board
-from tests.unit.plane.scheduler.board import Json
-from tests.unit.plane.scheduler.plays import add_node, add_pod, finish, placed, play, priority, where, why
+from tests.unit.plane.scheduler import fixture
+from tests.unit.plane.scheduler.fixture import Json
+from tests.unit.plane.scheduler.scenarios import add_node, add_pod, finish, placed, priority, run_scenario, where, why
 
 from ostinato.api.codec import from_dict
 from ostinato.client import MergePatch
@@ -28,7 +28,7 @@ def test_a_pod_is_bound_and_an_event_recorded() -> None:
         await stage.settle()
         assert await stage.events("p") == [("Scheduled", "Successfully assigned default/p to a")]
 
-    play(scene)
+    run_scenario(scene)
 
 
 def test_an_unschedulable_pod_has_a_condition_and_causes_no_further_writes() -> None:
@@ -45,7 +45,7 @@ def test_an_unschedulable_pod_has_a_condition_and_causes_no_further_writes() -> 
         await stage.client.patch(Node, "a", MergePatch({"spec": {"unschedulable": None, "taints": None}}))
         assert await placed(stage, "p") == "a"
 
-    play(scene)
+    run_scenario(scene)
 
 
 def test_pods_wait_for_the_first_node() -> None:
@@ -59,7 +59,7 @@ def test_pods_wait_for_the_first_node() -> None:
         await add_node(stage, "a")
         assert await placed(stage, "p") == "a"
 
-    play(scene)
+    run_scenario(scene)
 
 
 def test_pods_fill_nodes_and_continue_when_capacity_is_freed() -> None:
@@ -79,7 +79,7 @@ def test_pods_fill_nodes_and_continue_when_capacity_is_freed() -> None:
         conditions = (await stage.client.get(Pod, waiting)).status.conditions  # type: ignore[union-attr]
         assert [each.status for each in conditions or [] if each.type == "PodScheduled"] == ["True"]
 
-    play(scene)
+    run_scenario(scene)
 
 
 def test_a_deleted_pod_frees_capacity() -> None:
@@ -93,7 +93,7 @@ def test_a_deleted_pod_frees_capacity() -> None:
         await stage.client.delete(Pod, "one", grace_period=0)
         assert await placed(stage, "two") == "a"
 
-    play(scene)
+    run_scenario(scene)
 
 
 def test_pods_with_a_node_name_or_another_scheduler_are_ignored() -> None:
@@ -105,10 +105,10 @@ def test_pods_with_a_node_name_or_another_scheduler_are_ignored() -> None:
         await stage.settle()
         assert await where(stage, "other") == ""
         assert await why(stage, "other") == ("", "")
-        assert await where(stage, "ours") == ""  # the named one takes all of the node
+        assert await where(stage, "ours") == ""  # the Pod with the node name uses the whole node
         assert await stage.events("named") == []
 
-    play(scene)
+    run_scenario(scene)
 
 
 def test_gates_hold_a_pod_back_until_the_last_is_gone() -> None:
@@ -125,7 +125,7 @@ def test_gates_hold_a_pod_back_until_the_last_is_gone() -> None:
         await stage.settle()
         assert [reason for reason, _ in await stage.events("p")] == ["Scheduled"]
 
-    play(scene)
+    run_scenario(scene)
 
 
 def test_a_new_toleration_makes_a_pod_schedulable() -> None:
@@ -139,7 +139,7 @@ def test_a_new_toleration_makes_a_pod_schedulable() -> None:
         await stage.client.patch(Pod, "p", MergePatch({"spec": {"tolerations": tolerations}}))
         assert await placed(stage, "p") == "a"
 
-    play(scene)
+    run_scenario(scene)
 
 
 def board_tolerations(made: Pod) -> list[Json]:
@@ -180,7 +180,7 @@ def test_a_pod_of_high_priority_preempts_one_of_low_priority() -> None:
         assert await where(stage, "middle") == ""
         assert ("Preempted", f"Preempted by pod {high.metadata.uid} on node a") in await stage.events("low")
 
-    play(scene)
+    run_scenario(scene)
 
 
 def test_a_nomination_is_cleared_when_a_more_important_pod_is_nominated() -> None:
@@ -200,14 +200,14 @@ def test_a_nomination_is_cleared_when_a_more_important_pod_is_nominated() -> Non
         await stage.settle()
         assert await where(stage, "high") == ""
 
-    play(scene)
+    run_scenario(scene)
 
 
 def test_a_restarted_scheduler_keeps_nominations() -> None:
     async def scene(stage: Stage) -> None:
         await priority(stage, "meek", 1000, preemptionPolicy="Never")
         await add_node(stage, "a", cpu="3")
-        terminating = board.pod("going", cpu="2", nodeName="a")
+        terminating = fixture.pod("going", cpu="2", nodeName="a")
         terminating["metadata"]["finalizers"] = ["example.com/wait"]
         await stage.client.create(from_dict(Pod, terminating))
         await stage.client.delete(Pod, "going")
@@ -242,7 +242,7 @@ def test_several_profiles_schedule_with_their_own_names() -> None:
         assert reporters["usual"] == DEFAULT
 
     only_b = filter_by("only-b", lambda _, where_: None if where_.name == "b" else "not b")
-    play(
+    run_scenario(
         scene,
         Profile(DEFAULT, default_plugins()),
         Profile("only-b", (*default_plugins(), WeightedPlugin(only_b))),
@@ -277,7 +277,7 @@ def test_a_failing_plugin_affects_only_its_pods() -> None:
         assert await why(stage, "odd") == ("SchedulerError", "who is that?")
         assert ("FailedScheduling", "who is that?") in await stage.events("odd")
 
-    play(scene, Profile(DEFAULT, (*default_plugins(), WeightedPlugin(filter_by("picky", picky)))))
+    run_scenario(scene, Profile(DEFAULT, (*default_plugins(), WeightedPlugin(filter_by("picky", picky)))))
 
 
 def test_hundreds_of_pods_are_spread_evenly() -> None:
@@ -291,4 +291,4 @@ def test_hundreds_of_pods_are_spread_evenly() -> None:
         assert "" not in counts
         assert set(counts.values()) == {3}
 
-    play(scene)
+    run_scenario(scene)

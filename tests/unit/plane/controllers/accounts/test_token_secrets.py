@@ -1,4 +1,4 @@
-"""Tokens in Secrets: filled, noted when used, invalidated when nobody uses them, and deleted."""
+"""Token Secrets: filled, tracked, invalidated and deleted."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Scene:
     async def whose(self, secret: Secret) -> str:
         authenticator = self.server.authenticator
         found = await authenticator.authenticate_token(secret.data["token"].decode(), authenticator.audiences)
-        await self.world.clock.sleep(1)  # in which the use is noted
+        await self.world.clock.sleep(1)  # usage tracking
         return found.user.name
 
 
@@ -145,7 +145,7 @@ def test_an_unused_generated_token_is_invalidated_and_deleted(tmp_path: Path, mo
             await scene.whose(secret)
         assert await scene.whose(manual)
         assert INVALID not in (await scene.secret("mounted")).metadata.labels
-        # Somebody needs it after all.
+        # The token is used again.
         await scene.client.patch(Secret, "t", MergePatch({"metadata": {"labels": {INVALID: None}}}))
         assert await scene.whose(secret)
         await scene.world.clock.sleep(12 * 86_400)

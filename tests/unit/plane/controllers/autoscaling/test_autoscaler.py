@@ -25,7 +25,7 @@ def autoscaler(name: str = "web", **spec: Any) -> HorizontalPodAutoscaler:
 
 
 async def serve_metrics(stage: Stage) -> None:
-    """Have an API of Pod metrics, in which a test writes what Pods use."""
+    """Serve a metrics API with usage that the test sets."""
     version = {
         "name": "v1beta1",
         "served": True,
@@ -49,7 +49,7 @@ async def serve_metrics(stage: Stage) -> None:
 
 
 async def workload(stage: Stage, replicas: int) -> None:
-    """A ReplicaSet, and so many Pods that have run for an hour."""
+    """A ReplicaSet and Pods that have run for an hour."""
     template = {
         "metadata": {"labels": {"app": "web"}},
         "spec": {"containers": [{"name": "app", "image": "app:1", "resources": {"requests": {"cpu": "100m"}}}]},
@@ -64,7 +64,7 @@ async def workload(stage: Stage, replicas: int) -> None:
 
 
 async def use(stage: Stage, cpu: str, *names: str) -> None:
-    """The Pods use so much now."""
+    """Set the current usage of the Pods."""
     for name in names or [pod.metadata.name for pod in await stage.client.list(Pod)]:
         now = str(Time.of(stage.world.clock.now()))
         metrics = {

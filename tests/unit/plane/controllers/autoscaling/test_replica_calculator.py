@@ -35,7 +35,7 @@ def pod(
     since: timedelta = timedelta(hours=1),
     **spec: Any,
 ) -> MeasuredPod:
-    """A Pod that started so long ago, and has been ready, or not, for so long."""
+    """A Pod with start time and readiness, in seconds ago."""
     condition = {"type": "Ready", "status": str(ready), "lastTransitionTime": text(NOW - since)}
     status = {"phase": phase, "startTime": text(NOW - started), "conditions": [condition]}
     return from_dict(MeasuredPod, {"metadata": {"name": name}, "spec": spec, "status": status})
@@ -68,10 +68,14 @@ def test_pods_are_grouped_by_readiness_and_metrics(
     ("found", "age", "is_unready"),
     [
         (pod(started=timedelta(minutes=2), since=timedelta(minutes=1)), 0, False),
-        (pod(started=timedelta(minutes=2), since=timedelta(seconds=10)), 0, True),  # its window began before
+        (
+            pod(started=timedelta(minutes=2), since=timedelta(seconds=10)),
+            0,
+            True,
+        ),  # the sample's window began before it was ready
         (pod(started=timedelta(minutes=2), since=timedelta(minutes=1), ready=False), 0, True),
-        (pod(started=timedelta(hours=1), since=timedelta(minutes=1), ready=False), 0, False),  # it was ready once
-        (pod(started=timedelta(hours=1), since=timedelta(hours=1), ready=False), 0, True),  # it never was
+        (pod(started=timedelta(hours=1), since=timedelta(minutes=1), ready=False), 0, False),  # was ready before
+        (pod(started=timedelta(hours=1), since=timedelta(hours=1), ready=False), 0, True),  # was never ready
     ],
 )
 def test_cpu_usage_of_a_starting_pod_is_ignored(found: MeasuredPod, age: int, *, is_unready: bool) -> None:
@@ -84,14 +88,14 @@ def test_cpu_usage_of_a_starting_pod_is_ignored(found: MeasuredPod, age: int, *,
     ("values", "found", "expected"),
     [
         ((50, 50), groups(2), 2),
-        ((54, 54), groups(2), 2),  # nearly
+        ((54, 54), groups(2), 2),  # within the tolerance
         ((100, 100), groups(2), 4),
         ((60, 90), groups(2), 3),
         ((10, 10, 10), groups(3), 1),
-        ((100, 100), groups(2, missing="c"), 4),  # the third as if it used nothing
-        ((10, 10), groups(2, missing="c"), 3),  # the third as if it used all that it may: 120/300
+        ((100, 100), groups(2, missing="c"), 4),  # the third counts as idle
+        ((10, 10), groups(2, missing="c"), 3),  # the third counts with its full request: 120/300
         ((100, 100), groups(2, unready="c"), 4),
-        ((60, 60), groups(2, unready="c"), 3),  # with a third that uses nothing it would be less than now
+        ((60, 60), groups(2, unready="c"), 3),  # with an idle third Pod it would scale down
     ],
 )
 def test_replicas_by_utilization(values: tuple[int, ...], found: Groups, expected: int) -> None:
@@ -111,7 +115,7 @@ def test_utilization_and_average_usage_are_reported() -> None:
         ((100, 100), groups(2), 2),
         ((200, 200), groups(2), 4),
         ((20, 20, 20), groups(3), 1),
-        ((40, 40), groups(2, missing="c"), 2),  # the third as if it used what it should
+        ((40, 40), groups(2, missing="c"), 2),  # the third counts with its target
         ((200, 200), groups(2, missing="c"), 4),
     ],
 )

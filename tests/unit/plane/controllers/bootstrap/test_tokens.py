@@ -1,4 +1,4 @@
-"""Bootstrap tokens in the plane: they go when they expire, and sign what anyone may read about the cluster."""
+"""Bootstrap tokens: expiration, and signatures of cluster-info."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_cluster_info_is_signed_with_the_tokens_that_are_for_signing() -> None:
 
 
 def test_a_signature_equals_that_of_kubeadm() -> None:
-    """As token/jws of k8s.io/cluster-bootstrap computes it."""
+    """Signature as computed by token/jws of k8s.io/cluster-bootstrap."""
     assert signature("", "joshua", "my voice is my passcode") == (
         "eyJhbGciOiJIUzI1NiIsImtpZCI6Impvc2h1YSJ9..7Ui1ALizW4jXphVUB7xUqC9vLYLL9RZeOFfVLoB7Tgk"
     )

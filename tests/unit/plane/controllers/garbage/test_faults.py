@@ -1,4 +1,4 @@
-"""Jobs, garbage and namespaces when requests are lost, answers are lost, and controllers are started anew."""
+"""Jobs, garbage collection and namespace deletion with lost requests, lost responses and controller restarts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ostinato.world import Rng
 
 
 class Lossy:
-    """A transport over which every fifth write gets lost, or its answer does."""
+    """Transport that loses every fifth write, or its response."""
 
     def __init__(self, inner: protocol.Transport, rng: Rng, note: Callable[[], object]) -> None:
         self.host = inner.host
@@ -45,7 +45,7 @@ class Lossy:
 
 
 class Restarted:
-    """Controllers over a lossy line, which end in the middle of their work and begin anew, again and again."""
+    """Run controllers over a lossy transport and restart them repeatedly."""
 
     def __init__(self, stage: Stage, seed: int, *controllers: str) -> None:
         self.lost = 0
@@ -59,7 +59,7 @@ class Restarted:
             manager = Manager(
                 connect=lambda purpose: Lossy(self._stage.connect(purpose), self._rng, self._note),
                 client=ClientOptions(field_manager=FIELD_MANAGER),
-                graceful_shutdown=0,  # what is under way is dropped
+                graceful_shutdown=0,  # requests in flight are dropped
                 world=self._stage.world,
             )
             add_controllers(manager, Options(), without=set(CONTROLLERS) - self._controllers)
@@ -80,7 +80,7 @@ class Restarted:
 
 
 async def ended(stage: Stage, phases: Sequence[str], rng: Rng) -> None:
-    """Play the nodes: what runs ends, one way or the other; what is deleted goes."""
+    """Simulate nodes: running Pods finish, deleted Pods terminate."""
     for pod in await stage.client.list(Pod):
         if pod.status.phase == "Pending" and pod.metadata.deletion_timestamp is None:
             await stage.set_pod_status(pod, phase=rng.choice(phases))

@@ -1,4 +1,4 @@
-"""The garbage collector: what stays, what goes, and in which order."""
+"""Garbage collector: what is kept, what is deleted, and in which order."""
 
 from __future__ import annotations
 
@@ -369,7 +369,7 @@ def test_an_existing_informer_is_reused() -> None:
 
 
 class Late:
-    """Where an object is found as it was some time ago."""
+    """A store with an outdated object."""
 
     def __init__(self, info: KindInfo, entry: Entry) -> None:
         self.info = info

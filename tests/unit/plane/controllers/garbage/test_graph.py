@@ -1,4 +1,4 @@
-"""The graph of owners: of whom something has to be found out, and when."""
+"""Ownership graph: which nodes are enqueued, and when."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_reference_that_does_not_match_its_owner_enqueues_the_dependent() -> N
     graph.taken()
     graph.put(PLACE, entry("late"))
     assert graph.taken() == ["second"]
-    assert graph.misplaced == [("child", "owner")]  # it is in the right place, though of another kind
+    assert graph.misplaced == [("child", "owner")]  # right namespace, other kind
 
 
 def test_a_waiting_owner_is_enqueued_when_a_blocking_dependent_is_deleted_or_unblocks() -> None:

@@ -1,4 +1,4 @@
-"""Pod garbage: which Pods go, and when."""
+"""Pod garbage collector."""
 
 from __future__ import annotations
 

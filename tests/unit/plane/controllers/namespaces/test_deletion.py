@@ -1,4 +1,4 @@
-"""Namespace deletion: what goes first, what holds it up, and what it says of that."""
+"""Namespace deletion: order, finalizers and conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes that fall silent, and what is done about their Pods."""
+"""Unhealthy nodes and their Pods."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LIFECYCLE, EVICTION = "node-lifecycle-controller", "taint-eviction-controller"
 
 
 async def join(stage: Stage, *names: str) -> None:
-    """Nodes that say once that they are ready."""
+    """Nodes that report Ready once."""
     for name in names:
         await stage.client.create(Node(metadata=ObjectMeta(name=name)))
         await say(stage, name, "True")
@@ -48,7 +48,7 @@ def pod(name: str, node: str, *tolerations: Toleration) -> Pod:
 
 
 async def names(stage: Stage) -> list[str]:
-    """Of the Pods that nobody deletes."""
+    """Names of Pods that are not terminating."""
     return sorted(
         each.metadata.name for each in await stage.client.list(Pod) if each.metadata.deletion_timestamp is None
     )
@@ -132,7 +132,7 @@ def test_a_flapping_node_causes_a_bounded_number_of_writes() -> None:
         for status in ("False", "True") * 5:
             await say(stage, "a", status)
             await stage.settle()
-        await stage.world.clock.sleep(10)  # events are written a little later
+        await stage.world.clock.sleep(10)  # events are written asynchronously
         before = stage.version
         await stage.world.clock.sleep(15)
         assert stage.version == before

@@ -31,7 +31,7 @@ def service(**spec: object) -> Service:
 
 
 async def serve(stage: Stage, name: str, *, ready: bool = True, port: int = 8080, **labels: str) -> Pod:
-    """A Pod that runs, as its node says."""
+    """A running Pod, as its kubelet reports it."""
     container = Container(name="c", image="i", ports=[ContainerPort(name="http", container_port=port)])
     metadata = ObjectMeta(name=name, labels={"app": "web"} | labels)
     created = await stage.client.create(

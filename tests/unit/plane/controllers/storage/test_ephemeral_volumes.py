@@ -1,4 +1,4 @@
-"""Ephemeral volumes: claims of Pods' own."""
+"""Generic ephemeral volumes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ostinato.kinds.core_v1 import (
 )
 
 CONTROLLER = "ephemeral-volume-controller"
-PROTECTION = "persistentvolumeclaim-protection-controller"  # without it, no claim goes
+PROTECTION = "persistentvolumeclaim-protection-controller"  # deletes claims of deleted Pods
 
 
 def claim_spec() -> PersistentVolumeClaimSpec:

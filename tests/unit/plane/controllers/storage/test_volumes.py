@@ -113,7 +113,7 @@ def test_a_volume_of_a_deleted_claim_is_released_and_retained() -> None:
         assert await phase(stage, "disk") == "Released"
         await stage.client.create(claim("data", "1Gi"))
         await stage.settle()
-        assert await bound_to(stage, "data") == ("Pending", "")  # what is in it may be somebody's
+        assert await bound_to(stage, "data") == ("Pending", "")  # its content is retained
 
     on_stage(play, BINDER, CLAIM_PROTECTION)
 

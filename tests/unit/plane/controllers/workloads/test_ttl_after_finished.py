@@ -1,4 +1,4 @@
-"""Jobs that have ended go when their time is over."""
+"""Finished Jobs are deleted after their TTL."""
 
 from __future__ import annotations
 

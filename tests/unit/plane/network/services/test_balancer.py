@@ -1,4 +1,4 @@
-"""Which endpoint a client is sent to."""
+"""Load balancer of the service proxy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An annex that cannot be had; what one can do takes root, and is tested on a cluster."""
+"""Service addresses in a network namespace, without the required capabilities; the rest is tested on a cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The proxy: real sockets, on addresses that every machine has for itself."""
+"""Proxy with real sockets on loopback addresses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WEB, OTHER = NamespacedName("default", "web"), NamespacedName("default", "other"
 
 
 class FakeNetwork:
-    """Addresses of 127.0.0.0/8, which all lead here."""
+    """`ServiceAddresses` in 127.0.0.0/8."""
 
     def __init__(self) -> None:
         self.taken: set[str] = set()
@@ -66,7 +66,7 @@ async def proxying() -> AsyncIterator[Cast]:
     proxy = Proxy(world, network)
     dependencies = cast("Dependencies", SimpleNamespace(world=world))
     running = asyncio.create_task(proxy.run(dependencies))
-    await world.clock.sleep(0)  # it begins
+    await world.clock.sleep(0)  # established
     try:
         yield Cast(proxy, network)
     finally:
@@ -95,7 +95,7 @@ def free_port(kind: int = socket.SOCK_STREAM) -> int:
 
 @asynccontextmanager
 async def saying(word: bytes) -> AsyncIterator[Backend]:
-    """A backend that reads all it is sent, and then answers with its word and what it read."""
+    """TCP backend that replies with its word and what it received."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(word + b":" + await reader.read())
@@ -321,7 +321,7 @@ def test_of_two_services_with_one_frontend_the_first_has_it(
 
 
 class Echo(asyncio.DatagramProtocol):
-    """A backend that answers each datagram with its word and what came."""
+    """UDP backend that replies with its word and the datagram."""
 
     def __init__(self, word: bytes) -> None:
         self._word = word

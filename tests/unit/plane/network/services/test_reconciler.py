@@ -1,4 +1,4 @@
-"""Services and their EndpointSlices, as the proxy is told of them."""
+"""Reconciler of the service proxy."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ostinato.plane.network.services import add_to
 
 
 class Watched:
-    """A network that only notes what is asked of it."""
+    """`ServiceAddresses` that records calls."""
 
     def __init__(self) -> None:
         self.taken: set[str] = set()
-        self.asked: list[str] = []  # addresses that are to be listened on
+        self.asked: list[str] = []  # assigned addresses
         self.closed = False
 
     def take(self, address: Address) -> None:
@@ -63,7 +63,7 @@ def test_addresses_follow_services_and_are_listened_on_while_there_are_endpoints
             return address in network.asked
 
         await stage.until(is_asked)
-        # A slice that turns to another Service is no longer this one's.
+        # A slice relabelled to another Service is removed from this one.
         change = {"metadata": {"labels": {"kubernetes.io/service-name": "other"}}}
         await stage.client.patch(EndpointSlice, "web-1", MergePatch(change))
         await stage.settle()

@@ -1,4 +1,4 @@
-"""Where a Service answers, and who answers."""
+"""Frontends and backends of Services."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.plane.scheduler.board import Board, Json, node, pod
+from tests.unit.plane.scheduler.fixture import Json, SchedulerFixture, node, pod
 
 from ostinato.plane.scheduler import WeightedPlugin, filter_by
 from ostinato.plane.scheduler.framework.runtime import FitError, _feasible_nodes_to_find
@@ -29,28 +29,28 @@ def test_larger_clusters_check_a_smaller_percentage_of_nodes(nodes: int, percent
 
 
 def test_searches_start_where_the_last_one_ended() -> None:
-    board = Board(*[node(f"n{number}", labels={"number": str(number)}) for number in range(300)])
-    chosen = {board.place(pod(f"p{number}", cpu="100m")) for number in range(300)}
-    assert len(chosen) > 280  # far more than one search looks at
+    fixture = SchedulerFixture(*[node(f"n{number}", labels={"number": str(number)}) for number in range(300)])
+    chosen = {fixture.place(pod(f"p{number}", cpu="100m")) for number in range(300)}
+    assert len(chosen) > 280  # more than one search checks
 
 
 def test_without_nodes_there_is_no_result() -> None:
-    assert Board().try_(pod()) is None
+    assert SchedulerFixture().try_(pod()) is None
 
 
 def test_function_filters_get_pod_and_node_and_their_reason_is_reported() -> None:
     fridays = filter_by("fridays", lambda info, where: "not on fridays" if where.name != info.name else None)
-    board = Board(node("a"), node("b"), plugins=(WeightedPlugin(fridays),))
-    assert board.where(pod("b")) == "b"
-    assert board.message(pod("c")) == (
+    fixture = SchedulerFixture(node("a"), node("b"), plugins=(WeightedPlugin(fridays),))
+    assert fixture.where(pod("b")) == "b"
+    assert fixture.message(pod("c")) == (
         "0/2 nodes are available: 2 not on fridays. no new claims to deallocate, preemption: 0/2 nodes are available: "
         "2 Preemption is not helpful for scheduling."
     )
 
 
 def test_the_rejecting_plugins_are_reported() -> None:
-    board = Board(node("a", unschedulable=True), node("b", cpu="1"))
-    found = board.try_(pod(cpu="2"))
+    fixture = SchedulerFixture(node("a", unschedulable=True), node("b", cpu="1"))
+    found = fixture.try_(pod(cpu="2"))
     assert isinstance(found, FitError)
     assert found.diagnosis.plugins == {"NodeUnschedulable", "NodeResourcesFit"}
 
@@ -66,9 +66,11 @@ def test_the_rejecting_plugins_are_reported() -> None:
 )
 def test_different_shapes_do_not_share_results(one: Json, other: Json, nodes: tuple[str, str]) -> None:
     taint = {"key": "soft", "effect": "PreferNoSchedule"}
-    board = Board(node("a", cpu="2", labels={"zone": "x"}), node("b", cpu="8", labels={"zone": "y"}, taints=[taint]))
+    fixture = SchedulerFixture(
+        node("a", cpu="2", labels={"zone": "x"}), node("b", cpu="8", labels={"zone": "y"}, taints=[taint])
+    )
     for _ in range(2):
-        assert (board.where(pod(**one)), board.where(pod(**other))) == nodes
+        assert (fixture.where(pod(**one)), fixture.where(pod(**other))) == nodes
 
 
 Step = tuple[str, int, int]
@@ -105,21 +107,21 @@ _SHAPES = (
 @settings(max_examples=60, deadline=None)
 @given(_steps)
 def test_cached_results_equal_fresh_results(steps: list[Step]) -> None:
-    board = Board()
+    fixture = SchedulerFixture()
     made = {f"n{number}": node(f"n{number}", cpu="3", labels={"zone": f"z{number % 2}"}) for number in range(6)}
-    board.put_nodes(*made.values())
+    fixture.put_nodes(*made.values())
     placed: list[str] = []
     for number, (action, which, shape) in enumerate(steps):
         name = f"n{which}"
         if action == "place":
-            info = board.framework.schedule(board.read(pod(f"p{number}", **_SHAPES[shape])))
+            info = fixture.framework.schedule(fixture.read(pod(f"p{number}", **_SHAPES[shape])))
             if info is not None and not isinstance(info, FitError):
-                board.snapshot.put_pod(info.cycle.pod.on(info.node.name))
+                fixture.snapshot.put_pod(info.cycle.pod.on(info.node.name))
                 placed.append(info.cycle.pod.uid)
         elif action == "remove" and placed:
-            board.snapshot.remove_pod(placed.pop(which % len(placed)))
+            fixture.snapshot.remove_pod(placed.pop(which % len(placed)))
         elif action == "drop":
-            board.snapshot.remove_node(name)
+            fixture.snapshot.remove_node(name)
         elif action in ("cordon", "free", "grow"):
             made[name] = node(
                 name,
@@ -127,21 +129,21 @@ def test_cached_results_equal_fresh_results(steps: list[Step]) -> None:
                 labels={"zone": f"z{which % 2}"},
                 unschedulable=action == "cordon",
             )
-            board.put_nodes(made[name])
+            fixture.put_nodes(made[name])
     for shape in _SHAPES:
         given_pod = pod("probe", **shape)
-        found = board.try_(given_pod)
-        fits = board.fits(given_pod)
+        found = fixture.try_(given_pod)
+        fits = fixture.fits(given_pod)
         if found is None:
-            assert not board.snapshot.nodes
+            assert not fixture.snapshot.nodes
         elif isinstance(found, FitError):
             assert fits == set()
             told = {name: list(status.reasons) for name, status in found.diagnosis.statuses.items()}
-            assert told == board.reasons(given_pod)
+            assert told == fixture.reasons(given_pod)
         else:
             assert found.node.name in fits
-        fresh = Board(*[made[each.name] for each in board.snapshot.nodes])
-        for each in board.snapshot.nodes:
+        fresh = SchedulerFixture(*[made[each.name] for each in fixture.snapshot.nodes])
+        for each in fixture.snapshot.nodes:
             for info in each.pods.values():
                 fresh.snapshot.put_pod(info)
-        assert fresh.reasons(given_pod) == board.reasons(given_pod)
+        assert fresh.reasons(given_pod) == fixture.reasons(given_pod)

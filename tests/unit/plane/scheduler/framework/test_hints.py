@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.plane.scheduler.board import Json, entry, node, pod
+from tests.unit.plane.scheduler.fixture import Json, entry, node, pod
 from tests.unit.plane.scheduler.plugins.test_filters import affinity, expression, must, near, spread
 
 from ostinato.kinds.core_v1 import Node, PersistentVolumeClaim, Pod

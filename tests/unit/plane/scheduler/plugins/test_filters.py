@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.plane.scheduler.board import Board, Json, node, pod
+from tests.unit.plane.scheduler.fixture import Json, SchedulerFixture, node, pod
 
 from ostinato.kinds.core_v1 import Namespace
 
@@ -47,14 +47,14 @@ def must(which: str, *terms: Json) -> Json:
     ],
 )
 def test_untolerated_taints_reject_nodes(tolerations: list[Json], fits: set[str]) -> None:
-    board = Board(
+    fixture = SchedulerFixture(
         node("plain"),
         node("soft", taints=[SOFT]),
         node("hard", taints=[HARD]),
         node("gone", taints=[GONE]),
         node("cordoned", unschedulable=True),
     )
-    assert board.fits(pod(tolerations=tolerations)) == fits
+    assert fixture.fits(pod(tolerations=tolerations)) == fits
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,10 @@ def test_untolerated_taints_reject_nodes(tolerations: list[Json], fits: set[str]
     ],
 )
 def test_node_selectors_and_affinity_match_labels_and_name(spec: Json, fits: set[str]) -> None:
-    board = Board(node("a", labels={"zone": "x", "rank": "1"}), node("b", labels={"zone": "y", "rank": "7"}), node("c"))
-    assert board.fits(pod(**spec)) == fits
+    fixture = SchedulerFixture(
+        node("a", labels={"zone": "x", "rank": "1"}), node("b", labels={"zone": "y", "rank": "7"}), node("c")
+    )
+    assert fixture.fits(pod(**spec)) == fits
 
 
 def test_conflicting_node_names_reject_the_pod() -> None:
@@ -88,15 +90,15 @@ def test_conflicting_node_names_reject_the_pod() -> None:
             {"key": "metadata.name", "operator": "In", "values": ["b"]},
         ]
     }
-    board = Board(node("a"), node("b"))
-    assert board.message(pod(affinity=affinity(both))) == (
+    fixture = SchedulerFixture(node("a"), node("b"))
+    assert fixture.message(pod(affinity=affinity(both))) == (
         "0/2 nodes are available: pod affinity terms conflict. not found"
     )
 
 
 def test_only_nodes_named_by_affinity_are_checked() -> None:
-    board = Board(node("a", unschedulable=True), node("b"), node("c"))
-    assert board.message(pod(affinity=affinity(named("In", "a")))) == (
+    fixture = SchedulerFixture(node("a", unschedulable=True), node("b"), node("c"))
+    assert fixture.message(pod(affinity=affinity(named("In", "a")))) == (
         "0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]. "
         "no new claims to deallocate, preemption: 0/3 nodes are available: "
         "3 Preemption is not helpful for scheduling."
@@ -126,25 +128,25 @@ def test_only_nodes_named_by_affinity_are_checked() -> None:
     ],
 )
 def test_requests_must_fit_on_the_node(given: Json, reasons: list[str]) -> None:
-    board = Board(node("a", cpu="2", memory="4Gi"))
-    board.put(pod("old", cpu="1", memory="2Gi"), "a")
-    assert board.reasons(pod(**given)).get("a", []) == reasons
+    fixture = SchedulerFixture(node("a", cpu="2", memory="4Gi"))
+    fixture.put(pod("old", cpu="1", memory="2Gi"), "a")
+    assert fixture.reasons(pod(**given)).get("a", []) == reasons
 
 
 def test_extended_resources_and_storage_are_counted() -> None:
-    board = Board(node("a", more={"example.com/gpu": "1"}))
+    fixture = SchedulerFixture(node("a", more={"example.com/gpu": "1"}))
     gpu = {"requests": {"example.com/gpu": "1", "ephemeral-storage": "60Gi"}}
     wanted = pod(resources=None)
     wanted["spec"]["containers"][0]["resources"] = gpu
-    assert board.reasons(wanted) == {}
-    board.put(wanted, "a")
-    assert board.reasons(wanted) == {"a": ["Insufficient ephemeral-storage", "Insufficient example.com/gpu"]}
+    assert fixture.reasons(wanted) == {}
+    fixture.put(wanted, "a")
+    assert fixture.reasons(wanted) == {"a": ["Insufficient ephemeral-storage", "Insufficient example.com/gpu"]}
 
 
 def test_the_pod_capacity_of_a_node_is_respected() -> None:
-    board = Board(node("a", pods="1"))
-    board.put(pod("old"), "a")
-    assert board.reasons(pod()) == {"a": ["Too many pods"]}
+    fixture = SchedulerFixture(node("a", pods="1"))
+    fixture.put(pod("old"), "a")
+    assert fixture.reasons(pod()) == {"a": ["Too many pods"]}
 
 
 @pytest.mark.parametrize(
@@ -160,17 +162,17 @@ def test_the_pod_capacity_of_a_node_is_respected() -> None:
     ],
 )
 def test_host_ports_conflict(held: Json, wanted: Json, conflict: bool) -> None:
-    board = Board(node("a"), node("b"))
+    fixture = SchedulerFixture(node("a"), node("b"))
 
     def with_port(port: Json) -> Json:
         return pod(containers=[{"name": "app", "ports": [port]}])
 
-    board.put(with_port(held), "a")
-    assert board.fits(with_port(wanted)) == ({"b"} if conflict else {"a", "b"})
+    fixture.put(with_port(held), "a")
+    assert fixture.fits(with_port(wanted)) == ({"b"} if conflict else {"a", "b"})
 
 
-def zones() -> Board:
-    return Board(
+def zones() -> SchedulerFixture:
+    return SchedulerFixture(
         node("a", labels={"zone": "x"}), node("b", labels={"zone": "x"}), node("c", labels={"zone": "y"}), node("d")
     )
 
@@ -186,70 +188,70 @@ def zones() -> Board:
         (near("zone", {"app": "db"}, namespaceSelector={}), {"a", "b"}),
         (near("zone", {"app": "db"}, namespaceSelector={"matchLabels": {"team": "one"}}), {"a", "b"}),
         (near("zone", {"app": "db"}, namespaceSelector={"matchLabels": {"team": "two"}}), set()),
-        (near("zone", {}, matchLabelKeys=["app"]), {"a", "b", "c"}),  # there is none, so it is the first
+        (near("zone", {}, matchLabelKeys=["app"]), {"a", "b", "c"}),  # no such Pod exists: it is the first
     ],
 )
 def test_required_pod_affinity(term: Json, fits: set[str]) -> None:
-    board = zones()
-    board.listers.put(Namespace, {"metadata": {"name": "default", "labels": {"team": "one"}}})
-    board.put(pod("db", labels={"app": "db"}), "a")
-    assert board.fits(pod(labels={"app": "web"}, affinity=must("podAffinity", term))) == fits
+    fixture = zones()
+    fixture.listers.put(Namespace, {"metadata": {"name": "default", "labels": {"team": "one"}}})
+    fixture.put(pod("db", labels={"app": "db"}), "a")
+    assert fixture.fits(pod(labels={"app": "web"}, affinity=must("podAffinity", term))) == fits
 
 
 def test_a_pod_with_affinity_to_itself_may_be_the_first_but_needs_the_topology_label() -> None:
-    board = zones()
+    fixture = zones()
     wanted = pod(labels={"app": "web"}, affinity=must("podAffinity", near("zone", {"app": "web"})))
-    assert board.fits(wanted) == {"a", "b", "c"}
-    board.put(wanted, "c")
-    assert board.fits(wanted) == {"c"}
+    assert fixture.fits(wanted) == {"a", "b", "c"}
+    fixture.put(wanted, "c")
+    assert fixture.fits(wanted) == {"c"}
 
 
 def test_all_affinity_terms_must_match_the_same_pod() -> None:
-    board = zones()
-    board.put(pod("one", labels={"app": "db"}), "a")
-    board.put(pod("two", labels={"tier": "back"}), "a")
+    fixture = zones()
+    fixture.put(pod("one", labels={"app": "db"}), "a")
+    fixture.put(pod("two", labels={"tier": "back"}), "a")
     terms = (near("zone", {"app": "db"}), near("zone", {"tier": "back"}))
-    assert board.fits(pod(affinity=must("podAffinity", *terms))) == set()
-    board.put(pod("both", labels={"app": "db", "tier": "back"}), "c")
-    assert board.fits(pod(affinity=must("podAffinity", *terms))) == {"c"}
+    assert fixture.fits(pod(affinity=must("podAffinity", *terms))) == set()
+    fixture.put(pod("both", labels={"app": "db", "tier": "back"}), "c")
+    assert fixture.fits(pod(affinity=must("podAffinity", *terms))) == {"c"}
 
 
 def test_required_anti_affinity_applies_in_both_directions() -> None:
-    board = zones()
+    fixture = zones()
     far = must("podAntiAffinity", near("zone", {"app": "web"}))
-    board.put(pod("web", labels={"app": "web"}), "a")
-    assert board.reasons(pod("new", affinity=far)) == {
+    fixture.put(pod("web", labels={"app": "web"}), "a")
+    assert fixture.reasons(pod("new", affinity=far)) == {
         name: ["node(s) didn't match pod anti-affinity rules"] for name in "ab"
     }
-    board.put(pod("lone", labels={"app": "lone"}, affinity=far), "c")
-    assert board.reasons(pod("late", labels={"app": "web"})) == {
+    fixture.put(pod("lone", labels={"app": "lone"}, affinity=far), "c")
+    assert fixture.reasons(pod("late", labels={"app": "web"})) == {
         "c": ["node(s) didn't satisfy existing pods anti-affinity rules"]
     }
-    assert board.fits(pod("neither")) == set("abcd")
+    assert fixture.fits(pod("neither")) == set("abcd")
 
 
 def test_anti_affinity_of_existing_pods_uses_namespace_selectors() -> None:
-    board = zones()
-    board.listers.put(
+    fixture = zones()
+    fixture.listers.put(
         Namespace,
         {"metadata": {"name": "default", "labels": {"team": "one"}}},
         {"metadata": {"name": "other", "labels": {"team": "two"}}},
     )
     term = near("zone", {"app": "web"}, namespaceSelector={"matchLabels": {"team": "two"}})
-    board.put(pod("lone", affinity=must("podAntiAffinity", term)), "a")
-    assert board.fits(pod("here", labels={"app": "web"})) == set("abcd")
-    assert board.fits(pod("there", labels={"app": "web"}, namespace="other")) == {"c", "d"}
+    fixture.put(pod("lone", affinity=must("podAntiAffinity", term)), "a")
+    assert fixture.fits(pod("here", labels={"app": "web"})) == set("abcd")
+    assert fixture.fits(pod("there", labels={"app": "web"}, namespace="other")) == {"c", "d"}
 
 
 def test_mismatch_label_keys_exclude_other_values() -> None:
-    board = zones()
-    board.put(pod("one", labels={"app": "web", "tenant": "red"}), "a")
+    fixture = zones()
+    fixture.put(pod("one", labels={"app": "web", "tenant": "red"}), "a")
     term = near("zone", {"app": "web"}, mismatchLabelKeys=["tenant"])
-    assert board.fits(pod(labels={"app": "web", "tenant": "blue"}, affinity=must("podAntiAffinity", term))) == {
+    assert fixture.fits(pod(labels={"app": "web", "tenant": "blue"}, affinity=must("podAntiAffinity", term))) == {
         "c",
         "d",
     }
-    assert board.fits(pod(labels={"app": "web", "tenant": "red"}, affinity=must("podAntiAffinity", term))) == set(
+    assert fixture.fits(pod(labels={"app": "web", "tenant": "red"}, affinity=must("podAntiAffinity", term))) == set(
         "abcd"
     )
 
@@ -265,16 +267,16 @@ def spread(**constraint: Any) -> Json:
 
 
 def test_hard_topology_spread_limits_skew() -> None:
-    board = zones()
+    fixture = zones()
     web = pod(labels={"app": "web"}, topologySpreadConstraints=[spread()])
-    board.put(web, "a")
-    assert board.reasons(web) == {
+    fixture.put(web, "a")
+    assert fixture.reasons(web) == {
         "a": ["node(s) didn't match pod topology spread constraints"],
         "b": ["node(s) didn't match pod topology spread constraints"],
         "d": ["node(s) didn't match pod topology spread constraints (missing required label)"],
     }
-    board.put(web, "c")
-    assert board.fits(web) == {"a", "b", "c"}
+    fixture.put(web, "c")
+    assert fixture.fits(web) == {"a", "b", "c"}
 
 
 @pytest.mark.parametrize(
@@ -291,34 +293,34 @@ def test_hard_topology_spread_limits_skew() -> None:
     ],
 )
 def test_pods_counted_by_topology_spread(constraint: Json, spec: Json, fits: set[str]) -> None:
-    board = zones()
-    board.put(pod("old", labels={"app": "web", "revision": "1"}), "a")
+    fixture = zones()
+    fixture.put(pod("old", labels={"app": "web", "revision": "1"}), "a")
     labels = {"app": "web", "revision": "2"}
-    assert board.fits(pod(labels=labels, topologySpreadConstraints=[spread(**constraint)], **spec)) == fits
+    assert fixture.fits(pod(labels=labels, topologySpreadConstraints=[spread(**constraint)], **spec)) == fits
 
 
 def test_topology_spread_honours_node_taints_policy_and_ignores_terminating_pods() -> None:
-    board = Board(node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"}, taints=[HARD]))
-    board.put(pod("old", labels={"app": "web"}), "a")
+    fixture = SchedulerFixture(node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"}, taints=[HARD]))
+    fixture.put(pod("old", labels={"app": "web"}), "a")
     web = {"labels": {"app": "web"}}
-    assert board.fits(pod(**web, topologySpreadConstraints=[spread()])) == set()
-    assert board.fits(pod(**web, topologySpreadConstraints=[spread(nodeTaintsPolicy="Honor")])) == {"a"}
+    assert fixture.fits(pod(**web, topologySpreadConstraints=[spread()])) == set()
+    assert fixture.fits(pod(**web, topologySpreadConstraints=[spread(nodeTaintsPolicy="Honor")])) == {"a"}
     terminating = pod("going", **web)
     terminating["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    other = Board(node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"}))
+    other = SchedulerFixture(node("a", labels={"zone": "x"}), node("b", labels={"zone": "y"}))
     other.put(terminating, "a")
     assert other.fits(pod(**web, topologySpreadConstraints=[spread()])) == {"a", "b"}
 
 
 def test_negative_namespace_selectors_are_resolved() -> None:
-    board = zones()
-    board.listers.put(
+    fixture = zones()
+    fixture.listers.put(
         Namespace,
         {"metadata": {"name": "default", "labels": {"team": "one"}}},
         {"metadata": {"name": "free", "labels": {}}},
     )
-    board.put(pod("db", labels={"app": "db"}), "a")
-    board.put(pod("db", labels={"app": "db"}, namespace="free"), "c")
+    fixture.put(pod("db", labels={"app": "db"}), "a")
+    fixture.put(pod("db", labels={"app": "db"}, namespace="free"), "c")
     lacking = {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]}
     term = near("zone", {"app": "db"}, namespaceSelector=lacking)
-    assert board.fits(pod(affinity=must("podAffinity", term))) == {"c"}
+    assert fixture.fits(pod(affinity=must("podAffinity", term))) == {"c"}

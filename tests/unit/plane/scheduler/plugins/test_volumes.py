@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.plane.scheduler.board import Board, Json, node, pod
+from tests.unit.plane.scheduler.fixture import Json, SchedulerFixture, node, pod
 from tests.unit.plane.scheduler.plugins.test_filters import expression
 
 from ostinato.kinds.core_v1 import PersistentVolume, PersistentVolumeClaim
@@ -31,33 +31,33 @@ BOUND = {"pv.kubernetes.io/bind-completed": "yes"}
 
 
 def test_a_bound_volume_restricts_nodes() -> None:
-    board = Board(node("a"), node("b"))
-    board.listers.put(PersistentVolumeClaim, claim("data", volumeName="disk", annotations=BOUND))
-    assert board.message(using("data")) == '0/2 nodes are available: persistentvolume "disk" not found. not found'
-    board.listers.put(PersistentVolume, volume("disk", "b"))
-    assert board.reasons(using("data")) == {"a": ["node(s) didn't match PersistentVolume's node affinity"]}
+    fixture = SchedulerFixture(node("a"), node("b"))
+    fixture.listers.put(PersistentVolumeClaim, claim("data", volumeName="disk", annotations=BOUND))
+    assert fixture.message(using("data")) == '0/2 nodes are available: persistentvolume "disk" not found. not found'
+    fixture.listers.put(PersistentVolume, volume("disk", "b"))
+    assert fixture.reasons(using("data")) == {"a": ["node(s) didn't match PersistentVolume's node affinity"]}
 
 
 def test_a_pod_waits_for_missing_and_unbound_claims() -> None:
-    board = Board(node("a"))
-    assert board.message(using("data")) == (
+    fixture = SchedulerFixture(node("a"))
+    assert fixture.message(using("data")) == (
         '0/1 nodes are available: persistentvolumeclaim "data" not found. not found'
     )
-    board.listers.put(PersistentVolumeClaim, claim("data"))
-    assert board.message(using("data")) == (
+    fixture.listers.put(PersistentVolumeClaim, claim("data"))
+    assert fixture.message(using("data")) == (
         "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found"
     )
     ephemeral = pod(volumes=[{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}])
-    assert board.message(ephemeral) == (
+    assert fixture.message(ephemeral) == (
         "0/1 nodes are available: waiting for ephemeral volume controller to create the persistentvolumeclaim "
         '"p-scratch". not found'
     )
 
 
 def test_wait_for_first_consumer_needs_a_free_volume_or_a_provisioner() -> None:
-    board = Board(node("a"), node("b"), node("c", labels={"zone": "x"}))
+    fixture = SchedulerFixture(node("a"), node("b"), node("c", labels={"zone": "x"}))
     waiting = {"volumeBindingMode": "WaitForFirstConsumer"}
-    board.listers.put(
+    fixture.listers.put(
         StorageClass,
         {"metadata": {"name": "local"}, "provisioner": "kubernetes.io/no-provisioner", **waiting},
         {
@@ -67,42 +67,42 @@ def test_wait_for_first_consumer_needs_a_free_volume_or_a_provisioner() -> None:
             **waiting,
         },
     )
-    board.listers.put(
+    fixture.listers.put(
         PersistentVolumeClaim, claim("data", storageClassName="local"), claim("new", storageClassName="made")
     )
-    board.listers.put(
+    fixture.listers.put(
         PersistentVolume,
         volume("small", "a", size="1Mi", storageClassName="local"),
         volume("fits", "b", storageClassName="local"),
         volume("taken", "c", storageClassName="local", claimRef={"namespace": "default", "name": "somebody"}),
     )
     none = ["node(s) didn't find available persistent volumes to bind"]
-    assert board.reasons(using("data")) == {"a": none, "c": none}
-    assert board.reasons(using("new")) == {"a": none, "b": none}
+    assert fixture.reasons(using("data")) == {"a": none, "c": none}
+    assert fixture.reasons(using("new")) == {"a": none, "b": none}
 
 
 def test_a_volume_zone_restricts_nodes() -> None:
     zone = "topology.kubernetes.io/zone"
-    board = Board(node("a", labels={zone: "x"}), node("b", labels={zone: "y"}), node("c"))
-    board.listers.put(PersistentVolumeClaim, claim("data", volumeName="disk", annotations=BOUND))
-    board.listers.put(PersistentVolume, volume("disk", labels={zone: "y__z"}))
-    assert board.reasons(using("data")) == {"a": ["node(s) had no available volume zone"]}
+    fixture = SchedulerFixture(node("a", labels={zone: "x"}), node("b", labels={zone: "y"}), node("c"))
+    fixture.listers.put(PersistentVolumeClaim, claim("data", volumeName="disk", annotations=BOUND))
+    fixture.listers.put(PersistentVolume, volume("disk", labels={zone: "y__z"}))
+    assert fixture.reasons(using("data")) == {"a": ["node(s) had no available volume zone"]}
 
 
 def test_a_read_write_once_pod_claim_is_used_by_one_pod() -> None:
-    board = Board(node("a"), node("b"))
-    board.listers.put(
+    fixture = SchedulerFixture(node("a"), node("b"))
+    fixture.listers.put(
         PersistentVolumeClaim,
         claim("data", volumeName="disk", annotations=BOUND, accessModes=["ReadWriteOncePod"]),
     )
-    board.listers.put(PersistentVolume, volume("disk"))
-    assert board.fits(using("data")) == {"a", "b"}
-    board.put(using("data"), "a")
+    fixture.listers.put(PersistentVolume, volume("disk"))
+    assert fixture.fits(using("data")) == {"a", "b"}
+    fixture.put(using("data"), "a")
     in_use = (
         "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by "
         "another pod"
     )
-    assert board.reasons(using("data")) == {"a": [in_use], "b": [in_use]}
+    assert fixture.reasons(using("data")) == {"a": [in_use], "b": [in_use]}
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_read_write_once_pod_claim_is_used_by_one_pod() -> None:
     ],
 )
 def test_a_disk_is_attached_once_per_node(one: Json, other: Json, conflict: bool) -> None:
-    board = Board(node("a"), node("b"))
-    board.put(pod("old", volumes=[{"name": "d", **one}]), "a")
-    reasons = board.reasons(pod(volumes=[{"name": "d", **other}]))
+    fixture = SchedulerFixture(node("a"), node("b"))
+    fixture.put(pod("old", volumes=[{"name": "d", **one}]), "a")
+    reasons = fixture.reasons(pod(volumes=[{"name": "d", **other}]))
     assert reasons == ({"a": ["node(s) had no available disk"]} if conflict else {})

@@ -1,4 +1,4 @@
-"""CronJobs: when Jobs begin, which run beside each other, and what is kept of them."""
+"""CronJob controller: schedule, concurrency policy, history."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def read(stage: Stage) -> CronJob:
 
 
 async def until_minute(stage: Stage, minutes: int = 5, offset: float = 1.0) -> None:
-    """Sleep until a bit after the next time that is a multiple of so many minutes."""
+    """Sleep until shortly after the next multiple of this many minutes."""
     period = minutes * 60
     await stage.world.clock.sleep(period - stage.world.clock.wall() % period + offset)
 
@@ -129,7 +129,7 @@ def test_concurrency_policy_forbid_skips_the_run() -> None:
         assert ("JobAlreadyActive", said) in await stage.events("tick")
         await end(stage, job)
         await stage.settle()
-        assert len(await jobs(stage)) == 2  # the last run that was left out is made up for
+        assert len(await jobs(stage)) == 2  # the last skipped run is started
 
     on_stage(play, CRON)
 
@@ -314,7 +314,7 @@ def made(schedule: str, ago: timedelta, **spec: Any) -> CronJob:
 @pytest.mark.parametrize(
     ("schedule", "ago", "newest", "missed", "wait"),
     [
-        ("*/5 * * * *", timedelta(seconds=20), None, 0, 270),  # nothing since it was made
+        ("*/5 * * * *", timedelta(seconds=20), None, 0, 270),  # none since its creation
         ("*/5 * * * *", timedelta(seconds=40), NOW - timedelta(seconds=30), 0, 270),
         ("*/5 * * * *", timedelta(minutes=12), NOW - timedelta(seconds=30), 3, 270),
         ("0 * * * *", timedelta(days=10), NOW - timedelta(seconds=30), 240, 3570),
@@ -336,7 +336,7 @@ def test_runs_of_an_uneven_schedule_are_estimated_by_the_first_two() -> None:
     since_friday = made(schedule, timedelta(days=1, hours=23))
     assert missed_schedules(since_friday, times, NOW).newest == datetime(2026, 2, 27, 14, 30, tzinfo=UTC)
     since_wednesday = made(schedule, timedelta(days=4))
-    assert missed_schedules(since_wednesday, times, NOW).newest is None  # so nothing is made up for
+    assert missed_schedules(since_wednesday, times, NOW).newest is None  # so no missed run is started
     assert seconds_until_next(since_wednesday, times, NOW) == pytest.approx(18.5 * 3600 - 30 + 0.1)
 
 

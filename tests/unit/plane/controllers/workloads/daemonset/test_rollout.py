@@ -24,7 +24,7 @@ from ostinato.world import Simulation
 
 
 def pod(text: str) -> DaemonPod:
-    """Of words: its name, and `new`, `ready`, `going`; what is not said is not so."""
+    """Build a Pod from words: its name, and `new`, `ready`, `going`; missing words are False."""
     name, *words = text.split()
     return DaemonPod(
         key=NamespacedName("default", name),
@@ -54,12 +54,12 @@ def told(work: Changes) -> tuple[list[str], list[str]]:
         (NodeFit.MAY_CONTINUE, None, False, ([], [])),
         (NodeFit.MUST_LEAVE, None, False, ([], [])),
         (NodeFit.SHOULD_RUN, ["a"], False, ([], [])),
-        (NodeFit.SHOULD_RUN, ["a going"], False, ([], [])),  # it is waited for
+        (NodeFit.SHOULD_RUN, ["a going"], False, ([], [])),  # its termination is awaited
         (NodeFit.SHOULD_RUN, ["a going"], True, (["n"], [])),
         (NodeFit.MAY_CONTINUE, ["a going"], True, ([], [])),
         (NodeFit.SHOULD_RUN, ["b", "a", "c"], False, ([], ["b", "c"])),
         (NodeFit.MUST_LEAVE, ["a", "b going"], False, ([], ["a"])),
-        (NodeFit.SHOULD_RUN, ["a ready", "b new"], True, ([], [])),  # the old one until the new one is there
+        (NodeFit.SHOULD_RUN, ["a ready", "b new"], True, ([], [])),  # the old one is kept until the new one exists
         (NodeFit.SHOULD_RUN, ["a ready", "b new ready"], True, ([], ["a"])),
         (NodeFit.SHOULD_RUN, ["a", "b new"], True, ([], ["a"])),
         (NodeFit.SHOULD_RUN, ["a ready", "b ready", "c new"], True, ([], ["b"])),
@@ -83,7 +83,7 @@ def placed(**nodes: list[str]) -> dict[str, list[DaemonPod]]:
         (placed(x=["a ready"], y=["b ready"], z=["c ready"]), 2, ["a", "b"]),
         (placed(x=["a ready"], y=["b new"]), 1, []),
         (placed(x=["a ready"], y=["b new ready"]), 1, ["a"]),
-        (placed(x=["a ready"], y=["b"]), 1, ["b"]),  # it is of no use anyway
+        (placed(x=["a ready"], y=["b"]), 1, ["b"]),  # not available anyway
         (placed(x=["a ready"], y=[]), 1, []),
         (placed(x=["a ready"], y=["b going"]), 1, []),
         (placed(x=["a ready"], y=["b ready", "c ready"]), 1, []),
@@ -103,9 +103,9 @@ def test_max_unavailable_limits_deleted_old_pods(
         (placed(x=["a ready"], y=["b ready"]), 2, (["x", "y"], [])),
         (placed(x=["a ready", "c new"], y=["b ready"]), 1, ([], [])),
         (placed(x=["a ready", "c new ready"], y=["b ready"]), 1, (["y"], ["a"])),
-        (placed(x=["a"], y=["b ready"]), 1, (["x", "y"], [])),  # where nothing works anything may be made
+        (placed(x=["a"], y=["b ready"]), 1, (["x", "y"], [])),  # without available Pods all may be created
         (placed(x=["a ready"], away=["b ready"]), 1, (["x"], ["b"])),
-        (placed(x=[], away=["b ready"]), 1, ([], [])),  # it is the only one that works
+        (placed(x=[], away=["b ready"]), 1, ([], [])),  # the only available one
         (placed(away=["b"]), 1, ([], ["b"])),
     ],
 )

@@ -57,7 +57,7 @@ async def condition(stage: Stage, kind: str = "Progressing") -> tuple[str, str, 
 
 
 async def sets(stage: Stage) -> dict[str, ReplicaSet]:
-    """By image."""
+    """Replica counts by image."""
     found: dict[str, ReplicaSet] = {}
     for each in await stage.client.list(ReplicaSet):
         assert each.spec.template is not None
@@ -74,7 +74,7 @@ async def revisions(stage: Stage) -> dict[str, str]:
 
 
 class Extremes:
-    """The most Pods and the fewest ready ones, as far as a look at every write sees them."""
+    """Maximum number of Pods and minimum number of ready Pods, observed at every write."""
 
     def __init__(self, stage: Stage, replicas: int) -> None:
         self._stage = stage
@@ -89,7 +89,7 @@ class Extremes:
         self.fewest = min(self.fewest, len(ready))
 
     async def until(self, done: Callable[[dict[str, Any]], bool]) -> None:
-        """Look at the Pods again and again until the status is as it should be."""
+        """Observe the Pods until the status is as expected."""
 
         async def holds() -> bool:
             self.look(await self._stage.client.list(Pod))

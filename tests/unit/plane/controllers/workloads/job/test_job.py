@@ -1,4 +1,4 @@
-"""Jobs: how many Pods they have, how those are counted, and how they end."""
+"""Job controller: number of Pods, counting, completion."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def active(stage: Stage) -> list[Pod]:
 
 
 async def end(stage: Stage, some: Sequence[Pod], code: int = 0, **more: Any) -> None:
-    """These Pods end, with an exit code."""
+    """Terminate the Pods with an exit code."""
     now = stage.world.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
     ended = {"terminated": {"exitCode": code, "finishedAt": now, "startedAt": now}}
     status = {"name": "app", "image": "work:1", "imageID": "", "ready": False, "restartCount": 0, "state": ended}
@@ -72,7 +72,7 @@ async def counts(stage: Stage) -> tuple[int, int, int]:
 
 
 async def ends(stage: Stage) -> dict[str, str]:
-    """The conditions that are true, and their reasons."""
+    """True conditions and their reasons."""
     conditions = (await read(stage)).status.conditions
     return {each.type: each.reason or "" for each in conditions if each.status == "True"}
 
@@ -147,7 +147,7 @@ def test_a_failed_pod_is_replaced_after_ten_seconds_then_twenty() -> None:
         for wait in (10, 20, 40):
             await end(stage, await active(stage), 1)
             assert await active(stage) == []
-            failed_at = stage.world.clock.monotonic() - 4  # it took two looks to settle
+            failed_at = stage.world.clock.monotonic() - 4  # two syncs until it is stable
             await stage.until(lambda: active(stage), limit=100)
             assert wait - 3 <= stage.world.clock.monotonic() - failed_at <= wait + 3
         assert await counts(stage) == (1, 0, 3)
@@ -173,7 +173,7 @@ def test_exceeding_the_backoff_limit_fails_the_job() -> None:
         one, _ = await pods(stage)
         await end(stage, [one], 3)
         assert await ends(stage) == failed("BackoffLimitExceeded")
-        assert await counts(stage) == (0, 0, 2)  # the other one has been deleted
+        assert await counts(stage) == (0, 0, 2)  # the other one was deleted
         assert (await read(stage)).status.completion_time is None
         assert ("BackoffLimitExceeded", "Job has reached the specified backoff limit") in await stage.events("work")
 

@@ -1,4 +1,4 @@
-"""What Jobs compute: indexes, backoff, policies, and which Pods go first."""
+"""Pure functions of the Job controller: indexes, backoff, policies, deletion order."""
 
 from __future__ import annotations
 

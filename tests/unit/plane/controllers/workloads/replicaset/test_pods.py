@@ -18,7 +18,7 @@ SINCE = "2026-01-01T12:00:00Z"
 
 
 class _Data(msgspec.Struct):
-    """As much of an entry as a glance needs."""
+    """The fields of an entry that a summary needs."""
 
     data: bytes
 

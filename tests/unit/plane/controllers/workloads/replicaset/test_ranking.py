@@ -26,7 +26,7 @@ def pod(
     age: float = 1000,
     cost: str = "",
 ) -> Candidate:
-    """`ready` and `age` are seconds ago; a Pod that is not ready is so since None."""
+    """`ready` and `age`: seconds ago; `ready` None is not ready."""
     conditions = [] if ready is None else [{"type": "Ready", "status": "True", "lastTransitionTime": at(ready)}]
     document: dict[str, Any] = {
         "metadata": {
@@ -53,7 +53,7 @@ def pod(
 
 
 def order(*pods: Candidate, related_pods: dict[str, int] | None = None) -> list[str]:
-    """The names, ranked, whatever the order in which they come."""
+    """Names in deletion order, regardless of the input order."""
     found = {
         tuple(each.metadata.name for each in ranked(given, related_pods or {}, NOW)) for given in (pods, pods[::-1])
     }

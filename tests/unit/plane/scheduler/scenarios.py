@@ -1,4 +1,4 @@
-"""Plays of the scheduler: nodes and Pods on a server, in virtual time."""
+"""Scheduler scenarios: nodes and Pods on a server, in virtual time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tests.stage.plane import Stage, on_stage
-from tests.unit.plane.scheduler import board
+from tests.unit.plane.scheduler import fixture
 
 from ostinato.api.codec import from_dict
 from ostinato.client import MergePatch
@@ -16,8 +16,10 @@ from ostinato.plane import scheduler
 from ostinato.plane.scheduler import Profile
 
 
-def play(scene: Callable[[Stage], Awaitable[None]], *profiles: Profile, controllers: tuple[str, ...] = ()) -> None:
-    """With the scheduler, in virtual time."""
+def run_scenario(
+    scene: Callable[[Stage], Awaitable[None]], *profiles: Profile, controllers: tuple[str, ...] = ()
+) -> None:
+    """Run a scenario with the scheduler, in virtual time."""
 
     async def whole(stage: Stage) -> None:
         stage.run(lambda manager: scheduler.add_to(manager, *profiles))
@@ -27,14 +29,14 @@ def play(scene: Callable[[Stage], Awaitable[None]], *profiles: Profile, controll
 
 
 async def add_node(stage: Stage, name: str, **given: Any) -> None:
-    """A node that is ready."""
-    wanted = board.node(name, **given)
+    """Create a ready node."""
+    wanted = fixture.node(name, **given)
     await stage.client.create(from_dict(Node, wanted))
     await stage.client.patch(Node, name, MergePatch({"spec": {"taints": wanted["spec"]["taints"] or None}}))
 
 
 async def add_pod(stage: Stage, name: str, **given: Any) -> Pod:
-    return await stage.client.create(from_dict(Pod, board.pod(name, **given)))
+    return await stage.client.create(from_dict(Pod, fixture.pod(name, **given)))
 
 
 async def where(stage: Stage, name: str) -> str:
@@ -48,7 +50,7 @@ async def placed(stage: Stage, name: str) -> str:
 
 
 async def why(stage: Stage, name: str) -> tuple[str, str]:
-    """Reason and message of the condition that says why it has no node."""
+    """Return reason and message of the condition PodScheduled=False."""
     found = await stage.client.get(Pod, name)
     for each in (found.status.conditions if found.status else None) or []:
         if each.type == "PodScheduled" and each.status == "False":

@@ -1,9 +1,9 @@
-"""A board for the scheduler's plugins: nodes and Pods without a server, to try Pods on.
+"""Scheduler fixture: nodes and Pods without a server.
 
-board = Board(node("a", cpu="2"), node("b", labels={"zone": "x"}))
-board.put(pod("old", cpu="1"), "a")
-assert board.where(pod("new", cpu="2")) == "b"
-assert board.reasons(pod("huge", cpu="4")) == {"a": ["Insufficient cpu"], "b": ["Insufficient cpu"]}
+fixture = SchedulerFixture(node("a", cpu="2"), node("b", labels={"zone": "x"}))
+fixture.put(pod("old", cpu="1"), "a")
+assert fixture.where(pod("new", cpu="2")) == "b"
+assert fixture.reasons(pod("huge", cpu="4")) == {"a": ["Insufficient cpu"], "b": ["Insufficient cpu"]}
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def entry(kind: type[Object], given: Json) -> Entry:
 
 
 class KnownObjects(Listers):
-    """Objects that a test puts there."""
+    """Listers of objects that a test adds."""
 
     def put(self, kind: type[Object], *given: Json) -> None:
         self._stores.setdefault(kind, _Entries())
@@ -105,7 +105,7 @@ class _Entries:
         return [each for each in self.entries_by_key.values() if not namespace or each.key.namespace == namespace]
 
 
-class Board:
+class SchedulerFixture:
     def __init__(self, *nodes: Json, plugins: tuple[WeightedPlugin, ...] | None = None, percentage: int = 0) -> None:
         self.snapshot = Snapshot()
         self.listers = KnownObjects()
@@ -126,7 +126,7 @@ class Board:
         return self.reader.read(made)
 
     def put(self, given: Json, where: str) -> PodInfo:
-        """A Pod is on a node."""
+        """Add a Pod to a node."""
         info = self.read(given).on(where)
         self.snapshot.put_pod(info)
         return info
@@ -135,12 +135,12 @@ class Board:
         return self.framework.schedule(self.read(given))
 
     def where(self, given: Json) -> str:
-        """The node that a Pod gets; "" if none."""
+        """Return the selected node; "" if none is feasible."""
         found = self.try_(given)
         return found.node.name if isinstance(found, ScheduleResult) else ""
 
     def place(self, given: Json) -> str:
-        """The same, and it is there then."""
+        """Schedule a Pod and add it to its node."""
         found = self.try_(given)
         if not isinstance(found, ScheduleResult):
             return ""
@@ -148,12 +148,12 @@ class Board:
         return found.node.name
 
     def fits(self, given: Json) -> set[str]:
-        """All nodes on which a Pod fits."""
+        """Return all feasible nodes."""
         refused = set(self.reasons(given))
         return {each.name for each in self.snapshot.nodes} - refused
 
     def reasons(self, given: Json) -> dict[str, list[str]]:
-        """Why each node will not do."""
+        """Return the rejection reasons by node."""
         info = self.read(given)
         state = self.framework._state_of(info)
         cycle = Cycle(info, self.snapshot, self.listers, state.memo)
@@ -164,7 +164,7 @@ class Board:
         return {name: list(status.reasons) for name, status in found.items() if status is not None}
 
     def message(self, given: Json) -> str:
-        """What is told about a Pod that fits nowhere."""
+        """Return the message for an unschedulable Pod."""
         found = self.try_(given)
         assert isinstance(found, FitError)
         return found.diagnosis.message(self.preemption.find(found).message)
