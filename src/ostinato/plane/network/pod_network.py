@@ -290,11 +290,11 @@ def proxy_address(network: PodNetwork) -> IPv4Address:
     return services_of(network.cidr)
 
 
-def _close(
-    netlink: Netlink, bridge: str, pods: Mapping[str, PodNamespace], reserved: Mapping[str, IPv4Address]
-) -> None:
+def _close(netlink: Netlink, bridge: str, pods: dict[str, PodNamespace], reserved: Mapping[str, IPv4Address]) -> None:
     if not pods and not reserved:
         _remove(netlink, bridge)
+    while pods:
+        os.close(pods.popitem()[1].descriptor)
     netlink.close()
 
 
