@@ -6,8 +6,8 @@
 - Containers survive a restart of the agent and are recovered: each has a keeper (`shim`), a process like
   containerd-shim or conmon that waits for the container and records its exit.
 - A container ends when its first process exits; its other processes are killed then.
-- Volumes are mounted into the container's mount namespace; without root, they are symbolic links (`mount_links`). The
-  network is the machine's.
+- Volumes are mounted into the container's mount namespace; without root, they are symbolic links (`mount_links`).
+- As root, each Pod has a network namespace with an address of its own; elsewhere Pods use the machine's (`networks`).
 - Memory, process and CPU limits use control groups where these are writable, and rlimits elsewhere (`limits`).
 """
 

@@ -28,7 +28,7 @@ from ostinato.kinds.core_v1 import (
 from ostinato.plane.node.runtimes import StartError
 from ostinato.plane.node.runtimes.process.seccomp import default_filter
 
-# As CRI-O's defaults: without NET_RAW, because containers share the host network.
+# CRI-O's defaults: without NET_RAW, with which a Pod could forge packets of its neighbours.
 DEFAULT_CAPABILITIES: Final = frozenset(
     {"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "NET_BIND_SERVICE", "SETGID", "SETPCAP", "SETUID"}
 )

@@ -16,11 +16,8 @@ from ostinato.kinds.core_v1 import (
     Capabilities,
     Container,
     ContainerPort,
-    HostAlias,
     Lifecycle,
     Pod,
-    PodDNSConfig,
-    PodDNSConfigOption,
     PodSecurityContext,
     PodSpec,
     PodStatus,
@@ -36,7 +33,6 @@ from ostinato.plane.node.runtimes.containerd.configs import (
     sandbox_config,
 )
 from ostinato.plane.node.runtimes.containerd.security import container_security, namespaces, refusal
-from ostinato.plane.node.runtimes.pod_names import dns_config, hostname_of, hosts_file
 
 GIB = 1 << 30
 IMAGE = {"id": "sha256:1"}
@@ -90,48 +86,6 @@ def test_namespaces_are_the_pods_the_containers_or_the_nodes(
     spec: dict[str, Any], network: int, pid: int, ipc: int
 ) -> None:
     assert namespaces(pod(**spec)) == {"network": network, "pid": pid, "ipc": ipc}
-
-
-@pytest.mark.parametrize(
-    ("spec", "name"),
-    [
-        ({}, "p"),
-        ({"hostname": "h", "subdomain": "s"}, "h"),
-        ({"hostname": "h", "subdomain": "s", "set_hostname_as_fqdn": True}, "h.s.ns.svc."),
-        ({"hostname": "a" * 62 + "-" + "b" * 9}, "a" * 62),
-        ({"hostname_override": "o"}, "o"),
-    ],
-)
-def test_a_pod_has_a_name_as_a_host(spec: dict[str, Any], name: str) -> None:
-    assert hostname_of(pod(**spec)) == name
-
-
-def test_a_pod_finds_itself_and_its_aliases_in_the_file_of_hosts() -> None:
-    alias = HostAlias(ip="192.0.2.9", hostnames=["other", "other.example"])
-    lines = hosts_file(pod(hostname="h", subdomain="s", host_aliases=[alias]), "10.0.0.7").splitlines()
-    assert lines[0] == "# Kubernetes-managed hosts file."
-    assert lines[-4:] == [
-        "10.0.0.7\th.s.ns.svc.\th",
-        "",
-        "# Entries added by HostAliases.",
-        "192.0.2.9\tother\tother.example",
-    ]
-    assert hosts_file(pod(), "10.0.0.7").endswith("10.0.0.7\tp\n")
-
-
-def test_names_are_asked_for_as_this_machine_does_and_as_the_pod_adds() -> None:
-    own = "# mine\nnameserver 192.0.2.1\nsearch a.example b.example\noptions ndots:2 edns0\n"
-    more = PodDNSConfig(
-        nameservers=["192.0.2.1", "192.0.2.2"],
-        searches=["c.example"],
-        options=[PodDNSConfigOption(name="ndots", value="5")],
-    )
-    assert dns_config(pod(dns_config=more), own) == {
-        "servers": ["192.0.2.1", "192.0.2.2"],
-        "searches": ["a.example", "b.example", "c.example"],
-        "options": ["ndots:5", "edns0"],
-    }
-    assert dns_config(pod(dns_policy="None", dns_config=more), own)["searches"] == ["c.example"]
 
 
 # Containers
