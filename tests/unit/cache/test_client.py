@@ -73,7 +73,7 @@ async def test_a_cached_object_is_as_the_server_gives_it_but_for_managed_fields(
 
 
 @staged
-async def test_changing_what_was_read_changes_nothing_in_the_cache(stage: LaggingStage) -> None:  # 86
+async def test_changing_a_read_object_does_not_change_the_cache(stage: LaggingStage) -> None:
     await stage.live.create(config_map("a", key="value"))
     client = await stage.watching(ConfigMap)
     mine = await client.get(ConfigMap, "a")
@@ -86,7 +86,7 @@ async def test_changing_what_was_read_changes_nothing_in_the_cache(stage: Laggin
 
 
 @staged
-async def test_what_is_missing_in_the_cache_does_not_exist(stage: LaggingStage) -> None:  # 93
+async def test_an_object_that_is_not_cached_is_not_found(stage: LaggingStage) -> None:
     client = await stage.watching(ConfigMap)
     with pytest.raises(NotFound, match='configmaps "x" not found'):
         await client.get(ConfigMap, "x")
@@ -95,7 +95,7 @@ async def test_what_is_missing_in_the_cache_does_not_exist(stage: LaggingStage) 
 
 
 @staged
-async def test_what_no_object_can_be_called_is_not_taken_for_one_that_is_missing(stage: LaggingStage) -> None:
+async def test_an_invalid_name_is_an_error_and_not_a_missing_object(stage: LaggingStage) -> None:
     client = await stage.watching(ConfigMap)
     with pytest.raises(ValueError, match="ConfigMap: name 'default/a': may not contain '/'"):
         await client.get(ConfigMap, "default/a", missing=None)
@@ -117,7 +117,7 @@ async def test_an_option_that_does_not_exist_is_refused_though_the_cache_needs_n
 
 
 @staged
-async def test_what_a_cached_client_cannot_do_is_told_with_who_can(stage: LaggingStage) -> None:
+async def test_unsupported_calls_of_a_cached_client_name_the_live_client(stage: LaggingStage) -> None:
     client = await stage.watching(ConfigMap)
     with pytest.raises(
         AttributeError, match=r"a cached client has no attribute 'wait_for'; use client\.live\.wait_for"
@@ -128,7 +128,7 @@ async def test_what_a_cached_client_cannot_do_is_told_with_who_can(stage: Laggin
 
 
 @staged
-async def test_objects_without_a_namespace_are_found_by_their_name(stage: LaggingStage) -> None:  # 94
+async def test_objects_without_a_namespace_are_found_by_their_name(stage: LaggingStage) -> None:
     client = await stage.watching(Namespace)
     assert (await client.get(Namespace, "default")).metadata.name == "default"
     assert (await client.get(Unstructured.of("v1", "Namespace"), "default"))["metadata"]["name"] == "default"
@@ -148,7 +148,7 @@ async def test_a_kind_that_nothing_watches_is_read_from_the_server_and_no_watch_
 
 
 @staged
-async def test_a_kind_that_nothing_watches_is_refused_if_that_was_asked_for(stage: LaggingStage) -> None:
+async def test_an_unwatched_kind_is_rejected_with_unwatched_refuse(stage: LaggingStage) -> None:
     client = await stage.watching(Namespace, unwatched="refuse")
     with pytest.raises(NotWatched, match="ConfigMap of v1: not watched"):
         await client.get(ConfigMap, "a")
@@ -175,7 +175,7 @@ async def test_a_client_that_rejects_unwatched_kinds_waits_for_a_cache_that_is_s
 
 
 @staged
-async def test_an_informer_that_nobody_started_does_not_count(stage: LaggingStage) -> None:
+async def test_an_informer_that_is_not_started_is_not_read(stage: LaggingStage) -> None:
     await stage.live.create(config_map("a"))
     client = await stage.watching(Namespace)
     stage.informers.of(ConfigMap)
@@ -195,7 +195,7 @@ async def test_a_cache_that_is_being_filled_is_waited_for(stage: LaggingStage) -
 
 
 @staged
-async def test_subresources_and_states_of_the_past_are_asked_of_the_server(stage: LaggingStage) -> None:
+async def test_subresources_and_exact_resource_versions_are_read_from_the_server(stage: LaggingStage) -> None:
     await stage.live.create(WIDGETS)
     await stage.live.create(Widget(metadata=ObjectMeta(name="w")))
     client = await stage.watching(Widget)
@@ -205,7 +205,7 @@ async def test_subresources_and_states_of_the_past_are_asked_of_the_server(stage
 
 
 @staged
-async def test_lists_come_from_the_cache_by_namespace_labels_fields_and_indexes(stage: LaggingStage) -> None:  # 91, 92
+async def test_lists_come_from_the_cache_by_namespace_labels_fields_and_indexes(stage: LaggingStage) -> None:
     await stage.live.create(Namespace(metadata=ObjectMeta(name="other")))
     await stage.live.create(labelled("a", app="web"))
     await stage.live.create(labelled("b", app="web", tier="front"))
@@ -282,7 +282,7 @@ async def test_lists_wait_for_a_cache_that_is_syncing_and_accept_request_keys(
 
 
 @staged
-async def test_a_cache_of_some_labels_answers_for_what_it_has_and_asks_for_the_rest(stage: LaggingStage) -> None:
+async def test_a_cache_with_a_selector_serves_its_objects_and_the_server_the_rest(stage: LaggingStage) -> None:
     await stage.live.create(labelled("a", app="web"))
     await stage.live.create(labelled("b", app="db"))
     client = await stage.watching((ConfigMap, InformerSettings(labels="app=web")))
@@ -307,7 +307,7 @@ async def test_a_cache_of_some_fields_answers_no_list(stage: LaggingStage) -> No
 
 
 @staged
-async def test_of_several_caches_the_one_that_has_all_is_asked_first(stage: LaggingStage) -> None:
+async def test_of_several_caches_the_unrestricted_one_is_read_first(stage: LaggingStage) -> None:
     await stage.live.create(labelled("b", app="db"))
     client = await stage.watching((ConfigMap, InformerSettings(labels="app=web")), ConfigMap)
     assert (await client.get(ConfigMap, "b")).metadata.name == "b"
@@ -383,7 +383,7 @@ class Restored:
 
 
 @staged
-async def test_an_answer_tells_that_the_server_was_restored_long_before_a_bookmark_does(stage: LaggingStage) -> None:
+async def test_a_response_reveals_a_restored_server_before_a_bookmark(stage: LaggingStage) -> None:
     client = await stage.watching(ConfigMap, Secret)
     for number in range(50):
         await client.create(config_map(f"lost-{number}"))
@@ -406,7 +406,7 @@ async def test_an_answer_tells_that_the_server_was_restored_long_before_a_bookma
 
 
 @staged
-async def test_caches_list_anew_once_though_another_takes_long_to_do_so(stage: LaggingStage) -> None:
+async def test_caches_relist_once_after_a_restore_even_if_another_is_slow(stage: LaggingStage) -> None:
     client = await stage.watching(ConfigMap, Secret)
     for number in range(50):
         await client.create(config_map(f"lost-{number}"))
@@ -426,7 +426,7 @@ async def test_caches_list_anew_once_though_another_takes_long_to_do_so(stage: L
 
 
 @staged
-async def test_a_write_that_a_restored_server_has_lost_blocks_nobody_for_ever(stage: LaggingStage) -> None:
+async def test_a_write_lost_by_a_restored_server_does_not_block_reads(stage: LaggingStage) -> None:
     client = await stage.watching(ConfigMap)
     async with Restored(stage) as restored:
         await restored.create(config_map("theirs"))
@@ -442,7 +442,7 @@ async def test_a_write_that_a_restored_server_has_lost_blocks_nobody_for_ever(st
 
 
 @staged
-async def test_answers_that_are_older_than_the_cache_alarm_nobody_as_long_as_they_fit(stage: LaggingStage) -> None:
+async def test_responses_older_than_the_cache_are_accepted_if_consistent(stage: LaggingStage) -> None:
     client = await stage.watching(ConfigMap)
     first = await client.create(config_map("a", key="1"))
     await client.create(config_map("b"))
@@ -462,7 +462,7 @@ async def test_answers_that_are_older_than_the_cache_alarm_nobody_as_long_as_the
 
 
 @staged
-async def test_an_answer_that_comes_after_the_object_has_gone_alarms_nobody(stage: LaggingStage) -> None:
+async def test_a_response_after_the_objects_deletion_causes_no_relist(stage: LaggingStage) -> None:
     client = await stage.watching(ConfigMap)
     await client.create(config_map("a"))
     await client.create(config_map("b"))
@@ -478,7 +478,7 @@ async def test_an_answer_that_comes_after_the_object_has_gone_alarms_nobody(stag
 
 
 @staged
-async def test_a_patch_that_changes_nothing_is_no_write_and_alarms_nobody(stage: LaggingStage) -> None:
+async def test_a_patch_without_changes_causes_no_relist(stage: LaggingStage) -> None:
     client = await stage.watching(ConfigMap)
     await client.create(config_map("a", key="1"))
     mine = await client.get(ConfigMap, "a")
@@ -494,7 +494,7 @@ async def test_a_patch_that_changes_nothing_is_no_write_and_alarms_nobody(stage:
 
 
 @staged
-async def test_an_answer_about_an_object_that_the_cache_had_to_leave_out_alarms_nobody(stage: LaggingStage) -> None:
+async def test_a_response_for_an_object_that_could_not_be_cached_causes_no_relist(stage: LaggingStage) -> None:
     def strict(each: dict[str, Any]) -> dict[str, Any]:
         if each["metadata"]["name"] == "odd":
             raise ValueError("odd")
@@ -511,7 +511,7 @@ async def test_an_answer_about_an_object_that_the_cache_had_to_leave_out_alarms_
 
 
 @staged
-async def test_an_answer_of_another_kind_alarms_nobody(stage: LaggingStage) -> None:
+async def test_a_response_of_another_kind_causes_no_relist(stage: LaggingStage) -> None:
     deployments = Unstructured.of("apps/v1", "Deployment")
     client = await stage.watching(deployments)
     labels = {"app": "web"}
@@ -544,7 +544,7 @@ async def test_a_list_after_a_write_waits_too(stage: LaggingStage) -> None:
 
 
 @staged
-async def test_who_does_not_want_to_wait_need_not(stage: LaggingStage) -> None:
+async def test_reads_with_fresh_off_do_not_wait(stage: LaggingStage) -> None:
     client = await stage.watching(ConfigMap)
     stage.late.lag = 2
     await client.create(config_map("a"))
@@ -609,7 +609,7 @@ async def test_a_dry_run_that_gets_no_answer_was_not_done(stage: LaggingStage) -
 
 @pytest.mark.filterwarnings("error")  # of a coroutine that nobody awaits
 @pytest.mark.parametrize("verb", ["create", "update", "apply", "patch", "delete"])
-def test_what_is_no_object_is_refused_as_by_the_client_of_the_server(verb: str) -> None:
+def test_a_value_that_is_not_an_object_is_rejected(verb: str) -> None:
     @staged
     async def play(stage: LaggingStage) -> None:
         client = await stage.watching(ConfigMap)
@@ -709,7 +709,7 @@ async def test_a_write_that_the_cache_will_not_see_is_not_waited_for(stage: Lagg
 
 
 @staged
-async def test_after_a_conflict_a_read_waits_for_what_it_was_in_conflict_with(stage: LaggingStage) -> None:
+async def test_after_a_conflict_a_read_waits_for_the_conflicting_write(stage: LaggingStage) -> None:
     await stage.live.create(config_map("a", count="0"))
     client = await stage.watching(ConfigMap)
     stage.late.lag = 2
@@ -810,7 +810,7 @@ async def test_the_writes_of_a_reconcile_are_known_and_can_be_waited_for(stage: 
 
 
 @staged
-async def test_who_waits_when_the_cache_stops_waits_no_longer(stage: LaggingStage) -> None:
+async def test_stopping_the_cache_ends_waiting_reads(stage: LaggingStage) -> None:
     client = await stage.watching(ConfigMap)
     stage.late.lag = 60
     await client.create(config_map("a"))

@@ -130,7 +130,7 @@ def test_both_forms_of_too_old(error: APIError, where: str) -> None:
     faulty(happens)
 
 
-def test_a_server_that_comes_back_with_an_older_state() -> None:
+def test_a_server_restarted_with_an_older_state() -> None:
     async def happens(simulation: Simulation, server: ScriptedServer) -> None:
         server.put("x")
         server.put("y")
@@ -146,7 +146,7 @@ def test_a_server_that_comes_back_with_an_older_state() -> None:
     faulty(happens)
 
 
-def test_what_a_restored_server_writes_under_a_version_that_was_used_before_is_taken_in() -> None:
+def test_writes_of_a_restored_server_with_reused_resource_versions_are_cached() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         uid = server.put("x", spec={"nodeName": "before"})["metadata"]["uid"]
         version = server.version
@@ -171,7 +171,7 @@ def test_what_a_restored_server_writes_under_a_version_that_was_used_before_is_t
     with_informer(scenario)
 
 
-def test_a_doubt_that_comes_while_there_is_no_watch_is_not_forgotten_and_ends_all_waiting() -> None:
+def test_a_suspected_restore_without_a_watch_is_kept_and_ends_all_waits() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         feed = informer.feeds[0]
         server.put("x")
@@ -217,7 +217,7 @@ def test_a_write_is_not_lost_as_long_as_nothing_can_be_watched() -> None:
     with_informer(scenario)
 
 
-def test_a_server_that_comes_back_with_a_newer_state() -> None:
+def test_a_server_restarted_with_a_newer_state() -> None:
     async def happens(simulation: Simulation, server: ScriptedServer) -> None:
         server.cut()
         server.dropping = True

@@ -48,7 +48,7 @@ async def relist(simulation: Simulation, server: ScriptedServer) -> None:
 # What handlers hear
 
 
-def test_a_handler_hears_what_is_there_and_then_what_changes() -> None:  # 67, 68
+def test_a_handler_receives_initial_objects_and_then_changes() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         server.put("a")
         informer = Informer([server], simulation)
@@ -73,7 +73,7 @@ def test_a_handler_hears_what_is_there_and_then_what_changes() -> None:  # 67, 6
     simulate(scenario)
 
 
-def test_the_store_says_whether_an_object_is_new_not_the_name_of_the_event() -> None:  # 67
+def test_the_store_decides_between_added_and_updated() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         heard = Heard()
         informer.add_handler(heard)
@@ -87,7 +87,7 @@ def test_the_store_says_whether_an_object_is_new_not_the_name_of_the_event() -> 
     with_informer(scenario)
 
 
-def test_the_deletion_of_what_nobody_knew_of_is_not_told() -> None:  # 46, 47
+def test_the_deletion_of_an_unknown_object_emits_no_event() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         heard = Heard()
         informer.add_handler(heard)
@@ -103,7 +103,7 @@ def test_the_deletion_of_what_nobody_knew_of_is_not_told() -> None:  # 46, 47
     with_informer(scenario)
 
 
-def test_what_a_list_shows_to_be_gone_is_told_first_with_what_was_last_known() -> None:  # 48, 69, 109
+def test_a_relist_emits_deletions_first_with_the_last_known_state() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         seen: list[tuple[str, list[str]]] = []
         heard = Heard()
@@ -131,7 +131,7 @@ def test_what_a_list_shows_to_be_gone_is_told_first_with_what_was_last_known() -
     with_informer(scenario, LISTING)
 
 
-def test_an_object_that_was_made_anew_is_another_one() -> None:
+def test_a_recreated_object_is_a_deletion_and_an_addition() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         heard = Heard()
         informer.add_handler(heard)
@@ -146,7 +146,7 @@ def test_an_object_that_was_made_anew_is_another_one() -> None:
     with_informer(scenario)
 
 
-def test_a_list_that_tells_nothing_new_is_silent() -> None:  # 105
+def test_a_relist_without_changes_emits_no_events() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         heard, resynced = Heard(), Heard()
         informer.add_handler(heard)
@@ -165,7 +165,7 @@ def test_a_list_that_tells_nothing_new_is_silent() -> None:  # 105
     with_informer(scenario)
 
 
-def test_a_list_that_changed_something_reaches_everyone() -> None:  # 105
+def test_a_list_that_changed_something_reaches_everyone() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         heard, resynced = Heard(), Heard()
         informer.add_handler(heard)
@@ -198,7 +198,7 @@ def test_handlers_decode_nothing_they_do_not_ask_for(monkeypatch: pytest.MonkeyP
     with_informer(scenario)
 
 
-def test_a_handler_may_be_a_coroutine_function_and_hears_one_event_at_a_time() -> None:  # 101
+def test_a_coroutine_handler_receives_one_event_at_a_time() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         heard: list[str] = []
 
@@ -214,7 +214,7 @@ def test_a_handler_may_be_a_coroutine_function_and_hears_one_event_at_a_time() -
     with_informer(scenario)
 
 
-def test_a_slow_handler_delays_nobody() -> None:  # 100
+def test_a_slow_handler_does_not_delay_others() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         async def slow(event: Event) -> None:
             await simulation.clock.sleep(1000)
@@ -234,8 +234,8 @@ def test_a_slow_handler_delays_nobody() -> None:  # 100
     with_informer(scenario)
 
 
-def test_a_handler_that_raises_is_reported_and_hears_the_next_and_is_synced(caplog: pytest.LogCaptureFixture) -> None:
-    # 102
+def test_a_failing_handler_is_logged_and_receives_the_next_event(caplog: pytest.LogCaptureFixture) -> None:
+
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         heard, others = Heard(), Heard()
 
@@ -255,7 +255,7 @@ def test_a_handler_that_raises_is_reported_and_hears_the_next_and_is_synced(capl
     assert caplog.records[0].exc_info is not None
 
 
-def test_a_handler_that_is_cancelled_by_what_it_awaits_hears_the_next(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_handler_cancelled_by_its_awaitable_receives_the_next_event(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         heard = Heard()
 
@@ -303,7 +303,7 @@ def test_an_informer_that_is_dropped_waits_for_no_handler(caplog: pytest.LogCapt
     assert len([text for text in caplog.messages if "does not end after cancellation" in text]) == int(stubborn)
 
 
-def test_a_handler_can_be_told_of_some_objects_alone() -> None:  # 110
+def test_a_handler_can_have_a_predicate() -> None:
     def entry(name: str, wanted: bool) -> Any:
         labels = {"wanted": "yes"} if wanted else {}
         return {"metadata": {"labels": labels}}
@@ -326,7 +326,7 @@ def test_a_handler_can_be_told_of_some_objects_alone() -> None:  # 110
     with_informer(scenario)
 
 
-def test_filters_look_once_at_what_has_not_changed() -> None:
+def test_predicates_are_evaluated_once_for_unchanged_objects() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         entry = informer.store.entries()[0]
         looks: list[Entry] = []
@@ -346,7 +346,7 @@ def test_filters_look_once_at_what_has_not_changed() -> None:
 # Handlers that come and go
 
 
-def test_a_late_handler_hears_what_is_there_and_misses_and_repeats_nothing() -> None:  # 99
+def test_a_late_handler_receives_every_object_once() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         server.put("d")  # on its way
         heard = Heard()
@@ -360,7 +360,7 @@ def test_a_late_handler_hears_what_is_there_and_misses_and_repeats_nothing() -> 
     with_informer(scenario)
 
 
-def test_one_handler_added_twice_hears_everything_twice() -> None:  # 98
+def test_a_handler_added_twice_receives_events_twice() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         heard = Heard()
         first, second = informer.add_handler(heard), informer.add_handler(heard)
@@ -375,7 +375,7 @@ def test_one_handler_added_twice_hears_everything_twice() -> None:  # 98
     with_informer(scenario)
 
 
-def test_a_removed_handler_hears_nothing_more_and_its_task_ends() -> None:  # 97, 113
+def test_a_removed_handler_receives_nothing_and_its_task_ends() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         heard = Heard()
 
@@ -396,7 +396,7 @@ def test_a_removed_handler_hears_nothing_more_and_its_task_ends() -> None:  # 97
     with_informer(scenario)
 
 
-def test_a_handler_of_another_informer_is_not_removed() -> None:  # 97
+def test_a_handler_of_another_informer_is_not_removed() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         other = Informer([server], simulation)
         with pytest.raises(ValueError, match="was not added to the informer of pods"):
@@ -405,7 +405,7 @@ def test_a_handler_of_another_informer_is_not_removed() -> None:  # 97
     with_informer(scenario)
 
 
-def test_a_handler_can_be_removed_from_inside_a_handler() -> None:  # 113
+def test_a_handler_can_be_removed_from_inside_a_handler() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         heard = Heard()
 
@@ -423,7 +423,7 @@ def test_a_handler_can_be_removed_from_inside_a_handler() -> None:  # 113
 # Syncing
 
 
-def test_an_empty_collection_is_synced_after_its_list_was_processed_not_before() -> None:  # 51, 58, 59
+def test_an_empty_collection_is_synced_after_its_list_was_processed_not_before() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         informer = Informer([server], simulation)
         informer.start()
@@ -436,7 +436,7 @@ def test_an_empty_collection_is_synced_after_its_list_was_processed_not_before()
     simulate(scenario)
 
 
-def test_a_handler_is_synced_when_it_has_returned_from_the_last_initial_object() -> None:  # 58, 103
+def test_a_handler_is_synced_when_it_has_returned_from_the_last_initial_object() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         server.put("a")
         server.put("b")
@@ -459,7 +459,7 @@ def test_a_handler_is_synced_when_it_has_returned_from_the_last_initial_object()
     simulate(scenario)
 
 
-def test_what_is_added_after_the_first_list_is_not_initial() -> None:  # 65
+def test_objects_added_after_the_first_list_are_not_initial() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         heard = Heard()
         informer.add_handler(heard)
@@ -481,7 +481,7 @@ def test_what_is_added_after_the_first_list_is_not_initial() -> None:  # 65
     ],
     ids=repr,
 )
-def test_a_refusal_surfaces_within_seconds_by_name_and_the_informer_goes_on_trying(error: APIError, words: str) -> None:
+def test_a_rejected_list_fails_the_wait_within_seconds_and_is_retried(error: APIError, words: str) -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         server.list_errors += [error] * 4
         informer = Informer([server], simulation, LISTING)
@@ -513,7 +513,7 @@ def test_a_refusal_that_passes_within_seconds_is_nothing() -> None:
     simulate(scenario)
 
 
-def test_a_server_that_does_not_answer_is_waited_for_until_the_time_is_up() -> None:  # 104
+def test_a_server_that_does_not_answer_is_waited_for_until_the_time_is_up() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         server.watch_errors += [ConnectionLost("connection refused by 10.0.0.1")] * 100
         informer = Informer([server], simulation)
@@ -539,7 +539,7 @@ def test_a_refusal_after_which_the_server_is_silent_is_not_a_refusal_any_more() 
     simulate(scenario)
 
 
-def test_waiting_for_an_informer_that_was_not_started_or_is_stopped_is_an_error_at_once() -> None:
+def test_waiting_for_a_stopped_informer_is_an_error() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         server.pause()
         informer = Informer([server], simulation)
@@ -555,7 +555,7 @@ def test_waiting_for_an_informer_that_was_not_started_or_is_stopped_is_an_error_
     simulate(scenario)
 
 
-def test_an_informer_that_breaks_says_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_informer_raises_its_error(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         informer = Informer([server], simulation)
         informer.feeds[0].store.replace = lambda *_: 1 / 0  # type: ignore[method-assign, assignment, return-value]
@@ -571,7 +571,7 @@ def test_an_informer_that_breaks_says_so(caplog: pytest.LogCaptureFixture) -> No
 # Resyncs
 
 
-def test_a_resync_tells_of_everything_once_more_and_asks_the_server_nothing() -> None:  # 32, 60, 70, 108
+def test_a_resync_replays_all_objects_without_a_request() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         heard = Heard()
         informer.add_handler(heard, resync=10)
@@ -586,7 +586,7 @@ def test_a_resync_tells_of_everything_once_more_and_asks_the_server_nothing() ->
     with_informer(scenario)
 
 
-def test_each_handler_has_its_own_period() -> None:  # 106, 107
+def test_each_handler_has_its_own_period() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         never, two, three = Heard(), Heard(), Heard()
         for heard, period in ((never, 0), (two, 2), (three, 3)):
@@ -603,7 +603,7 @@ def test_each_handler_has_its_own_period() -> None:  # 106, 107
     with_informer(scenario)
 
 
-def test_a_period_is_at_least_a_second() -> None:  # 106
+def test_a_period_is_at_least_a_second() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         heard = Heard()
         informer.add_handler(heard, resync=0.001)
@@ -613,7 +613,7 @@ def test_a_period_is_at_least_a_second() -> None:  # 106
     with_informer(scenario)
 
 
-def test_a_resync_never_overtakes_a_change() -> None:  # 50, 57
+def test_a_resync_never_overtakes_a_change() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         heard = Heard()
         informer.add_handler(heard, resync=1)
@@ -640,7 +640,7 @@ def test_a_handler_that_is_slower_than_its_period_is_not_buried_in_resyncs() -> 
     with_informer(scenario)
 
 
-def test_resyncs_end_with_the_informer() -> None:  # 33
+def test_resyncs_end_with_the_informer() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         informer = Informer([server], simulation)
         heard = Heard()
@@ -674,7 +674,7 @@ def test_nothing_is_resynced_before_the_first_list() -> None:
 # Starting and stopping
 
 
-def test_starting_twice_is_starting_once() -> None:  # 95
+def test_starting_twice_is_starting_once() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         informer.start()
         await simulation.clock.sleep(1)
@@ -683,7 +683,7 @@ def test_starting_twice_is_starting_once() -> None:  # 95
     with_informer(scenario)
 
 
-def test_nothing_can_be_asked_of_a_stopped_informer_but_what_it_has() -> None:  # 96, 97
+def test_a_stopped_informer_only_serves_its_store() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         server.put("a")
         informer = Informer([server], simulation)
@@ -706,7 +706,7 @@ def test_nothing_can_be_asked_of_a_stopped_informer_but_what_it_has() -> None:  
     simulate(scenario)
 
 
-def test_when_stop_returns_nothing_runs_any_more() -> None:  # 111
+def test_when_stop_returns_nothing_runs_any_more() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         server.put("a")
         before = asyncio.all_tasks()
@@ -732,7 +732,7 @@ def test_when_stop_returns_nothing_runs_any_more() -> None:  # 111
     simulate(scenario)
 
 
-def test_an_informer_can_be_stopped_before_it_was_started_and_from_a_handler() -> None:  # 111
+def test_an_informer_can_be_stopped_before_it_was_started_and_from_a_handler() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         await Informer([server], simulation).stop()
         server.put("a")
@@ -751,7 +751,7 @@ def test_an_informer_can_be_stopped_before_it_was_started_and_from_a_handler() -
     simulate(scenario)
 
 
-def test_a_handler_of_an_informer_that_nobody_starts_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:  # 116
+def test_a_handler_of_an_informer_that_is_not_started_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         informer = Informer([server], simulation)
         informer.add_handler(Heard(), name="forgotten")
@@ -839,7 +839,7 @@ def test_an_informer_needs_collections_each_in_a_namespace_of_its_own() -> None:
     simulate(scenario)
 
 
-def test_an_index_can_be_added_while_it_runs() -> None:  # 83
+def test_an_index_can_be_added_while_it_runs() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         informer.add_index(by_field("spec.nodeName"))
         server.put("d", spec={"nodeName": "node-1"})
@@ -863,7 +863,7 @@ class Observed:
         self.names.add(name)
 
 
-def test_metrics_have_the_names_of_client_go() -> None:  # 88, 115
+def test_metrics_have_the_names_of_client_go() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         observed = Observed()
         server.version = 12345678901234567890
@@ -885,7 +885,7 @@ def test_metrics_have_the_names_of_client_go() -> None:  # 88, 115
 # Transforms and metadata
 
 
-def test_the_store_has_what_a_transform_leaves() -> None:  # 52, 89
+def test_the_store_has_the_result_of_the_transform() -> None:
     calls: list[str] = []
 
     def slim(pod: dict[str, Any]) -> dict[str, Any]:

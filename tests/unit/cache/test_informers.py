@@ -23,7 +23,7 @@ MAPS = Unstructured.of("v1", "ConfigMap")
 
 
 @staged
-async def test_whoever_asks_for_the_same_gets_the_same(stage: LaggingStage) -> None:  # 114
+async def test_equal_settings_share_an_informer(stage: LaggingStage) -> None:
     informers = stage.informers
     maps = informers.of(ConfigMap)
     assert informers.of(MAPS) is maps
@@ -38,7 +38,7 @@ async def test_whoever_asks_for_the_same_gets_the_same(stage: LaggingStage) -> N
 
 
 @staged
-async def test_metadata_alone_has_a_cache_of_its_own_if_there_is_no_whole_one(stage: LaggingStage) -> None:
+async def test_metadata_has_its_own_cache_unless_the_kind_is_cached(stage: LaggingStage) -> None:
     partial = stage.informers.of(MetadataOf(ConfigMap))
     assert partial.metadata_only
     assert stage.informers.of(MetadataOf(ConfigMap)) is partial
@@ -46,7 +46,7 @@ async def test_metadata_alone_has_a_cache_of_its_own_if_there_is_no_whole_one(st
 
 
 @staged
-async def test_what_is_cached_of_a_kind_is_said_once(stage: LaggingStage) -> None:  # 115
+async def test_settings_of_a_kind_apply_to_all_its_views(stage: LaggingStage) -> None:
     await stage.live.create(config_map("a"))
     feed = FeedOptions(indexes=(by_label("app"),))
     informers = Informers(
@@ -121,7 +121,7 @@ async def test_where_caches_are_of_some_namespaces_lists_are_too(stage: LaggingS
 
 
 @staged
-async def test_who_shares_a_cache_has_the_indexes_it_asked_for_and_nobody_elses_transform(stage: LaggingStage) -> None:
+async def test_shared_informers_have_all_indexes_and_equal_transforms(stage: LaggingStage) -> None:
     def slim(each: dict[str, Any]) -> dict[str, Any]:
         return {**each, "data": {}}
 
@@ -147,7 +147,7 @@ async def test_who_shares_a_cache_has_the_indexes_it_asked_for_and_nobody_elses_
 
 
 @staged
-async def test_metrics_are_told_by_caches_with_settings_of_their_own_too(stage: LaggingStage) -> None:
+async def test_metrics_include_caches_with_their_own_settings(stage: LaggingStage) -> None:
     class Observed:
         def __init__(self) -> None:
             self.resources: set[str] = set()
@@ -172,7 +172,7 @@ async def test_metrics_are_told_by_caches_with_settings_of_their_own_too(stage: 
 
 
 @staged
-async def test_what_a_transform_leaves_is_what_is_read_in_every_form(stage: LaggingStage) -> None:
+async def test_all_reads_return_the_transformed_object(stage: LaggingStage) -> None:
     def slim(each: dict[str, Any]) -> dict[str, Any]:
         return {**each, "metadata": {**each["metadata"], "annotations": {"slim": "yes"}}, "data": {}}
 
@@ -186,7 +186,7 @@ async def test_what_a_transform_leaves_is_what_is_read_in_every_form(stage: Lagg
 
 
 @staged
-async def test_start_starts_those_that_have_not_started_and_stop_ends_all(stage: LaggingStage) -> None:  # 114
+async def test_start_starts_those_that_have_not_started_and_stop_ends_all(stage: LaggingStage) -> None:
     informers = stage.informers
     maps = informers.of(ConfigMap)
     informers.start()
@@ -208,7 +208,7 @@ async def test_start_starts_those_that_have_not_started_and_stop_ends_all(stage:
 
 
 @staged
-async def test_one_that_nobody_listens_to_can_be_released(stage: LaggingStage) -> None:
+async def test_an_informer_without_handlers_can_be_released(stage: LaggingStage) -> None:
     informers = stage.informers
     maps = informers.of(MetadataOf(ConfigMap))
     registration = maps.add_handler(lambda event: None)
@@ -248,7 +248,7 @@ async def test_a_kind_without_a_class_that_the_server_does_not_have_surfaces_too
 
 
 @staged
-async def test_waiting_in_vain_names_all_that_are_late(stage: LaggingStage) -> None:  # 104
+async def test_a_sync_timeout_names_all_unsynced_informers(stage: LaggingStage) -> None:
     stage.late.lag = 60
     for kind in (Secret, ConfigMap, Namespace):
         stage.informers.of(kind)
@@ -259,7 +259,7 @@ async def test_waiting_in_vain_names_all_that_are_late(stage: LaggingStage) -> N
 
 
 @staged
-async def test_handlers_hear_what_a_real_server_tells(stage: LaggingStage) -> None:
+async def test_handlers_receive_the_events_of_a_server(stage: LaggingStage) -> None:
     await stage.live.create(config_map("a"))
     heard = Heard()
     stage.informers.of(ConfigMap, InformerSettings(namespaces=("default",))).add_handler(heard)
@@ -291,7 +291,7 @@ def found(pods: list[Pod]) -> list[str]:
     return [f"{each.metadata.namespace}/{each.metadata.name}" for each in pods]
 
 
-def test_a_lister_lists_by_namespace_and_labels() -> None:  # 91, 92
+def test_a_lister_lists_by_namespace_and_labels() -> None:
     pods = lister("x/a1", "x/b1", "y/a2")
     assert found(pods.list()) == ["x/a1", "x/b1", "y/a2"]
     assert found(pods.list("x")) == ["x/a1", "x/b1"]
@@ -302,19 +302,19 @@ def test_a_lister_lists_by_namespace_and_labels() -> None:  # 91, 92
     assert found(pods.by_index("label:app", "a")) == ["x/a1", "y/a2"]
 
 
-def test_the_selector_that_selects_nothing_looks_at_nothing(monkeypatch: pytest.MonkeyPatch) -> None:  # 91
+def test_the_selector_that_selects_nothing_looks_at_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     pods = lister("x/a1")
     monkeypatch.setattr(Store, "entries", lambda *_: pytest.fail("looked"))
     assert pods.list(labels=nothing()) == []
 
 
-def test_a_selector_that_selects_everything_looks_at_no_labels(monkeypatch: pytest.MonkeyPatch) -> None:  # 91
+def test_a_selector_that_selects_everything_looks_at_no_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     pods = lister("x/a1")
     monkeypatch.setattr("ostinato.cache.store.entry.labels_from", lambda *_: pytest.fail("looked"))
     assert found(pods.list(labels="")) == ["x/a1"]
 
 
-def test_a_lister_gets_one_object_and_says_not_found_as_a_server_does() -> None:  # 93, 94
+def test_a_lister_returns_one_object_or_not_found() -> None:
     pods = lister("x/a1", "node")
     assert pods.get("a1", "x").metadata.name == "a1"
     assert pods.get(key("a1", "x")).metadata.name == "a1"

@@ -129,7 +129,7 @@ def test_a_selector_that_cannot_be_read_is_shown() -> None:
 
 
 @staged
-async def test_a_kind_that_is_not_there_is_asked_for_by_the_name_of_its_definition(stage: Stage) -> None:
+async def test_the_error_of_a_missing_kind_has_the_name_of_its_definition(stage: Stage) -> None:
     with pytest.raises(NoSuchKind) as caught:
         await stage.client.get(Widget, "a")
     assert str(caught.value) == (

@@ -79,7 +79,7 @@ async def test_create_takes_dicts_and_gives_dicts(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{}, {"kind": "ConfigMap"}, {"apiVersion": "v1"}])
-def test_a_dict_must_say_its_kind(wrong: Json) -> None:
+def test_a_dict_needs_api_version_and_kind(wrong: Json) -> None:
     @staged
     async def play(stage: Stage) -> None:
         with pytest.raises(ValueError, match="apiVersion and kind are required"):
@@ -120,7 +120,7 @@ async def test_strict_validation_refuses_unknown_fields(stage: Stage) -> None:
 
 
 @staged
-async def test_the_field_manager_is_the_clients_unless_said_otherwise(stage: Stage) -> None:
+async def test_the_field_manager_defaults_to_the_clients(stage: Stage) -> None:
     ours = await stage.client.create(config_map("a", key="value"))
     theirs = await stage.client.create(config_map("b", key="value"), field_manager="other")
     assert [each.metadata.managed_fields[0].manager for each in (ours, theirs)] == ["test", "other"]
@@ -177,7 +177,7 @@ async def test_retry_on_conflict_reads_again(stage: Stage) -> None:
 
 
 @staged
-async def test_update_writes_the_status_alone_if_asked(stage: Stage) -> None:
+async def test_update_can_write_the_status_subresource(stage: Stage) -> None:
     await stage.client.create(WIDGETS)
     widget = await stage.client.create(Widget(metadata=ObjectMeta(name="a"), spec=WidgetSpec(replicas=1)))
     widget.spec.replicas = 9

@@ -114,7 +114,7 @@ def test_an_unterminated_line_is_rejected_at_its_limit(monkeypatch: pytest.Monke
         world.run(_collect(Streamed(*[b"x" * 30] * 4), world.clock))
 
 
-def test_a_stream_that_breaks_says_so_after_its_events() -> None:
+def test_a_broken_stream_raises_after_its_events() -> None:
     world = Simulation(1)
     found: list[RawEvent] = []
 

@@ -189,7 +189,7 @@ async def test_a_list_is_iterated_page_by_page(stage: Stage) -> None:
 
 
 @staged
-async def test_the_next_page_is_asked_for_only_when_it_is_needed(stage: Stage) -> None:
+async def test_the_next_page_is_requested_only_when_needed(stage: Stage) -> None:
     await _fill(stage.client, 7)
     stage.transport.requests.clear()
     async for _ in stage.client.list(ConfigMap, namespace="default", page_size=3):
@@ -301,14 +301,14 @@ def test_an_expired_first_page_of_an_awaited_list_is_raised() -> None:
 
 
 @staged
-async def test_pages_tell_how_much_is_left(stage: Stage) -> None:
+async def test_pages_have_the_remaining_item_count(stage: Stage) -> None:
     await _fill(stage.client, 5)
     pages = [page async for page in stage.client.list(ConfigMap, namespace="default", page_size=2).pages()]
     assert [(len(page.items), page.metadata.remaining_item_count) for page in pages] == [(2, 3), (2, 1), (1, None)]
 
 
 @staged
-async def test_the_door_for_caches_gives_bytes(stage: Stage) -> None:
+async def test_list_watch_returns_bytes(stage: Stage) -> None:
     await _fill(stage.client, 3)
     source = stage.client.list_watch(ConfigMap, namespace="default")
     page = await source.list(ListOptions(limit=2))
@@ -322,7 +322,7 @@ async def test_the_door_for_caches_gives_bytes(stage: Stage) -> None:
 
 
 @staged
-async def test_the_door_for_caches_asks_for_metadata_alone(stage: Stage) -> None:
+async def test_list_watch_requests_partial_metadata(stage: Stage) -> None:
     await stage.client.create(WIDGETS)
     await stage.client.create(Widget(metadata=ObjectMeta(name="a")))
     source = stage.client.list_watch(GroupVersionKind("example.dev", "v1", "Widget"), metadata_only=True, labels="a!=b")
@@ -345,7 +345,7 @@ def test_a_body_of_another_kind_is_an_error() -> None:
     world.run(main())
 
 
-def test_a_success_that_says_failure_is_an_error() -> None:
+def test_a_success_code_with_a_failure_status_is_an_error() -> None:
     world = Simulation(1)
     failure = InternalError.of("the disk is full").to_dict()
     client, _ = scripted(world, in_turn(Answer(200, failure)))
@@ -369,7 +369,7 @@ def test_an_empty_response_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("body", [b"[1]", b'{"metadata":', b"{" * 300, b'{"a":' * 400 + b"1" + b"}" * 400])
-def test_bytes_that_are_no_object_are_an_object_error(body: bytes) -> None:
+def test_bytes_that_are_not_an_object_are_an_object_error(body: bytes) -> None:
     world = Simulation(1)
     client, _ = scripted(world, in_turn(Answer(200, body)))
 

@@ -146,7 +146,7 @@ def test_the_timeout_of_a_request_is_raised_as_such() -> None:
     world.run(main())
 
 
-def test_without_a_limit_one_waits_for_ever() -> None:
+def test_without_a_timeout_a_wait_has_no_limit() -> None:
     world = Simulation(1)
     client, _ = scripted(world, in_turn(_page("5"), Streamed(hangs=True)))
     assert world.run(client.wait_for(ConfigMap, "a", exists, timeout=None), until=10_000) is None

@@ -130,13 +130,13 @@ async def test_bookmarks_move_a_watch_on_so_that_it_can_resume(stage: Stage) -> 
 
 
 @staged
-async def test_a_version_that_the_server_has_forgotten_is_told_as_expired(stage: Stage) -> None:
+async def test_a_compacted_resource_version_raises_expired(stage: Stage) -> None:
     with pytest.raises(Expired, match="too old resource version: 1"):
         await anext(stage.client.watch(ConfigMap, since="1"))
 
 
 @staged
-async def test_a_kind_that_is_not_there_is_told(stage: Stage) -> None:
+async def test_a_missing_kind_is_an_error(stage: Stage) -> None:
     for kind in (Widget, Unstructured.of("example.dev/v1", "Widget")):
         for since in (None, "5"):
             with pytest.raises(NoSuchKind):
@@ -233,7 +233,7 @@ def test_a_stream_that_ends_well_in_the_middle_of_an_event_is_taken_no_better(cu
 # What passes, and what does not
 
 
-def test_a_watch_resumes_at_once_where_it_was_when_the_server_ends_it() -> None:
+def test_a_watch_that_the_server_ends_is_resumed_immediately() -> None:
     found, transport, world = _told(
         in_turn(Streamed(_line("ADDED", 2)), Streamed(_line("BOOKMARK", 5)), Streamed(_line("ADDED", 6))), 2
     )
@@ -242,7 +242,7 @@ def test_a_watch_resumes_at_once_where_it_was_when_the_server_ends_it() -> None:
     assert world.clock.monotonic() == 0
 
 
-def test_a_watch_that_ends_at_once_and_tells_nothing_is_not_opened_in_a_hurry() -> None:
+def test_a_watch_that_ends_immediately_without_events_is_reopened_with_backoff() -> None:
     answers = [Streamed()] * 5 + [Streamed(_line("ADDED", 2))]
     found, _, world = _told(in_turn(*answers), 1)
     assert found == [("ADDED", "2")]
@@ -273,12 +273,12 @@ def test_transient_errors_are_retried(trouble: Answer | Exception, caplog: pytes
     assert "watch interrupted, retrying collection=" in caplog.text
 
 
-def test_a_server_says_itself_how_long_to_wait() -> None:
+def test_retry_after_sets_the_delay() -> None:
     _, _, world = _told(in_turn(Answer(429, TooManyRequests.of("busy", 20).to_dict()), Streamed(_line("ADDED", 2))), 1)
     assert world.clock.monotonic() == pytest.approx(20)
 
 
-def test_waits_grow_to_a_minute_at_most_and_begin_anew_after_an_event() -> None:
+def test_the_backoff_grows_to_a_minute_and_is_reset_by_an_event() -> None:
     answers = [ConnectionLost("gone")] * 12 + [Streamed(_line("ADDED", 2), end=ConnectionLost("gone"))]
     _, _, world = _told(in_turn(*answers), 1)
     spent = world.clock.monotonic()
@@ -290,7 +290,7 @@ def test_waits_grow_to_a_minute_at_most_and_begin_anew_after_an_event() -> None:
 
 @pytest.mark.parametrize("error", [Expired.of("too old resource version: 1 (5)"), Gone.of("gone")])
 @pytest.mark.parametrize("told", ["by the status", "by an event"])
-def test_both_forms_of_410_are_told_and_end_the_watch(error: APIError, told: str) -> None:
+def test_both_forms_of_410_end_the_watch_with_expired(error: APIError, told: str) -> None:
     world = Simulation(1)
     answer = Answer(410, error.to_dict()) if told == "by the status" else Streamed(_error(error))
     client, transport = scripted(world, in_turn(answer))
@@ -314,7 +314,7 @@ def test_both_forms_of_410_are_told_and_end_the_watch(error: APIError, told: str
         TransportError("the transport is closed"),
     ],
 )
-def test_what_does_not_pass_is_told(error: Exception) -> None:
+def test_permanent_errors_are_raised(error: Exception) -> None:
     answer = Answer(403, error.to_dict()) if isinstance(error, Forbidden) else error
     for since in ("1", None):
         with pytest.raises(type(error)):
@@ -327,7 +327,7 @@ def _page(*names: str, token: str = "") -> Answer:
     return Answer(body={"kind": "ConfigMapList", "apiVersion": "v1", "metadata": metadata, "items": items})
 
 
-def test_a_page_that_fails_is_asked_for_again() -> None:
+def test_a_failed_page_is_requested_again() -> None:
     found, transport, _ = _told(
         in_turn(
             ConnectionLost("reset"),
@@ -343,12 +343,12 @@ def test_a_page_that_fails_is_asked_for_again() -> None:
     assert _versions(transport) == ["9"], "the version of the first page: later ones may be of another state"
 
 
-def test_pages_that_expire_are_told() -> None:
+def test_an_expired_continue_token_is_raised() -> None:
     with pytest.raises(Expired):
         _told(in_turn(_page("2", token="t"), Answer(410, Expired.of("too old").to_dict())), 2, since=None)
 
 
-def test_a_watch_asks_for_bookmarks_and_for_an_end_within_ten_minutes() -> None:
+def test_a_watch_requests_bookmarks_and_a_timeout_below_ten_minutes() -> None:
     _, transport, _ = _told(in_turn(Streamed(_line("ADDED", 2))), 1)
     query = dict(transport.requests[0].query)
     assert query["allowWatchBookmarks"] == "true"
@@ -362,7 +362,7 @@ def test_unknown_kinds_of_events_are_passed_over_but_count() -> None:
     assert _versions(transport) == ["1", "4"]
 
 
-def test_a_watch_that_is_closed_while_it_opens_closes_what_it_opened() -> None:
+def test_a_watch_closed_while_it_opens_closes_its_response() -> None:
     world = Simulation(1)
     stream = Streamed(hangs=True)
 

@@ -155,7 +155,7 @@ def test_a_bad_operator_gets_a_clear_message_and_its_neighbour_keeps_working(
 
 
 @staged
-async def test_a_deletion_that_goes_through_in_time_is_not_told(stage: ControllerStage) -> None:
+async def test_a_deletion_that_completes_in_time_is_not_reported(stage: ControllerStage) -> None:
     @controller(Widget)
     async def slow(each: Widget, ctx: Context) -> None:
         async with ctx.finalizer(each, "example.dev/mine") as deleting:
@@ -172,7 +172,7 @@ async def test_a_deletion_that_goes_through_in_time_is_not_told(stage: Controlle
 
 
 @staged
-async def test_a_stuck_deletion_is_told_once_and_what_comes_after_it_is_judged_anew(stage: ControllerStage) -> None:
+async def test_a_stuck_deletion_is_reported_once_per_object(stage: ControllerStage) -> None:
     async with stage.running(controller(Widget, name="bad")(never_removes_its_finalizer)):
         for _ in range(2):
             await stage.user.create(widget("a"))
@@ -241,7 +241,7 @@ def drive(measured: Measured[Any], *sent: Any) -> Any:
     return None
 
 
-def test_a_step_that_blocks_the_loop_is_told_with_its_length() -> None:
+def test_a_step_that_blocks_the_loop_is_logged_with_its_duration() -> None:
     clock, told = SlowClock(), list[float]()
 
     async def blocks() -> str:
@@ -256,7 +256,7 @@ def test_a_step_that_blocks_the_loop_is_told_with_its_length() -> None:
     assert told == pytest.approx([3.0, 2.0])
 
 
-def test_what_is_thrown_in_reaches_the_coroutine_and_what_it_raises_comes_out() -> None:
+def test_exceptions_pass_through_the_wrapped_coroutine() -> None:
     clock, told = SlowClock(), list[float]()
 
     async def catches() -> str:
@@ -358,7 +358,7 @@ async def test_a_cause_that_the_reconciler_caught_keeps_its_traceback(stage: Con
 
 
 @staged
-async def test_what_is_made_of_an_exit_shows_where_it_was(stage: ControllerStage) -> None:
+async def test_an_exit_in_a_reconcile_is_logged_with_its_traceback(stage: ControllerStage) -> None:
     await stage.user.create(widget("a"))
     async with stage.running(controller(Widget, name="bad")(exits)):
         await stage.settle(1)
@@ -425,7 +425,7 @@ async def test_a_predicate_that_fails_is_named_with_its_error(stage: ControllerS
 
 
 @pytest.mark.parametrize("source", [StartupSource, [StartupSource([])], "0 6 * * *"])
-def test_what_cannot_be_a_source_is_refused_where_it_is_written(source: Any) -> None:
+def test_an_invalid_source_is_rejected(source: Any) -> None:
     with pytest.raises(TypeError, match=r"controller bad: sources: .* is not a source; pass one"):
 
         @controller(Widget, sources=[source])
@@ -433,7 +433,7 @@ def test_what_cannot_be_a_source_is_refused_where_it_is_written(source: Any) -> 
 
 
 @staged
-async def test_a_task_that_is_a_plain_function_is_told_so(stage: ControllerStage) -> None:
+async def test_a_task_with_a_plain_function_is_rejected(stage: ControllerStage) -> None:
     def sweep(dependencies: Dependencies) -> None: ...
 
     with pytest.raises(TypeError, match="task janitor is not an async def and blocked the event loop"):
@@ -462,7 +462,7 @@ async def _later(*_: Any) -> bool:
         (lambda: _later, r"predicates must be a list; use predicates=\[_later\]"),
     ],
 )
-def test_what_cannot_be_a_predicate_is_refused_where_it_is_written(predicates: Any, words: str) -> None:
+def test_an_invalid_predicate_is_rejected(predicates: Any, words: str) -> None:
     with pytest.raises(TypeError, match=words):
 
         @controller(Widget, predicates=predicates())

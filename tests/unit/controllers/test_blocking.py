@@ -104,7 +104,7 @@ async def test_a_plain_function_that_fails_is_tried_again(stage: ServerlessStage
 
 
 @without_server
-async def test_a_plain_function_that_returns_a_coroutine_is_told_so(stage: ServerlessStage) -> None:
+async def test_a_plain_function_that_returns_a_coroutine_is_rejected(stage: ServerlessStage) -> None:
     async def inner() -> None: ...
 
     def outer(request: Request) -> Any:

@@ -66,7 +66,7 @@ SOURCE = ChannelSource(Channel())
         (lambda: Builder("my name").watch_for(Widget).complete(reconcile), "is not a valid controller name"),
     ],
 )
-def test_what_cannot_work_is_refused_with_a_reason_of_its_own(build: Any, problem: str) -> None:
+def test_invalid_declarations_are_rejected_with_a_reason(build: Any, problem: str) -> None:
     with pytest.raises(ControllerError, match=problem):
         build()
 
@@ -83,7 +83,7 @@ def test_the_name_is_the_kind_unless_one_is_given() -> None:
     assert Builder().watch_for(Widget).named("other").complete(reconcile).name == "other"
 
 
-def test_what_is_built_is_handed_to_who_asked_for_it() -> None:
+def test_the_built_controller_is_passed_to_the_callback() -> None:
     added: list[Controller] = []
     built = Builder("x", add=added.append).watch_for(Widget).complete(reconcile)
     assert added == [built]
@@ -97,7 +97,7 @@ def test_options_add_up_and_the_later_win() -> None:
 
 
 @staged
-async def test_event_filters_are_asked_of_every_kind_and_not_of_other_sources(stage: ControllerStage) -> None:
+async def test_event_filters_apply_to_all_kinds_and_not_to_other_sources(stage: ControllerStage) -> None:
     seen: list[Request] = []
 
     async def note(request: Request) -> None:
@@ -206,7 +206,7 @@ def test_times_are_numbers_of_seconds(name: str, value: Any) -> None:
         ({"max_concurent": 4}, "unknown controller option 'max_concurent'; options are max_concurrent, "),
     ],
 )
-def test_what_is_written_wrongly_is_told_how_it_is_written(given: dict[str, Any], problem: str) -> None:
+def test_misspelt_options_are_rejected_with_the_correct_name(given: dict[str, Any], problem: str) -> None:
     with pytest.raises((TypeError, ValueError), match=problem):
         controller(Widget, **given)(reconcile)
 
@@ -220,7 +220,7 @@ async def widgets(each: Widget, ctx: Context) -> Result | None:
     return Result(requeue_after=each.spec.size)
 
 
-def test_a_decorated_function_stays_one_and_says_what_it_is() -> None:
+def test_a_decorated_function_stays_callable_and_has_a_repr() -> None:
     assert widgets.name == "widgets"
     assert widgets.__doc__ == "Makes widgets."
     assert widgets.needs_leader_election is None, "that is for the manager to say"
@@ -242,7 +242,7 @@ def test_kinds_without_a_class_are_watched_all_the_same() -> None:
     assert str(dicts.make().sources[0]) == "Widget of example.dev/v1"
 
 
-def test_a_controller_that_was_built_says_what_it_is_about() -> None:
+def test_a_built_controller_lists_its_kinds() -> None:
     built = (
         Builder("widgets")
         .watch_for(Widget)
@@ -272,7 +272,7 @@ def test_a_controller_without_a_kind_has_sources() -> None:
         (type("Reconciler", (), {"reconcile": reconcile}), "is a class; pass an instance"),
     ],
 )
-def test_what_is_no_reconciler_is_refused_where_it_is_written(function: Any, problem: str) -> None:
+def test_an_object_that_is_not_a_reconciler_is_rejected(function: Any, problem: str) -> None:
     with pytest.raises(TypeError, match=problem):
         Builder("x").watch_for(Widget).complete(function)
 
@@ -315,7 +315,7 @@ async def test_the_same_function_runs_in_several_managers(stage: ServerlessStage
 
 
 @staged
-async def test_what_a_function_is_given_goes_by_its_first_parameter(stage: ControllerStage) -> None:
+async def test_the_first_parameter_decides_between_object_and_request(stage: ControllerStage) -> None:
     given: dict[str, type] = {}
 
     async def named(request: Any) -> None:
@@ -337,7 +337,7 @@ async def test_what_a_function_is_given_goes_by_its_first_parameter(stage: Contr
     assert given == {"named": Request, "hinted": Request, "unresolvable": Widget, "other": Widget}
 
 
-def test_a_decorator_without_its_kind_is_told() -> None:
+def test_a_decorator_without_a_kind_is_rejected() -> None:
     with pytest.raises(TypeError, match=r"@controller\(Widget\) above def widgets"):
 
         @controller  # type: ignore[arg-type]

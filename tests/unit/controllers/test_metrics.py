@@ -77,7 +77,7 @@ async def test_a_reconcile_is_timed_and_its_reasons_are_counted(stage: Serverles
 
 
 @without_server
-async def test_no_more_than_a_hundred_reasons_are_told_apart(stage: ServerlessStage) -> None:
+async def test_at_most_a_hundred_reasons_are_distinguished(stage: ServerlessStage) -> None:
     class Chatty:
         async def run(self, sink: Sink) -> None:
             for number in range(150):
@@ -112,7 +112,7 @@ def test_reasons_are_merged_bounded_and_taken_once() -> None:
     assert why.causes is None
 
 
-def test_what_is_no_change_of_an_object_leaves_the_causes_unknown() -> None:
+def test_a_retry_among_the_reasons_leaves_the_causes_unknown() -> None:
     reasons = Reasons()
     reasons.add(KEY, "one", CAUSE)
     reasons.add(KEY, "retry")
@@ -120,7 +120,7 @@ def test_what_is_no_change_of_an_object_leaves_the_causes_unknown() -> None:
     assert reasons.take(KEY, now=0).causes is None
 
 
-def test_what_is_to_come_later_is_no_reason_before_its_time() -> None:
+def test_a_delayed_key_is_not_a_reason_before_its_time() -> None:
     reasons = Reasons()
     reasons.add_later(KEY, "requeue after", 0, 600)
     reasons.add_later(KEY, "retry", 0, 900)  # the earlier one is waited for

@@ -15,7 +15,7 @@ from ostinato.kinds.core_v1 import ConfigMap, Namespace
 
 
 @staged
-async def test_a_namespace_for_what_has_none_is_refused_as_the_server_would(stage: LaggingStage) -> None:
+async def test_a_namespace_for_a_cluster_scoped_kind_is_rejected(stage: LaggingStage) -> None:
     client = await stage.watching(Namespace)
     for name, options in (("default", {"namespace": "x"}), (NamespacedName("x", "default"), {})):
         for reader in (client, client.live):
@@ -50,7 +50,7 @@ async def test_a_read_of_a_cache_that_never_syncs_times_out_or_is_cancelled(
 
 
 @staged
-async def test_what_comes_from_a_cache_says_its_kind(stage: LaggingStage) -> None:
+async def test_cached_objects_have_api_version_and_kind(stage: LaggingStage) -> None:
     await stage.live.create(config_map("a"))
     client = await stage.watching(ConfigMap)
     maps = Unstructured.of("v1", "ConfigMap")
@@ -59,7 +59,7 @@ async def test_what_comes_from_a_cache_says_its_kind(stage: LaggingStage) -> Non
 
 
 @staged
-async def test_an_informer_that_was_released_is_made_again_when_it_is_asked_for(stage: LaggingStage) -> None:
+async def test_a_released_informer_is_recreated_on_demand(stage: LaggingStage) -> None:
     client = await stage.watching(ConfigMap)
     first = stage.informers.of(ConfigMap)
     registration = first.add_handler(lambda _: None)

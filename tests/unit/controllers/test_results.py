@@ -77,7 +77,7 @@ def played(*answers: Any, seconds: float = 5.0, **options: Any) -> Callable[[Any
 
 
 @without_server
-async def test_a_key_that_is_run_again_at_once_lets_others_run(stage: ServerlessStage) -> None:
+async def test_a_key_requeued_without_delay_lets_other_keys_run(stage: ServerlessStage) -> None:
     playing = Playing(stage, *[Result(requeue_after=0)] * 1000)
     turns = 0
     async with stage.running(stage.controller(playing, StartupSource([KEY]))):
@@ -126,7 +126,7 @@ def test_requeue_after_is_not_rate_limited_and_forgets_failures(
 
 
 @played(Result(requeue_after=timedelta(milliseconds=250)), Result(requeue_after=0), Result(requeue_after=-3))
-def test_requeue_after_may_be_a_timedelta_and_no_time_is_at_once(
+def test_requeue_after_may_be_a_timedelta_and_zero_is_immediate(
     stage: ServerlessStage, playing: Playing, controller: Controller
 ) -> None:
     assert playing.times == [0.0, 0.25, 0.25, 0.25]
@@ -198,7 +198,7 @@ def test_a_field_manager_conflict_is_an_error(stage: ServerlessStage, playing: P
 
 
 @staged
-async def test_an_object_that_goes_while_it_is_reconciled_alarms_nobody_but_another_that_is_missing_does(
+async def test_not_found_is_a_conflict_only_for_the_reconciled_object(
     stage: ControllerStage,
 ) -> None:
     runs: list[str] = []
@@ -223,7 +223,7 @@ async def test_an_object_that_goes_while_it_is_reconciled_alarms_nobody_but_anot
 
 
 @played("nonsense")
-def test_what_is_no_result_is_a_terminal_error_that_says_so(
+def test_an_invalid_result_is_a_terminal_error(
     stage: ServerlessStage, playing: Playing, controller: Controller
 ) -> None:
     assert playing.times == [0.0]
@@ -232,7 +232,7 @@ def test_what_is_no_result_is_a_terminal_error_that_says_so(
 
 
 @played(KeyError("spec"))
-def test_a_programming_error_is_contained_and_comes_with_its_traceback(
+def test_a_programming_error_is_contained_and_logged_with_its_traceback(
     stage: ServerlessStage, playing: Playing, controller: Controller
 ) -> None:
     assert len(playing.times) == 2
@@ -255,7 +255,9 @@ def test_a_group_of_errors_is_an_error(stage: ServerlessStage, playing: Playing,
 
 
 @played(BaseExceptionGroup("odd", [asyncio.CancelledError()]))
-def test_a_group_of_what_is_no_error_is_one(stage: ServerlessStage, playing: Playing, controller: Controller) -> None:
+def test_a_group_of_base_exceptions_is_an_error(
+    stage: ServerlessStage, playing: Playing, controller: Controller
+) -> None:
     assert len(playing.times) == 2
     assert "RuntimeError: the reconciler raised BaseExceptionGroup('odd', [CancelledError()])" in stage.log.texts()[0]
 
@@ -280,7 +282,7 @@ async def test_panics_end_the_controller_if_they_are_not_to_be_contained(stage: 
         (Result(requeue_after=1, priority=7), 7),
     ],
 )
-def test_what_runs_again_keeps_its_priority_unless_the_result_gives_another(answer: Any, priority: int) -> None:
+def test_a_requeued_key_keeps_its_priority_unless_the_result_sets_another(answer: Any, priority: int) -> None:
     @without_server
     async def play(stage: ServerlessStage) -> None:
         playing = Playing(stage, answer)
@@ -349,7 +351,7 @@ def test_a_timeout_counts_whatever_the_reconciler_makes_of_it(answer: Exception 
 
 
 @without_server
-async def test_a_reconcile_that_ends_in_time_or_with_its_controller_is_no_timeout(stage: ServerlessStage) -> None:
+async def test_a_reconcile_that_ends_in_time_or_is_cancelled_is_not_a_timeout(stage: ServerlessStage) -> None:
     async def takes(request: Request) -> None:
         await stage.world.clock.sleep(1 if request == KEY else 60)
 
@@ -402,7 +404,7 @@ def test_requeue_after_is_finite(wrong: float) -> None:
         Result(requeue_after=wrong)
 
 
-def test_a_terminal_error_is_found_through_what_wraps_it() -> None:
+def test_a_wrapped_terminal_error_is_found() -> None:
     inner = ValueError("inner")
     error = TerminalError(inner)
     assert str(error) == "inner"
@@ -419,7 +421,7 @@ def test_a_terminal_error_is_found_through_what_wraps_it() -> None:
     assert not is_terminal(circle)
 
 
-def test_an_object_that_is_no_result_is_named_and_not_shown() -> None:
+def test_an_invalid_result_object_is_logged_by_name_only() -> None:
     secret = Secret(metadata=ObjectMeta(name="a", namespace="default"), string_data={"password": "swordfish"})
     for wrong in (secret, to_dict(secret)):
         text = str(BadResult("f", wrong))
@@ -428,7 +430,7 @@ def test_an_object_that_is_no_result_is_named_and_not_shown() -> None:
         )
 
 
-def test_what_was_not_awaited_is_named() -> None:
+def test_a_coroutine_that_was_not_awaited_is_named() -> None:
     async def later() -> None: ...
 
     coroutine = later()
@@ -436,7 +438,7 @@ def test_what_was_not_awaited_is_named() -> None:
     coroutine.close()
 
 
-def test_a_long_value_that_is_no_result_is_cut_short() -> None:
+def test_a_long_invalid_result_is_truncated() -> None:
     assert len(str(BadResult("f", "x" * 1000))) < 250
 
 

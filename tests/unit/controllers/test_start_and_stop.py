@@ -93,7 +93,7 @@ async def test_no_reconcile_runs_before_all_sources_are_ready(stage: ServerlessS
 
 
 @staged
-async def test_no_reconcile_runs_before_the_handler_has_heard_of_every_object(stage: ControllerStage) -> None:
+async def test_no_reconcile_runs_before_the_handler_has_every_initial_object(stage: ControllerStage) -> None:
     for number in range(20):
         await stage.user.create(widget(f"w{number}"))
     heard: list[str] = []
@@ -131,7 +131,7 @@ async def test_a_controller_that_watches_nothing_is_refused(stage: ServerlessSta
 
 
 @without_server
-async def test_cancelling_while_sources_start_is_no_error(stage: ServerlessStage) -> None:
+async def test_cancelling_while_sources_start_is_not_an_error(stage: ServerlessStage) -> None:
     gate = Gate()
     async with stage.running(stage.controller(RecordingReconciler(), gate)) as task:
         await stage.settle()
@@ -191,7 +191,7 @@ async def test_a_source_that_fails_before_it_is_ready_ends_the_controller(stage:
 
 
 @without_server
-async def test_a_source_that_returns_has_told_all_it_knows(stage: ServerlessStage) -> None:
+async def test_a_source_that_returns_counts_as_synced(stage: ServerlessStage) -> None:
     class Short:
         async def run(self, sink: Sink) -> None:
             sink.add(KEY, "short", 0, None)
@@ -268,7 +268,7 @@ async def test_a_warm_up_starts_the_sources_once_and_no_workers(stage: Serverles
 
 
 @pytest.mark.parametrize("options", [{}, {"warm_up": False}, {"warm_up": True, "needs_leader_election": False}])
-def test_a_warm_up_that_is_not_asked_for_or_not_needed_does_nothing(options: dict[str, Any]) -> None:
+def test_a_warm_up_that_is_disabled_or_not_needed_does_nothing(options: dict[str, Any]) -> None:
     @without_server
     async def play(stage: ServerlessStage) -> None:
         gate = Gate()
@@ -337,7 +337,7 @@ async def test_the_managers_options_are_taken_where_the_controller_has_none(stag
 
 
 @without_server
-async def test_a_key_is_never_with_two_workers_and_others_run_beside_it(stage: ServerlessStage) -> None:
+async def test_a_key_has_one_worker_and_other_keys_run_concurrently(stage: ServerlessStage) -> None:
     under_way: dict[Request, int] = {}
     most = {"same": 0, "all": 0}
 
@@ -359,7 +359,7 @@ async def test_a_key_is_never_with_two_workers_and_others_run_beside_it(stage: S
 
 
 @without_server
-async def test_a_key_that_is_told_while_it_is_worked_on_runs_again(stage: ServerlessStage) -> None:
+async def test_a_key_enqueued_while_it_is_reconciled_runs_again(stage: ServerlessStage) -> None:
     runs: list[Request] = []
 
     async def reconcile(request: Request) -> None:
@@ -379,7 +379,7 @@ async def test_a_key_that_is_told_while_it_is_worked_on_runs_again(stage: Server
 
 
 @without_server
-async def test_what_is_under_way_finishes_and_what_is_queued_is_dropped(stage: ServerlessStage) -> None:
+async def test_on_shutdown_running_reconciles_finish_and_queued_keys_are_dropped(stage: ServerlessStage) -> None:
     done: list[str] = []
 
     async def reconcile(request: Request) -> None:
@@ -401,7 +401,7 @@ async def test_what_is_under_way_finishes_and_what_is_queued_is_dropped(stage: S
 
 
 @without_server
-async def test_a_second_cancellation_drops_what_is_under_way(stage: ServerlessStage) -> None:
+async def test_a_second_cancellation_cancels_running_reconciles(stage: ServerlessStage) -> None:
     ended: list[str] = []
 
     async def reconcile(request: Request) -> None:
@@ -514,7 +514,7 @@ async def test_a_controller_that_is_not_started_does_nothing_in_the_background(s
 
 
 @staged
-async def test_a_kind_that_is_missing_is_told_within_seconds_and_is_an_error_at_last(stage: ControllerStage) -> None:
+async def test_a_missing_kind_is_logged_within_seconds_and_fails_at_the_timeout(stage: ControllerStage) -> None:
     class Gadget(Widget, group="example.dev", version="v1", kind="Gadget"):
         pass
 
@@ -541,7 +541,7 @@ async def test_a_kind_that_is_missing_is_told_within_seconds_and_is_an_error_at_
 
 
 @staged
-async def test_a_kind_of_somebody_else_that_is_missing_comes_with_its_program(stage: ControllerStage) -> None:
+async def test_the_error_of_a_missing_foreign_kind_names_its_program(stage: ControllerStage) -> None:
     @marked(Foreign())
     class Gadget(Widget, group="example.dev", version="v1", kind="Gadget"):
         pass
@@ -555,7 +555,7 @@ async def test_a_kind_of_somebody_else_that_is_missing_comes_with_its_program(st
     task.cancel()
 
 
-def test_what_a_refusal_asks_for_is_told() -> None:
+def test_the_error_of_a_forbidden_watch_names_the_missing_permission() -> None:
     file = Path(__file__).relative_to(Path.cwd())
     forbidden = Forbidden.of(GroupResource("", "widgets"), "", "no")
     assert (
@@ -570,7 +570,7 @@ def test_what_a_refusal_asks_for_is_told() -> None:
 
 
 @staged
-async def test_a_kind_that_comes_in_time_is_fine(stage: ControllerStage) -> None:
+async def test_a_kind_that_is_defined_in_time_is_watched(stage: ControllerStage) -> None:
     from tests.stage.kinds import definition
 
     class Gadget(Widget, group="example.dev", version="v1", kind="Gadget"):
@@ -617,7 +617,7 @@ async def test_a_missing_kind_added_to_a_running_controller_is_watched_once_it_e
 
 
 @staged
-async def test_an_optional_kind_is_not_waited_for_and_is_told_when_it_comes(stage: ControllerStage) -> None:
+async def test_an_optional_kind_does_not_delay_the_start_and_is_watched_later(stage: ControllerStage) -> None:
     from tests.stage.kinds import definition
 
     class Gadget(Widget, group="example.dev", version="v1", kind="Gadget"):

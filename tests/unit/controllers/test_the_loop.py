@@ -18,7 +18,7 @@ async def widgets(each: Widget, ctx: Context) -> None:
 
 
 @staged
-async def test_a_function_makes_what_is_wanted_and_says_so(stage: ControllerStage) -> None:
+async def test_a_function_applies_its_child_and_writes_the_status(stage: ControllerStage) -> None:
     await stage.user.create(widget("a", text="hello"))
     async with stage.running(widgets):
         await stage.settle()
@@ -31,7 +31,7 @@ async def test_a_function_makes_what_is_wanted_and_says_so(stage: ControllerStag
 
 
 @staged
-async def test_a_change_of_what_is_owned_is_put_right(stage: ControllerStage) -> None:
+async def test_a_changed_child_is_corrected(stage: ControllerStage) -> None:
     await stage.user.create(widget("a", text="hello"))
     async with stage.running(widgets):
         await stage.settle()
@@ -69,7 +69,7 @@ async def test_a_class_with_a_reconcile_method_is_the_same_thing(stage: Controll
 
 
 @staged
-async def test_a_function_is_not_called_for_what_is_gone(stage: ControllerStage) -> None:
+async def test_a_function_is_not_called_for_a_deleted_object(stage: ControllerStage) -> None:
     seen: list[str] = []
 
     @controller(Widget)
@@ -86,7 +86,7 @@ async def test_a_function_is_not_called_for_what_is_gone(stage: ControllerStage)
 
 
 @staged
-async def test_a_resync_of_what_is_as_it_should_be_sends_nothing(stage: ControllerStage) -> None:
+async def test_a_resync_of_unchanged_objects_sends_no_request(stage: ControllerStage) -> None:
     for number in range(20):
         await stage.user.create(widget(f"w{number}", text="x"))
     resyncing = Builder("widgets").watch_for(Widget, resync=60).owns(ConfigMap, resync=60).complete(widgets.function)

@@ -23,7 +23,7 @@ from ostinato.server.in_process.transport import InProcessTransport
 
 
 @staged_lagging
-async def test_what_could_not_be_written_is_left_as_it_was(stage: LaggingStage) -> None:
+async def test_a_failed_write_leaves_the_object_unchanged(stage: LaggingStage) -> None:
     client = await stage.watching(ConfigMap)
     await client.create(config_map("a", key="value"))
     second = config_map("a", key="other")
@@ -40,7 +40,7 @@ async def test_what_could_not_be_written_is_left_as_it_was(stage: LaggingStage) 
 
 
 @staged_lagging
-async def test_a_new_object_is_not_being_deleted_whatever_it_says(stage: LaggingStage) -> None:
+async def test_a_new_object_with_a_deletion_timestamp_is_not_terminating(stage: LaggingStage) -> None:
     metadata: dict[str, Any] = {"name": "a", "deletionTimestamp": "2001-01-01T00:00:00Z", "finalizers": ["a.dev/b"]}
     made = await stage.live.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
     assert "deletionTimestamp" not in made["metadata"]
@@ -69,7 +69,7 @@ LOST = (
 
 
 @pytest.mark.parametrize("error", LOST, ids=lambda error: type(error).__name__)
-def test_what_was_made_though_nobody_answered_is_not_made_twice(error: Exception) -> None:
+def test_a_create_without_a_response_is_not_repeated(error: Exception) -> None:
     @staged
     async def play(stage: ControllerStage) -> None:
         late = Lagging(InProcessTransport(stage.server), stage.world)
@@ -93,7 +93,7 @@ def test_what_was_made_though_nobody_answered_is_not_made_twice(error: Exception
 
 
 @staged
-async def test_what_was_certainly_not_sent_is_tried_again_at_once(stage: ControllerStage) -> None:
+async def test_a_request_that_was_not_sent_is_retried_immediately(stage: ControllerStage) -> None:
     stage.transport.inner = Lossy(InProcessTransport(stage.server), Unreachable("down"), DeadlinePassed("too late"))
     made: list[float] = []
 

@@ -41,7 +41,7 @@ def config_map(name: str, **data: str) -> ConfigMap:
 
 
 @staged
-async def test_the_client_of_a_manager_reads_before_it_starts_whoever_leads(stage: ElectionStage) -> None:
+async def test_the_managers_client_reads_before_the_start_without_leadership(stage: ElectionStage) -> None:
     await stage.client.create(config_map("a", key="value"))
     for election in (None, "widgets"):
         manager = manager_on(stage, leader_election=election)
@@ -114,7 +114,7 @@ async def test_a_class_is_built_in_the_words_of_controller_runtime(stage: Electi
 
 
 @staged
-async def test_a_controller_hears_of_another_cluster_and_writes_to_its_own(stage: ElectionStage) -> None:
+async def test_a_controller_watches_another_cluster_and_writes_to_its_own(stage: ElectionStage) -> None:
     elsewhere = Server(stage.world, MemoryLog())
     await elsewhere.start()
     remote = Client(InProcessTransport(elsewhere), world=stage.world, namespace="default")

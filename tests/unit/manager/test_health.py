@@ -52,7 +52,7 @@ def test_a_failure_lists_all_checks_and_withholds_reasons(checks: Checks) -> Non
     assert ask(checks) == (500, text)
 
 
-def test_one_check_tells_its_reason_and_ignores_the_others(checks: Checks) -> None:
+def test_a_single_check_reports_its_reason_only(checks: Checks) -> None:
     assert ask(checks, "bad") == (500, "internal server error: no disk\n")
     assert ask(checks, "good") == (200, "ok")
     assert ask(checks, "awaited") == (200, "ok")
@@ -66,7 +66,7 @@ def test_a_reason_without_words_is_the_kind_of_error() -> None:
     assert ask(checks, "bad") == (500, "internal server error: ValueError\n")
 
 
-def test_a_plain_function_runs_in_a_worker_and_what_it_gives_to_await_on_the_loop() -> None:
+def test_a_plain_check_runs_in_a_thread_and_its_awaitable_on_the_loop() -> None:
     def where() -> None:
         with pytest.raises(RuntimeError, match="no running event loop"):
             asyncio.get_running_loop()
@@ -85,7 +85,7 @@ def test_a_plain_function_runs_in_a_worker_and_what_it_gives_to_await_on_the_loo
     assert called == ["plain", "awaited", "awaited"]
 
 
-def test_the_log_says_why_a_check_fails_once_and_when_it_passes_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_check_that_changes_its_result_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     checks, wrong = Checks(WORLD.executor), ["no disk"]
     checks.add("disk", lambda: bad() if wrong else None)
@@ -97,13 +97,13 @@ def test_the_log_says_why_a_check_fails_once_and_when_it_passes_again(caplog: py
     assert caplog.messages == ["health check failed check=disk error=no disk", "health check passed again check=disk"]
 
 
-def test_what_is_excluded_cannot_fail(checks: Checks) -> None:
+def test_an_excluded_check_cannot_fail(checks: Checks) -> None:
     assert ask(checks, exclude=["bad"]) == (200, "ok")
     text = "[+]awaited ok\n[+]bad excluded: ok\n[+]good ok\nhealthz check passed\n"
     assert ask(checks, exclude=["bad"], verbose=[""]) == (200, text)
 
 
-def test_what_cannot_be_excluded_is_only_warned_of(checks: Checks) -> None:
+def test_excluding_an_unknown_check_is_a_warning(checks: Checks) -> None:
     status, text = ask(checks, exclude=["bad", "what", "ever"], verbose=[""])
     assert status == 200
     assert 'warn: some health checks cannot be excluded: no matches for "ever","what"\n' in text

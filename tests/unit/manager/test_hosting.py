@@ -27,14 +27,14 @@ def test_a_manager_that_is_run_in_a_loaded_file_is_left_to_the_host() -> None:
     assert current_host() is None
 
 
-def test_a_file_that_serves_by_itself_is_told_not_to() -> None:
+def test_a_program_that_calls_serve_itself_is_rejected() -> None:
     with hosting(Host()):
         manager = Manager(connect=no_transport)
         with pytest.raises(RuntimeError, match=r"call run\(\) instead"):
             asyncio.run(manager.serve())
 
 
-def test_the_host_goes_before_the_file_and_the_file_before_defaults() -> None:
+def test_the_host_overrides_the_file_and_the_file_the_defaults() -> None:
     theirs, ours = Config(server="https://theirs"), Config(server="https://ours", namespace="ns")
     file = Choices(config=theirs, leader_election="a", health=":1", metrics=":2")
     assert Host().decide(file) == file
@@ -70,7 +70,7 @@ def test_a_namespace_narrows_all_that_a_file_does_not_narrow_itself() -> None:
     assert decided.settings[Secret].namespaces == ("x", "y")
 
 
-def test_a_manager_says_what_was_added_to_it() -> None:
+def test_a_manager_lists_its_runnables() -> None:
     class Part:
         name = "part"
 

@@ -45,7 +45,7 @@ def logged(stream: io.StringIO, style: Style | None) -> str:
     return stream.getvalue()
 
 
-def test_what_python_warns_of_is_logged_as_everything_else(stream: io.StringIO) -> None:
+def test_python_warnings_are_logged_in_the_same_format(stream: io.StringIO) -> None:
     async def forgotten() -> None: ...
 
     with warnings.catch_warnings():
@@ -70,7 +70,7 @@ def test_a_line_for_people_names_controller_object_and_reconcile(stream: io.Stri
     )
 
 
-def test_a_line_for_machines_is_json_and_the_default_where_there_is_no_terminal(stream: io.StringIO) -> None:
+def test_json_is_the_default_log_format_without_a_terminal(stream: io.StringIO) -> None:
     line = json.loads(logged(stream, None))
     assert line.pop("ts").endswith("Z")
     assert line == {

@@ -156,7 +156,7 @@ async def test_parts_start_and_stop_in_order(stage: ElectionStage) -> None:
 
 
 @staged
-async def test_warm_up_without_leadership_runs_among_the_others(stage: ElectionStage) -> None:
+async def test_warm_up_without_leadership_runs_with_the_other_runnables(stage: ElectionStage) -> None:
     rig = Rig(stage, leader_election=QUICK)
     rig.wires.clear()
     rig.manager.add(Warm(rig, "free", leads=False), Warm(rig, "bound"))
@@ -173,7 +173,7 @@ async def test_warm_up_without_leadership_runs_among_the_others(stage: ElectionS
 
 
 @staged
-async def test_a_warm_up_that_says_nothing_of_leadership_needs_it(stage: ElectionStage) -> None:
+async def test_a_warm_up_needs_leadership_by_default(stage: ElectionStage) -> None:
     class Silent(Warm):
         needs_leader_election: bool
 
@@ -193,7 +193,7 @@ async def test_a_warm_up_that_says_nothing_of_leadership_needs_it(stage: Electio
 
 
 @staged
-async def test_a_warm_up_that_fails_ends_the_manager_and_nobody_leads(stage: ElectionStage) -> None:
+async def test_a_failed_warm_up_stops_the_manager_before_it_leads(stage: ElectionStage) -> None:
     class Broken(Warm):
         async def warm_up(self, dependencies: Dependencies) -> None:
             await super().warm_up(dependencies)
@@ -210,7 +210,7 @@ async def test_a_warm_up_that_fails_ends_the_manager_and_nobody_leads(stage: Ele
 
 @pytest.mark.parametrize("stubborn", [False, True])
 @pytest.mark.parametrize("grace", [30.0, 5.0, 0.0])
-def test_what_was_warmed_up_and_never_led_ends_with_the_manager(grace: float, *, stubborn: bool) -> None:
+def test_a_runnable_that_warmed_up_and_never_led_stops_with_the_manager(grace: float, *, stubborn: bool) -> None:
     class Source:
         async def run(self, sink: Sink) -> None:
             sink.ready()
@@ -255,7 +255,7 @@ def test_what_was_warmed_up_and_never_led_ends_with_the_manager(grace: float, *,
 
 
 @staged
-async def test_a_stop_during_a_warm_up_is_no_failure(stage: ElectionStage) -> None:
+async def test_a_stop_during_a_warm_up_is_not_an_error(stage: ElectionStage) -> None:
     rig = Rig(stage)
     rig.manager.add(Warm(rig, "warm"), rig.part("leader"))
     await rig.start(1)
@@ -281,7 +281,7 @@ async def test_all_that_serve_are_waited_for_but_not_when_the_end_has_come(stage
     assert never.said == [], "it never served, so nothing else began"
 
 
-def test_what_everything_waits_for_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_runnables_that_a_start_waits_for_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     @staged
     async def play(stage: ElectionStage) -> None:
         rig = Rig(stage)
@@ -295,7 +295,7 @@ def test_what_everything_waits_for_is_told(caplog: pytest.LogCaptureFixture) -> 
 
 
 @staged
-async def test_a_process_is_ready_when_its_webhooks_serve_unless_it_says_otherwise(stage: ElectionStage) -> None:
+async def test_readiness_includes_the_webhook_servers_by_default(stage: ElectionStage) -> None:
     async def ready(rig: Rig, name: str = "") -> tuple[int, str]:
         answer = await rig.manager._answer_health(f"/readyz/{name}".rstrip("/"), {})
         assert answer is not None
@@ -349,7 +349,7 @@ def test_a_source_that_is_late_ends_the_manager_and_is_named(*, warm_up: bool) -
 
 
 @staged
-async def test_a_part_that_returns_is_done_and_the_others_go_on(stage: ElectionStage) -> None:
+async def test_a_runnable_that_returns_is_done_and_others_continue(stage: ElectionStage) -> None:
     async def nothing(_: Dependencies) -> None: ...
 
     rig = Rig(stage)
@@ -373,7 +373,7 @@ async def test_a_manager_runs_once(stage: ElectionStage) -> None:
 
 
 @staged
-async def test_what_is_added_later_starts_at_once_and_nothing_is_added_at_the_end(stage: ElectionStage) -> None:
+async def test_runnables_added_later_start_immediately_and_none_during_shutdown(stage: ElectionStage) -> None:
     rig = Rig(stage)
     await rig.start()
     rig.manager.add(rig.part("late", stop_takes=5))
@@ -417,7 +417,7 @@ async def rings(each: Any, ctx: Any) -> None: ...
 
 
 @staged
-async def test_names_are_unique_and_only_what_can_run_is_added(stage: ElectionStage) -> None:
+async def test_names_are_unique_and_only_runnables_are_accepted(stage: ElectionStage) -> None:
     rig = Rig(stage)
     rig.manager.add(rig.part("a"))
     with pytest.raises(ValueError, match="'a' exists"):
@@ -455,7 +455,7 @@ async def test_names_are_unique_and_only_what_can_run_is_added(stage: ElectionSt
         (-1.0, 5000.0, 5000.0, "a stops", None),
     ],
 )
-def test_what_is_under_way_has_its_time(
+def test_running_work_has_the_graceful_shutdown_time(
     grace: float, takes: float, lasts: float, said: str, error: type[Exception] | None
 ) -> None:
     @staged
@@ -477,7 +477,7 @@ def test_what_is_under_way_has_its_time(
 
 
 @pytest.mark.parametrize("grace", [30.0, 0.0])
-def test_a_part_that_ends_as_cancelled_is_no_failure(caplog: pytest.LogCaptureFixture, grace: float) -> None:
+def test_a_cancelled_runnable_is_not_an_error_during_shutdown(caplog: pytest.LogCaptureFixture, grace: float) -> None:
     @staged
     async def play(stage: ElectionStage) -> None:
         rig = Rig(stage, graceful_shutdown=grace)
@@ -667,7 +667,7 @@ async def test_cancelling_again_while_the_lease_is_given_back_leaves_it_to_expir
 
 
 @staged
-async def test_cancelling_twice_at_once_leaves_no_time(stage: ElectionStage) -> None:
+async def test_two_cancellations_skip_the_graceful_shutdown(stage: ElectionStage) -> None:
     rig = Rig(stage)
     rig.manager.add(rig.part("a", stop_takes=20))
     await rig.start()
@@ -683,7 +683,7 @@ async def test_cancelling_twice_at_once_leaves_no_time(stage: ElectionStage) -> 
 
 
 @pytest.mark.parametrize("election", [None, QUICK])
-def test_all_parts_have_the_context_of_the_manager_whoever_starts_them(election: LeaderElection | None) -> None:
+def test_all_runnables_have_the_context_variables_of_the_manager(election: LeaderElection | None) -> None:
     @staged
     async def play(stage: ElectionStage) -> None:
         seen: dict[str, str] = {}
@@ -725,7 +725,7 @@ async def test_a_cache_that_is_never_filled_does_not_hold_up_the_end(stage: Elec
 
 
 @staged
-async def test_readiness_may_wait_for_the_caches_and_says_what_they_wait_for(stage: ElectionStage) -> None:
+async def test_the_readiness_check_of_caches_names_unsynced_kinds(stage: ElectionStage) -> None:
     rig = Rig(stage)
     rig.manager.informers.of(ConfigMap)
     rig.manager.add_readiness_check("caches", rig.manager.check_caches)
@@ -776,7 +776,7 @@ def test_webhooks_are_put_among_the_webhooks() -> None:
 
 
 @staged
-async def test_only_the_leader_runs_what_needs_leadership(stage: ElectionStage) -> None:
+async def test_only_the_leader_runs_runnables_that_need_leadership(stage: ElectionStage) -> None:
     first, second = Rig(stage, leader_election=QUICK), Rig(stage, leader_election=QUICK)
     for rig in (first, second):
         rig.manager.add(rig.part("leader"), rig.part("other", leads=False))
@@ -823,7 +823,7 @@ async def test_work_that_does_not_stop_in_time_keeps_the_lease_until_it_expires(
 
 
 @staged
-async def test_a_manager_that_loses_leadership_drops_its_work_at_once_and_fails(stage: ElectionStage) -> None:
+async def test_a_manager_that_loses_leadership_cancels_its_work_and_fails(stage: ElectionStage) -> None:
     rig = Rig(stage, leader_election=QUICK)
     rig.manager.add(rig.part("leader", stop_takes=20), rig.part("other", leads=False, stop_takes=20))
     await rig.start(1)
@@ -880,7 +880,7 @@ async def test_only_a_leader_writes_through_the_managers_client_and_everybody_re
 
 
 @staged
-async def test_a_stop_before_leadership_never_starts_what_needs_it(stage: ElectionStage) -> None:
+async def test_a_stop_before_leadership_never_starts_runnables_that_need_it(stage: ElectionStage) -> None:
     other = stage.candidate("other", trust_absence=True)
     await other.elector.acquire()
     rig = Rig(stage, leader_election=QUICK)
@@ -899,7 +899,7 @@ async def test_a_stop_before_leadership_never_starts_what_needs_it(stage: Electi
     ("managers", "own", "runs"),
     [(False, None, True), (True, None, False), (None, None, False), (False, True, False), (True, False, True)],
 )
-def test_whether_a_controller_needs_leadership_is_said_by_it_or_else_by_the_manager(
+def test_needs_leader_election_defaults_to_the_managers_option(
     managers: bool | None, own: bool | None, runs: bool
 ) -> None:
     @staged
@@ -1016,9 +1016,7 @@ async def test_a_write_that_was_never_sent_does_not_keep_the_lease(stage: Electi
 
 
 @pytest.mark.parametrize("outcome", [ConnectionLost("cut"), _BadGateway(), None])
-def test_a_write_of_which_nobody_knows_what_became_keeps_the_lease_too(
-    outcome: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_write_with_an_unknown_result_keeps_the_lease(outcome: Any, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "ostinato.manager")
 
     @staged
@@ -1054,7 +1052,7 @@ def test_a_write_of_which_nobody_knows_what_became_keeps_the_lease_too(
     play()
 
 
-def test_a_lease_that_is_lost_while_the_manager_stops_is_told_without_a_traceback(
+def test_a_lease_lost_during_shutdown_is_logged_without_a_traceback(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     @staged
@@ -1098,7 +1096,7 @@ async def test_a_manager_that_cannot_be_put_together_leaves_nothing_open(stage: 
 
 
 @staged
-async def test_elections_are_told_by_events_and_metrics(stage: ElectionStage) -> None:
+async def test_elections_are_reported_by_events_and_metrics(stage: ElectionStage) -> None:
     rig = Rig(stage, leader_election=LeaderElection(name="widgets", identity="me", trust_absence=True))
     await rig.start(1)
     assert 'leader_election_master_status{name="widgets"} 1\n' in rig.manager.metrics.text()
@@ -1136,7 +1134,7 @@ async def test_a_lease_that_is_deleted_does_not_end_the_leader(stage: ElectionSt
 
 
 @staged
-async def test_events_of_a_part_are_told_in_its_name_even_at_the_end(stage: ElectionStage) -> None:
+async def test_events_of_a_runnable_have_its_name_also_during_shutdown(stage: ElectionStage) -> None:
     async def work(dependencies: Dependencies) -> None:
         try:
             await asyncio.get_running_loop().create_future()
@@ -1170,7 +1168,7 @@ async def test_a_part_logs_under_its_own_name_to_the_managers_logger(stage: Elec
 
 
 @staged
-async def test_who_is_to_hear_what_the_server_warns_of_hears_it_from_every_client(stage: ElectionStage) -> None:
+async def test_the_warning_handler_receives_warnings_of_every_client(stage: ElectionStage) -> None:
     told: list[str] = []
     rig = Rig(stage, leader_election=QUICK, client=ClientOptions(warn=told.append))
     for client in (rig.manager.client, rig.manager.client.live):

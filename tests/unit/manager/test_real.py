@@ -73,7 +73,7 @@ def test_addresses(address: str, parsed: tuple[str, int]) -> None:
 
 
 @pytest.mark.parametrize("address", ["8080", "a:", ":x", ":65536", ":-1", ":٣"])
-def test_what_is_no_address_is_refused(address: str) -> None:
+def test_an_invalid_address_is_rejected(address: str) -> None:
     with pytest.raises(ValueError, match="is not a listen address"):
         Manager(health=address)
 
@@ -124,7 +124,7 @@ def test_a_port_that_is_taken_ends_the_start_with_a_clear_error(name: str) -> No
     soon(play())
 
 
-def test_the_second_signal_leaves_at_once() -> None:
+def test_the_second_signal_exits_immediately() -> None:
     async def play() -> None:
         stops: list[str] = []
         codes: list[int] = []
@@ -137,7 +137,7 @@ def test_the_second_signal_leaves_at_once() -> None:
     soon(play())
 
 
-def test_the_second_signal_is_heard_though_the_loop_is_blocked() -> None:
+def test_the_second_signal_is_handled_while_the_loop_is_blocked() -> None:
     async def play() -> None:
         codes: list[int] = []
         before = signal.getsignal(signal.SIGTERM)
@@ -194,7 +194,7 @@ def test_managers_that_are_cancelled_together_stop_gracefully() -> None:
     assert said == ["stopped"]
 
 
-def test_the_garbage_collector_is_kept_from_what_was_there_before_the_caches_were_filled() -> None:
+def test_objects_loaded_before_the_caches_sync_are_frozen() -> None:
     loaded: list[object] = [[]]
     seen: list[bool] = []
 

@@ -117,7 +117,7 @@ async def test_requests_are_shown_until_their_answers_begin_and_watches_are_not(
     await manager.informers.stop()
 
 
-def test_nothing_is_wrapped_where_nobody_looks_at_spans(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_tracer_nothing_is_wrapped(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(_: str) -> None:
         raise ImportError
 

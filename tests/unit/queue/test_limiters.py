@@ -52,7 +52,7 @@ MAKERS: dict[str, Callable[..., RateLimiter[str]]] = {
 
 
 @pytest.mark.parametrize("case", RECORDED, ids=lambda case: f"{case['limiter']}{case['arguments']}")
-def test_limiters_return_what_those_of_client_go_return(case: dict[str, Any]) -> None:
+def test_limiters_return_the_delays_of_client_go(case: dict[str, Any]) -> None:
     clock = HandClock()
     limiter = MAKERS[case["limiter"]](clock, *case["arguments"])
     for number, (operation, key, at, answer) in enumerate(case["calls"]):

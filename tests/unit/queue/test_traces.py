@@ -20,7 +20,7 @@ TRACES = json.loads((Path(__file__).parents[2] / "data" / "queue" / "traces.json
 
 
 @pytest.mark.parametrize("trace", TRACES, ids=range(len(TRACES)))
-def test_a_queue_returns_what_that_of_client_go_returns(trace: list[Any]) -> None:
+def test_a_queue_behaves_like_client_gos(trace: list[Any]) -> None:
     simulation = Simulation(0)
 
     async def main() -> None:

@@ -50,7 +50,7 @@ def test_a_refusal_is_forbidden_with_its_words() -> None:
     }
 
 
-def test_field_errors_are_told_as_a_server_tells_them() -> None:
+def test_field_errors_have_the_servers_format() -> None:
     @validator(Widget)
     def check(widget: Widget) -> None:
         raise Denied(ODD, FieldError.required(Path("spec", "image")))
@@ -112,7 +112,7 @@ def said(widget: Widget, request: AdmissionRequest) -> None:
 
 
 @pytest.mark.parametrize("function", [returned_text, returned_list, awaited, yielded, streamed, said])
-def test_warnings_may_be_returned_yielded_or_said(function: Any) -> None:
+def test_warnings_may_be_returned_yielded_or_added(function: Any) -> None:
     answer = asked(validator(Widget)(function), admission_review(widget()))
     assert (answer.allowed, answer.warnings) == (True, ["careful"])
 
@@ -145,7 +145,7 @@ def test_an_audit_annotation_is_passed_on() -> None:
 # What hooks are given
 
 
-def test_a_hook_learns_who_asks_for_what() -> None:
+def test_a_hook_receives_user_and_operation() -> None:
     seen: list[AdmissionRequest] = []
 
     @validator(Widget)
@@ -288,7 +288,7 @@ def test_a_dict_that_is_none_is_a_bad_request() -> None:
 # Defaulters
 
 
-def test_what_a_defaulter_changes_is_sent_as_a_patch() -> None:
+def test_the_changes_of_a_defaulter_are_a_patch() -> None:
     @defaulter(Widget)
     def fill_in(widget: Widget) -> None:
         widget.spec.replicas = 1
@@ -310,7 +310,7 @@ def test_a_defaulter_may_return_another_object() -> None:
     assert asked(fill_in, admission_review(document)).applied_to(document) == widget(replicas=2)
 
 
-def test_what_a_defaulter_does_not_touch_is_not_patched() -> None:
+def test_unchanged_fields_are_not_patched() -> None:
     @defaulter(Widget)
     def fill_in(widget: Widget) -> None: ...
 
@@ -329,7 +329,7 @@ def test_fields_that_the_class_does_not_know_survive() -> None:
     assert answer.patch == [{"op": "add", "path": "/spec/replicas", "value": 1}]
 
 
-def test_what_a_defaulter_removes_is_removed_beside_what_reading_would_lose() -> None:
+def test_removed_fields_are_removed_and_unknown_fields_kept() -> None:
     @defaulter(Widget)
     def fill_in(widget: Widget) -> None:
         widget.spec.image = ""
@@ -443,7 +443,7 @@ def test_a_defaulter_of_dicts_that_makes_no_json_refuses() -> None:
     assert "a defaulter returns None or a dict" in asked(none, admission_review(widget())).message
 
 
-def test_a_warning_that_is_no_text_refuses() -> None:
+def test_a_warning_that_is_not_a_string_rejects_the_request() -> None:
     @validator(Widget)
     def check(widget: Widget, request: AdmissionRequest) -> None:
         request.warn(3)  # type: ignore[arg-type]
@@ -468,7 +468,7 @@ def test_a_warning_that_is_no_text_refuses() -> None:
         (b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}', "invalid AdmissionReview: no request"),
     ],
 )
-def test_what_is_no_review_is_a_bad_request(body: bytes, words: str) -> None:
+def test_a_body_that_is_not_a_review_is_a_bad_request(body: bytes, words: str) -> None:
     answer = asked(validator(Widget)(lambda thing: None), body)
     assert (answer.http, answer.allowed, answer.status["code"]) == (200, False, 400)
     assert words in answer.message
@@ -485,7 +485,7 @@ def test_an_object_that_is_too_deep_is_a_bad_request() -> None:
     assert "exceeded max depth" in asked(check, admission_review({**widget(), "deep": deep})).message
 
 
-def test_a_review_of_v1beta1_is_refused_in_its_own_version_with_what_to_do() -> None:
+def test_a_v1beta1_review_is_rejected_in_v1beta1_with_a_remedy() -> None:
     review = {**admission_review(widget()), "apiVersion": "admission.k8s.io/v1beta1"}
     answer = asked(validator(Widget)(lambda thing: None), review)
     assert answer.review["apiVersion"] == "admission.k8s.io/v1beta1"

@@ -107,7 +107,7 @@ def test_a_declaration_becomes_a_configuration() -> None:
     assert "reinvocationPolicy" not in widgets
 
 
-def test_subresources_may_be_asked_about_too() -> None:
+def test_hooks_may_handle_subresources() -> None:
     @validator(Widget, subresources=["status", "scale"])
     def hook(widget: dict[str, Any]) -> None: ...
 
@@ -118,7 +118,7 @@ def test_subresources_may_be_asked_about_too() -> None:
         validator(Widget, subresources=["status"], rules=[])(lambda widget: None)
 
 
-def test_an_endpoint_is_no_text() -> None:
+def test_an_endpoint_given_as_a_string_is_rejected() -> None:
     hook = validator(Widget)(lambda widget: None)
     with pytest.raises(
         TypeError, match=r"invalid endpoint; pass ServiceEndpoint\(namespace, name\) or UrlEndpoint\('https://x'\)"

@@ -153,7 +153,7 @@ def test_one_object_that_cannot_be_converted_fails_the_review_and_is_named(
     assert failure(conversion_review([document, fine], version))
 
 
-def test_a_converter_that_fails_is_told_with_its_error(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_converter_is_reported_with_its_error(caplog: pytest.LogCaptureFixture) -> None:
     @converter
     def broken(old: Widget) -> WidgetV2:
         raise ZeroDivisionError("oops")
@@ -185,7 +185,7 @@ def test_a_converter_that_fails_is_told_with_its_error(caplog: pytest.LogCapture
         (b'{"request":{"uid":3,"objects":[1],"desiredAPIVersion":"a/b"}}', "must be a list of objects"),
     ],
 )
-def test_what_is_no_review_is_a_bad_request(body: bytes, words: str) -> None:
+def test_a_body_that_is_not_a_review_is_a_bad_request(body: bytes, words: str) -> None:
     answer, _ = converted(body)
     assert answer.http == 400
     assert words in answer.text
@@ -215,7 +215,7 @@ def test_a_server_does_not_start_with_half_of_the_converters() -> None:
         simulation.run(server.start())
 
 
-def test_a_review_of_v1beta1_is_refused_with_what_to_do() -> None:
+def test_a_v1beta1_review_is_rejected_with_a_remedy() -> None:
     answer, _ = converted({**conversion_review([widget()]), "apiVersion": "apiextensions.k8s.io/v1beta1"})
     assert answer.review["apiVersion"] == "apiextensions.k8s.io/v1beta1"
     assert 'set conversionReviewVersions to ["v1"]' in answer.message
@@ -229,7 +229,7 @@ def test_a_review_of_v1beta1_is_refused_with_what_to_do() -> None:
         ([up, down, back], "no conversion from v1 to v3"),
     ],
 )
-def test_versions_without_a_way_between_them_are_noticed_at_once(hooks: list[Any], words: str) -> None:
+def test_versions_without_a_conversion_path_are_rejected_at_declaration(hooks: list[Any], words: str) -> None:
     with pytest.raises(TypeError, match=words):
         Webhooks(*hooks, endpoint=UrlEndpoint("https://127.0.0.1:9443"))
     Webhooks(up, down, further, back, endpoint=UrlEndpoint("https://127.0.0.1:9443"))

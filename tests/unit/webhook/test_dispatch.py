@@ -59,7 +59,7 @@ def test_no_longer_is_worked_than_the_server_waits() -> None:
     assert answer.message == f"{PATH} timed out after 3 s"
 
 
-def test_a_body_that_never_comes_is_given_up() -> None:
+def test_a_request_whose_body_does_not_arrive_times_out() -> None:
     simulation = Simulation(1)
 
     async def read(most: int) -> bytes:
@@ -107,7 +107,7 @@ def test_a_converter_that_takes_too_long_fails_the_review() -> None:
     assert answer.message == "/convert timed out after 30 s"
 
 
-def test_only_so_many_are_worked_on_at_once_and_the_others_wait() -> None:
+def test_the_number_of_concurrent_reviews_is_limited() -> None:
     simulation = Simulation(1)
     dispatcher = hook_that_waits(simulation, 5)
 

@@ -96,7 +96,7 @@ def test_methods_objects_partials_and_lambdas_can_be_hooks(function: Any, warnin
     assert asked(validator(Widget)(function), admission_review(widget())).warnings == [warning]
 
 
-def test_a_dict_is_given_to_who_asks_for_one() -> None:
+def test_a_hook_annotated_with_dict_receives_a_dict() -> None:
     def plain(thing: dict) -> str:  # type: ignore[type-arg]
         return type(thing).__name__
 
@@ -179,7 +179,7 @@ def test_a_base_class_may_be_annotated() -> None:
         (lambda: converter(Widget, Widget)(lambda thing: None), "are not two versions of one kind"),
     ],
 )
-def test_what_cannot_work_is_refused_where_it_is_declared(declare: Any, words: str) -> None:
+def test_invalid_hooks_are_rejected_at_declaration(declare: Any, words: str) -> None:
     with pytest.raises((TypeError, ValueError)) as refused:
         declare()
     assert words in str(refused.value)
@@ -193,7 +193,7 @@ def test_a_converter_has_nothing_to_wait_for() -> None:
         converter(upgrade)
 
 
-def test_a_converter_of_classes_that_cannot_be_found_says_how_to_name_them() -> None:
+def test_a_converter_without_known_classes_names_the_option() -> None:
     class Local(CustomResource, group="example.dev", version="v4", kind="Widget"): ...
 
     def upgrade(widget: Local) -> Widget:

@@ -178,7 +178,7 @@ def test_how_long_a_server_waits_is_read_from_its_query(text: str, seconds: floa
 
 
 @running
-async def test_a_blocking_hook_keeps_nobody_waiting() -> None:
+async def test_a_blocking_hook_does_not_delay_other_requests() -> None:
     release = threading.Event()
 
     @validator(Widget, path="/blocking")
@@ -218,7 +218,7 @@ async def test_reviews_under_way_finish_when_it_stops() -> None:
 
 
 @running
-async def test_what_does_not_finish_is_dropped_when_stopping_is_cancelled() -> None:
+async def test_unfinished_requests_are_dropped_when_the_stop_is_cancelled() -> None:
     entered = asyncio.Event()
 
     @validator(Widget)
@@ -250,7 +250,7 @@ async def test_it_finds_itself_wherever_it_listens() -> None:
 
 
 @running
-async def test_it_says_whether_it_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_check_passes_while_the_server_serves(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World.real()
     server = WebhookServer(world, SelfSignedCertificates(world, HOSTS), host="127.0.0.1", port=0)
     with pytest.raises(NotServing, match="has not been started yet"):
@@ -268,7 +268,7 @@ async def test_it_says_whether_it_serves(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @running
-async def test_a_port_that_is_taken_is_told_with_what_wanted_it() -> None:
+async def test_a_port_in_use_is_reported_with_the_webhooks_name() -> None:
     world = World.real()
     async with serving() as (_, server):
         other = WebhookServer(world, SelfSignedCertificates(world, HOSTS), host="127.0.0.1", port=server.port)
@@ -278,7 +278,7 @@ async def test_a_port_that_is_taken_is_told_with_what_wanted_it() -> None:
 
 
 @running
-async def test_callers_may_be_asked_for_a_certificate(tmp_path: Path) -> None:
+async def test_callers_may_be_required_to_have_a_certificate(tmp_path: Path) -> None:
     client = certificates.client("api-server")
     write(tmp_path, Certificate(client.pem, client.key_pem))
     async with serving(client_authorities=certificates.authority().pem) as (caller, server):
@@ -420,7 +420,7 @@ async def test_a_new_authority_is_made_known_before_it_is_needed(monkeypatch: py
 
 
 @running
-async def test_an_authority_is_known_before_anybody_can_call(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_ca_bundle_is_written_before_the_server_listens(caplog: pytest.LogCaptureFixture) -> None:
     world = World.real()
     made = generate_certificate(world, HOSTS, timedelta(days=1))
 

@@ -102,7 +102,7 @@ def test_facts_about_objects() -> None:
     ]
 
 
-def test_one_namespace_is_asked_about_alone() -> None:
+def test_expectations_can_be_queried_by_namespace() -> None:
     expectations = Expectations(Store(), "pods")
     expectations.expect(Written(key("a", "one"), "5"))
     expectations.expect(Written(key("b", "two"), "6"))
@@ -122,7 +122,7 @@ def test_a_server_that_went_back_ends_all_waiting() -> None:
     assert expectations.pending() == []
 
 
-def test_what_comes_in_the_moment_in_which_the_time_is_up_has_come() -> None:
+def test_an_event_at_the_moment_of_the_timeout_satisfies_the_wait() -> None:
     simulation = Simulation(1)
 
     async def main() -> None:
@@ -136,7 +136,7 @@ def test_what_comes_in_the_moment_in_which_the_time_is_up_has_come() -> None:
     simulation.run(main())
 
 
-def test_what_was_waited_for_in_vain_for_more_than_a_minute_is_lost_and_the_cache_is_told() -> None:
+def test_an_expectation_unsatisfied_for_a_minute_is_dropped_and_reported() -> None:
     simulation = Simulation(1)
     lost: list[str] = []
 

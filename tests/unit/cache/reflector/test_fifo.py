@@ -17,7 +17,7 @@ def run(scenario: Any) -> None:
     simulation.run(scenario(simulation))
 
 
-def test_everything_comes_out_in_the_order_in_which_it_went_in_and_nothing_is_merged() -> None:  # 54, 55
+def test_deltas_keep_their_order_and_are_not_merged() -> None:
     async def scenario(simulation: Simulation) -> None:
         fifo = Fifo()
         a, b = pod("a"), pod("b")
@@ -31,7 +31,7 @@ def test_everything_comes_out_in_the_order_in_which_it_went_in_and_nothing_is_me
     run(scenario)
 
 
-def test_what_concerns_the_whole_store_comes_out_alone() -> None:  # 59, 61, 64
+def test_deltas_of_the_whole_store_are_a_batch_of_their_own() -> None:
     async def scenario(simulation: Simulation) -> None:
         fifo = Fifo()
         whole = ReplacedAll(Store().replacement(), "5")
@@ -46,7 +46,7 @@ def test_what_concerns_the_whole_store_comes_out_alone() -> None:  # 59, 61, 64
     run(scenario)
 
 
-def test_a_batch_has_a_thousand_changes_at_most() -> None:  # 64
+def test_a_batch_has_a_thousand_changes_at_most() -> None:
     async def scenario(simulation: Simulation) -> None:
         fifo = Fifo()
         for _ in range(BATCH + 1):
@@ -56,7 +56,7 @@ def test_a_batch_has_a_thousand_changes_at_most() -> None:  # 64
     run(scenario)
 
 
-def test_a_taker_waits_until_something_comes() -> None:
+def test_take_waits_for_a_delta() -> None:
     async def scenario(simulation: Simulation) -> None:
         fifo = Fifo()
         taker = asyncio.ensure_future(fifo.pop())
@@ -82,7 +82,7 @@ def test_a_taker_that_is_cancelled_takes_nothing_with_it() -> None:
     run(scenario)
 
 
-def test_who_puts_waits_for_room_when_two_thousand_are_waiting() -> None:  # 63
+def test_put_waits_while_two_thousand_deltas_are_queued() -> None:
     async def scenario(simulation: Simulation) -> None:
         fifo = Fifo()
         entry = pod("a")

@@ -50,14 +50,14 @@ async def started(simulation: Simulation, server: ScriptedServer, options: FeedO
 # The list
 
 
-def test_the_first_list_asks_for_any_state_in_pages_of_500() -> None:  # 1
+def test_the_first_list_requests_any_resource_version_in_pages_of_500() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         assert server.lists == [ListOptions(limit=500, resource_version="0")]
 
     with_informer(scenario, LISTING)
 
 
-def test_a_later_list_asks_for_what_is_not_older_than_the_last_and_lets_the_server_answer_from_memory() -> None:  # 2, 3
+def test_a_relist_requests_a_state_not_older_than_the_last_one() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         seen = str(server.version)
         server.send(status(Expired.of("too old")))
@@ -67,7 +67,7 @@ def test_a_later_list_asks_for_what_is_not_older_than_the_last_and_lets_the_serv
     with_informer(scenario, LISTING)
 
 
-def test_a_server_that_divides_lists_of_any_state_is_asked_for_pages_ever_after() -> None:  # 4
+def test_a_server_that_paginates_lists_gets_paginated_requests_from_then_on() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         server.pages_always = True
         for number in range(501):
@@ -83,7 +83,7 @@ def test_a_server_that_divides_lists_of_any_state_is_asked_for_pages_ever_after(
     simulate(scenario)
 
 
-def test_a_page_size_that_was_asked_for_is_always_sent() -> None:  # 5
+def test_an_explicit_page_size_is_always_sent() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         server.send(status(Expired.of("too old")))
         await simulation.clock.sleep(5)
@@ -95,7 +95,7 @@ def test_a_page_size_that_was_asked_for_is_always_sent() -> None:  # 5
 @pytest.mark.parametrize(
     "error", [Expired.of("too old"), Gone.of("too old"), Timeout.resource_version_too_large(9, 3)], ids=str
 )
-def test_a_state_that_the_server_does_not_have_is_not_insisted_on(error: APIError) -> None:  # 6, 7
+def test_a_state_that_the_server_does_not_have_is_not_insisted_on(error: APIError) -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         server.list_errors.append(error)
         server.send(status(Expired.of("too old")))
@@ -131,13 +131,13 @@ def test_a_list_that_fails_in_the_latest_state_too_is_an_error() -> None:
         (ConnectionLost("Too large resource version"), False),
     ],
 )
-def test_too_large_versions_are_known_by_their_cause_and_from_old_servers_by_their_words(  # 8
+def test_too_large_versions_are_known_by_their_cause_and_from_old_servers_by_their_words(
     error: Exception, answer: bool
 ) -> None:
     assert is_too_large(error) is answer
 
 
-def test_pages_after_the_first_carry_the_token_and_no_version() -> None:  # 9, 11
+def test_pages_after_the_first_carry_the_token_and_no_version() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         server.pages_always = True
         for number in range(25):
@@ -156,7 +156,7 @@ def test_pages_after_the_first_carry_the_token_and_no_version() -> None:  # 9, 1
     simulate(scenario)
 
 
-def test_a_token_that_expires_means_one_list_of_everything() -> None:  # 10
+def test_a_token_that_expires_means_one_list_of_everything() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         server.pages_always = True
         server.tokens_expire = True
@@ -172,7 +172,7 @@ def test_a_token_that_expires_means_one_list_of_everything() -> None:  # 10
     simulate(scenario)
 
 
-def test_the_version_is_published_after_the_state_is_on_its_way_to_the_store() -> None:  # 12, 112
+def test_the_version_is_published_after_the_state_is_on_its_way_to_the_store() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         server.put("a")
         informer = Informer([server], simulation)
@@ -186,7 +186,7 @@ def test_the_version_is_published_after_the_state_is_on_its_way_to_the_store() -
     simulate(scenario)
 
 
-def test_a_table_instead_of_objects_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:  # 13
+def test_a_table_instead_of_objects_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         listed = server.list
 
@@ -215,7 +215,7 @@ def test_an_object_of_a_list_that_cannot_be_read_is_left_out_and_reported(caplog
     assert "cannot decode object, skipped collection=pods" in caplog.text
 
 
-def test_cancelling_a_list_ends_it_without_an_error() -> None:  # 14, 27
+def test_cancelling_a_list_ends_it_without_an_error() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         server.pause()
         informer = Informer([server], simulation, LISTING)
@@ -230,7 +230,7 @@ def test_cancelling_a_list_ends_it_without_an_error() -> None:  # 14, 27
 # The watch
 
 
-def test_a_watch_begins_where_the_list_ends_asks_for_bookmarks_and_ends_within_ten_minutes() -> None:  # 15
+def test_a_watch_begins_at_the_lists_resource_version_with_bookmarks() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         for _ in range(50):
             server.bookmark()
@@ -255,7 +255,7 @@ def test_the_length_of_watches_can_be_raised_but_not_lowered(asked: int, low: in
 
 
 @pytest.mark.parametrize("error", [TooManyRequests.of("slow down", 0), ConnectionLost("refused")], ids=str)
-def test_a_watch_that_cannot_be_opened_now_is_tried_again_without_a_list(error: Exception) -> None:  # 16
+def test_a_watch_that_cannot_be_opened_now_is_tried_again_without_a_list(error: Exception) -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         server.watch_errors += [error] * 3
         server.bookmark()
@@ -269,7 +269,7 @@ def test_a_watch_that_cannot_be_opened_now_is_tried_again_without_a_list(error: 
     with_informer(scenario)
 
 
-def test_a_server_that_says_when_to_come_back_is_left_alone_until_then() -> None:
+def test_retry_after_delays_the_next_request() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         server.watch_errors.append(TooManyRequests.of("slow down", 25))
         server.bookmark()
@@ -282,7 +282,7 @@ def test_a_server_that_says_when_to_come_back_is_left_alone_until_then() -> None
     with_informer(scenario)
 
 
-def test_a_watch_that_is_refused_is_told_and_followed_by_a_list() -> None:  # 17
+def test_a_rejected_watch_is_logged_and_followed_by_a_relist() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         server.watch_errors.append(Forbidden.of(PODS, "", "no watching"))
         server.bookmark()
@@ -296,7 +296,7 @@ def test_a_watch_that_is_refused_is_told_and_followed_by_a_list() -> None:  # 17
     with_informer(scenario, LISTING)
 
 
-def test_a_watch_that_ends_is_opened_again_at_once_where_it_got_to() -> None:  # 18
+def test_a_watch_that_ends_is_resumed_immediately() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         server.put("d")
         await simulation.clock.sleep(0.1)
@@ -313,7 +313,7 @@ def test_a_watch_that_ends_is_opened_again_at_once_where_it_got_to() -> None:  #
     with_informer(scenario)
 
 
-def test_a_watch_that_lasted_for_a_second_is_opened_again_though_nothing_happened() -> None:  # 18
+def test_a_watch_that_lasted_for_a_second_is_opened_again_though_nothing_happened() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         await simulation.clock.sleep(1)
         server.end_watches()
@@ -324,7 +324,7 @@ def test_a_watch_that_lasted_for_a_second_is_opened_again_though_nothing_happene
     with_informer(scenario)
 
 
-def test_a_very_short_watch_that_tells_nothing_is_a_failure() -> None:  # 19
+def test_a_very_short_watch_without_events_is_a_failure() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         server.end_watches()
         await simulation.clock.sleep(0.7)
@@ -336,7 +336,7 @@ def test_a_very_short_watch_that_tells_nothing_is_a_failure() -> None:  # 19
     with_informer(scenario, LISTING)
 
 
-def test_a_bookmark_makes_a_short_watch_a_good_one() -> None:  # 19
+def test_a_bookmark_makes_a_short_watch_a_good_one() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         server.bookmark()
         server.end_watches()
@@ -348,7 +348,7 @@ def test_a_bookmark_makes_a_short_watch_a_good_one() -> None:  # 19
 
 
 @pytest.mark.parametrize("error", [Expired.of("too old"), Gone.of("too old")], ids=repr)
-def test_a_watch_that_expires_inside_is_followed_by_a_list_of_what_is_not_older(error: APIError) -> None:  # 20
+def test_an_expired_event_in_a_watch_causes_a_relist(error: APIError) -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         server.dropping = True
         server.put("d")
@@ -361,7 +361,7 @@ def test_a_watch_that_expires_inside_is_followed_by_a_list_of_what_is_not_older(
     with_informer(scenario, LISTING)
 
 
-def test_a_version_that_has_expired_when_the_watch_is_opened_is_followed_by_a_list() -> None:  # 20
+def test_a_version_that_has_expired_when_the_watch_is_opened_is_followed_by_a_list() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         server.bookmark()
         await simulation.clock.sleep(0.1)
@@ -376,7 +376,7 @@ def test_a_version_that_has_expired_when_the_watch_is_opened_is_followed_by_a_li
     with_informer(scenario, LISTING)
 
 
-def test_too_many_requests_inside_a_watch_mean_a_pause_and_another_watch() -> None:  # 20
+def test_too_many_requests_inside_a_watch_mean_a_pause_and_another_watch() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         server.send(status(TooManyRequests.of("slow down", 0)))
         await simulation.clock.sleep(0.7)
@@ -389,7 +389,7 @@ def test_too_many_requests_inside_a_watch_mean_a_pause_and_another_watch() -> No
 
 
 @pytest.mark.parametrize("error", [InternalError.of("oops"), ServiceUnavailable.of("no")], ids=repr)
-def test_other_errors_inside_a_watch_are_followed_by_a_list(error: APIError) -> None:  # 20
+def test_other_errors_inside_a_watch_are_followed_by_a_list(error: APIError) -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         server.send(status(error))
         await simulation.clock.sleep(2)
@@ -410,7 +410,7 @@ def test_other_errors_inside_a_watch_are_followed_by_a_list(error: APIError) -> 
         b'"text"',
     ],
 )
-def test_an_event_with_something_else_than_the_kind_is_passed_over(  # 13, 21
+def test_an_event_with_something_else_than_the_kind_is_passed_over(
     event: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
@@ -428,7 +428,7 @@ def test_an_event_with_something_else_than_the_kind_is_passed_over(  # 13, 21
 
 def test_an_event_of_an_unknown_type_is_passed_over_but_moves_the_version(
     caplog: pytest.LogCaptureFixture,
-) -> None:  # 22
+) -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         server.send(RawEvent("RENAMED", b'{"metadata":{"name":"x","resourceVersion":"900"}}'))
         await simulation.clock.sleep(0.1)
@@ -441,7 +441,7 @@ def test_an_event_of_an_unknown_type_is_passed_over_but_moves_the_version(
 
 def test_a_transform_that_fails_leaves_the_object_out_and_the_watch_going(
     caplog: pytest.LogCaptureFixture,
-) -> None:  # 23
+) -> None:
     def transform(pod: dict[str, Any]) -> dict[str, Any]:
         if pod["metadata"]["name"] == "d":
             raise ZeroDivisionError
@@ -458,7 +458,7 @@ def test_a_transform_that_fails_leaves_the_object_out_and_the_watch_going(
     assert "Pod default/d: transform failed: ZeroDivisionError()" in caplog.text
 
 
-def test_a_bookmark_moves_the_version_of_reflector_and_store_and_changes_nothing_else() -> None:  # 24, 61, 71
+def test_a_bookmark_moves_the_version_of_reflector_and_store_and_changes_nothing_else() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         heard = Heard()
         informer.add_handler(heard)
@@ -486,7 +486,7 @@ def test_a_bookmark_that_is_none_is_passed_over(caplog: pytest.LogCaptureFixture
     assert "cannot decode event, skipped collection=pods error=bookmark" in caplog.text
 
 
-def test_a_watch_from_no_version_publishes_none_before_something_happens(monkeypatch: pytest.MonkeyPatch) -> None:  # 25
+def test_a_watch_from_no_version_publishes_none_before_something_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         listed = server.list
 
@@ -510,7 +510,7 @@ def test_a_watch_from_no_version_publishes_none_before_something_happens(monkeyp
     simulate(scenario)
 
 
-def test_every_watch_is_closed_when_it_is_left() -> None:  # 26
+def test_every_watch_is_closed_when_it_is_left() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         opened = []
         watch = server.watch
@@ -533,7 +533,7 @@ def test_every_watch_is_closed_when_it_is_left() -> None:  # 26
     simulate(scenario)
 
 
-def test_failures_are_told_in_the_log_and_expiry_only_to_who_listens_closely(  # 28
+def test_failures_are_logged_and_expiry_only_at_debug_level(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG, "ostinato.cache")
@@ -558,7 +558,7 @@ def test_failures_are_told_in_the_log_and_expiry_only_to_who_listens_closely(  #
 # Pauses
 
 
-def test_a_server_that_is_down_for_an_hour_is_asked_less_and_less_and_never_often_again() -> None:  # 29, 30
+def test_the_backoff_grows_while_a_server_is_down_for_an_hour() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         times: list[float] = []
 
@@ -581,7 +581,7 @@ def test_a_server_that_is_down_for_an_hour_is_asked_less_and_less_and_never_ofte
     simulate(scenario)
 
 
-def test_two_good_minutes_make_the_next_failure_the_first() -> None:  # 30
+def test_two_good_minutes_make_the_next_failure_the_first() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         server.list_errors += [InternalError.of("oops")] * 4
         server.send(status(Expired.of("too old")))
@@ -596,7 +596,7 @@ def test_two_good_minutes_make_the_next_failure_the_first() -> None:  # 30
     with_informer(scenario, LISTING)
 
 
-def test_a_failure_before_two_good_minutes_goes_on_where_the_last_ones_got() -> None:  # 30
+def test_a_failure_within_two_minutes_continues_the_backoff() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         server.list_errors += [InternalError.of("oops")] * 4
         server.send(status(Expired.of("too old")))
@@ -609,7 +609,7 @@ def test_a_failure_before_two_good_minutes_goes_on_where_the_last_ones_got() -> 
     with_informer(scenario, LISTING)
 
 
-def test_the_pauses_can_be_chosen() -> None:  # 31
+def test_the_pauses_can_be_chosen() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         server.list_errors += [InternalError.of("oops")] * 10
         server.send(status(Expired.of("too old")))
@@ -623,7 +623,7 @@ def test_the_pauses_can_be_chosen() -> None:  # 31
 # Streaming lists
 
 
-def test_a_streaming_list_is_one_request_that_goes_on_as_a_watch() -> None:  # 34, 35, 38
+def test_a_streaming_list_continues_as_the_watch() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         server.put("d")
         await simulation.clock.sleep(0.1)
@@ -639,7 +639,7 @@ def test_a_streaming_list_is_one_request_that_goes_on_as_a_watch() -> None:  # 3
     with_informer(scenario)
 
 
-def test_changes_inside_a_streaming_list_count_and_only_their_result_is_told() -> None:  # 36
+def test_changes_during_a_streaming_list_are_merged_into_it() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         server.streaming = "ignored"  # so that this test says when the end is
         for name in "abc":
@@ -665,7 +665,7 @@ def test_changes_inside_a_streaming_list_count_and_only_their_result_is_told() -
     simulate(scenario)
 
 
-def test_a_bookmark_that_does_not_say_so_does_not_end_a_streaming_list_and_shows_an_old_server() -> None:  # 37
+def test_a_plain_bookmark_in_a_streaming_list_reveals_an_old_server() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         server.streaming = "ignored"
         server.put("a")
@@ -683,7 +683,7 @@ def test_a_bookmark_that_does_not_say_so_does_not_end_a_streaming_list_and_shows
 
 
 @pytest.mark.parametrize("error", [TooManyRequests.of("slow down", 0), ConnectionLost("refused")], ids=str)
-def test_a_streaming_list_that_cannot_be_had_now_is_tried_again(error: Exception) -> None:  # 39
+def test_a_streaming_list_that_cannot_be_had_now_is_tried_again(error: Exception) -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         server.put("a")
         server.watch_errors += [error, error]
@@ -698,7 +698,7 @@ def test_a_streaming_list_that_cannot_be_had_now_is_tried_again(error: Exception
 
 
 @pytest.mark.parametrize("error", [Expired.of("too old"), Timeout.resource_version_too_large(9, 3)], ids=repr)
-def test_a_streaming_list_of_a_state_that_is_not_to_be_had_is_asked_for_the_latest_at_once(  # 39
+def test_a_streaming_list_of_an_unavailable_state_requests_the_latest(
     error: APIError,
 ) -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
@@ -712,7 +712,7 @@ def test_a_streaming_list_of_a_state_that_is_not_to_be_had_is_asked_for_the_late
 
 
 @pytest.mark.parametrize("error", [INVALID, Forbidden.of(PODS, "", "no"), InternalError.of("oops")], ids=repr)
-def test_a_server_that_refuses_a_streaming_list_is_listed_in_the_same_round(error: APIError) -> None:  # 40
+def test_a_server_that_refuses_a_streaming_list_is_listed_in_the_same_round(error: APIError) -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         server.put("a")
         server.watch_errors.append(error)
@@ -728,7 +728,7 @@ def test_a_server_that_refuses_a_streaming_list_is_listed_in_the_same_round(erro
     simulate(scenario)
 
 
-def test_a_server_that_says_expired_of_the_latest_state_is_listed() -> None:
+def test_expired_for_the_latest_state_causes_an_ordinary_list() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         server.put("a")
         server.watch_errors += [Expired.of("too old"), Expired.of("too old")]
@@ -742,7 +742,7 @@ def test_a_server_that_says_expired_of_the_latest_state_is_listed() -> None:
 
 
 @pytest.mark.parametrize("how", ["end_watches", "cut"])
-def test_a_streaming_list_that_breaks_off_is_begun_anew_and_what_came_is_thrown_away(how: str) -> None:  # 41
+def test_an_interrupted_streaming_list_is_restarted_and_its_events_discarded(how: str) -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         server.streaming = "ignored"
         server.put("a")
@@ -762,7 +762,7 @@ def test_a_streaming_list_that_breaks_off_is_begun_anew_and_what_came_is_thrown_
     simulate(scenario)
 
 
-def test_a_stream_that_ends_after_it_was_complete_is_followed_by_an_ordinary_watch() -> None:  # 42
+def test_a_stream_that_ends_after_it_was_complete_is_followed_by_an_ordinary_watch() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         await simulation.clock.sleep(2)
         server.end_watches()
@@ -804,7 +804,7 @@ def test_a_streaming_list_that_takes_long_is_remarked_on(caplog: pytest.LogCaptu
 # Kinds, and going back
 
 
-def test_a_kind_that_does_not_exist_yet_is_asked_for_until_it_does() -> None:
+def test_a_missing_kind_is_retried_until_it_exists() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         server.put("a")
         server.info_errors += [NotFound.of(PODS, "")] * 2
@@ -831,7 +831,7 @@ def test_a_server_that_went_back_to_an_earlier_state_is_listed() -> None:
     with_informer(scenario)
 
 
-def test_a_server_that_went_back_and_says_nothing_is_asked_after_two_silent_watches(
+def test_a_restored_server_is_detected_after_two_watches_without_events(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
@@ -858,7 +858,7 @@ def test_a_server_that_went_back_and_says_nothing_is_asked_after_two_silent_watc
     with_informer(scenario)
 
 
-def test_a_server_that_is_silent_and_where_it_was_is_asked_for_one_object_and_not_listed() -> None:
+def test_an_idle_server_is_probed_with_one_object_and_not_relisted() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         await simulation.clock.sleep(500)
         asked = [each for each in server.lists if each.limit != 500]
@@ -872,7 +872,7 @@ def test_a_server_that_is_silent_and_where_it_was_is_asked_for_one_object_and_no
 
 
 @pytest.mark.parametrize("error", [Forbidden.of(PODS, "", "no list"), INVALID, ServiceUnavailable.of("later")])
-def test_a_server_that_will_not_be_asked_whether_it_is_where_it_was_is_watched_as_before(error: APIError) -> None:
+def test_a_server_that_rejects_the_probe_is_watched_as_before(error: APIError) -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         server.asked.clear()
         for _ in range(3):

@@ -50,7 +50,7 @@ def entry(value: Any = POD, collection: CollectionInfo = COLLECTION, **options: 
     return EntryDecoder(collection, **options).decode(data)
 
 
-def test_an_entry_knows_what_controllers_go_by() -> None:
+def test_an_entry_has_the_fields_that_controllers_need() -> None:
     found = entry()
     assert found.key == NamespacedName("shop", "web-0")
     assert found.uid == "u-1"
@@ -66,7 +66,7 @@ def test_an_entry_knows_what_controllers_go_by() -> None:
     assert repr(found) == "<Pod shop/web-0 at resourceVersion 42>"
 
 
-def test_an_entry_that_is_being_deleted_says_so() -> None:
+def test_an_entry_shows_that_its_object_is_terminating() -> None:
     value = {**POD, "metadata": {**POD["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}  # type: ignore[dict-item]
     assert entry(value).is_being_deleted
 
@@ -81,13 +81,13 @@ def test_one_entry_is_read_typed_as_a_dict_and_as_metadata() -> None:
     assert found.read(MetadataOf(Pod)).metadata.labels == {"app": "web"}
 
 
-def test_items_of_lists_of_built_in_kinds_do_not_say_their_kind_and_get_it() -> None:
+def test_items_of_typed_lists_get_api_version_and_kind() -> None:
     bare = {name: value for name, value in POD.items() if name not in ("apiVersion", "kind")}
     assert entry(bare).dict() == without(POD, "managedFields")
     assert entry(bare).read(Pod) == entry().read(Pod)
 
 
-def test_what_is_read_is_the_callers_own() -> None:  # 86
+def test_every_read_returns_a_new_object() -> None:
     found = entry()
     for read in (lambda: found.read(Pod), found.dict, found.metadata):
         mine = read()
@@ -118,7 +118,7 @@ def test_of_metadata_alone_nothing_else_is_read() -> None:
         entry(POD, CollectionInfo(kind_of(Pod), metadata_only=True))
 
 
-def test_managed_fields_are_cut_out_unless_they_are_asked_for() -> None:
+def test_managed_fields_are_removed_by_default() -> None:
     assert b"managedFields" not in entry().data
     assert entry(keep_managed_fields=True).dict() == POD
 
@@ -157,7 +157,7 @@ def arrangements() -> list[bytes]:
 
 
 @pytest.mark.parametrize("data", arrangements())
-def test_however_an_object_is_written_what_is_stored_is_the_same_without_managed_fields(data: bytes) -> None:
+def test_managed_fields_are_removed_from_every_json_formatting(data: bytes) -> None:
     value = msgspec.json.decode(data)
     found = entry(data)
     value["metadata"].pop("managedFields", None)
@@ -214,19 +214,19 @@ def test_cutting_managed_fields_changes_nothing_else(
         (b'{"metadata":' + b"[" * 100_000, "Pod: "),
     ],
 )
-def test_what_is_no_object_of_the_kind_is_refused_in_words(data: bytes, problem: str) -> None:  # 76
+def test_an_object_of_another_kind_is_rejected(data: bytes, problem: str) -> None:
     with pytest.raises(ObjectError) as caught:
         entry(data)
     assert str(caught.value).startswith(problem)
 
 
 @pytest.mark.parametrize("labels", [b"null", b"7", b"[]", b'{"a":1,"b":"2"}'])
-def test_labels_of_odd_types_are_no_labels(labels: bytes) -> None:
+def test_labels_of_invalid_types_are_ignored(labels: bytes) -> None:
     found = entry(b'{"metadata":{"name":"a","labels":' + labels + b"}}")
     assert found.labels == ({"b": "2"} if b"b" in labels else {})
 
 
-def test_null_stands_for_what_is_empty() -> None:
+def test_null_is_treated_as_empty() -> None:
     found = entry(b'{"metadata":{"name":"a","namespace":null,"uid":null,"resourceVersion":null,"generation":null}}')
     assert (found.key, found.uid, found.resource_version, found.generation) == (NamespacedName("", "a"), "", "", 0)
 
@@ -234,7 +234,7 @@ def test_null_stands_for_what_is_empty() -> None:
 # Transforms
 
 
-def test_a_transform_says_what_is_stored_while_key_uid_and_version_stay() -> None:  # 89
+def test_a_transform_keeps_key_uid_and_resource_version() -> None:
     def slim(pod: dict[str, Any]) -> dict[str, Any]:
         return {"metadata": {"labels": {"tier": "front"}}, "spec": {"nodeName": pod["spec"]["nodeName"]}}
 
@@ -246,7 +246,7 @@ def test_a_transform_says_what_is_stored_while_key_uid_and_version_stay() -> Non
     assert found.read(Pod).spec.node_name == "node-1"  # type: ignore[union-attr]
 
 
-def test_a_transform_may_drop_the_metadata() -> None:  # 87
+def test_a_transform_may_drop_the_metadata() -> None:
     found = entry(transform=lambda pod: {"spec": pod["spec"]})
     assert found.resource_version == "42"
     assert found.dict()["metadata"] == {}
@@ -267,7 +267,7 @@ def test_managed_fields_are_cut_after_a_transform_too() -> None:
         (lambda pod: {"metadata": 7}, "Expected `object`, got `int`"),
     ],
 )
-def test_a_transform_that_fails_is_an_error_of_that_object(transform: Any, problem: str) -> None:  # 89
+def test_a_transform_that_fails_is_an_error_of_that_object(transform: Any, problem: str) -> None:
     with pytest.raises(ObjectError, match=problem):
         entry(transform=transform)
 
@@ -286,7 +286,7 @@ def test_a_large_text_before_the_metadata_is_not_held_longer_than_its_object() -
     assert held < 1_000_000
 
 
-def test_cluster_scoped_objects_have_a_bare_name_as_key() -> None:  # 73, 75, 94
+def test_cluster_scoped_objects_have_a_bare_name_as_key() -> None:
     found = entry({"metadata": {"name": "node-1"}}, CollectionInfo(kind_of(Node)))
     assert str(found.key) == "node-1"
     assert found.key == NamespacedName.parse("node-1")

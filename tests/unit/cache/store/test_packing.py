@@ -55,7 +55,7 @@ def test_objects_that_are_alike_take_a_fraction_of_their_size() -> None:
         assert len(each.suffix) * 10 < len(first.suffix)
 
 
-def test_what_is_packed_is_read_as_it_came() -> None:
+def test_packed_objects_are_read_unchanged() -> None:
     packer = Packer()
     for number in range(TWINS):
         came = pod(f"a-{number}", {**ALIKE, "nodeName": f"node-{number}"}, version=7)
@@ -69,7 +69,7 @@ def test_what_is_packed_is_read_as_it_came() -> None:
         assert found.same_state(came)
 
 
-def test_what_is_like_none_stays_as_it_came_and_the_next_are_compared_with_it() -> None:
+def test_a_dissimilar_object_is_not_packed_and_becomes_a_dictionary() -> None:
     packer = Packer()
     packer.pack(pod("a", ALIKE))
     other = packer.pack(pod("b", noise(1)))
@@ -77,7 +77,7 @@ def test_what_is_like_none_stays_as_it_came_and_the_next_are_compared_with_it() 
     assert packer.pack(pod("c", noise(1))).reference is other.suffix
 
 
-def test_a_newer_state_is_compared_with_what_the_last_was_compared_with() -> None:
+def test_a_newer_state_uses_the_dictionary_of_the_previous_one() -> None:
     packer = Packer()
     reference = packer.pack(pod("a", ALIKE)).suffix
     before = packer.pack(pod("b", ALIKE))
@@ -86,7 +86,7 @@ def test_a_newer_state_is_compared_with_what_the_last_was_compared_with() -> Non
 
 
 @pytest.mark.parametrize("spec", [{"nodeName": "a"}, {"nodeName": "a" * (LARGEST + 1)}])
-def test_what_is_small_or_very_large_is_not_packed(spec: dict[str, Any]) -> None:
+def test_small_and_very_large_objects_are_not_packed(spec: dict[str, Any]) -> None:
     packer = Packer()
     packer.pack(pod("a", spec))
     assert not packer.pack(pod("b", spec)).reference
@@ -128,7 +128,7 @@ def test_whatever_objects_are_like_they_are_read_as_they_came(specs: list[dict[s
 # In a store
 
 
-def test_a_new_state_is_packed_as_it_comes() -> None:
+def test_listed_objects_are_packed_on_arrival() -> None:
     store = Store([by_field("spec.nodeName")])
     replacement = store.replacement()
     for number in range(TWINS):
@@ -139,7 +139,7 @@ def test_a_new_state_is_packed_as_it_comes() -> None:
     assert [each.key.name for each in store.by_index("spec.nodeName", "node-3")] == ["a-3"]
 
 
-def test_what_has_changed_is_packed_when_there_is_time() -> None:
+def test_changed_objects_are_packed_when_idle() -> None:
     store = Store([by_field("spec.nodeName")])
     for number in range(TWINS):
         store.put(pod(f"a-{number}", {**ALIKE, "nodeName": f"node-{number}"}))
@@ -154,7 +154,7 @@ def test_what_has_changed_is_packed_when_there_is_time() -> None:
     assert store.by_index("spec.nodeName", "node-2")[0].dict()["spec"]["nodeName"] == "node-2"
 
 
-def test_what_is_gone_before_it_is_packed_stays_gone_and_takes_no_memory() -> None:
+def test_objects_deleted_before_packing_stay_deleted() -> None:
     store = Store()
     store.put(pod("a", ALIKE))
     before = store.replacement()
@@ -183,7 +183,7 @@ def test_an_object_that_changes_several_times_before_it_is_packed_keeps_its_refe
     assert kept(store, "b").dict()["spec"]["nodeName"] == "node-3"
 
 
-def test_an_index_that_comes_late_sees_into_what_is_packed() -> None:
+def test_a_late_index_reads_packed_objects() -> None:
     store = Store()
     for number in range(TWINS):
         store.put(pod(f"a-{number}", {**ALIKE, "nodeName": f"node-{number}"}))
@@ -192,7 +192,7 @@ def test_an_index_that_comes_late_sees_into_what_is_packed() -> None:
     assert store.index_values("spec.nodeName") == [f"node-{number}" for number in range(TWINS)]
 
 
-def test_an_informer_packs_what_changes_once_nothing_else_comes() -> None:
+def test_an_informer_packs_changed_objects_when_idle() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         for name in ("x", "y", "z"):
             server.put(name, spec=ALIKE)

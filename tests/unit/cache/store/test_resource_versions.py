@@ -33,5 +33,5 @@ def test_the_longer_is_the_later_and_then_the_one_that_sorts_later(left: str, ri
     ("seen", "wanted", "answer"),
     [("5", "5", True), ("10", "9", True), ("9", "10", False), ("", "1", False), ("x", "x", True), ("x", "1", False)],
 )
-def test_what_is_seen_reaches_what_is_not_later(seen: str, wanted: str, answer: bool) -> None:
+def test_a_resource_version_is_reached_by_equal_and_later_ones(seen: str, wanted: str, answer: bool) -> None:
     assert reached(seen, wanted) is answer

@@ -62,7 +62,7 @@ def test_an_index_has_the_same_values_whether_fields_are_found_on_the_way_in_or_
     assert values[0] == values[1]
 
 
-def test_a_transform_decides_what_indexes_see() -> None:
+def test_indexes_see_the_transformed_object() -> None:
     data = msgspec.json.encode({"metadata": {"name": "a"}, "spec": {"nodeName": "before"}})
     decoder = EntryDecoder(
         CollectionInfo(kind_of(Pod)), fields=[NODE], transform=lambda pod: {**pod, "spec": {"nodeName": "after"}}

@@ -49,7 +49,7 @@ def key(name: str, namespace: str = "default") -> NamespacedName:
 # Keys
 
 
-def test_keys_are_written_in_one_way() -> None:  # 73, 74, 75
+def test_keys_are_written_in_one_way() -> None:
     assert str(key("a")) == "default/a"
     assert NamespacedName.parse("default/a") == key("a")
     with pytest.raises(ValueError, match="a/b/c"):
@@ -59,7 +59,7 @@ def test_keys_are_written_in_one_way() -> None:  # 73, 74, 75
 # Contents
 
 
-def test_putting_what_is_there_replaces_it_and_gives_it_back() -> None:  # 77
+def test_put_replaces_an_entry_and_returns_the_previous_one() -> None:
     store = Store()
     first, second = pod("a", 1), pod("a", 2)
     assert store.put(first) is None
@@ -71,7 +71,7 @@ def test_putting_what_is_there_replaces_it_and_gives_it_back() -> None:  # 77
     assert store.get(key("b")) is None
 
 
-def test_a_store_gives_things_in_the_order_in_which_they_came() -> None:  # 84
+def test_a_store_gives_things_in_the_order_in_which_they_came() -> None:
     store = Store()
     for name in "cab":
         store.put(pod(name))
@@ -81,7 +81,7 @@ def test_a_store_gives_things_in_the_order_in_which_they_came() -> None:  # 84
     assert [each.name for each in store.keys()] == ["c", "a", "b"]  # noqa: SIM118 - no dict
 
 
-def test_removing_gives_back_what_there_was() -> None:
+def test_remove_returns_the_removed_entry() -> None:
     store = Store()
     known = pod("a", 1)
     store.put(known)
@@ -90,7 +90,7 @@ def test_removing_gives_back_what_there_was() -> None:
     assert len(store) == 0
 
 
-def test_the_version_of_a_store_is_that_of_the_last_thing_it_was_told() -> None:  # 87
+def test_the_resource_version_of_a_store_is_that_of_its_last_change() -> None:
     store = Store()
     assert store.resource_version == ""
     store.put(pod("a", 5))
@@ -109,7 +109,7 @@ def test_the_version_of_a_store_is_that_of_the_last_thing_it_was_told() -> None:
     assert len(store) == 0
 
 
-def test_a_new_state_takes_the_place_of_the_old_one_at_once() -> None:  # 77
+def test_replace_swaps_the_whole_state() -> None:
     store = Store([by_field("spec.nodeName")])
     store.put(pod("a", 1, **on("node-1")))
     store.put(pod("b", 2, **on("node-1")))
@@ -126,7 +126,7 @@ def test_a_new_state_takes_the_place_of_the_old_one_at_once() -> None:  # 77
     assert store.index_values("spec.nodeName") == ["node-2"]
 
 
-def test_what_a_new_state_has_in_common_with_the_old_one_is_taken_over() -> None:
+def test_replace_keeps_equal_entries() -> None:
     calls: list[str] = []
 
     def function(entry: Entry) -> str:
@@ -159,7 +159,7 @@ def test_the_same_version_of_another_object_is_not_the_same() -> None:
 # Indexes
 
 
-def test_every_store_has_an_index_by_namespace() -> None:  # 85, 92
+def test_every_store_has_an_index_by_namespace() -> None:
     store = Store()
     store.put(pod("a", namespace="one"))
     store.put(pod("b", namespace="two"))
@@ -170,7 +170,7 @@ def test_every_store_has_an_index_by_namespace() -> None:  # 85, 92
     assert [each.name for each in store.indexes] == ["namespace"]
 
 
-def test_an_object_has_none_one_or_many_values() -> None:  # 78
+def test_an_object_has_none_one_or_many_values() -> None:
     store = Store([by("letters", lambda entry: entry.key.name)])
     store.add_index(by("each letter", lambda entry: list(entry.key.name)))
     store.add_index(by("none", lambda entry: None))
@@ -183,7 +183,7 @@ def test_an_object_has_none_one_or_many_values() -> None:  # 78
     assert store.index_keys("each letter", "b") == [key("abba")]
 
 
-def test_what_an_index_function_returns_is_left_as_it_is_and_the_cluster_has_values_too() -> None:
+def test_index_values_are_not_changed_and_cluster_scoped_objects_have_values() -> None:
     values = ["b", "a", "b"]
     store = Store([by("same", lambda entry: values)])
     for namespace in ("", "default"):
@@ -211,7 +211,7 @@ def test_the_empty_text_is_a_value_too() -> None:
     assert store.index_values("empty") == []
 
 
-def test_an_object_that_changes_moves_in_the_indexes() -> None:  # 79
+def test_an_object_that_changes_moves_in_the_indexes() -> None:
     store = Store([by_field("spec.nodeName")])
     store.put(pod("a", 1, **on("node-1")))
     store.put(pod("a", 2, **on("node-2")))
@@ -223,7 +223,7 @@ def test_an_object_that_changes_moves_in_the_indexes() -> None:  # 79
     assert store.index_keys("spec.nodeName", "node-3") == [key("a")]
 
 
-def test_a_value_that_nothing_has_any_more_takes_no_memory() -> None:  # 80, 81
+def test_a_value_that_nothing_has_any_more_takes_no_memory() -> None:
     index = Index(by_field("spec.nodeName"))
     index.put(pod("a", **on("node-1")))
     index.put(pod("b", **on("node-1")))
@@ -241,7 +241,7 @@ def test_a_value_that_nothing_has_any_more_takes_no_memory() -> None:  # 80, 81
     [lambda entry: 1 / 0, lambda entry: 7, lambda entry: [["not hashable"]], lambda entry: [7]],
     ids=["raises", "7", "lists", "[7]"],
 )
-def test_a_function_that_fails_is_reported_and_the_object_left_out(  # 82
+def test_a_function_that_fails_is_reported_and_the_object_left_out(
     function: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = Store([by("broken", function), by_label("app")])
@@ -252,13 +252,13 @@ def test_a_function_that_fails_is_reported_and_the_object_left_out(  # 82
     assert "index function failed, object not indexed index=broken object=Pod default/a" in caplog.text
 
 
-def test_an_index_that_nobody_keeps_is_an_error_that_names_those_that_are() -> None:  # 82
+def test_an_unknown_index_is_an_error_that_lists_the_known_ones() -> None:
     store = Store([by_owner()])
     with pytest.raises(NoSuchIndex, match="no index 'missing'; existing indexes: namespace, owner"):
         store.by_index("missing", "x")
 
 
-def test_an_index_that_comes_late_has_what_is_there_and_names_are_taken_once() -> None:  # 83
+def test_a_late_index_includes_existing_objects_and_names_are_unique() -> None:
     store = Store()
     store.put(pod("a", **on("node-1")))
     replacement = store.replacement()
@@ -271,7 +271,7 @@ def test_an_index_that_comes_late_has_what_is_there_and_names_are_taken_once() -
         store.add_index(by_field("spec.nodeName"))
 
 
-def test_objects_that_share_a_value_are_found_from_one_of_them() -> None:  # 84
+def test_objects_that_share_a_value_are_found_from_one_of_them() -> None:
     store = Store([by("letters", lambda entry: list(entry.key.name))])
     for name in ("ab", "bc", "cd", "x"):
         store.put(pod(name))
@@ -315,7 +315,7 @@ def test_values_of_the_indexes_there_are(index: IndexBy, fields: dict[str, Any],
 
 
 @pytest.mark.parametrize("path", ["", ".", "spec.", "[*]", "spec.a[0]", "spec.a[*]b", "a..b"])
-def test_what_is_no_path_to_a_field_is_refused(path: str) -> None:
+def test_an_invalid_field_path_is_rejected(path: str) -> None:
     with pytest.raises(ValueError, match="is not a field path"):
         by_field(path)
 
@@ -329,7 +329,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 @settings(max_examples=100)
-def test_indexes_kept_change_by_change_equal_those_made_anew(steps: list[tuple[str, str, list[str]]]) -> None:
+def test_incremental_indexes_equal_rebuilt_ones(steps: list[tuple[str, str, list[str]]]) -> None:
     definition = by("letters", lambda entry: entry.labels.get("letters", "").split())
     store = Store([definition])
     for version, (what, name, letters) in enumerate(steps, 1):

@@ -70,7 +70,7 @@ def test_a_missing_file_leaves_the_last_token_in_use(token: Path, caplog: pytest
     assert caplog.text.count("cannot refresh token, using the last one error=failed to read token file") == 1
 
 
-def test_a_rejected_token_is_read_again_at_once_and_tried_once_more_only_if_it_changed(token: Path) -> None:
+def test_a_rejected_token_is_reread_and_retried_only_if_it_changed(token: Path) -> None:
     simulation = Simulation(1)
 
     async def main() -> list[object]:

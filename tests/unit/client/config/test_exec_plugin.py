@@ -180,7 +180,7 @@ def test_invalid_output_is_rejected_without_quoting_it(plugin: Plugin, answer: A
     assert "s3cret" not in str(caught.value)
 
 
-def test_credentials_without_expiry_are_kept_for_ever_and_others_until_they_expire(plugin: Plugin) -> None:
+def test_credentials_are_cached_until_they_expire(plugin: Plugin) -> None:
     clock = ShiftedClock()
     world = world_with(clock)
 

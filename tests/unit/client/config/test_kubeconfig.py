@@ -214,7 +214,7 @@ def test_an_invalid_file_is_reported_with_its_position(content: str, problem: st
     assert "s3cret" not in str(caught.value)
 
 
-def test_yaml_that_asks_for_python_objects_runs_nothing(tmp_path: Path) -> None:
+def test_yaml_tags_of_python_objects_execute_nothing(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text(f"users: !!python/object/apply:os.system ['touch {tmp_path}/pwned']\n")
     with pytest.raises(ConfigError):
@@ -275,9 +275,7 @@ def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 
 
-def test_in_a_pod_its_own_cluster_is_used_unless_something_else_is_asked_for(
-    tmp_path: Path, pod: dict[str, str]
-) -> None:
+def test_in_a_pod_the_service_account_is_used_by_default(tmp_path: Path, pod: dict[str, str]) -> None:
     (tmp_path / ".kube").mkdir()
     home = written(tmp_path / ".kube", cluster={"server": "https://home"})
     inside = {**pod, "HOME": str(tmp_path)}
@@ -306,7 +304,7 @@ def test_no_configuration_is_an_error_with_the_fix(tmp_path: Path) -> None:
         Config.load(environ={})
 
 
-def test_a_namespace_that_is_asked_for_beats_the_contexts(tmp_path: Path) -> None:
+def test_an_explicit_namespace_overrides_the_contexts(tmp_path: Path) -> None:
     path = written(tmp_path, context={"namespace": "a"})
     assert Config.load(path=path).namespace == "a"
     assert Config.load(path=path, namespace="b").namespace == "b"

@@ -53,7 +53,7 @@ def _infos(catalogue: Catalogue) -> dict[GroupVersionKind, ApiResource]:
 
 
 @pytest.mark.parametrize("version", ["v2", "v2beta1"])
-def test_two_requests_tell_everything(version: str) -> None:
+def test_aggregated_discovery_takes_two_requests(version: str) -> None:
     core = _aggregated(("", [{"version": "v1", "resources": [PODS]}]), version=version)
     widgets = {**PODS, "resource": "widgets", "responseKind": {"kind": "Widget"}, "scope": "Cluster"}
     groups = _aggregated(("example.dev", [{"version": "v1", "resources": [widgets]}]), version=version)
@@ -112,7 +112,7 @@ PLAIN: dict[str, Any] = {
 }
 
 
-def test_an_older_server_is_asked_for_each_version() -> None:
+def test_an_older_server_is_discovered_version_by_version() -> None:
     catalogue, _ = _read(_by_path(PLAIN))
     assert [str(each.version) for each in catalogue.versions] == ["v1", "apps/v1", "apps/v1beta1", "g/v1"]
     pods = _infos(catalogue)[GroupVersionKind("", "v1", "Pod")]
@@ -136,7 +136,7 @@ def test_an_unavailable_group_version_is_retried_once_and_does_not_affect_others
 
 
 @pytest.mark.parametrize("answer", [ConnectionLost("reset"), Answer(503, b"no"), Answer(200, b"<html>")])
-def test_a_server_that_says_nothing_is_an_error(answer: Answer | Exception) -> None:
+def test_a_server_that_fails_discovery_is_an_error(answer: Answer | Exception) -> None:
     with pytest.raises((ConnectionLost, ServiceUnavailable)):
         _read(in_turn(answer))
 

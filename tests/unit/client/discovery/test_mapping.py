@@ -226,7 +226,7 @@ def test_many_failed_lookups_read_discovery_once_a_second() -> None:
     assert answers.count("found") >= 195
 
 
-def test_a_version_that_the_server_could_not_tell_of_is_not_said_to_be_missing() -> None:
+def test_a_version_with_stale_discovery_is_not_reported_as_missing() -> None:
     world = Simulation(1)
     failure = ServiceUnavailable.of("stale GroupVersion discovery: g/v1")
     mapper, _ = _mapper(world, _catalogue(failed={GroupVersion("g", "v1"): failure}))

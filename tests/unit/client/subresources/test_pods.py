@@ -132,7 +132,7 @@ def _client(world: Simulation, socket: Socket | Exception) -> tuple[Client, Scri
 
 
 @pytest.mark.parametrize("code", [0, 3])
-def test_a_node_need_not_say_that_a_status_is_one(code: int) -> None:
+def test_a_node_status_without_a_kind_is_accepted(code: int) -> None:
     world = Simulation(1)
     status = {name: value for name, value in msgspec.json.decode(_ended(code)[1:]).items() if name != "kind"}
     client, _ = _client(world, Socket(b"\x03" + msgspec.json.encode(status)))
@@ -282,7 +282,7 @@ def test_a_rejected_upgrade_raises_the_error_of_the_server() -> None:
 
 
 @staged
-async def test_our_server_says_why_it_opens_no_connection(stage: Stage) -> None:
+async def test_the_server_reports_why_a_connection_was_not_opened(stage: Stage) -> None:
     await _pod(stage)
     with pytest.raises(BadRequest, match="pod web does not have a host assigned"):
         await stage.client.pods.run("web", ["x"])
@@ -400,7 +400,7 @@ async def test_workloads_of_any_kind_are_scaled(stage: Stage) -> None:
     assert (await stage.client.get(Deployment, "web")).spec.replicas == 3
 
 
-def test_a_token_is_asked_for() -> None:
+def test_a_service_account_token_is_requested() -> None:
     world = Simulation(1)
     answer = {
         "kind": "TokenRequest",

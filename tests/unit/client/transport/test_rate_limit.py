@@ -11,7 +11,7 @@ from ostinato.client.transport.rate_limit import TokenBucket
 from ostinato.world import Simulation
 
 
-def test_a_burst_passes_at_once_and_the_rest_at_the_rate_in_order() -> None:
+def test_a_burst_passes_immediately_and_the_rest_in_order_at_the_rate() -> None:
     simulation = Simulation(1)
 
     async def main() -> list[tuple[int, float]]:

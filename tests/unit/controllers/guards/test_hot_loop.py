@@ -143,7 +143,7 @@ async def test_a_fight_is_found_though_the_cache_sees_writes_before_their_answer
 
 
 @staged
-async def test_writes_that_change_nothing_are_none_whatever_others_do(stage: ControllerStage) -> None:
+async def test_writes_without_changes_do_not_count_as_writes(stage: ControllerStage) -> None:
     stage.transport.inner = _EventsFirst(stage)
 
     @controller(Widget)
@@ -159,7 +159,7 @@ async def test_writes_that_change_nothing_are_none_whatever_others_do(stage: Con
 
 
 @staged
-async def test_fields_at_the_default_of_their_class_are_not_told_as_removed(stage: ControllerStage) -> None:
+async def test_fields_at_their_default_are_not_reported_as_removed(stage: ControllerStage) -> None:
     @controller(Widget)
     async def restless(each: Widget, ctx: Context) -> None:
         await ctx.status(note=ctx.reconcile.id)
@@ -192,7 +192,7 @@ async def test_its_neighbours_keep_working(stage: ControllerStage) -> None:
 
 
 @staged
-async def test_a_loop_that_comes_to_rest_is_let_go(stage: ControllerStage) -> None:
+async def test_a_hot_loop_that_ends_is_no_longer_delayed(stage: ControllerStage) -> None:
     runs: list[float] = []
 
     @controller(Widget)
@@ -234,7 +234,7 @@ async def test_two_controllers_that_fight_are_found_and_the_fields_named(stage: 
 
 
 @staged
-async def test_work_that_goes_on_step_by_step_is_no_loop(stage: ControllerStage) -> None:
+async def test_a_reconcile_that_proceeds_in_steps_is_not_a_hot_loop(stage: ControllerStage) -> None:
     @controller(Widget, owns=[ConfigMap])
     async def steps(each: Widget, ctx: Context) -> Result | None:
         ready = each.status.ready if each.status is not None else 0
@@ -251,7 +251,7 @@ async def test_work_that_goes_on_step_by_step_is_no_loop(stage: ControllerStage)
 
 
 @staged
-async def test_a_status_that_follows_something_up_and_down_is_no_loop(stage: ControllerStage) -> None:
+async def test_a_status_that_follows_a_changing_value_is_not_a_hot_loop(stage: ControllerStage) -> None:
     @controller(Widget, owns=[ConfigMap])
     async def follows(each: Widget, ctx: Context) -> None:
         found = await ctx.client.get(ConfigMap, "weather", namespace="default", missing=None)
@@ -275,7 +275,7 @@ async def test_a_status_that_follows_something_up_and_down_is_no_loop(stage: Con
 
 
 @staged
-async def test_what_goes_up_and_down_here_and_is_copied_into_another_cluster_is_no_loop(stage: ControllerStage) -> None:
+async def test_a_changing_value_copied_to_another_cluster_is_not_a_hot_loop(stage: ControllerStage) -> None:
     server = Server(stage.world, MemoryLog())
     await server.start()
     client = Client(InProcessTransport(server), world=stage.world, namespace="default", field_manager="copies")
@@ -296,7 +296,7 @@ async def test_what_goes_up_and_down_here_and_is_copied_into_another_cluster_is_
 
 
 @staged
-async def test_a_heartbeat_by_requeue_after_is_no_loop(stage: ControllerStage) -> None:
+async def test_a_heartbeat_with_requeue_after_is_not_a_hot_loop(stage: ControllerStage) -> None:
     beats = [0]
 
     @controller(Widget)
@@ -348,7 +348,7 @@ async def test_writes_that_change_nothing_do_not_count(stage: ControllerStage) -
 
 
 @staged
-async def test_what_the_guard_remembers_is_bounded(stage: ControllerStage) -> None:
+async def test_the_memory_of_the_guard_is_bounded(stage: ControllerStage) -> None:
     guard = HotLoopGuard(stage.world.clock, stage.informers)
     guard._most = 3
     made = [await stage.user.create(config_map(f"c{number}")) for number in range(5)]
@@ -362,7 +362,7 @@ async def test_what_the_guard_remembers_is_bounded(stage: ControllerStage) -> No
 
 
 @staged
-async def test_a_key_that_writes_other_objects_each_time_is_not_remembered_for_ever(stage: ControllerStage) -> None:
+async def test_a_key_that_writes_other_objects_each_time_is_forgotten(stage: ControllerStage) -> None:
     guard = HotLoopGuard(stage.world.clock, stage.informers)
     for number in range(150):
         made = config_map(f"c{number}") if number % 2 else {**CONFIG_MAP, "metadata": {"name": str(number)}}
@@ -480,7 +480,7 @@ def test_values_of_secrets_are_not_shown() -> None:
     assert differences(before, after) == ["data.k"]
 
 
-def test_a_digest_is_that_of_what_means_something() -> None:
+def test_a_digest_ignores_server_managed_metadata() -> None:
     one = {"metadata": {"name": "a", "resourceVersion": "1", "generation": 1}, "spec": {"a": 1, "b": 2}}
     other = {"spec": {"b": 2, "a": 1}, "metadata": {"name": "a", "resourceVersion": "2", "managedFields": []}}
     assert digest(one) == digest(other)

@@ -16,7 +16,7 @@ from ostinato.kinds.core_v1 import ConfigMap
 
 
 @staged
-async def test_what_a_run_wrote_leads_to_no_other_run_where_that_is_not_wanted(stage: ControllerStage) -> None:
+async def test_own_writes_trigger_no_run_if_runs_for_own_writes_is_off(stage: ControllerStage) -> None:
     runs: list[str] = []
 
     @controller(Widget, owns=[ConfigMap], runs_for_own_writes=False)
@@ -47,7 +47,7 @@ class _Slow:
 
 
 @staged
-async def test_an_echo_that_comes_before_the_answer_leads_to_no_other_run_either(stage: ControllerStage) -> None:
+async def test_an_echo_before_the_response_triggers_no_run(stage: ControllerStage) -> None:
     stage.transport.inner = _Slow(stage.transport.inner, stage)
     runs: list[str] = []
 
@@ -67,7 +67,7 @@ async def test_an_echo_that_comes_before_the_answer_leads_to_no_other_run_either
 
 
 @staged
-async def test_what_others_do_to_the_same_objects_leads_to_a_run(stage: ControllerStage) -> None:
+async def test_changes_of_others_to_the_same_objects_trigger_a_run(stage: ControllerStage) -> None:
     runs: list[str] = []
 
     @controller(Widget, owns=[ConfigMap], runs_for_own_writes=False)
@@ -145,7 +145,7 @@ async def test_a_change_that_a_list_hides_behind_an_echo_is_not_lost(stage: Cont
 
 
 @staged
-async def test_what_was_written_is_not_held_for_keys_that_do_not_run_again(stage: ControllerStage) -> None:
+async def test_writes_of_keys_that_do_not_run_again_are_not_kept(stage: ControllerStage) -> None:
     @controller(Widget, owns=[ConfigMap], runs_for_own_writes=False)
     async def once(each: Widget, ctx: Context) -> None:
         wanted = config_map(each.metadata.name)
@@ -162,7 +162,7 @@ async def test_what_was_written_is_not_held_for_keys_that_do_not_run_again(stage
 
 
 @staged
-async def test_a_resync_is_no_echo(stage: ControllerStage) -> None:
+async def test_a_resync_is_not_an_echo(stage: ControllerStage) -> None:
     runs: list[str] = []
 
     async def once(each: Widget, ctx: Context) -> None:

@@ -92,7 +92,7 @@ async def test_without_an_owner_the_object_stands_alone(stage: ControllerStage) 
 
 
 @staged
-async def test_what_is_in_no_namespace_gets_none_from_its_owner(stage: ControllerStage) -> None:
+async def test_a_cluster_scoped_child_gets_no_namespace_from_its_owner(stage: ControllerStage) -> None:
     ctx = await context(stage)
     owner = await stage.user.create(widget("a"))
     with pytest.raises(OwnerError, match="cluster-scoped resource must not have a namespace-scoped owner"):
@@ -145,7 +145,7 @@ async def test_the_object_that_is_given_stays_as_it_is(stage: ControllerStage) -
 
 
 @staged
-async def test_what_somebody_has_changed_is_put_right(stage: ControllerStage) -> None:
+async def test_changes_by_other_writers_are_reverted(stage: ControllerStage) -> None:
     ctx = await context(stage, Deployment, ConfigMap)
     owner = await stage.user.create(widget("a"))
     await ctx.apply(deployment(replicas=2), owner=owner)
@@ -166,7 +166,7 @@ async def test_what_somebody_has_changed_is_put_right(stage: ControllerStage) ->
 
 
 @staged
-async def test_what_others_add_is_left_alone_without_a_request(stage: ControllerStage) -> None:
+async def test_fields_added_by_others_are_kept_without_a_request(stage: ControllerStage) -> None:
     ctx = await context(stage, ConfigMap)
     await ctx.apply(config_map("a", k="v"))
     found = await stage.user.get(ConfigMap, "a")
@@ -186,7 +186,7 @@ async def test_a_field_that_is_wanted_no_longer_is_given_up(stage: ControllerSta
 
 
 @staged
-async def test_what_was_made_anew_is_applied_again(stage: ControllerStage) -> None:
+async def test_a_recreated_object_is_applied_again(stage: ControllerStage) -> None:
     ctx = await context(stage, ConfigMap)
     await ctx.apply(config_map("a", k="v"))
     await stage.user.delete(ConfigMap, "a")
@@ -197,7 +197,7 @@ async def test_what_was_made_anew_is_applied_again(stage: ControllerStage) -> No
     assert len(stage.transport.writes()) == sent + 1
 
 
-def test_what_has_gone_is_forgotten_and_what_is_there_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_digests_of_deleted_objects_are_dropped_and_others_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(applying, "_MIN_SWEEP", 10)
 
     @staged
@@ -217,7 +217,7 @@ def test_what_has_gone_is_forgotten_and_what_is_there_is_not(monkeypatch: pytest
 
 
 @staged
-async def test_kinds_that_nobody_watches_are_sent_each_time(stage: ControllerStage) -> None:
+async def test_unwatched_kinds_are_applied_each_time(stage: ControllerStage) -> None:
     ctx = await context(stage)
     await ctx.apply(config_map("a", k="v"))
     await ctx.apply(config_map("a", k="v"))
@@ -307,7 +307,7 @@ async def test_a_refused_owner_is_reported_without_a_traceback(stage: Controller
 
 
 @staged
-async def test_fields_of_others_are_taken_unless_that_is_refused(stage: ControllerStage) -> None:
+async def test_fields_of_other_managers_are_taken_over_unless_force_is_off(stage: ControllerStage) -> None:
     ctx = await context(stage, ConfigMap)
     await stage.user.apply(config_map("a", k="theirs"))
     with pytest.raises(Conflict):
@@ -319,7 +319,7 @@ async def test_fields_of_others_are_taken_unless_that_is_refused(stage: Controll
 
 
 @staged
-async def test_a_set_is_applied_and_what_is_no_longer_in_it_deleted(stage: ControllerStage) -> None:
+async def test_a_set_is_applied_and_other_owned_objects_are_deleted(stage: ControllerStage) -> None:
     ctx = await context(stage, ConfigMap, Secret)
     owner = await stage.user.create(widget("a"))
     other = await stage.user.create(widget("b"))
@@ -335,7 +335,7 @@ async def test_a_set_is_applied_and_what_is_no_longer_in_it_deleted(stage: Contr
 
 
 @staged
-async def test_pruning_does_not_wait_for_what_was_written_in_another_namespace(stage: ControllerStage) -> None:
+async def test_pruning_does_not_wait_for_writes_in_another_namespace(stage: ControllerStage) -> None:
     ctx = await context(stage, ConfigMap)
     owner = await stage.user.create(widget("a"))
     (informer,) = stage.informers.all(view_of(ConfigMap).gvk)
@@ -401,7 +401,7 @@ async def test_a_kind_that_is_watched_without_an_index_of_owners_is_pruned(stage
 
 
 @staged
-async def test_what_is_being_deleted_is_not_deleted_again(stage: ControllerStage) -> None:
+async def test_terminating_objects_are_not_deleted_again(stage: ControllerStage) -> None:
     ctx = await context(stage, ConfigMap)
     owner = await stage.user.create(widget("a"))
     kept = config_map("one")
@@ -432,7 +432,7 @@ async def test_an_orphan_is_adopted_and_released(stage: ControllerStage) -> None
 
 
 @staged
-async def test_of_two_who_adopt_an_object_the_second_gets_a_conflict(stage: ControllerStage) -> None:
+async def test_of_two_concurrent_adoptions_the_second_gets_a_conflict(stage: ControllerStage) -> None:
     ctx = await context(stage)
     first = await stage.user.create(widget("a"))
     second = await stage.user.create(widget("b"))
@@ -445,7 +445,7 @@ async def test_of_two_who_adopt_an_object_the_second_gets_a_conflict(stage: Cont
 
 
 @staged
-async def test_nothing_is_adopted_that_is_being_deleted_nor_by_what_is(stage: ControllerStage) -> None:
+async def test_terminating_objects_neither_adopt_nor_are_adopted(stage: ControllerStage) -> None:
     ctx = await context(stage)
     owner = widget("a")
     owner.metadata.finalizers = ["example.dev/hold"]

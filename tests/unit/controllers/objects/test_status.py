@@ -40,7 +40,7 @@ async def test_fields_are_written_when_they_change_and_not_else(stage: Controlle
 
 
 @staged
-async def test_what_a_run_used_is_gone_with_it_and_waits_for_no_garbage_collector(stage: ControllerStage) -> None:
+async def test_the_objects_of_a_run_are_freed_without_garbage_collection(stage: ControllerStage) -> None:
     ctx = await context(stage, Widget)
     each = await stage.user.create(widget("a"))
     await ctx.status(each, ready=2, conditions=[READY])
@@ -65,7 +65,7 @@ async def test_a_value_that_is_the_default_is_written_once(stage: ControllerStag
 
 
 @staged
-async def test_none_removes_a_field_and_what_is_not_named_stays(stage: ControllerStage) -> None:
+async def test_none_removes_a_field_and_other_fields_stay(stage: ControllerStage) -> None:
     ctx = await context(stage)
     each = await stage.user.create(widget("a"))
     await ctx.status(each, ready=2, note="hi")
@@ -74,7 +74,7 @@ async def test_none_removes_a_field_and_what_is_not_named_stays(stage: Controlle
 
 
 @staged
-async def test_objects_that_were_not_read_are_told_apart_by_their_names(stage: ControllerStage) -> None:
+async def test_objects_that_were_not_read_are_distinguished_by_name(stage: ControllerStage) -> None:
     ctx = await context(stage)
     for name in ("a", "b"):
         await stage.user.create(widget(name))
@@ -162,7 +162,7 @@ async def test_two_writes_of_one_reconcile_do_not_meet(stage: ControllerStage) -
 
 
 @staged
-async def test_what_is_wrong_with_a_status_is_said_by_name(stage: ControllerStage) -> None:
+async def test_an_invalid_status_field_is_named(stage: ControllerStage) -> None:
     ctx = await context(stage)
     each = await stage.user.create(widget("a"))
     with pytest.raises(TypeError, match=r"Widget default/a: status has no field 'redy'; fields are conditions, note"):
@@ -257,7 +257,7 @@ async def test_other_finalizers_stay_and_dicts_have_them_too(stage: ControllerSt
 
 
 @staged
-async def test_an_object_that_has_gone_in_the_meantime_is_no_error(stage: ControllerStage) -> None:
+async def test_a_status_of_a_deleted_object_is_not_an_error(stage: ControllerStage) -> None:
     ctx = await context(stage)
     made = widget("a")
     made.metadata.finalizers = ["example.dev/mine"]
@@ -293,7 +293,7 @@ def test_a_run_that_writes_the_status_and_then_the_finalizers_is_not_in_conflict
 
 
 @staged
-async def test_what_others_did_before_the_runs_own_write_is_not_undone(stage: ControllerStage) -> None:
+async def test_changes_of_others_before_the_runs_own_write_are_kept(stage: ControllerStage) -> None:
     ctx = await context(stage)
     await stage.user.create(widget("a"))
     each = await stage.user.get(Widget, "a")
@@ -328,7 +328,7 @@ def test_a_finalizer_has_the_name_of_a_domain(name: str) -> None:
 
 
 @staged
-async def test_a_context_knows_what_it_is_about(stage: ControllerStage) -> None:
+async def test_a_context_has_the_request_and_the_object(stage: ControllerStage) -> None:
     seen: list[Any] = []
 
     @controller(Widget)

@@ -75,7 +75,7 @@ async def test_namespaces_are_added_and_given_up_while_a_controller_runs(stage: 
 
 
 @without_server
-async def test_what_a_source_told_before_it_was_given_up_is_reconciled(stage: ServerlessStage) -> None:
+async def test_keys_of_a_removed_source_are_still_reconciled(stage: ServerlessStage) -> None:
     seen: list[str] = []
     gate = asyncio.Event()
 
@@ -102,7 +102,7 @@ async def test_what_a_source_told_before_it_was_given_up_is_reconciled(stage: Se
 
 
 @without_server
-async def test_a_source_that_is_late_can_be_given_up_and_the_others_begin(stage: ServerlessStage) -> None:
+async def test_a_source_that_never_syncs_can_be_removed(stage: ServerlessStage) -> None:
     class Late:
         def __str__(self) -> str:
             return "what is late"
@@ -147,7 +147,7 @@ class Slow:
 
 
 @without_server
-async def test_a_source_that_comes_back_before_it_has_gone_is_heard_of_when_it_fails(stage: ServerlessStage) -> None:
+async def test_a_source_added_again_while_it_stops_reports_its_failure(stage: ServerlessStage) -> None:
     slow = Slow()
     built = stage.controller(lambda request: None, slow)
     running = asyncio.create_task(built.run(stage.dependencies))
@@ -163,7 +163,7 @@ async def test_a_source_that_comes_back_before_it_has_gone_is_heard_of_when_it_f
 
 
 @without_server
-async def test_a_source_that_comes_when_the_controller_has_ended_is_not_started(stage: ServerlessStage) -> None:
+async def test_a_source_added_to_a_stopped_controller_is_not_started(stage: ServerlessStage) -> None:
     slow = Slow()
     built = stage.controller(lambda request: None)
     async with stage.running(built):
@@ -186,7 +186,7 @@ GADGETS = Unstructured.of("example.dev/v1", "Gadget")
 
 
 @staged
-async def test_the_owners_kind_may_be_defined_later_though_there_is_no_class_of_it(stage: ControllerStage) -> None:
+async def test_an_owner_kind_without_a_class_may_be_defined_later(stage: ControllerStage) -> None:
     seen: list[Request] = []
 
     async def reconcile(request: Request) -> None:
@@ -213,7 +213,7 @@ async def test_the_owners_kind_may_be_defined_later_though_there_is_no_class_of_
 
 
 @staged
-async def test_an_owners_kind_that_never_comes_is_an_error_that_names_the_controller(stage: ControllerStage) -> None:
+async def test_an_owner_kind_that_stays_missing_is_an_error_with_the_controller(stage: ControllerStage) -> None:
     handler = ForOwner(GADGETS)
     built = Builder("late").watches(ConfigMap, handler=handler).with_options(sync_timeout=30)
     task = asyncio.create_task(built.complete(lambda request: None).run(stage.dependencies))

@@ -57,7 +57,7 @@ def owned_by_a(**data: str) -> ConfigMap:
 
 
 @staged
-async def test_whatever_the_handler_what_nobody_waits_for_has_a_low_priority(stage: ControllerStage) -> None:
+async def test_initial_objects_and_resyncs_have_low_priority_with_every_handler(stage: ControllerStage) -> None:
     made = await stage.user.create(owned_by_a())
     for handler in HANDLERS:
         told, task = await told_by(stage, KindSource(ConfigMap, handler, KindOptions(resync=60)))
@@ -92,7 +92,7 @@ async def later(event: Event) -> Request:
 
 
 @staged
-async def test_a_function_of_events_says_none_one_or_many_now_or_later(stage: ControllerStage) -> None:
+async def test_an_event_function_returns_none_one_or_many_keys_with_or_without_delay(stage: ControllerStage) -> None:
     answers: list[Any] = [lambda event: None, everyone, lambda event: A, lambda event: (A for _ in "ab"), later]
     told = [await told_by(stage, KindSource(ConfigMap, ForEvent(each))) for each in answers]
     await stage.user.create(config_map("x"))
@@ -104,7 +104,7 @@ async def test_a_function_of_events_says_none_one_or_many_now_or_later(stage: Co
 
 
 @staged
-async def test_what_is_no_key_is_reported_with_the_object_that_nobody_reconciles_now(stage: ControllerStage) -> None:
+async def test_an_invalid_key_is_logged_with_its_object(stage: ControllerStage) -> None:
     answers: list[Any] = [lambda event: "name", lambda event: [["a", "list"]], lambda event: 1 / 0]
     told = [await told_by(stage, KindSource(ConfigMap, ForEvent(each))) for each in answers]
     await stage.user.create(config_map("x"))
@@ -223,7 +223,7 @@ async def test_several_controllers_watch_the_metadata_of_a_kind_for_owned_or_map
 
 
 @staged
-async def test_predicates_of_one_kind_are_not_asked_about_another(stage: ControllerStage) -> None:
+async def test_predicates_of_one_kind_do_not_filter_another(stage: ControllerStage) -> None:
     seen: list[Request] = []
 
     async def reconcile(request: Request) -> None:

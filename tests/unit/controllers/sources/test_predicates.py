@@ -57,12 +57,12 @@ CASES: list[tuple[Predicate, Entry, bool]] = [
 
 
 @pytest.mark.parametrize(("predicate", "new", "passes"), CASES)
-def test_what_is_compared_in_an_update(predicate: Predicate, new: Entry, passes: bool) -> None:
+def test_update_predicates_compare_old_and_new(predicate: Predicate, new: Entry, passes: bool) -> None:
     assert predicate(Updated(PLAIN, new)) is passes
 
 
 @pytest.mark.parametrize("predicate", [resource_version_changed, generation_changed, label_changed, annotation_changed])
-def test_what_is_no_update_passes(predicate: Predicate) -> None:
+def test_events_other_than_updates_pass(predicate: Predicate) -> None:
     assert predicate(Added(PLAIN))
     assert predicate(Added(PLAIN, initial=True))
     assert predicate(Deleted(PLAIN))
@@ -83,7 +83,7 @@ def never(event: Event) -> bool:
 EVENT = Added(PLAIN)
 
 
-def test_predicates_are_joined_and_asked_only_as_far_as_needed() -> None:
+def test_combined_predicates_short_circuit() -> None:
     assert all_of(yes, yes)(EVENT)
     assert not all_of(no, never)(EVENT)
     assert any_of(yes, never)(EVENT)
@@ -98,12 +98,12 @@ def test_predicates_are_joined_and_asked_only_as_far_as_needed() -> None:
     assert not (~Predicate(yes))(EVENT)
 
 
-def test_predicates_say_what_they_are() -> None:
+def test_predicates_have_a_repr() -> None:
     assert str(generation_changed & ~deleted) == "(generation changed & ~deleted)"
     assert repr(any_of(yes, Predicate(no))) == "<predicate (yes | no)>"
 
 
-def test_what_happened_may_be_asked() -> None:
+def test_the_event_type_can_be_tested() -> None:
     update = Updated(PLAIN, PLAIN)
     assert [added(each) for each in (EVENT, update, Deleted(PLAIN))] == [True, False, False]
     assert [updated(each) for each in (EVENT, update, Deleted(PLAIN))] == [False, True, False]

@@ -96,7 +96,7 @@ B = Request("default", "b")
 
 
 @staged
-async def test_what_was_there_and_what_did_not_change_comes_with_low_priority(stage: ControllerStage) -> None:
+async def test_initial_and_unchanged_objects_have_low_priority(stage: ControllerStage) -> None:
     await stage.user.create(widget("a"))
     source = KindSource(Widget, ForObject(), KindOptions(resync=60))
     told, task = await told_by(stage, source)
@@ -118,7 +118,7 @@ async def test_what_was_there_and_what_did_not_change_comes_with_low_priority(st
 
 
 @staged
-async def test_what_happens_in_another_cluster_is_no_version_of_anything_here(stage: ControllerStage) -> None:
+async def test_events_of_another_cluster_have_no_cause_in_this_one(stage: ControllerStage) -> None:
     there = Informers(stage.user)
     told, task = await told_by(stage, KindSource(Widget, ForObject(), KindOptions(informers=there)))
     await stage.user.create(widget("a"))
@@ -131,7 +131,7 @@ async def test_what_happens_in_another_cluster_is_no_version_of_anything_here(st
 
 
 @staged
-async def test_after_its_end_a_source_hears_nothing(stage: ControllerStage) -> None:
+async def test_a_stopped_source_receives_no_events(stage: ControllerStage) -> None:
     told, task = await told_by(stage, KindSource(Widget, ForObject()))
     await stop(task)
     await stage.user.create(widget("a"))
@@ -140,7 +140,7 @@ async def test_after_its_end_a_source_hears_nothing(stage: ControllerStage) -> N
 
 
 @staged
-async def test_what_happened_can_be_told_by_the_key(stage: ControllerStage) -> None:
+async def test_an_event_function_can_encode_the_event_in_the_key(stage: ControllerStage) -> None:
     def keys(event: Event) -> list[str]:
         match event:
             case Added(object=entry):
@@ -172,7 +172,7 @@ async def test_predicates_of_one_watch_do_not_affect_another(stage: ControllerSt
 
 
 @staged
-async def test_predicates_are_asked_in_order_until_one_says_no(stage: ControllerStage) -> None:
+async def test_predicates_are_evaluated_in_order_until_one_fails(stage: ControllerStage) -> None:
     asked: list[str] = []
 
     def no(event: Event) -> bool:
@@ -206,7 +206,7 @@ async def test_a_predicate_that_raises_is_reported_and_taken_for_a_yes(stage: Co
 
 
 @staged
-async def test_a_handler_that_raises_is_reported_with_the_object_and_goes_on(stage: ControllerStage) -> None:
+async def test_a_failing_handler_is_logged_with_the_object_and_continues(stage: ControllerStage) -> None:
     def broken(each: Widget) -> list[Request]:
         if each.metadata.name == "a":
             raise ValueError("no idea")
@@ -232,7 +232,7 @@ async def test_a_handler_that_raises_is_reported_with_the_object_and_goes_on(sta
 
 
 @staged
-async def test_what_is_cached_of_a_kind_can_be_said_for_one_source(stage: ControllerStage) -> None:
+async def test_one_source_can_have_its_own_cache_settings(stage: ControllerStage) -> None:
     source = KindSource(Widget, ForObject(), KindOptions(settings=InformerSettings(labels="app=web")))
     told, task = await told_by(stage, source)
     await stage.user.create(widget("a"))
@@ -326,7 +326,7 @@ async def test_an_owner_that_is_in_no_namespace_has_a_request_without_one(stage:
 
 
 @staged
-async def test_a_map_function_says_none_one_or_many_for_the_old_and_the_new_state(stage: ControllerStage) -> None:
+async def test_a_map_function_returns_none_one_or_many_keys_for_old_and_new_state(stage: ControllerStage) -> None:
     def keys(each: Widget) -> Any:
         return {"": None, "one": A, "many": [A, B, A]}.get(each.spec.text, Request("", each.spec.text))
 
@@ -360,7 +360,7 @@ async def test_a_map_function_may_be_async_and_use_the_client(stage: ControllerS
 
 
 @staged
-async def test_a_map_function_that_returns_a_name_is_told_so(stage: ControllerStage) -> None:
+async def test_a_map_function_that_returns_a_bare_name_is_rejected(stage: ControllerStage) -> None:
     def keys(each: Widget) -> str:
         return each.metadata.name
 
@@ -381,7 +381,7 @@ def test_a_map_function_takes_one_or_two_arguments() -> None:
 
 
 @without_server
-async def test_what_is_put_into_a_channel_before_anybody_listens_is_told(stage: ServerlessStage) -> None:
+async def test_keys_put_into_a_channel_before_the_start_are_enqueued(stage: ServerlessStage) -> None:
     channel = Channel()
     channel.put(A, 3)
     channel.put(A)
@@ -393,7 +393,7 @@ async def test_what_is_put_into_a_channel_before_anybody_listens_is_told(stage: 
 
 
 @without_server
-async def test_every_controller_that_listens_hears_everything(stage: ServerlessStage) -> None:
+async def test_every_controller_of_a_channel_receives_all_keys(stage: ServerlessStage) -> None:
     channel = Channel()
     first, one = await told_by(stage, ChannelSource(channel))
     second, other = await told_by(stage, ChannelSource(channel))
@@ -405,7 +405,7 @@ async def test_every_controller_that_listens_hears_everything(stage: ServerlessS
 
 
 @without_server
-async def test_a_channel_that_is_closed_is_heard_to_its_end(stage: ServerlessStage) -> None:
+async def test_a_closed_channel_is_drained(stage: ServerlessStage) -> None:
     channel = Channel()
     channel.put(A)
     channel.close()
@@ -421,7 +421,7 @@ async def test_a_channel_that_is_closed_is_heard_to_its_end(stage: ServerlessSta
     assert listening.keys == []
 
 
-def test_what_another_thread_puts_into_a_channel_is_told_at_once() -> None:
+def test_keys_put_by_another_thread_are_enqueued_immediately() -> None:
     async def main() -> None:
         channel, clock, told = Channel(), World.real().clock, asyncio.Event()
         sink = Sink(
@@ -445,7 +445,7 @@ def test_what_another_thread_puts_into_a_channel_is_told_at_once() -> None:
 
 
 @without_server
-async def test_what_is_put_into_a_channel_while_somebody_begins_to_listen_is_told(stage: ServerlessStage) -> None:
+async def test_keys_put_during_the_start_of_a_source_are_enqueued(stage: ServerlessStage) -> None:
     channel = Channel()
 
     class Slow:
@@ -465,7 +465,7 @@ async def test_what_is_put_into_a_channel_while_somebody_begins_to_listen_is_tol
     await stop(task)
 
 
-def test_what_another_thread_puts_into_a_channel_before_it_closes_it_is_told() -> None:
+def test_keys_put_by_another_thread_before_close_are_enqueued() -> None:
     channel = Channel()
 
     def put_and_close() -> None:
@@ -486,7 +486,7 @@ def test_what_another_thread_puts_into_a_channel_before_it_closes_it_is_told() -
 
 
 @without_server
-async def test_what_comes_from_a_channel_can_be_chosen_and_mapped(stage: ServerlessStage) -> None:
+async def test_items_of_a_channel_can_be_filtered_and_mapped(stage: ServerlessStage) -> None:
     channel = Channel()
 
     def keys(thing: Hashable) -> list[Hashable]:
@@ -516,7 +516,7 @@ def test_a_channel_is_needed_and_things_are_hashable() -> None:
 
 
 @without_server
-async def test_a_schedule_tells_its_keys_at_its_times(stage: ServerlessStage) -> None:
+async def test_a_schedule_enqueues_its_keys_at_its_times(stage: ServerlessStage) -> None:
     told, task = await told_by(stage, CronSource("*/30 * * * *", [A]))
     assert told.is_ready
     await stage.settle(1799.4)
@@ -543,7 +543,7 @@ async def test_the_keys_of_a_schedule_may_come_from_a_function(stage: Serverless
 
 
 @without_server
-async def test_a_function_that_cannot_say_the_keys_of_a_schedule_is_asked_the_next_time(stage: ServerlessStage) -> None:
+async def test_a_failing_key_function_of_a_schedule_is_called_again_the_next_time(stage: ServerlessStage) -> None:
     answers: list[Any] = [OSError("the provider is down"), "a name", A, [A, B], None]
 
     def keys() -> Any:
@@ -598,7 +598,7 @@ async def test_the_keys_of_a_schedule_may_be_one_or_come_from_a_generator(stage:
 
 
 @without_server
-async def test_a_schedule_that_never_comes_again_says_so_and_ends(stage: ServerlessStage) -> None:
+async def test_a_schedule_without_a_next_time_is_logged_and_ends(stage: ServerlessStage) -> None:
     source = CronSource("0 0 30 2 *", [A])
     told, task = await told_by(stage, source)
     assert task.done()
@@ -634,7 +634,7 @@ def test_a_date_that_is_set_back_is_waited_for_again() -> None:
 
 
 @without_server
-async def test_a_startup_tells_its_keys_once(stage: ServerlessStage) -> None:
+async def test_a_startup_source_enqueues_its_keys_once(stage: ServerlessStage) -> None:
     told, task = await told_by(stage, StartupSource([A, B]))
     assert told.take() == [(A, "startup", 0), (B, "startup", 0)]
     await stage.settle(3600)
@@ -642,7 +642,7 @@ async def test_a_startup_tells_its_keys_once(stage: ServerlessStage) -> None:
     await stop(task)
 
 
-def test_sources_say_what_they_are() -> None:
+def test_sources_have_a_repr() -> None:
     assert str(KindSource(Widget, ForObject())) == "Widget of example.dev/v1"
     assert str(ChannelSource(Channel())) == "a channel"
     assert str(CronSource("@daily", [])) == "schedule '@daily'"

@@ -77,7 +77,7 @@ async def test_a_lease_that_is_not_there_is_created_and_led_after_its_time(stage
 
 
 @pytest.mark.parametrize("trust", [False, True])
-def test_the_log_says_why_the_first_candidate_waits(caplog: pytest.LogCaptureFixture, *, trust: bool) -> None:
+def test_the_wait_of_the_first_candidate_is_logged(caplog: pytest.LogCaptureFixture, *, trust: bool) -> None:
     @staged
     async def play(stage: ElectionStage) -> None:
         await stage.candidate("a", trust_absence=trust).elector.acquire()
@@ -88,7 +88,7 @@ def test_the_log_says_why_the_first_candidate_waits(caplog: pytest.LogCaptureFix
     assert len(waits) == (0 if trust else 1)
 
 
-def test_who_may_not_have_the_lease_is_told_what_writes_the_role(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_forbidden_lease_is_logged_with_the_command_for_its_role(caplog: pytest.LogCaptureFixture) -> None:
     def before(request: Request) -> None:
         raise Forbidden.of(GroupResource("coordination.k8s.io", "leases"), "widgets", "no")
 
@@ -107,7 +107,7 @@ def test_who_may_not_have_the_lease_is_told_what_writes_the_role(caplog: pytest.
 
 
 @staged
-async def test_who_trusts_absence_leads_at_once(stage: ElectionStage) -> None:
+async def test_with_trust_absence_the_first_candidate_leads_immediately(stage: ElectionStage) -> None:
     a = stage.candidate("a", trust_absence=True)
     began = stage.clock.monotonic()
     await a.elector.acquire()
@@ -154,7 +154,7 @@ async def test_attempts_are_two_to_four_seconds_and_a_bit_apart(stage: ElectionS
 
 
 @staged
-async def test_a_released_lease_is_taken_at_once(stage: ElectionStage) -> None:
+async def test_a_released_lease_is_acquired_immediately(stage: ElectionStage) -> None:
     a = await _led(stage)
     assert await a.elector.release()
     released = await stage.lease()
@@ -183,7 +183,7 @@ async def test_renewal_is_one_write_that_keeps_when_it_was_acquired(stage: Elect
 
 
 @staged
-async def test_labels_are_put_on_the_lease_with_each_write_and_others_stay(stage: ElectionStage) -> None:
+async def test_labels_are_set_on_the_lease_with_each_write_and_others_stay(stage: ElectionStage) -> None:
     a = await _led(stage, labels={"team": "x"})
     lease = await stage.lease()
     lease.metadata.labels = {"team": "y", "other": "z"}
@@ -260,7 +260,7 @@ async def test_a_slow_renewal_counts_from_when_it_was_sent(stage: ElectionStage)
 
 
 @staged
-async def test_a_leader_that_sees_another_holder_gives_up_at_once(stage: ElectionStage) -> None:
+async def test_a_leader_that_observes_another_holder_stops_immediately(stage: ElectionStage) -> None:
     a = await _led(stage)
     lease = await stage.lease()
     lease.spec.holder_identity = "intruder"
@@ -273,7 +273,7 @@ async def test_a_leader_that_sees_another_holder_gives_up_at_once(stage: Electio
 
 
 @staged
-async def test_a_leader_whose_lease_was_deleted_makes_it_again_and_leads_on(stage: ElectionStage) -> None:
+async def test_a_leader_whose_lease_was_deleted_recreates_it(stage: ElectionStage) -> None:
     a = await _led(stage)
     renewing = asyncio.create_task(a.elector.renew())
     await stage.client.delete(Lease, "widgets")
@@ -285,7 +285,7 @@ async def test_a_leader_whose_lease_was_deleted_makes_it_again_and_leads_on(stag
 
 
 @staged
-async def test_a_candidate_that_finds_the_lease_deleted_waits_for_whoever_led(stage: ElectionStage) -> None:
+async def test_a_candidate_that_finds_the_lease_deleted_waits_for_its_duration(stage: ElectionStage) -> None:
     a = await _led(stage)
     b = stage.candidate("b")
     trying = asyncio.create_task(b.elector.acquire())
@@ -298,7 +298,7 @@ async def test_a_candidate_that_finds_the_lease_deleted_waits_for_whoever_led(st
 
 
 @staged
-async def test_who_only_waits_to_lead_releases_nothing(stage: ElectionStage) -> None:
+async def test_a_candidate_that_does_not_lead_releases_nothing(stage: ElectionStage) -> None:
     b = stage.candidate("b")
     trying = asyncio.create_task(b.elector.acquire())
     await stage.clock.sleep(1)

@@ -156,7 +156,7 @@ async def test_events_of_both_groups_are_seen_through_the_other(stage: ElectionS
     await published.events.stop()
 
 
-def test_a_namespace_that_goes_takes_its_events_without_a_fuss(caplog: pytest.LogCaptureFixture) -> None:
+def test_events_in_a_terminating_namespace_are_dropped_silently(caplog: pytest.LogCaptureFixture) -> None:
     @staged
     async def play(stage: ElectionStage) -> None:
         await stage.client.create(Namespace(metadata=ObjectMeta(name="going")))
@@ -182,7 +182,7 @@ def test_a_namespace_that_goes_takes_its_events_without_a_fuss(caplog: pytest.Lo
 
 
 @staged
-async def test_spam_takes_no_place_from_others_and_what_waits_is_told_once_as_it_stands(stage: ElectionStage) -> None:
+async def test_spam_is_counted_and_does_not_delay_other_events(stage: ElectionStage) -> None:
     published = PublishedEvents(stage, Event)
     stage.transport.before = lambda _: stage.clock.sleep(0.1)  # a slow server
     published.recorder.event(A, "First", "x")
@@ -221,7 +221,7 @@ def test_events_may_come_from_threads(caplog: pytest.LogCaptureFixture) -> None:
     assert "dropped" not in caplog.text
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_the_memory_of_the_recorder_is_bounded() -> None:
     world = Simulation(1)
     book = CountCorrelator(world.clock)
     for number in range(MAX_REMEMBERED + 10):
@@ -231,7 +231,7 @@ def test_what_is_remembered_is_bounded() -> None:
 
 
 @staged
-async def test_a_manager_says_in_which_group_events_are_written(stage: ElectionStage) -> None:
+async def test_the_group_of_events_is_an_option_of_the_manager(stage: ElectionStage) -> None:
     from ostinato.controllers import Dependencies, Task
     from ostinato.manager import Manager, Purpose, ReportingOptions
 

@@ -23,7 +23,7 @@ A = ConfigMap(metadata=ObjectMeta(name="a", namespace="default", uid="u1"))
 
 
 @staged
-async def test_an_event_says_who_did_what_to_which_object(stage: ElectionStage) -> None:
+async def test_an_event_has_reporter_action_and_object(stage: ElectionStage) -> None:
     published = PublishedEvents(stage, Event)
     node = Node(metadata=ObjectMeta(name="n", uid="u2"))
     published.recorder.event(A, "Scaled", "3 now", kind="Warning", action="Scale", related=node)
@@ -59,7 +59,7 @@ async def test_events_of_objects_without_a_namespace_are_in_the_default_one(stag
 
 
 @staged
-async def test_what_two_processes_say_of_one_name_in_the_same_moment_is_two_events(stage: ElectionStage) -> None:
+async def test_events_of_two_processes_at_the_same_time_are_distinct(stage: ElectionStage) -> None:
     one, other = PublishedEvents(stage, Event), PublishedEvents(stage, Event)
     one.recorder.event(A, "Scaled", "x")
     other.recorder.event(A, "Refused", "y")
@@ -88,7 +88,7 @@ async def test_the_second_makes_a_series_and_further_ones_are_only_counted(stage
 
 
 @staged
-async def test_a_long_series_is_told_every_half_hour(stage: ElectionStage) -> None:
+async def test_a_long_series_is_written_every_half_hour(stage: ElectionStage) -> None:
     published = PublishedEvents(stage, Event)
     for _ in range(40):
         published.recorder.event(A, "Scaled", "x")
@@ -100,7 +100,7 @@ async def test_a_long_series_is_told_every_half_hour(stage: ElectionStage) -> No
 
 
 @staged
-async def test_a_series_whose_event_is_gone_is_made_again(stage: ElectionStage) -> None:
+async def test_a_series_whose_event_was_deleted_is_recreated(stage: ElectionStage) -> None:
     published = PublishedEvents(stage, Event)
     published.recorder.event(A, "Scaled", "x")
     [event] = await published.settled()
@@ -113,7 +113,7 @@ async def test_a_series_whose_event_is_gone_is_made_again(stage: ElectionStage) 
 
 
 @staged
-async def test_spam_about_one_object_is_cut_and_others_are_told(stage: ElectionStage) -> None:
+async def test_spam_about_one_object_is_limited_and_others_are_recorded(stage: ElectionStage) -> None:
     published = PublishedEvents(stage, Event)
     for number in range(100):
         published.recorder.event(A, f"Reason{number}", "x")
@@ -127,7 +127,7 @@ async def test_spam_about_one_object_is_cut_and_others_are_told(stage: ElectionS
 
 
 @staged
-async def test_what_is_left_is_told_at_the_end_with_the_counts_of_series(stage: ElectionStage) -> None:
+async def test_queued_events_and_series_counts_are_written_on_shutdown(stage: ElectionStage) -> None:
     published = PublishedEvents(stage, Event)
     for _ in range(3):
         published.recorder.event(A, "Scaled", "x")
@@ -143,14 +143,14 @@ async def test_what_is_left_is_told_at_the_end_with_the_counts_of_series(stage: 
 
 
 @staged
-async def test_recorded_but_never_started_is_no_error(stage: ElectionStage) -> None:
+async def test_events_recorded_before_the_start_are_not_an_error(stage: ElectionStage) -> None:
     events = Events(stage.client, stage.world)
     events.recorder("x").event(A, "Scaled", "x")
     await events.stop()
 
 
 @staged
-async def test_a_server_that_cannot_be_reached_is_asked_again_twelve_times(stage: ElectionStage) -> None:
+async def test_an_unreachable_server_is_retried_twelve_times(stage: ElectionStage) -> None:
     published = PublishedEvents(stage, Event)
     times: list[float] = []
 
@@ -172,7 +172,7 @@ async def test_a_server_that_cannot_be_reached_is_asked_again_twelve_times(stage
 
 
 @staged
-async def test_an_event_under_way_at_the_end_is_told_once_more(stage: ElectionStage) -> None:
+async def test_an_event_in_flight_on_shutdown_is_written_again(stage: ElectionStage) -> None:
     published = PublishedEvents(stage, Event)
     fails = [ConnectionLost("cut off")]
 
@@ -204,7 +204,7 @@ async def test_a_lost_answer_makes_no_second_event(stage: ElectionStage) -> None
     await published.events.stop()
 
 
-def test_an_event_about_nothing_is_told_and_dropped(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_event_without_an_object_is_logged_and_dropped(caplog: pytest.LogCaptureFixture) -> None:
     @staged
     async def play(stage: ElectionStage) -> None:
         published = PublishedEvents(stage, Event)
@@ -236,7 +236,7 @@ async def test_the_end_does_not_wait_for_a_slow_server(stage: ElectionStage) -> 
 
 
 @staged
-async def test_what_a_server_refuses_is_dropped_and_the_next_is_told(stage: ElectionStage) -> None:
+async def test_a_rejected_event_is_dropped_and_the_next_is_written(stage: ElectionStage) -> None:
     published = PublishedEvents(stage, Event)
     published.recorder.event(ConfigMap(metadata=ObjectMeta(name="a", namespace="missing")), "Scaled", "x")
     published.recorder.event(A, "Scaled", "x")
@@ -252,7 +252,7 @@ def scaled(published: PublishedEvents[Event], times: int) -> None:
 
 
 @staged
-async def test_a_burst_is_told_several_at_once_and_nobody_waits(stage: ElectionStage) -> None:
+async def test_a_burst_of_events_is_written_concurrently_without_blocking(stage: ElectionStage) -> None:
     published = PublishedEvents(stage, Event)
     stage.transport.before = lambda _: stage.clock.sleep(0.01)
     began = stage.clock.monotonic()
@@ -279,7 +279,7 @@ def test_too_many_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @staged
-async def test_what_happens_again_while_it_is_told_is_told_after_that(stage: ElectionStage) -> None:
+async def test_an_event_repeated_during_its_write_is_written_after_it(stage: ElectionStage) -> None:
     published = PublishedEvents(stage, Event)
     recorder = published.events.core_recorder("widgets")
     under_way: set[str] = set()
@@ -340,7 +340,7 @@ def test_an_event_that_cannot_be_written_keeps_no_other_from_it(caplog: pytest.L
     assert caplog.messages == [r"event cannot be encoded, dropped event='Broken about ConfigMap default/\ud83d'"]
 
 
-def test_an_option_that_there_is_not_is_told_and_the_event_recorded(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unknown_option_is_logged_and_the_event_recorded(caplog: pytest.LogCaptureFixture) -> None:
     @staged
     async def play(stage: ElectionStage) -> None:
         published = PublishedEvents(stage, Event)
@@ -368,7 +368,7 @@ async def test_long_texts_and_odd_names_are_made_to_fit(stage: ElectionStage) ->
     await published.events.stop()
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_the_memory_of_the_recorder_is_bounded() -> None:
     world = Simulation(1)
     book, spam = SeriesCorrelator(world.clock), SpamFilter(world.clock)
     for number in range(MAX_REMEMBERED + 10):

@@ -86,7 +86,7 @@ def test_the_key_is_not_shown(simulation: Simulation) -> None:
     assert "PRIVATE" not in repr(made)
 
 
-def test_without_cryptography_it_is_said_what_to_install(
+def test_without_cryptography_the_error_names_the_package(
     simulation: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "cryptography", None)
@@ -95,7 +95,7 @@ def test_without_cryptography_it_is_said_what_to_install(
 
 
 @pytest.mark.parametrize("pem", [b"", b"nonsense", b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"])
-def test_nonsense_is_no_certificate(pem: bytes, simulation: Simulation) -> None:
+def test_invalid_data_is_not_a_certificate(pem: bytes, simulation: Simulation) -> None:
     with pytest.raises(CertificateError, match="not a serving certificate"):
         inspect_certificate(pem)
     assert unexpired_authorities(pem, simulation.clock.now()) == []
@@ -214,7 +214,7 @@ def test_a_secret_of_ours_that_holds_nonsense_is_replaced() -> None:
     on_a_server(main)
 
 
-def test_a_certificate_of_somebody_else_is_not_touched() -> None:
+def test_a_certificate_of_another_program_is_not_changed() -> None:
     async def main(simulation: Simulation, objects: LiveObjectAccess, client: Client) -> None:
         data = {"tls.crt": "AAAA", "tls.key": "AAAA"}
         metadata = {"name": "theirs", "namespace": "default"}
@@ -226,7 +226,7 @@ def test_a_certificate_of_somebody_else_is_not_touched() -> None:
     on_a_server(main)
 
 
-def test_data_that_is_no_base64_counts_as_absent(simulation: Simulation) -> None:
+def test_data_that_is_not_base64_counts_as_absent(simulation: Simulation) -> None:
     class Odd:
         async def get(self, kind: GroupVersionKind, name: str, namespace: str = "") -> Json:
             return {"metadata": None, "data": {"tls.crt": "!", "tls.key": 3}}
@@ -280,7 +280,7 @@ def test_half_a_pair_and_missing_files_are_errors_that_name_the_place(tmp_path: 
         simulation.run(source.current())
 
 
-def test_an_unusable_pair_does_not_change_what_is_shown(simulation: Simulation) -> None:
+def test_an_unusable_pair_does_not_replace_the_serving_certificate(simulation: Simulation) -> None:
     tls = ServerTls()
     good, other = (generate_certificate(simulation, HOSTS, timedelta(days=1)) for _ in range(2))
     tls.use(good)
@@ -290,7 +290,7 @@ def test_an_unusable_pair_does_not_change_what_is_shown(simulation: Simulation) 
     tls.use(other)
 
 
-def test_an_encrypted_key_is_an_error_and_asks_nobody(simulation: Simulation) -> None:
+def test_an_encrypted_key_is_an_error_without_a_prompt(simulation: Simulation) -> None:
     from cryptography.hazmat.primitives import serialization
 
     made = generate_certificate(simulation, HOSTS, timedelta(days=1))
@@ -392,7 +392,7 @@ def test_the_bundle_is_written_wherever_it_is_not() -> None:
     on_a_server(main)
 
 
-def test_what_did_not_exist_has_its_bundle_seconds_after_it_does() -> None:
+def test_a_configuration_created_later_gets_its_ca_bundle_within_seconds() -> None:
     async def main(simulation: Simulation, objects: LiveObjectAccess, client: Client) -> None:
         bundles = CaInjector(objects, [BundleTarget(VALIDATING, "hooks")])
         server = WebhookServer(simulation, SelfSignedCertificates(simulation, HOSTS), ca_injector=bundles)
@@ -493,7 +493,7 @@ def test_a_definition_without_a_conversion_webhook_is_left_alone() -> None:
     on_a_server(main)
 
 
-def test_a_missing_place_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_missing_configuration_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     async def main(simulation: Simulation, objects: LiveObjectAccess, client: Client) -> None:
         bundles = CaInjector(objects, [BundleTarget(VALIDATING, "hooks")])
         for _ in range(3):
