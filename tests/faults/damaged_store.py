@@ -7,8 +7,8 @@ import shutil
 from contextlib import closing
 from pathlib import Path
 
-from ostinato.server.store.index import UnusableStore, Write
 from ostinato.server.store.log_sqlite import SQLiteLog
+from ostinato.server.store.records import UnusableStore, Write
 from ostinato.world import World
 
 OBJECTS = 150

@@ -33,8 +33,8 @@ from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.manager import LeaderElection, LeadershipLost, Manager, Purpose, ShutdownTimedOut
 from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
-from ostinato.server.store.index import Write
 from ostinato.server.store.log_memory import MemoryLog
+from ostinato.server.store.records import Write
 from ostinato.world import Rng, Simulation, World
 
 NAMES = 6

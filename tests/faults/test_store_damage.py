@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from ostinato.server.store.index import Write
 from ostinato.server.store.log_sqlite import SQLiteLog
+from ostinato.server.store.records import Write
 from ostinato.server.store.sqlite.files import DamagedStore
 from ostinato.server.store.sqlite.wal import is_damaged
 from ostinato.world import World

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ostinato.server.store.index import UnusableStore, Write
 from ostinato.server.store.log_sqlite import SQLiteLog
+from ostinato.server.store.records import UnusableStore, Write
 from ostinato.server.store.sqlite.files import DamagedStore
 from ostinato.server.store.sqlite.replace import VERSION_JUMP
 from ostinato.world import World

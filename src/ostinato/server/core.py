@@ -50,7 +50,8 @@ from ostinato.server.request.warning import warning_headers
 from ostinato.server.resources.core.services.locator import ServiceLocator
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
-from ostinato.server.store.index import Index, Log, StoreFailed
+from ostinato.server.store.index import Index
+from ostinato.server.store.records import Log, StoreFailed
 from ostinato.server.verbs.get import get, get_now
 from ostinato.server.verbs.subresources.pod_handlers import pod_handlers
 from ostinato.server.verbs.subresources.proxy import ProxyAccess, api_servers, proxy_handlers

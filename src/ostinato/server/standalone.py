@@ -37,8 +37,8 @@ from ostinato.server.http.serving_certificates import (
 from ostinato.server.node_agents.endpoint import Remote
 from ostinato.server.node_agents.remote import RemoteNodeAgents
 from ostinato.server.state import StateDirectory
-from ostinato.server.store.index import Log, StoreFailed, UnusableStore
 from ostinato.server.store.log_memory import MemoryLog
+from ostinato.server.store.records import Log, StoreFailed, UnusableStore
 from ostinato.world import World
 
 _logger = logging.getLogger(__name__)

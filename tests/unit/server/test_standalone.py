@@ -18,7 +18,7 @@ from ostinato.server.access.authentication.tokens.keys import make_private_key
 from ostinato.server.access.authority import Authority
 from ostinato.server.standalone import Settings, Standalone
 from ostinato.server.state import StateDirectory, StateError
-from ostinato.server.store.index import UnusableStore
+from ostinato.server.store.records import UnusableStore
 from ostinato.world import World
 from ostinato.world.clock import RealClock
 

@@ -19,7 +19,7 @@ from ostinato.cli.options.server import settings as server_options
 from ostinato.server.access.authentication.settings import AuthenticationSettingsError
 from ostinato.server.standalone import Standalone
 from ostinato.server.state import StateError
-from ostinato.server.store.index import UnusableStore
+from ostinato.server.store.records import UnusableStore
 from ostinato.world import World
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from ostinato.cli.error import CommandError
 from ostinato.cli.options.server.settings import default_state
 from ostinato.server.state import StateDirectory, StateError
-from ostinato.server.store.index import UnusableStore
+from ostinato.server.store.records import UnusableStore
 from ostinato.server.store.sqlite import snapshot
 from ostinato.world import World
 

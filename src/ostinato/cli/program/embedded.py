@@ -22,7 +22,7 @@ from ostinato.manager.connecting import Connect, Purpose, over_http
 from ostinato.plane.plane import Plane, PlaneSettings
 from ostinato.server.standalone import Settings
 from ostinato.server.state import StateError
-from ostinato.server.store.index import UnusableStore
+from ostinato.server.store.records import UnusableStore
 from ostinato.world import World
 
 

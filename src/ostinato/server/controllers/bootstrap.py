@@ -27,7 +27,8 @@ from ostinato.server.resources.core.services import addresses as service_address
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
-from ostinato.server.store.index import Entry, Index
+from ostinato.server.store.index import Index
+from ostinato.server.store.records import Entry
 from ostinato.server.verbs import write
 from ostinato.world import World
 

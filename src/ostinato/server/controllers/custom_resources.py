@@ -26,7 +26,8 @@ from ostinato.server.resources.apiextensions.naming import named_status
 from ostinato.server.resources.custom import Conversion, Conversions, CustomResource, Definition
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.strategy import Json
-from ostinato.server.store.index import Conflict, Entry, Index
+from ostinato.server.store.index import Index
+from ostinato.server.store.records import Conflict, Entry
 from ostinato.server.verbs import write
 from ostinato.server.verbs.delete import delete_object
 from ostinato.server.webhooks import PostReview

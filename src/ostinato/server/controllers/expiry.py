@@ -15,8 +15,10 @@ from typing import Any
 import msgspec
 
 from ostinato.api.time import Time
-from ostinato.server.store import index
-from ostinato.server.store.index import Collection, Event, Index
+from ostinato.server.store import records
+from ostinato.server.store.collection import Collection
+from ostinato.server.store.index import Index
+from ostinato.server.store.records import Event
 from ostinato.world import Clock, Timer
 
 _logger = logging.getLogger(__name__)
@@ -78,9 +80,9 @@ class Expiry:
                 if current is not None:
                     try:
                         await self._index.delete(self._collection, key, current)
-                    except index.Conflict:  # rewritten meanwhile and scheduled again
+                    except records.Conflict:  # rewritten meanwhile and scheduled again
                         continue
-        except index.StoreFailed:
+        except records.StoreFailed:
             _logger.warning("store rejects writes, expired objects kept collection=%s", self._collection.name)
         finally:
             self._timer = None

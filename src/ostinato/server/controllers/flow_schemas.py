@@ -13,7 +13,8 @@ from ostinato.api.text.go_format import quote
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
-from ostinato.server.store.index import Conflict, Entry, Index
+from ostinato.server.store.index import Index
+from ostinato.server.store.records import Conflict, Entry
 from ostinato.server.verbs import write
 from ostinato.world import World
 

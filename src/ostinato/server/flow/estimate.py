@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ostinato.server.request import Request
 from ostinato.server.request.route import Route
 from ostinato.server.resources.resource import Resource
-from ostinato.server.store.index import Collection
+from ostinato.server.store.collection import Collection
 
 BYTES_PER_SEAT = 100_000
 CACHED_BYTES = 1_000_000  # limit of a list from the watch cache, which is streamed

@@ -16,7 +16,8 @@ from ostinato.server.request import Request
 from ostinato.server.request.route import Route
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
-from ostinato.server.store.index import Collection, Index
+from ostinato.server.store.collection import Collection
+from ostinato.server.store.index import Index
 from ostinato.world import World
 
 _NO_NAMESPACES = frozenset({".", ".."})

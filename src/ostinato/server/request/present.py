@@ -19,7 +19,7 @@ from ostinato.server.request import Response
 from ostinato.server.request.negotiate import PLAIN, Form
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
-from ostinato.server.store.index import Entry
+from ostinato.server.store.records import Entry
 
 if TYPE_CHECKING:
     from ostinato.server.request.context import Context

@@ -12,7 +12,8 @@ from ostinato.server.resources.strategy import Json
 if TYPE_CHECKING:
     from ostinato.server.resources.registry import Registry
     from ostinato.server.resources.resource import Resource
-    from ostinato.server.store.index import Collection, Entry
+    from ostinato.server.store.collection import Collection
+    from ostinato.server.store.records import Entry
 
 
 class Lister:

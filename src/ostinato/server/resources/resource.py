@@ -13,7 +13,7 @@ from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
 from ostinato.api.schema import Schema
 from ostinato.server.resources.scaling import ScaleFields
 from ostinato.server.resources.strategy import Json, Strategy
-from ostinato.server.store.index import Collection
+from ostinato.server.store.collection import Collection
 
 if TYPE_CHECKING:
     from ostinato.server.resources.custom.conversion import Conversion

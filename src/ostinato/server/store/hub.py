@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ostinato.server.store.index import Event
+    from ostinato.server.store.records import Event
 
 _logger = logging.getLogger(__name__)
 

@@ -13,14 +13,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable
 
-import msgspec
-
-from ostinato.server.store.hub import Hub
+from ostinato.server.store.collection import Collection
+from ostinato.server.store.records import (
+    NO_CACHE,
+    Compacted,
+    Conflict,
+    Describe,
+    Entry,
+    Event,
+    Log,
+    NoSpace,
+    StoreFailed,
+    UnusableStore,
+    Write,
+)
 from ostinato.world import Clock
 
 _logger = logging.getLogger(__name__)
@@ -30,189 +39,6 @@ HISTORY_EVENTS = 100_000
 HISTORY_BYTES = 128 * 1024 * 1024
 SHARED_EVENTS = 512  # the newest events share their encodings among watchers,
 SHARED_BYTES = 16 * 1024 * 1024  # up to this total size of their objects
-
-
-class Entry:
-    """An object at one resourceVersion."""
-
-    __slots__ = ("converted", "data", "fields", "key", "labels", "uid", "version")
-
-    # By apiVersion, results of the conversion webhook; set only if the kind has one.
-    converted: dict[str, Entry]
-
-    def __init__(
-        self, key: str, version: int, data: bytes, labels: dict[str, str], fields: dict[str, str], uid: str
-    ) -> None:
-        self.key = key  # "namespace/name", or "name" for cluster-scoped objects
-        self.version = version
-        self.data = data  # the object as JSON, without kind and apiVersion, which the resource adds
-        self.labels = labels
-        self.fields = fields  # values of selectable fields
-        self.uid = uid
-
-
-class _NoCache(dict[Any, bytes]):
-    """The encodings of an old event: nothing is cached."""
-
-    def __setitem__(self, key: Any, value: bytes) -> None:
-        pass
-
-
-_NO_CACHE = _NoCache()
-
-
-class Event:
-    """One write: the entries before and after. At least one is not None."""
-
-    __slots__ = ("encoded", "entry", "key", "length", "previous", "retained", "time", "version")
-
-    def __init__(self, key: str, version: int, entry: Entry | None, previous: Entry | None, time: float) -> None:
-        self.key = key
-        self.version = version
-        self.entry = entry  # None: deleted
-        self.previous = previous  # None: created
-        self.time = time
-        self.retained = 0 if previous is None else len(previous.data)  # bytes that the history retains for this event
-        self.length = self.retained if entry is None else len(entry.data)  # bytes of the object that watchers receive
-        self.encoded: dict[Any, bytes] = {}  # encodings by form, shared by all watchers
-
-
-class Write(msgspec.Struct, frozen=True):
-    """One write for the log."""
-
-    collection: str
-    key: str
-    version: int
-    data: bytes | None  # None: deleted
-    replaces: int = 0  # resourceVersion of the replaced object; 0: created
-
-
-class Log(Protocol):
-    """Durable log of writes. Called from one task at a time."""
-
-    def load(self) -> tuple[int, Iterator[tuple[str, str, int, bytes]]]:
-        """The last resourceVersion, and all objects: collection, key, resourceVersion, data."""
-
-    async def append(self, writes: Sequence[Write]) -> None:
-        """Make the writes durable, all or none; raise on failure."""
-
-    def close(self) -> None: ...
-
-
-class Conflict(Exception):  # noqa: N818
-    """The object is not in the state that the write expects; `current` is its newest state."""
-
-    def __init__(self, current: Entry | None) -> None:
-        super().__init__("the object has changed")
-        self.current = current
-
-
-class Compacted(Exception):  # noqa: N818
-    """The requested resourceVersion is older than the history."""
-
-    def __init__(self, oldest: int) -> None:
-        super().__init__(f"the oldest available resourceVersion is {oldest}")
-        self.oldest = oldest
-
-
-class UnusableStore(Exception):  # noqa: N818
-    """The store cannot be opened; the message has the reason and the remedy."""
-
-
-class StoreFailed(Exception):  # noqa: N818
-    """A write could not be made durable, and has no effect."""
-
-
-class NoSpace(Exception):  # noqa: N818
-    """The log has no space for a batch of writes."""
-
-
-# Reads labels, selectable fields and uid from stored data; passed by the owner of the collection.
-Describe = Callable[[bytes], tuple[dict[str, str], dict[str, str], str]]
-
-
-class Collection:
-    """The objects of one kind."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.entries: dict[str, Entry] = {}
-        self.keys: list[str] = []  # sorted keys of `entries`
-        self.history: deque[Event] = deque()  # recent writes, oldest first
-        self.pending: dict[str, Entry | None] = {}  # written but not durable yet; None: deleted
-        self._pending_versions: dict[str, int] = {}  # resourceVersion of the newest pending write of each key
-        self._selected: tuple[str, list[Entry]] | None = None  # cached result of `select`
-        self.hub = Hub()
-
-    def newest(self, key: str) -> Entry | None:
-        """The newest state, durable or not: writes are based on it."""
-        if key in self.pending:
-            return self.pending[key]
-        return self.entries.get(key)
-
-    def select(self, prefix: str = "", after: str = "") -> list[Entry]:
-        """The current objects whose key starts with the prefix, after the key `after` (exclusive), in order.
-
-        Do not modify the list.
-        """
-        if not after and self._selected is not None and self._selected[0] == prefix:
-            return self._selected[1]
-        keys = self.keys
-        start = bisect_right(keys, after) if after > prefix else bisect_left(keys, prefix)
-        end = bisect_left(keys, prefix[:-1] + chr(ord(prefix[-1]) + 1)) if prefix else len(keys)
-        found = list(map(self.entries.__getitem__, keys[start:end]))
-        if not after:
-            self._selected = prefix, found
-        return found
-
-    def select_at(self, version: int, prefix: str = "", after: str = "") -> list[Entry]:
-        """Like `select`, at an older resourceVersion."""
-        undone: dict[str, Entry | None] = {}
-        for event in reversed(self.history):
-            if event.version <= version:
-                break
-            undone[event.key] = event.previous
-        if not undone:
-            return self.select(prefix, after)
-        then = {entry.key: entry for entry in self.select(prefix, after) if entry.key not in undone}
-        then |= {key: e for key, e in undone.items() if e is not None and key.startswith(prefix) and key > after}
-        return [then[key] for key in sorted(then)]
-
-    def since(self, version: int) -> list[Event]:
-        """The events after a resourceVersion, oldest first."""
-        found: list[Event] = []
-        for event in reversed(self.history):
-            if event.version <= version:
-                break
-            found.append(event)
-        found.reverse()
-        return found
-
-    def add_pending(self, event: Event) -> None:
-        """Base further writes on an event that is not durable yet."""
-        self.pending[event.key] = event.entry
-        self._pending_versions[event.key] = event.version
-
-    def remove_pending(self, event: Event) -> None:
-        """Remove an event that is durable or has failed. Later writes of its key may still be pending."""
-        key = event.key
-        if self._pending_versions.get(key) == event.version:
-            del self.pending[key], self._pending_versions[key]
-
-    def apply(self, event: Event) -> None:
-        """Make a durable event visible to readers."""
-        key, entry = event.key, event.entry
-        if self._selected is not None and key.startswith(self._selected[0]):
-            self._selected = None
-        if entry is None:
-            del self.entries[key]
-            del self.keys[bisect_left(self.keys, key)]
-        else:
-            if event.previous is None:
-                insort(self.keys, key)
-            self.entries[key] = entry
-        self.remove_pending(event)
-        self.history.append(event)
 
 
 class Index:
@@ -361,7 +187,7 @@ class Index:
         while len(shared) > SHARED_EVENTS or self._shared_bytes > SHARED_BYTES:
             old = shared.popleft()
             self._shared_bytes -= old.length
-            old.encoded = _NO_CACHE
+            old.encoded = NO_CACHE
 
     def _compact(self) -> None:
         """Drop events that exceed the limits of age, number or size."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ostinato.server.store.index import Write
+from ostinato.server.store.records import Write
 
 
 class MemoryLog:

@@ -17,7 +17,7 @@ from itertools import groupby
 from pathlib import Path
 
 from ostinato.server.state import sync_directory
-from ostinato.server.store.index import NoSpace, UnusableStore, Write
+from ostinato.server.store.records import NoSpace, UnusableStore, Write
 from ostinato.server.store.sqlite.check import check
 from ostinato.server.store.sqlite.contents import (
     Contents,

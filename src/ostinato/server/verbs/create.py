@@ -14,7 +14,7 @@ from ostinato.server.request.options import WriteOptions, write_options
 from ostinato.server.request.present import presented
 from ostinato.server.resources import metadata
 from ostinato.server.resources.strategy import Json
-from ostinato.server.store import index
+from ostinato.server.store import records
 from ostinato.server.verbs import write
 from ostinato.server.verbs.get import parse_version
 from ostinato.server.verbs.validation_errors import invalid
@@ -128,7 +128,7 @@ async def _stored(context: Context, obj: Json, options: WriteOptions) -> bytes:
         raise _exists(context, obj, existing)
     try:
         return await write.converted_data(context.resource, await write.put(context, obj, None))
-    except index.Conflict as conflict:
+    except records.Conflict as conflict:
         raise _exists(context, obj, conflict.current) from None
 
 
@@ -139,7 +139,7 @@ def _names_version(text: str) -> bool:
         return False
 
 
-def _exists(context: Context, obj: Json, existing: index.Entry | None) -> APIError:
+def _exists(context: Context, obj: Json, existing: records.Entry | None) -> APIError:
     resource, meta = context.resource, obj["metadata"]
     if meta.get("generateName"):  # even if the client set the name, as in kube-apiserver
         error = AlreadyExists.name_not_generated(resource.group_resource, meta["name"], 1)

@@ -26,8 +26,8 @@ from ostinato.server.resources.strategy import Json, Strategy
 from ostinato.server.schema.decoding.builtin import BadValue, TypeMismatch
 from ostinato.server.schema.decoding.builtin import read as read_builtin
 from ostinato.server.schema.decoding.objects import decode_value, not_registered
-from ostinato.server.store import index
-from ostinato.server.store.index import Entry
+from ostinato.server.store import records
+from ostinato.server.store.records import Entry
 from ostinato.server.verbs import write
 from ostinato.server.verbs.list import listing
 
@@ -111,7 +111,7 @@ async def delete_object(context: Context, options: DeleteOptions) -> Deletion:
         try:
             old = context.resource.object(await write.converted_data(context.resource, current))
             return await _Attempt(context, current, old, options).run()
-        except index.Conflict:
+        except records.Conflict:
             continue
 
 

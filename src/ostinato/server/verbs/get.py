@@ -10,7 +10,8 @@ from ostinato.server.request.context import Context
 from ostinato.server.request.negotiate import PLAIN, form_of
 from ostinato.server.request.options import boolean
 from ostinato.server.request.present import object_response, presented
-from ostinato.server.store.index import Entry, Index
+from ostinato.server.store.index import Index
+from ostinato.server.store.records import Entry
 from ostinato.world import Clock
 
 READ_TIMEOUT = 3.0  # seconds that a read waits for a future resourceVersion

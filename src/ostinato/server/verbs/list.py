@@ -13,7 +13,7 @@ from ostinato.server.request.negotiate import form_of
 from ostinato.server.request.options import ListOptions, check_list_options, list_options
 from ostinato.server.request.present import in_slices, list_response
 from ostinato.server.resources.strategy import Json
-from ostinato.server.store.index import Compacted, Entry
+from ostinato.server.store.records import Compacted, Entry
 from ostinato.server.verbs.continue_token import ContinueToken
 from ostinato.server.verbs.get import not_older_than, parse_version
 from ostinato.server.verbs.selection import Selection

@@ -7,7 +7,7 @@ from ostinato.api.selectors import fields, labels
 from ostinato.server.request.context import Context
 from ostinato.server.request.options import ListOptions
 from ostinato.server.resources.resource import Resource
-from ostinato.server.store.index import Entry
+from ostinato.server.store.records import Entry
 
 
 class Selection:

@@ -16,8 +16,8 @@ from ostinato.server.request.options import WriteOptions, write_options
 from ostinato.server.request.present import presented
 from ostinato.server.resources import metadata
 from ostinato.server.resources.strategy import Json
-from ostinato.server.store import index
-from ostinato.server.store.index import Entry
+from ostinato.server.store import records
+from ostinato.server.store.records import Entry
 from ostinato.server.verbs import write
 from ostinato.server.verbs.create import create_object
 from ostinato.server.verbs.get import parse_version
@@ -118,7 +118,7 @@ async def change_stored(context: Context, change: Change, options: WriteOptions,
         _check_version(context, current, new["metadata"])
         try:
             return await _attempt(context, current, old, new, options)
-        except index.Conflict:
+        except records.Conflict:
             continue
 
 

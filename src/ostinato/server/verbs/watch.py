@@ -23,7 +23,7 @@ from ostinato.server.request.negotiate import form_of
 from ostinato.server.request.options import ListOptions, check_list_options, list_options
 from ostinato.server.request.present import in_slices
 from ostinato.server.store.hub import Subscription
-from ostinato.server.store.index import Compacted, Entry, Event
+from ostinato.server.store.records import Compacted, Entry, Event
 from ostinato.server.verbs.get import not_older_than, parse_version
 from ostinato.server.verbs.selection import Selection
 from ostinato.server.verbs.watch_writer import NotAList, WatchWriter

@@ -12,7 +12,7 @@ from ostinato.server.request.negotiate import Form
 from ostinato.server.request.present import new_table, partial, row
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
-from ostinato.server.store.index import Event
+from ostinato.server.store.records import Event
 
 _KINDS = ("ADDED", "MODIFIED", "DELETED")
 _LAST_STATE = "last state"  # key of the last state, among the event's encodings

@@ -17,7 +17,8 @@ from ostinato.server.request.context import Context
 from ostinato.server.request.options import WriteOptions
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
-from ostinato.server.store.index import Entry, Index
+from ostinato.server.store.index import Index
+from ostinato.server.store.records import Entry
 from ostinato.world import Clock
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"

@@ -13,7 +13,7 @@ from ostinato.server.core import Server
 from ostinato.server.request import Request, Response, User
 from ostinato.server.resources.resource import Resource, Subresource
 from ostinato.server.resources.strategy import Strategy
-from ostinato.server.store.index import Collection
+from ostinato.server.store.collection import Collection
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.world import World
 

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from ostinato.server.store import index as index_module
-from ostinato.server.store.index import Collection, Compacted, Conflict, Entry, Index, StoreFailed, Write
+from ostinato.server.store.collection import Collection
+from ostinato.server.store.index import Index
 from ostinato.server.store.log_memory import MemoryLog
+from ostinato.server.store.records import Compacted, Conflict, Entry, Event, StoreFailed, Write
 from ostinato.world import Simulation
 
 
@@ -290,7 +292,7 @@ def test_a_response_can_wait_until_the_state_it_depends_on_is_durable(fails: boo
 
 def fill(collection: Collection, keys: list[str]) -> None:
     for number, key in enumerate(keys, 1):
-        event = index_module.Event(key, number, Entry(key, number, b"", {}, {}, ""), None, 0.0)
+        event = Event(key, number, Entry(key, number, b"", {}, {}, ""), None, 0.0)
         collection.apply(event)
 
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ostinato.server.store import index as index_module
-from ostinato.server.store.index import Compacted, Conflict, Entry, Index, StoreFailed, Write
+from ostinato.server.store.index import Index
+from ostinato.server.store.records import Compacted, Conflict, Entry, StoreFailed, Write
 from ostinato.world import Simulation
 
 KEYS = ["a/1", "a/2", "a-b/1", "b/1"]

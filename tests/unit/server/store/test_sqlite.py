@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from ostinato.server.store.index import Entry, Index, StoreFailed, UnusableStore, Write
+from ostinato.server.store.index import Index
 from ostinato.server.store.log_sqlite import SQLiteLog
+from ostinato.server.store.records import Entry, StoreFailed, UnusableStore, Write
 from ostinato.world import World
 
 SOURCE = Path(__file__).parents[4] / "src"
@@ -229,7 +230,8 @@ def test_a_full_disk_refuses_writes_keeps_serving_reads_and_mends_itself(path: P
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from ostinato.server.store.index import Entry, Index
+from ostinato.server.store.index import Index
+from ostinato.server.store.records import Entry
 from ostinato.server.store.log_sqlite import SQLiteLog
 from ostinato.world import World
 

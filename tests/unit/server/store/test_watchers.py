@@ -12,8 +12,8 @@ from ostinato.server.core import Server
 from ostinato.server.request import Request, Response, Stream, User
 from ostinato.server.store import hub as hub_module
 from ostinato.server.store.hub import Hub
-from ostinato.server.store.index import Entry, Event
 from ostinato.server.store.log_memory import MemoryLog
+from ostinato.server.store.records import Entry, Event
 from ostinato.world import Simulation
 
 WRITERS, WATCHERS, ROUNDS = 16, 24, 12

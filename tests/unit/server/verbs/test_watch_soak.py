@@ -12,8 +12,8 @@ from tests.unit.server.verbs.watching import Watch, watch
 
 from ostinato.server.core import Server
 from ostinato.server.request import User
-from ostinato.server.store.index import Event, Write
 from ostinato.server.store.log_memory import MemoryLog
+from ostinato.server.store.records import Event, Write
 from ostinato.world import Simulation
 
 WRITERS, WATCHERS, ROUNDS = 16, 24, 6

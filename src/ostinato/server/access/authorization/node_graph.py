@@ -15,7 +15,8 @@ from ostinato.server.access.authorization.references import OfVolume, Reference,
 
 if TYPE_CHECKING:
     from ostinato.server.resources.registry import Registry
-    from ostinato.server.store.index import Collection, Entry, Event
+    from ostinato.server.store.collection import Collection
+    from ostinato.server.store.records import Entry, Event
 
 # Substrings of the Pod fields whose references can change after binding.
 _CHANGING = (b"phemeralContainers", b"esourceClaimStatus")

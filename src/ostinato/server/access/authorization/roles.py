@@ -18,7 +18,8 @@ from ostinato.server.request import User
 
 if TYPE_CHECKING:
     from ostinato.server.resources.registry import Registry
-    from ostinato.server.store.index import Collection, Event
+    from ostinato.server.store.collection import Collection
+    from ostinato.server.store.records import Event
 
 GROUP = "rbac.authorization.k8s.io"
 CACHED_USERS = 10_000  # maximum number of cached (user, namespace) pairs

@@ -13,7 +13,7 @@ from ostinato.server.admission.objects import forbidden
 from ostinato.server.request import body
 from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.strategy import Json
-from ostinato.server.store import index
+from ostinato.server.store import records
 from ostinato.server.verbs import write
 
 if TYPE_CHECKING:
@@ -58,5 +58,5 @@ class NamespaceAutoProvision(Plugin):
         resource.strategy.prepare_create(namespace)
         try:
             await write.put_object(context.index, resource, namespace, None)
-        except index.Conflict:
+        except records.Conflict:
             return  # created concurrently

@@ -15,7 +15,7 @@ from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
     from ostinato.server.request.context import Context
-    from ostinato.server.store.index import Collection
+    from ostinato.server.store.collection import Collection
 
 _NAMESPACES = GroupResource("", "namespaces")
 _REVIEWS = "authorization.k8s.io"  # access reviews must not reveal whether a namespace exists

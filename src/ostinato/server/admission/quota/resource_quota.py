@@ -21,12 +21,12 @@ from ostinato.server.admission.quota.scopes import in_scope, is_terminating, mat
 from ostinato.server.admission.quota.usage import Usage, limited_names, missing_constraints, usage
 from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.strategy import Json
-from ostinato.server.store import index
+from ostinato.server.store import records
 from ostinato.server.verbs import write
 
 if TYPE_CHECKING:
     from ostinato.server.request.context import Context
-    from ostinato.server.store.index import Entry
+    from ostinato.server.store.records import Entry
 
 _ATTEMPTS = 10
 _MANAGER = "kube-apiserver"
@@ -97,7 +97,7 @@ class ResourceQuota(Plugin):
                 for entry, quota in changed:
                     await self._store(context, quota, entry)
                     charged.add(entry.key)
-            except index.Conflict:
+            except records.Conflict:
                 continue
             return
         raise forbidden(context, obj, "quotas of the namespace changed concurrently; try again")
@@ -113,7 +113,7 @@ class ResourceQuota(Plugin):
         return {field: owned[field] for field in new}
 
     async def _store(self, context: Context, quota: Json, current: Entry) -> None:
-        entry = index.Entry(current.key, 0, b"", current.labels, current.fields, current.uid)
+        entry = records.Entry(current.key, 0, b"", current.labels, current.fields, current.uid)
 
         def encode(version: int) -> bytes:
             quota["metadata"]["resourceVersion"] = str(version)

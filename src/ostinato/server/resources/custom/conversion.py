@@ -18,7 +18,7 @@ from ostinato.server.resources.custom.conversion_review import Conversions
 from ostinato.server.resources.custom.definition import Version, shaped
 from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.structural.defaulting import apply_defaults
-from ostinato.server.store.index import Entry, Event
+from ostinato.server.store.records import Entry, Event
 
 T = TypeVar("T")
 

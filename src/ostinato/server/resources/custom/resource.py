@@ -25,7 +25,7 @@ from ostinato.server.resources.strategy import Json
 from ostinato.server.schema.structural.defaulting import apply_defaults
 from ostinato.server.schema.structural.node import TYPE_FIELDS
 from ostinato.server.schema.structural.pruning import read, read_update
-from ostinato.server.store.index import Collection
+from ostinato.server.store.collection import Collection
 from ostinato.world import Clock
 
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")

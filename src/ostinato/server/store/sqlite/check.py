@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from ostinato.server.store.index import UnusableStore
+from ostinato.server.store.records import UnusableStore
 from ostinato.server.store.sqlite.contents import Contents, NotOurs, open_read_only, read
 from ostinato.server.store.sqlite.files import DamagedStore, is_full, no_space, size_of, unusable, wal_of
 from ostinato.server.store.sqlite.mark import Mark, Reading

@@ -18,7 +18,7 @@ from zlib import crc32
 
 from ostinato.api.object import plural_of
 from ostinato.kinds.index import MODULES
-from ostinato.server.store.index import UnusableStore, Write
+from ostinato.server.store.records import UnusableStore, Write
 from ostinato.server.store.sqlite.files import DamagedStore
 
 FORMAT = 2

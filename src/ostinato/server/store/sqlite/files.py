@@ -8,7 +8,7 @@ import sqlite3
 from pathlib import Path
 
 from ostinato.server.state import cannot_use
-from ostinato.server.store.index import UnusableStore
+from ostinato.server.store.records import UnusableStore
 
 _MAPPED = 64 * 1024  # bytes that SQLite maps at a time
 

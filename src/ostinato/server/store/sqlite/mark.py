@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ostinato.server.state import sync_directory
-from ostinato.server.store.index import UnusableStore
+from ostinato.server.store.records import UnusableStore
 from ostinato.server.store.sqlite.files import mark_of, unusable
 
 _SLOT = 4096  # each in a page of its own

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ostinato.server.state import sync_directory
-from ostinato.server.store.index import UnusableStore
+from ostinato.server.store.records import UnusableStore
 from ostinato.server.store.sqlite.check import check
 from ostinato.server.store.sqlite.contents import (
     Contents,

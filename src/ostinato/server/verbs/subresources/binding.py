@@ -20,7 +20,7 @@ from ostinato.server.request.options import write_options
 from ostinato.server.request.present import value_response
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
-from ostinato.server.store import index
+from ostinato.server.store import records
 from ostinato.server.verbs import write
 from ostinato.server.verbs.subresources.pod_condition import set_pod_condition
 
@@ -81,7 +81,7 @@ async def _assign(context: Context, binding: Json, *, dry: bool) -> None:
             return
         try:
             await write.put(context, _bound(pod, binding, write.now(context.world.clock)), current)
-        except index.Conflict:
+        except records.Conflict:
             continue
         return
 

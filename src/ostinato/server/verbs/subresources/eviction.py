@@ -19,8 +19,8 @@ from ostinato.server.request.options import DeleteOptions, delete_options, read_
 from ostinato.server.request.present import value_response
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
-from ostinato.server.store import index
-from ostinato.server.store.index import Entry
+from ostinato.server.store import records
+from ostinato.server.store.records import Entry
 from ostinato.server.verbs import write
 from ostinato.server.verbs.delete import delete_object
 from ostinato.server.verbs.subresources.binding import SUCCESS
@@ -179,7 +179,7 @@ class _Eviction:
                 changed = manager.update(budget, changed, _MANAGER, moment)
             try:
                 await write.put_object(context.index, self._budgets, changed, current)
-            except index.Conflict as conflict:
+            except records.Conflict as conflict:
                 current = conflict.current
             else:
                 return
@@ -221,7 +221,7 @@ class _Eviction:
                 return str(meta["resourceVersion"])
             try:
                 entry = await write.put(context, {**pod, "metadata": dict(meta), "status": status}, current)
-            except index.Conflict:
+            except records.Conflict:
                 continue
             return str(entry.version)
 

@@ -13,7 +13,7 @@ from ostinato.server.request import Response
 from ostinato.server.request.context import Context, Handlers
 from ostinato.server.request.negotiate import form_of
 from ostinato.server.request.present import list_response, object_response
-from ostinato.server.store.index import Entry
+from ostinato.server.store.records import Entry
 
 _STORE = "etcd-0"
 

@@ -23,7 +23,7 @@ from ostinato.server.request.present import list_response, object_response
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json, Strategy
-from ostinato.server.store.index import Entry
+from ostinato.server.store.records import Entry
 from ostinato.server.verbs.selection import Selection
 
 GROUP: Final = "metrics.k8s.io"

@@ -9,7 +9,7 @@ from typing import Any
 
 from ostinato.server.core import Server
 from ostinato.server.request import Request, Response, Stream, User
-from ostinato.server.store.index import Log, Write
+from ostinato.server.store.records import Log, Write
 from ostinato.world.simulated.simulation import Simulation
 
 DATA = Path(__file__).parents[4] / "data" / "custom"

@@ -17,7 +17,7 @@ from ostinato.server.access.authentication.identity import RefusedToken
 
 if TYPE_CHECKING:
     from ostinato.server.resources.lister import Lister
-    from ostinato.server.store.index import Entry
+    from ostinato.server.store.records import Entry
 
 LEEWAY = 60.0  # seconds of clock skew
 _INVALIDATED = "service account token has been invalidated"

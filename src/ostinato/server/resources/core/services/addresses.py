@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from ostinato.server.resources.strategy import Json
-from ostinato.server.store.index import Collection, Conflict, Entry, Index
+from ostinato.server.store.collection import Collection
+from ostinato.server.store.index import Index
+from ostinato.server.store.records import Conflict, Entry
 
 if TYPE_CHECKING:
     from ostinato.world import World

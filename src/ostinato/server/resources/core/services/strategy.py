@@ -22,7 +22,7 @@ from ostinato.server.resources.core.services.shape import (
     patch_allocated,
 )
 from ostinato.server.resources.strategy import Json, NameRule, Strategy
-from ostinato.server.store.index import Conflict
+from ostinato.server.store.records import Conflict
 
 if TYPE_CHECKING:
     from ostinato.server.store.index import Index
