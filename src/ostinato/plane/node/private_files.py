@@ -1,4 +1,4 @@
-"""Directories and files of a node that only its own user may read: Pods' Secrets and start commands are among them."""
+"""Private directories and files of a node, readable by its user only: they contain Secrets and commands of Pods."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OTHERS: Final = 0o077
 
 
 def make_directory(path: Path) -> Path:
-    """Have a directory there; it, and parents that are missing, with mode 0700. One that others may read is closed."""
+    """Create a directory and missing parents with mode 0700; tighten the mode of an existing one."""
     missing = [path]
     while not missing[-1].parent.is_dir():
         missing.append(missing[-1].parent)
@@ -26,14 +26,14 @@ def make_directory(path: Path) -> Path:
 
 
 def close_to_others(path: Path) -> None:
-    """Take the rights of group and others to a directory or file of this user's; links are left alone."""
+    """Remove the permissions of group and others from a file or directory of this user; links are not changed."""
     found = path.lstat()
     if found.st_uid == os.geteuid() and found.st_mode & _OTHERS and not stat.S_ISLNK(found.st_mode):
         path.chmod(stat.S_IMODE(found.st_mode) & ~_OTHERS)
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Replace a file, as a whole, by one with mode 0600."""
+    """Replace a file atomically, with mode 0600."""
     part = path.with_name(f"{path.name}.part")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, _FILE)
     with os.fdopen(descriptor, "wb") as file:

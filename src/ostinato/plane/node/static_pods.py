@@ -1,7 +1,7 @@
-"""Static Pods: manifests in a directory of a node, run by its agent without being asked by anybody.
+"""Static Pods: run by the node agent from manifests in a directory, without the API server.
 
-The API server is shown a mirror of each, which tells how it fares. Deleting the mirror only makes it come back; the Pod
-goes when its manifest does, and is replaced when that changes.
+A mirror Pod on the API server shows the status of each. A deleted mirror is recreated; the Pod is removed with its
+manifest, and replaced when that changes.
 """
 
 from __future__ import annotations
@@ -33,41 +33,41 @@ StaticPodSet = dict[NamespacedName, Pod]
 
 
 class ManifestError(ValueError):
-    """A file that is no manifest of a Pod; the message names it."""
+    """A file is not a valid Pod manifest."""
 
 
 class StaticPodSource:
-    """A runnable of a manager: looks for manifests of one node, now and then."""
+    """A runnable that polls the manifests of one node."""
 
     needs_leader_election = False
 
-    def __init__(self, node: str, directory: Path, tell: Callable[[str, StaticPodSet], None]) -> None:
+    def __init__(self, node: str, directory: Path, on_change: Callable[[str, StaticPodSet], None]) -> None:
         """`tell(node, pods)` is called with what was found, whenever that has changed."""
         self.name = f"static-pods-{node}"
         self._node = node
         self._directory = directory
-        self._tell = tell
+        self._on_change = on_change
 
     async def run(self, dependencies: Dependencies) -> None:
         known: StaticPodSet = {}
-        complaints: set[str] = set()
+        reported: set[str] = set()
         while True:
-            found, wrong = read_manifests(self._directory, self._node)
-            for complaint in sorted(wrong - complaints):
-                dependencies.logger.warning("static Pod not run: %s", complaint)
-            complaints = wrong
+            found, problems = read_manifests(self._directory, self._node)
+            for problem in sorted(problems - reported):
+                dependencies.logger.warning("static Pod skipped error=%s", problem)
+            reported = problems
             if {key: pod.metadata.uid for key, pod in found.items()} != {
                 key: pod.metadata.uid for key, pod in known.items()
             }:
                 known = found
-                self._tell(self._node, found)
+                self._on_change(self._node, found)
             await dependencies.world.clock.sleep(_POLL_INTERVAL)
 
 
 def read_manifests(directory: Path, node: str) -> tuple[StaticPodSet, set[str]]:
-    """The Pods of a directory, as a node runs them, and what is wrong with other files in it."""
+    """Return the static Pods of a directory, and the errors of invalid files."""
     pods: StaticPodSet = {}
-    wrong: set[str] = set()
+    problems: set[str] = set()
     if directory.is_dir():
         for path in sorted(directory.iterdir()):
             if path.name.startswith(".") or not path.is_file():
@@ -75,10 +75,10 @@ def read_manifests(directory: Path, node: str) -> tuple[StaticPodSet, set[str]]:
             try:
                 pod = _parse(path, node)
             except ManifestError as error:
-                wrong.add(str(error))
+                problems.add(str(error))
                 continue
             pods.setdefault(NamespacedName(pod.metadata.namespace, pod.metadata.name), pod)
-    return pods, wrong
+    return pods, problems
 
 
 def _parse(path: Path, node: str) -> Pod:
@@ -105,14 +105,14 @@ def _parse(path: Path, node: str) -> Pod:
     known.annotations = {**known.annotations, _HASH: digest, SOURCE: "file"}
     spec.node_name = node
     spec.restart_policy = spec.restart_policy or "Always"
-    spec.automount_service_account_token = False  # nobody vouches for it
+    spec.automount_service_account_token = False  # static Pods have no service account
     if spec.termination_grace_period_seconds is None:
         spec.termination_grace_period_seconds = _GRACE
     return pod
 
 
 async def ensure_mirror(static: Pod, client: Client, seen: str) -> Pod:
-    """The mirror of a Pod, made where there is none, or another's. A `NotFound` while its node is not known."""
+    """Return the mirror of a static Pod, created or replaced if needed; `NotFound` until its Node is registered."""
     known = static.metadata
     found = await _stored_mirror(static, client)
     if found is not None:
@@ -134,15 +134,16 @@ async def remove_mirror(static: Pod, client: Client) -> None:
 
 
 async def _stored_mirror(static: Pod, client: Client) -> Pod | None:
-    """The Pod that the server has in its place. A node may ask for Pods of its own alone, which one that is missing is
-    not: so it looks for it among them.
+    """Return the Pod with the mirror's name; None if there is none.
+
+    Listed by node, because a node is not authorized to get a Pod that does not exist.
     """
     selector = {"metadata.name": static.metadata.name, "spec.nodeName": static.spec.node_name or ""}
     return next(iter([*await client.list(Pod, namespace=static.metadata.namespace, fields=selector)]), None)
 
 
 def resolve_mirror(pod: Pod) -> Pod:
-    """A Pod as its node knows it: a mirror stands for what it shows."""
+    """Return a mirror with the uid of its static Pod; other Pods unchanged."""
     uid = pod.metadata.annotations.get(MIRROR)
     if uid is None:
         return pod
@@ -150,7 +151,7 @@ def resolve_mirror(pod: Pod) -> Pod:
 
 
 def static_pod_uids(directories: Mapping[str, Path]) -> set[str]:
-    """Of all static Pods, by the directories of their nodes."""
+    """Return the uids of all static Pods. `directories`: manifest directories by node."""
     return {
         pod.metadata.uid
         for node, directory in directories.items()

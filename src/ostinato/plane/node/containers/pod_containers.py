@@ -24,7 +24,7 @@ from ostinato.plane.node.local_node import NodeComponents
 from ostinato.plane.node.pod_sandbox import PodSandbox
 from ostinato.plane.node.probes.probe_manager import ProbeKind, ProbeManager
 from ostinato.plane.node.runtimes import Launch, PullError, RuntimeContainer, SandboxError, StartError
-from ostinato.plane.node.volumes import Mounted, MountError
+from ostinato.plane.node.volumes import MountedVolume, MountError
 
 PodEventRecorder = Callable[[Pod, str, str, str], None]
 """`record_event(pod, type, reason, message)` emits an event about a Pod."""
@@ -49,7 +49,7 @@ class PodContainers:
         self._record_event = record_event
         self._on_change = on_change
         self._probes = ProbeManager(node.prober, node.clock)
-        self._volumes: dict[str, Mounted] | None = None  # None until they are mounted
+        self._volumes: dict[str, MountedVolume] | None = None  # None until they are mounted
         self._retry_at = 0.0
         self._retry = _FIRST_RETRY
         self._stopping: dict[str, asyncio.Task[None]] = {}  # containers that are being stopped individually

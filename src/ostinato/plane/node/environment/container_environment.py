@@ -15,7 +15,7 @@ from ostinato.plane.node.environment.service_variables import service_variables
 from ostinato.plane.node.environment.variables import PodFacts, environment_of
 from ostinato.plane.node.node_config import NodeConfig
 from ostinato.plane.node.runtimes import Launch, Mount, StartError
-from ostinato.plane.node.volumes import Mounted, SubPathError, open_subpath
+from ostinato.plane.node.volumes import MountedVolume, SubPathError, open_subpath
 from ostinato.plane.node.volumes.trees import remove_tree
 from ostinato.world import World
 
@@ -29,7 +29,7 @@ class ContainerEnvironment:
         self._executor = world.executor
 
     async def launch(
-        self, pod: Pod, container: Container, attempt: int, pod_ip: str, volumes: Mapping[str, Mounted]
+        self, pod: Pod, container: Container, attempt: int, pod_ip: str, volumes: Mapping[str, MountedVolume]
     ) -> Launch:
         """Return the launch request of a container; `StartError` if something that it refers to is missing."""
         facts = PodFacts(
@@ -101,7 +101,7 @@ class ContainerEnvironment:
 
 
 def _mount(
-    asked: VolumeMount, container: Container, volumes: Mapping[str, Mounted], environment: Mapping[str, str]
+    asked: VolumeMount, container: Container, volumes: Mapping[str, MountedVolume], environment: Mapping[str, str]
 ) -> Mount:
     if asked.name not in volumes:
         message = f"cannot find volume {asked.name!r} to mount into container {container.name!r}"

@@ -1,4 +1,4 @@
-"""What a Pod may know of itself: values of its fields and resources, for variables and files."""
+"""Downward API: values of a Pod's fields and resources, for variables and volumes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _QUOTED: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t
 
 
 class FieldError(ValueError):
-    """There is no such field or resource."""
+    """An unsupported field or resource."""
 
 
 def field_of(pod: Pod, asked: ObjectFieldSelector, host_ip: str, pod_ip: str) -> str:
-    """A `FieldError` if there is no such field. A label that the Pod has not is empty."""
+    """Return the value of a field; `FieldError` if it is unsupported. Missing labels are empty."""
     path, known = asked.field_path, pod.metadata
     if found := _SUBSCRIPT.fullmatch(path):
         return (known.labels if found[1] == "labels" else known.annotations).get(found[2], "")
@@ -42,7 +42,7 @@ def field_of(pod: Pod, asked: ObjectFieldSelector, host_ip: str, pod_ip: str) ->
 
 
 def resource_of(pod: Pod, asked: ResourceFieldSelector, container: str, allocatable: Mapping[str, Quantity]) -> str:
-    """In units of the divisor, rounded up. What has no limit may use all that the node has."""
+    """Return a resource in units of the divisor, rounded up. A missing limit is the node's allocatable."""
     name = asked.container_name or container
     every = (*pod.spec.init_containers, *pod.spec.containers)
     owner = next((each for each in every if each.name == name), None)
@@ -65,7 +65,7 @@ def resource_of(pod: Pod, asked: ResourceFieldSelector, container: str, allocata
 
 
 def _quoted(text: str) -> str:
-    """As Go quotes strings."""
+    """Quote as Go's strconv.Quote, without the outer quotes."""
     return "".join(_QUOTED.get(each) or (each if each.isprintable() else _escaped(each)) for each in text)
 
 

@@ -1,22 +1,22 @@
-"""Files of variables in volumes: `NAME='value'` lines, a small and strict part of what shells read.
+"""Environment files in volumes (`fileKeyRef`): lines of `NAME='value'`, a strict subset of shell syntax.
 
-Values stand in single quotes, may go on over several lines, and are taken as they are. Comments begin with `#`.
+Values are in single quotes, may span lines and are taken literally. Comments start with `#`.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-LARGEST: Final = 64 * 1024  # bytes of a file
+LARGEST: Final = 64 * 1024  # bytes
 _BLANK: Final = " \t"
 
 
 class EnvFileError(ValueError):
-    """A file that cannot be read; the message says why, and names the line."""
+    """A syntax error; the message names the line."""
 
 
 def value_in(content: bytes, key: str) -> str:
-    """The first value of a name; empty if it has none. What comes after it is not looked at."""
+    """Return the first value of a name; empty if there is none. Later lines are not parsed."""
     lines = iter(content.decode(errors="replace").split("\n"))
     for number, line in enumerate(lines, 1):
         text = line.lstrip(_BLANK)
@@ -26,7 +26,7 @@ def value_in(content: bytes, key: str) -> str:
         if not equals or not name or name != name.rstrip(_BLANK):
             raise EnvFileError(f"invalid environment variable format at line {number}: want NAME='value'")
         if rest.startswith(tuple(_BLANK)) or not rest:
-            value = ""  # as a shell has it: what follows the blank is no part of it
+            value = ""  # as in a shell: text after a blank is not part of the value
         elif rest.startswith("'"):
             value = rest[1:]
             while "'" not in value:

@@ -1,4 +1,4 @@
-"""References to variables in commands and values: `$(NAME)`, with `$$` for a dollar."""
+"""Expansion of variable references `$(NAME)` in commands and values; `$$` is a dollar."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 
 def expand(text: str, variables: Mapping[str, str], missing: list[str] | None = None) -> str:
-    """Replace what is known; what is not stays as it is, and is added to `missing`."""
+    """Replace known references; unknown ones stay, and are added to `missing`."""
     if "$" not in text:
         return text
     out = []

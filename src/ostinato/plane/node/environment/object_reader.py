@@ -44,7 +44,7 @@ class ObjectReader:
         return await self._get(PersistentVolume, name, "")
 
     async def token(self, pod: Pod, asked: ServiceAccountTokenProjection) -> str:
-        return await self._tokens.of(pod, asked)
+        return await self._tokens.get(pod, asked)
 
     def forget_tokens(self, pod: Pod) -> None:
         """Drop the cached tokens of a Pod."""

@@ -1,4 +1,4 @@
-"""The variables by which containers find services: those of their own namespace, and the API server's."""
+"""Service environment variables, such as `NAME_SERVICE_HOST`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ostinato.kinds.core_v1 import Service
 
 
 def service_variables(services: Iterable[Service]) -> dict[str, str]:
-    """Of all services that have an address."""
+    """Return the variables of all Services with a cluster IP."""
     found: dict[str, str] = {}
     for service in services:
         address, ports = service.spec.cluster_ip or "", service.spec.ports

@@ -1,4 +1,4 @@
-"""The variables of a container: given, taken from ConfigMaps, Secrets and the Pod itself, and those of services."""
+"""Environment variables of a container: literal values, ConfigMaps, Secrets, files, downward API and Services."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ostinato.plane.node.volumes.subpaths import SubPathError, read_subpath
 _NAME: Final = re.compile(r"[ -<>-~]+")  # printable ASCII without "="
 
 
-class Sources(Protocol):
-    """Where values come from: objects of the Pod's namespace, None if there is no such."""
+class ObjectSource(Protocol):
+    """Reads the objects that variables refer to; None if an object does not exist."""
 
     async def config_map(self, namespace: str, name: str) -> ConfigMap | None: ...
 
@@ -29,44 +29,44 @@ class Sources(Protocol):
 
 
 class PodFacts(msgspec.Struct, frozen=True):
-    """What a node knows of a Pod that it is to be told."""
+    """Values of the node and the Pod that variables can refer to."""
 
     host_ip: str
     pod_ip: str
     allocatable: Mapping[str, Quantity]
-    services: Mapping[str, str]  # variables
-    volumes: Mapping[str, Path] = {}  # that files of variables may be in
+    services: Mapping[str, str]  # service variables
+    volumes: Mapping[str, Path] = {}  # for fileKeyRef
 
 
-async def environment_of(pod: Pod, container: Container, sources: Sources, known: PodFacts) -> dict[str, str]:
-    """A `StartError` if something that is not optional is not there.
+async def environment_of(pod: Pod, container: Container, objects: ObjectSource, facts: PodFacts) -> dict[str, str]:
+    """Return the variables of a container; `StartError` if a required object or key is missing.
 
-    A value may refer to those before it and to services; of a repeated name the last value holds. Services come last,
-    and only where nothing else has the name.
+    A value can refer to earlier variables and to service variables. The last value of a repeated name wins; service
+    variables have the lowest priority.
     """
-    found = await _from_objects(pod, container, sources)
+    found = await _from_objects(pod, container, objects)
     for variable in container.env:
         if variable.value_from is None:
-            found[variable.name] = expand(variable.value or "", {**known.services, **found})
+            found[variable.name] = expand(variable.value or "", {**facts.services, **found})
             continue
-        value = await _value(pod, container, variable, sources, known)
+        value = await _value(pod, container, variable, objects, facts)
         if value is not None:
             found[variable.name] = value
-    return {**known.services, **found}
+    return {**facts.services, **found}
 
 
-async def _from_objects(pod: Pod, container: Container, sources: Sources) -> dict[str, str]:
+async def _from_objects(pod: Pod, container: Container, objects: ObjectSource) -> dict[str, str]:
     namespace = pod.metadata.namespace
     found: dict[str, str] = {}
     for source in container.env_from:
         data: dict[str, str] = {}
         if (asked := source.config_map_ref) is not None:
-            config_map = await sources.config_map(namespace, asked.name or "")
+            config_map = await objects.config_map(namespace, asked.name or "")
             if config_map is None and not asked.optional:
                 raise _missing("configmap", asked.name)
             data = {} if config_map is None else dict(config_map.data)
         elif (secret_asked := source.secret_ref) is not None:
-            secret = await sources.secret(namespace, secret_asked.name or "")
+            secret = await objects.secret(namespace, secret_asked.name or "")
             if secret is None and not secret_asked.optional:
                 raise _missing("secret", secret_asked.name)
             data = {} if secret is None else {key: _text(value) for key, value in secret.data.items()}
@@ -75,40 +75,42 @@ async def _from_objects(pod: Pod, container: Container, sources: Sources) -> dic
     return found
 
 
-async def _value(pod: Pod, container: Container, variable: EnvVar, sources: Sources, known: PodFacts) -> str | None:
-    """None leaves the variable out."""
+async def _value(
+    pod: Pod, container: Container, variable: EnvVar, objects: ObjectSource, facts: PodFacts
+) -> str | None:
+    """Return the value of a `valueFrom` variable; None omits it."""
     source, namespace = variable.value_from, pod.metadata.namespace
     assert source is not None
     try:
         if source.field_ref is not None:
-            return field_of(pod, source.field_ref, known.host_ip, known.pod_ip)
+            return field_of(pod, source.field_ref, facts.host_ip, facts.pod_ip)
         if source.resource_field_ref is not None:
-            return resource_of(pod, source.resource_field_ref, container.name, known.allocatable)
+            return resource_of(pod, source.resource_field_ref, container.name, facts.allocatable)
     except FieldError as error:
         raise StartError("CreateContainerConfigError", str(error)) from None
     if (asked := source.config_map_key_ref) is not None:
-        config_map = await sources.config_map(namespace, asked.name or "")
+        config_map = await objects.config_map(namespace, asked.name or "")
         if config_map is None:
-            return _none_if(asked.optional, _missing("configmap", asked.name))
+            return _none_if_optional(asked.optional, _missing("configmap", asked.name))
         if asked.key not in config_map.data:
-            return _none_if(asked.optional, _missing_key(asked.key, "ConfigMap", namespace, asked.name))
+            return _none_if_optional(asked.optional, _missing_key(asked.key, "ConfigMap", namespace, asked.name))
         return config_map.data[asked.key]
     if (secret_asked := source.secret_key_ref) is not None:
-        secret = await sources.secret(namespace, secret_asked.name or "")
+        secret = await objects.secret(namespace, secret_asked.name or "")
         if secret is None:
-            return _none_if(secret_asked.optional, _missing("secret", secret_asked.name))
+            return _none_if_optional(secret_asked.optional, _missing("secret", secret_asked.name))
         if secret_asked.key not in secret.data:
-            return _none_if(
+            return _none_if_optional(
                 secret_asked.optional, _missing_key(secret_asked.key, "Secret", namespace, secret_asked.name)
             )
         return _text(secret.data[secret_asked.key])
     if (file_asked := source.file_key_ref) is not None:
-        return _from_file(file_asked, known)
+        return _from_file(file_asked, facts)
     return None
 
 
-def _from_file(asked: FileKeySelector, known: PodFacts) -> str | None:
-    volume = known.volumes.get(asked.volume_name)
+def _from_file(asked: FileKeySelector, facts: PodFacts) -> str | None:
+    volume = facts.volumes.get(asked.volume_name)
     if volume is None:
         text = f'cannot find the volume "{asked.volume_name}" referenced by FileKeyRef'
         raise StartError("CreateContainerConfigError", text)
@@ -122,7 +124,7 @@ def _from_file(asked: FileKeySelector, known: PodFacts) -> str | None:
     raise StartError("CreateContainerConfigError", text)
 
 
-def _none_if(optional: bool | None, error: StartError) -> str | None:
+def _none_if_optional(optional: bool | None, error: StartError) -> str | None:
     if optional:
         return None
     raise error

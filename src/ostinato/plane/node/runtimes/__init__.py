@@ -1,10 +1,9 @@
-"""Runtimes: what runs the containers of a node, behind one interface.
+"""Container runtimes: the interface between the node agent and what runs its containers.
 
-An agent says what is to run, and is told when something has changed. A runtime keeps no opinions: restarts, probes,
-hooks, order, variables, volumes and status are the agent's.
-
-Containers write to log files in the format of the CRI (`<time> stdout F <line>`), at the place that the agent names, so
-that logs need no runtime to be read. A log that grows is rotated: the file is renamed to `0.log.1` and begun anew.
+- The agent decides what runs; a runtime starts and stops containers and reports changes. Restarts, probes, hooks, start
+  order, environment, volumes and status belong to the agent.
+- Containers write log files in the CRI format (`<time> stdout F <line>`) to the path that the agent sets, so that logs
+  can be read without the runtime. Large logs are rotated (`0.log.1`).
 """
 
 from __future__ import annotations
@@ -20,19 +19,18 @@ from ostinato.kinds.core_v1 import Container, ContainerUser, Pod
 from ostinato.plane.network.pod_network import PodNetwork, PodNetworkSettings
 
 OnPodChange = Callable[[Pod], None]
-"""Called when something has happened to a container of a Pod."""
-
+"""Called with the Pod after a container of it has changed."""
 
 EventRecorder = Callable[[str, str, str], None]
-"""`tell(type, reason, message)` makes an event about a Pod."""
+"""`record_event(type, reason, message)` emits an event about a Pod."""
 
 
 class ProcessOptions(msgspec.Struct, frozen=True):
-    """Of a node whose containers are processes.
+    """Options of the process runtime.
 
-    - `exposed`: directories of this machine that containers see, read-only, besides programs and libraries.
-    - `hidden`: directories that none sees, even where they are inside of exposed ones.
-    - `insecure`: whether Pods run although what they ask for cannot be applied.
+    - `exposed`: host directories that containers see read-only, besides programs and libraries.
+    - `hidden`: host directories that containers do not see, even inside exposed ones.
+    - `insecure`: run containers whose security settings cannot be applied. Defaults to rejecting them.
     - `network`: the networks of Pods. Default to one of its own for each Pod, where the kernel permits that.
     - `on_network`: called with the node's Pod network once that exists.
     """
@@ -45,16 +43,16 @@ class ProcessOptions(msgspec.Struct, frozen=True):
 
 
 def hiding(options: ProcessOptions, state: Path) -> ProcessOptions:
-    """The same, with the directory in which the node, or its server, keeps what is its own."""
+    """Return the options with a state directory added to the hidden ones."""
     return msgspec.structs.replace(options, hidden=[*options.hidden, state])
 
 
 class Mount(msgspec.Struct, frozen=True):
-    """A file or directory of this machine, as a container is to see it.
+    """A mount of a container.
 
-    - `source`: the volume, or a file of the node's own.
-    - `target`: an absolute path.
-    - `sub_path`: the part of the volume to mount. A container may exchange it for a link at any time: never join it
+    - `source`: the volume, or a file of the node.
+    - `target`: absolute path in the container.
+    - `sub_path`: path inside the volume. A container can replace it with a symbolic link at any time: never join it
       with `source`, but open it with `volumes.subpaths.open_subpath` and bind the descriptor.
     """
 
@@ -65,12 +63,12 @@ class Mount(msgspec.Struct, frozen=True):
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
-    """A container that is to be started.
+    """A request to start a container.
 
-    - `attempt`: 0 for the first time.
-    - `command`, `arguments`, `environment`: with all references replaced.
-    - `log`: the file to write to; None where nobody wants to read.
-    - `message`: the file that is to be seen at the container's `terminationMessagePath`; None if there is none.
+    - `attempt`: 0 for the first start.
+    - `command`, `arguments`, `environment`: with references expanded.
+    - `log`: log file; None to discard output.
+    - `message`: file to mount at the container's `terminationMessagePath`; None for none.
     """
 
     pod: Pod
@@ -85,22 +83,22 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Exit(msgspec.Struct, frozen=True, kw_only=True):
-    """How a container ended."""
+    """The exit of a container."""
 
     code: int
     at: Time
-    reason: str = ""  # defaults to Completed, or Error
+    reason: str = ""  # defaults to Completed or Error, by the code
     message: str = ""
 
 
 class UnusableRuntime(Exception):  # noqa: N818 - as `UnusableStore`
-    """A runtime cannot be had on this machine; the message says why, and what to do."""
+    """A runtime cannot be used on this machine; the message names the reason and the remedy."""
 
 
 class StartError(Exception):
-    """A container cannot be started now: `reason` and message are shown as what it waits for.
+    """A container cannot be started; `reason` and message become its waiting state.
 
-    `again`: the seconds after which to try again. Defaults to what the agent thinks right.
+    `retry_after`: seconds until the next try. Defaults to the agent's.
     """
 
     def __init__(self, reason: str, message: str, retry_after: float | None = None) -> None:
@@ -110,117 +108,116 @@ class StartError(Exception):
 
 
 class PullError(StartError):
-    """A container's image is not there."""
+    """A container's image is not available."""
 
 
 class SandboxError(Exception):
-    """A Pod cannot get what its containers run in; the message says why."""
+    """The sandbox of a Pod cannot be created."""
 
 
 class ExecError(Exception):
-    """A command cannot be run in a container, or the container has nothing to attach to; the message says why."""
+    """A command cannot be run in a container, or the container cannot be attached to."""
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What a container uses."""
+    """Resource usage of a container."""
 
-    cpu: float  # seconds, since its start
-    memory: int  # bytes, now
+    cpu: float  # CPU seconds since its start
+    memory: int  # bytes
 
 
 class RuntimeContainer(Protocol):
-    """A container that was started. It stays the same object after its end, which `exit` tells of."""
+    """A container that was started; the same object represents it after its exit."""
 
     @property
     def id(self) -> str:
-        """With the runtime's name before it: "process://…"."""
+        """Id with the runtime's scheme: "process://…"."""
 
     @property
     def image(self) -> str:
-        """The full name of its image; empty if the runtime knows no other than the one that was asked for."""
+        """Full name of its image; empty if it is the requested name."""
 
     @property
     def image_id(self) -> str: ...
 
     @property
     def attempt(self) -> int:
-        """0 for the first of its name."""
+        """0 for the first start."""
 
     @property
     def user(self) -> ContainerUser | None:
-        """Whom it was started as; None if the runtime does not know."""
+        """User that it runs as; None if unknown."""
 
     @property
     def started_at(self) -> Time: ...
 
     @property
     def ready(self) -> bool:
-        """Whether it can do its work, as far as the runtime knows: what probes say comes on top."""
+        """Whether the runtime considers it ready; probe results are applied by the agent."""
 
     @property
     def exit(self) -> Exit | None: ...
 
     async def stop(self, grace: float) -> None:
-        """Ask it to end, and make it after so many seconds; returns when it has ended. May be called again."""
+        """Stop it, and kill it after `grace` seconds; returns after its exit. Can be called again."""
 
 
 class Session(Protocol):
-    """A command in a container, or the container itself, with its streams."""
+    """Streams of a command in a container, or of the container itself."""
 
     async def read(self) -> tuple[int, bytes] | None:
-        """What it wrote next, to its stream 1 or 2; None when there is no more. With a terminal, all is stream 1."""
+        """Return the next output and its stream (1 or 2); None at the end. With a TTY, all is stream 1."""
 
     async def write(self, data: bytes) -> None:
-        """To its standard input. What nobody reads any more is dropped."""
+        """Write to its standard input; dropped if that is closed."""
 
     async def close_input(self) -> None: ...
 
     async def resize(self, width: int, height: int) -> None:
-        """Of its terminal; without one, nothing happens."""
+        """Resize its terminal; does nothing without a TTY."""
 
     async def wait(self) -> int:
-        """Its exit code, once it has ended. Of a container that was attached to, 0 when that has ended."""
+        """Wait for the exit code; 0 when an attached container has ended."""
 
     async def close(self) -> None:
-        """End the command, or leave the container alone. Harmless when called again."""
+        """Kill the command, or detach from the container. Can be called again."""
 
 
 class Runtime(Protocol):
     @property
     def version(self) -> str:
-        """As a node names it: "process://1"."""
+        """Version in the Node's status: "process://1"."""
 
     @property
     def is_real(self) -> bool:
-        """Whether its containers are real: worth events, variables, volumes, probes and hooks."""
+        """Whether containers are real: only these have events, variables, volumes, probes and hooks."""
 
     def listen(self, changed: OnPodChange) -> None:
-        """Whom to tell of changes. Called once, before anything is started."""
+        """Set the callback for changes. Called once, before containers are started."""
 
     async def address(self, pod: Pod) -> str:
-        """The Pod's own address; the same each time it is asked for. A `SandboxError` if it cannot have one."""
+        """Create the Pod's sandbox if needed and return its IP; `SandboxError` if that fails."""
 
     async def pull(self, pod: Pod, container: Container, record_event: EventRecorder) -> None:
-        """Have a container's image there; a `PullError` if that cannot be."""
+        """Ensure that a container's image is available; `PullError` if it is not."""
 
     async def start(self, launch: Launch) -> RuntimeContainer:
-        """Start a container, for the first time or again; a `StartError` if that cannot be.
+        """Start or restart a container; `StartError` if that fails.
 
-        A container that ends before it runs, for its command cannot be executed, was started: its end has the reason
-        `StartError`.
+        A container whose command cannot be executed counts as started; its exit has the reason `StartError`.
         """
 
     async def recover(self, pod: Pod) -> Mapping[str, RuntimeContainer]:
-        """The containers of the Pod that an agent before this one has started, by name; the newest of each name."""
+        """Return the Pod's containers that an earlier agent has started, by name; the latest attempt of each."""
 
     async def discard(self, pod: Pod) -> None:
-        """Let go of all that there is of the Pod, whose containers have ended. Harmless when there is nothing."""
+        """Remove everything of a Pod whose containers have ended. Can be called again."""
 
     async def exec(self, pod: Pod, container: str, command: Sequence[str], *, stdin: bool, tty: bool) -> Session:
-        """Run a command in a container that runs; an `ExecError` if it does not, or the command cannot be run."""
+        """Run a command in a running container; `ExecError` if that fails."""
 
     async def attach(self, pod: Pod, container: str, *, stdin: bool, tty: bool) -> Session:
-        """Read what a container writes from now on, and write to its input; an `ExecError` if it does not run."""
+        """Attach to the streams of a running container; `ExecError` if it is not running."""
 
     async def usage(self, pod: Pod) -> Mapping[str, Usage]:
-        """What each container that runs uses, by name."""
+        """Return the usage of each running container by name."""

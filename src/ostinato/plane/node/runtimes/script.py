@@ -1,20 +1,20 @@
-"""Scripts: how simulated containers fare.
+"""Scripts: the behaviour of simulated containers, from the Pod annotation `script.ostinato.dev/behaviour`.
 
-A Pod says it in its annotation `script.ostinato.dev/behaviour`, in words separated by commas:
+The annotation is a list of words separated by commas:
 
-| word | the containers |
+| word | behaviour |
 |---|---|
-| `ready` | run, and are ready at once. The default |
-| `never-ready` | run, and never get ready |
-| `slow` | are ready two seconds after they run |
-| `hold` | never get to run |
-| `succeed`, `fail`, `fail:CODE` | end by themselves, 0.4 s after they started |
-| `ready-then-fail-after-5s` | fail after so many seconds |
-| `start:2s`, `ready:5s`, `finish:1m` | take so long to start, to get ready, to end by themselves |
-| `linger` | do not heed being told to end: they take their whole grace period |
+| `ready` | start and become ready immediately. The default |
+| `never-ready` | start and never become ready |
+| `slow` | become ready two seconds after the start |
+| `hold` | never start |
+| `succeed`, `fail`, `fail:CODE` | exit 0.4 s after the start |
+| `ready-then-fail-after-5s` | fail after that time |
+| `start:2s`, `ready:5s`, `finish:1m` | time until the start, until ready, until the exit |
+| `linger` | ignore SIGTERM: stop takes the whole grace period |
 
-A Pod of a Job that says nothing ends by itself, in success, after a second. Init containers end in success at once, and
-sidecars run steadily, whatever the script says.
+Pods of a Job without the annotation succeed after a second. Init containers succeed immediately and sidecars keep
+running, regardless of the script.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _SOON: Final = 0.4
 
 
 class ScriptError(ValueError):
-    """A word that means nothing."""
+    """An unknown word or an invalid value."""
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds are counted from the start; None is never."""
+    """A parsed script. Seconds are counted from the start; None means never."""
 
     holds: bool = False
     starts_after: float = 0.0
@@ -54,7 +54,7 @@ AT_ONCE: Final = Script(ends_after=0.0)
 
 @lru_cache(maxsize=256)
 def parse(text: str) -> Script:
-    """A `ScriptError` for a word that means nothing."""
+    """Parse a script; `ScriptError` for an unknown word."""
     script = STEADY
     for word in filter(None, (each.strip() for each in text.split(","))):
         script = msgspec.structs.replace(script, **_meaning(word))
@@ -80,9 +80,7 @@ def _meaning(word: str) -> dict[str, float | int | bool | None]:
         "linger": {"lingers": True},
     }
     if word not in known:
-        raise ScriptError(
-            f"{word!r} means nothing; words are {', '.join(known)}, fail:CODE, start:2s, ready:5s, finish:1m"
-        )
+        raise ScriptError(f"unknown word {word!r}; use {', '.join(known)}, fail:CODE, start:2s, ready:5s, finish:1m")
     return known[word]
 
 

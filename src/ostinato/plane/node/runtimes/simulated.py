@@ -1,7 +1,6 @@
-"""The simulated runtime: containers are stages with delays, and nothing runs.
+"""The simulated runtime: containers are state machines with timers; no process runs.
 
-A thousand nodes with ten thousand Pods fit into one process. How containers fare can be scripted, see `script`; what
-they would print, serve or compute they do not.
+A thousand nodes with ten thousand Pods fit into one process. The behaviour of containers can be scripted, see `script`.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from ostinato.plane.node.runtimes.script import ANNOTATION, AT_ONCE, OF_A_JOB, S
 from ostinato.world import Clock, World
 from ostinato.world.clock import Timer
 
-_TERMINATED: Final = 143  # the code of what ends at SIGTERM
+_TERMINATED: Final = 143  # exit code after SIGTERM
 _KILLED: Final = 137
 
 
 class SimulatedRuntime:
-    """Containers that only say that they run."""
+    """Runtime of simulated containers."""
 
     version = "simulated://1"
     is_real = False
@@ -50,26 +49,26 @@ class SimulatedRuntime:
             await self._world.clock.sleep(script.starts_after)
         started = SimulatedContainer(self._world.ids.uid(), Time.of(self._world.clock.now()), script, self._world.clock)
         started.attempt = launch.attempt
-        whose = _whose(pod)
-        started.live(lambda: self._changed(whose))
+        named = _name_only(pod)
+        started.live(lambda: self._changed(named))
         return started
 
     async def recover(self, pod: Pod) -> Mapping[str, SimulatedContainer]:
-        """Those that the status says are running: nothing else could tell."""
+        """Restore containers from the Pod's status, the only record of them."""
         clock = self._world.clock
         if pod.status.pod_ip:
             self._addresses.keep(pod)
         if not pod.status.container_statuses:
             return {}
         found = {}
-        whose = _whose(pod)
+        named = _name_only(pod)
         for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
             state, script = status.state, _script_of(pod, status.name)
             container_id = (status.container_id or "").removeprefix(_SCHEME)
             if state is not None and state.running is not None and state.running.started_at is not None:
                 running = SimulatedContainer(container_id, state.running.started_at, script, clock)
                 running.attempt = status.restart_count
-                running.live(lambda: self._changed(whose))
+                running.live(lambda: self._changed(named))
                 found[status.name] = running
             elif state is not None and state.terminated is not None:
                 ended = state.terminated
@@ -84,10 +83,10 @@ class SimulatedRuntime:
         self._addresses.free(pod)
 
     async def exec(self, pod: Pod, container: str, command: Sequence[str], *, stdin: bool, tty: bool) -> Session:  # noqa: ARG002
-        raise ExecError("a simulated container runs no commands")
+        raise ExecError("simulated containers do not run commands")
 
     async def attach(self, pod: Pod, container: str, *, stdin: bool, tty: bool) -> Session:  # noqa: ARG002
-        raise ExecError("a simulated container writes nothing")
+        raise ExecError("simulated containers have no output")
 
     async def usage(self, pod: Pod) -> Mapping[str, Usage]:  # noqa: ARG002
         return {}
@@ -113,7 +112,7 @@ class SimulatedContainer:
         self._changed: Callable[[], None] = _nothing
 
     def live(self, changed: Callable[[], None]) -> None:
-        """Go through the stages from here on."""
+        """Start the timers of the script, from the container's age."""
         self._changed = changed
         script = self._script
         past = (self._clock.now() - self.started_at).total_seconds()
@@ -146,8 +145,8 @@ class SimulatedContainer:
             self._changed()
 
 
-def _whose(pod: Pod) -> Pod:
-    """The Pod by its name alone: containers outlive what was read of it."""
+def _name_only(pod: Pod) -> Pod:
+    """Return a Pod with its name only, so that containers do not keep whole Pods in memory."""
     return Pod(
         metadata=ObjectMeta(name=pod.metadata.name, namespace=pod.metadata.namespace), spec=PodSpec(containers=[])
     )
@@ -168,7 +167,7 @@ def _script_of(pod: Pod, container: str) -> Script:
 
 
 class _Addresses:
-    """Addresses of 10.128.0.0/9, each Pod's its own as long as it is there."""
+    """Allocates unique addresses of 10.128.0.0/9 to Pods."""
 
     _FIRST: Final = (10 << 24) + (128 << 16) + 1
     _COUNT: Final = (1 << 23) - 2
@@ -189,7 +188,7 @@ class _Addresses:
         return self._taken[uid]
 
     def keep(self, pod: Pod) -> None:
-        """The Pod had an address before."""
+        """Keep the address that the Pod's status shows."""
         if pod.metadata.uid not in self._taken and pod.status.pod_ip:
             self._take(pod.metadata.uid, pod.status.pod_ip)
 

@@ -1,10 +1,10 @@
-"""Who may ask the agent of a node, as a kubelet decides it with webhook authentication and authorization.
+"""Delegated authentication and authorization of a node's API, as kubelet's webhook modes.
 
-- A client certificate of the cluster's authority, or a bearer token that a TokenReview knows, says who asks.
-- A SubjectAccessReview about the node says whether they may: `nodes/stats`, `nodes/metrics`, `nodes/log` and others by
-  path, `nodes/proxy` for the rest. Nobody is exempt, whatever group they are in.
-- To run a command, attach or forward ports takes the verb `create`, whatever the method: a WebSocket begins with GET.
-- Answers are kept for as long as a kubelet keeps them: tokens two minutes, a yes five minutes, a no 30 seconds.
+- Clients authenticate with a certificate of the cluster's CA, or with a bearer token (TokenReview).
+- Requests are authorized with a SubjectAccessReview for a subresource of the node: `nodes/stats`, `nodes/metrics`,
+  `nodes/log` and others by path, `nodes/proxy` for the rest. No group is exempt.
+- Exec, attach and port-forward need the verb `create` with any HTTP method: WebSockets start with GET.
+- Results are cached as by kubelet: tokens for two minutes, allowed for five minutes, denied for 30 seconds.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Value = TypeVar("Value")
 
 _TOKEN_SECONDS: Final = 120.0
 _ALLOWED_SECONDS: Final = 300.0
-_REFUSED_SECONDS: Final = 30.0
-_MOST_KEPT: Final = 1024
+_DENIED_SECONDS: Final = 30.0
+_MAX_ENTRIES: Final = 1024
 _VERBS: Final = {"POST": "create", "GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _STREAMS: Final = ("exec", "attach", "portForward", "run")
-# By the first part of the path; any of them is enough.
+# By the first path segment; one allowed subresource is sufficient.
 _SUBRESOURCES: Final[Mapping[str, Sequence[str]]] = {
     "stats": ("stats",),
     "metrics": ("metrics",),
@@ -48,7 +48,7 @@ _SUBRESOURCES: Final[Mapping[str, Sequence[str]]] = {
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who asks, as the API server knows them."""
+    """An authenticated user."""
 
     user: str
     uid: str = ""
@@ -56,8 +56,8 @@ class Caller(msgspec.Struct, frozen=True):
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-class _Kept(Generic[Value]):
-    """Answers that hold for a while, the oldest of which go first."""
+class _ExpiringCache(Generic[Value]):
+    """A bounded cache with expiry; the oldest entries are evicted first."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -69,33 +69,33 @@ class _Kept(Generic[Value]):
 
     def put(self, key: Hashable, value: Value, seconds: float) -> None:
         self._entries.pop(key, None)
-        if len(self._entries) >= _MOST_KEPT:
+        if len(self._entries) >= _MAX_ENTRIES:
             del self._entries[next(iter(self._entries))]
         self._entries[key] = (self._clock.monotonic() + seconds, value)
 
 
 class DelegatedAuthorization:
-    """Of one node."""
+    """Authorizes requests to the API of one node."""
 
     def __init__(self, node: str, client: Client, clock: Clock) -> None:
-        """`client`: asks the API server."""
+        """`client`: sends the reviews."""
         self._node = node
         self._client = client
-        self._callers: _Kept[Caller] = _Kept(clock)  # by the hash of their token
-        self._decisions: _Kept[bool] = _Kept(clock)
+        self._callers: _ExpiringCache[Caller] = _ExpiringCache(clock)  # by token hash
+        self._decisions: _ExpiringCache[bool] = _ExpiringCache(clock)
 
-    async def refusal(self, request: Request) -> Response | None:
-        """Why a request is not answered; None if it is."""
+    async def check(self, request: Request) -> Response | None:
+        """Return the error response of a rejected request; None if it is allowed."""
         try:
             caller = await self._caller(request)
         except (APIError, TransportError):
             caller = None
         if caller is None:
             return text_response(401, "Unauthorized")
-        verb, subresources = _asked(request)
+        verb, subresources = _attributes(request)
         for subresource in subresources:
             try:
-                if await self._may(caller, verb, subresource):
+                if await self._is_allowed(caller, verb, subresource):
                     return None
             except (APIError, TransportError):
                 about = f"user={caller.user}, verb={verb}, resource=nodes, subresource={subresource}"
@@ -123,7 +123,7 @@ class DelegatedAuthorization:
         self._callers.put(key, caller, _TOKEN_SECONDS)
         return caller
 
-    async def _may(self, caller: Caller, verb: str, subresource: str) -> bool:
+    async def _is_allowed(self, caller: Caller, verb: str, subresource: str) -> bool:
         key = (caller, verb, subresource)
         known = self._decisions.get(key)
         if known is not None:
@@ -136,12 +136,12 @@ class DelegatedAuthorization:
             user=caller.user, uid=caller.uid, groups=list(caller.groups), extra=extra, resource_attributes=attributes
         )
         allowed = (await self._client.create(SubjectAccessReview(spec=spec))).status.allowed
-        self._decisions.put(key, allowed, _ALLOWED_SECONDS if allowed else _REFUSED_SECONDS)
+        self._decisions.put(key, allowed, _ALLOWED_SECONDS if allowed else _DENIED_SECONDS)
         return allowed
 
 
-def _asked(request: Request) -> tuple[str, Sequence[str]]:
-    """The verb and the subresources of the node, one of which has to be allowed."""
+def _attributes(request: Request) -> tuple[str, Sequence[str]]:
+    """Return the verb and the subresources of a request, one of which must be allowed."""
     first = unquote(request.path).strip("/").partition("/")[0]
     verb = "create" if first in _STREAMS else _VERBS.get(request.method, "")
     return verb, _SUBRESOURCES.get(first, ("proxy",))

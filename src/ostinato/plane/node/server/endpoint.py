@@ -1,7 +1,4 @@
-"""The endpoint of a node: what its agent answers, in the paths of a kubelet.
-
-Logs, commands and ports are `stream`'s, measurements `stats`'; `/healthz` says that there is somebody.
-"""
+"""The API endpoint of a node, with kubelet's paths: stats, health, and the streams of `pod_streams`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Logs as people read them: the lines of a container, out of a file in the format of the CRI.
+"""Read container logs from files in the CRI format.
 
-A line of the file is `<time> stdout F <line>`; P instead of F says that the line goes on in the next one. The file may
-be rotated while it is followed: what was renamed is read to its end, then the new one.
+A line of the file is `<time> stdout F <line>`, with P instead of F for a partial line. A file that is rotated while it
+is followed is read to its end before the new one.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import msgspec
 from ostinato.plane.node.volumes.trees import open_regular
 from ostinato.world import Clock
 
-_PIECE: Final = 1 << 16  # bytes that are read at a time
-_LONGEST_LINE: Final = 1 << 20  # bytes of a line in the file; runtimes cut them far below
-_LOOK_EVERY: Final = 0.1  # seconds after which to look whether there is more
+_PIECE: Final = 1 << 16  # bytes per read
+_LONGEST_LINE: Final = 1 << 20  # bytes of a line in the file; runtimes split lines far earlier
+_POLL_INTERVAL: Final = 0.1  # seconds between reads of a followed log
 
 
 class LogOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a log is wanted; all of it by default."""
+    """Options of a log request. Default to the whole log."""
 
     follow: bool = False
     timestamps: bool = False
@@ -35,13 +35,13 @@ class LogOptions(msgspec.Struct, frozen=True, kw_only=True):
 async def read_log(
     path: Path, options: LogOptions, clock: Clock, is_running: Callable[[], Awaitable[bool]]
 ) -> AsyncIterator[bytes]:
-    """The log in pieces. If it is followed, until its container has ended. A file that is not there is empty."""
+    """Yield the log in chunks; a followed log until its container has ended. A missing file is empty."""
     left = options.limit_bytes
     lines = _Lines(options)
     tail = _Tail(path, options.tail_lines)
     try:
         while left is None or left > 0:
-            running = not options.follow or await is_running()  # asked first: what it wrote before its end is read
+            running = not options.follow or await is_running()  # checked first, so that output before the exit is read
             while data := tail.read():
                 text = lines.feed(data)
                 if left is not None:
@@ -51,16 +51,16 @@ async def read_log(
                     yield text
                 if left == 0:
                     return
-                await clock.sleep(0)  # others have their turn
+                await clock.sleep(0)  # yield to other tasks
             if not options.follow or not running:
                 return
-            await clock.sleep(_LOOK_EVERY)
+            await clock.sleep(_POLL_INTERVAL)
     finally:
         tail.close()
 
 
 class _Tail:
-    """A file that grows, and may be replaced by another."""
+    """A growing log file that may be rotated."""
 
     def __init__(self, path: Path, lines: int | None) -> None:
         self._path = path
@@ -69,7 +69,7 @@ class _Tail:
             self._file.seek(_start_of_last(self._file, lines))
 
     def read(self) -> bytes:
-        """What there is more; b"" if there is nothing now."""
+        """Return more data; empty if there is none for now."""
         if self._file is None:
             self._file = self._open()
         while self._file is not None:
@@ -77,7 +77,7 @@ class _Tail:
                 return data
             if not self._was_replaced(self._file):
                 return b""
-            if data := self._file.read(_PIECE):  # written between the read and the renaming
+            if data := self._file.read(_PIECE):  # written between the read and the rotation
                 return data
             self._file.close()
             self._file = self._open()
@@ -90,7 +90,7 @@ class _Tail:
     def _open(self) -> BinaryIO | None:
         try:
             return open_regular(self._path)
-        except OSError:  # not there yet, or a link that a container with a hostPath volume has put there
+        except OSError:  # missing, or a link planted through a hostPath volume
             return None
 
     def _was_replaced(self, file: BinaryIO) -> bool:
@@ -102,9 +102,9 @@ class _Tail:
 
 
 def _start_of_last(file: BinaryIO, lines: int) -> int:
-    """Where the last so many lines begin."""
+    """Return the offset of the last `lines` lines."""
     position = file.seek(0, os.SEEK_END)
-    missing = lines + 1  # ends of lines, the last of which ends the file
+    missing = lines + 1  # line ends, including the one at the end of the file
     while position > 0:
         size = min(_PIECE, position)
         position -= size
@@ -119,12 +119,12 @@ def _start_of_last(file: BinaryIO, lines: int) -> int:
 
 
 class _Lines:
-    """From lines of the file to what is shown."""
+    """Converts lines of the file to output."""
 
     def __init__(self, options: LogOptions) -> None:
         self._options = options
-        self._rest = b""  # a line whose end has not come
-        self._within = False  # the line before goes on
+        self._rest = b""  # incomplete line
+        self._within = False  # the previous line was partial
 
     def feed(self, data: bytes) -> bytes:
         *lines, self._rest = (self._rest + data).split(b"\n")
@@ -135,7 +135,7 @@ class _Lines:
     def _shown(self, line: bytes) -> bytes:
         parts = line.split(b" ", 3)
         if len(parts) != 4:
-            return b""  # not a line of a log
+            return b""  # not in the CRI format
         time, _, tags, text = parts
         if self._options.since is not None and not _is_since(time, self._options.since):
             return b""

@@ -1,13 +1,11 @@
-"""What goes on inside the Pods of this process's nodes: logs, commands, terminals, ports.
+"""Logs, exec, attach and port-forward of a node's API, with kubelet's paths and error texts.
 
-Requests have the paths of a kubelet, answers its words:
-
-| path | gives |
+| path | response |
 |---|---|
-| `/containerLogs/NAMESPACE/POD/CONTAINER` | what a container has written |
-| `/exec/NAMESPACE/POD/CONTAINER` | a command in it, over WebSocket or SPDY |
-| `/attach/NAMESPACE/POD/CONTAINER` | its own streams |
-| `/portForward/NAMESPACE/POD` | connections to its ports |
+| `/containerLogs/NAMESPACE/POD/CONTAINER` | log of a container |
+| `/exec/NAMESPACE/POD/CONTAINER` | command in a container, over WebSocket or SPDY |
+| `/attach/NAMESPACE/POD/CONTAINER` | streams of a container |
+| `/portForward/NAMESPACE/POD` | connections to ports |
 """
 
 from __future__ import annotations
@@ -36,14 +34,14 @@ FindPod = Callable[[NamespacedName], Awaitable[Pod | None]]
 
 @runtime_checkable
 class OwnNetwork(Protocol):
-    """A runtime whose Pods have networks of their own."""
+    """A runtime whose Pods have their own networks."""
 
     async def connect(self, pod: Pod, port: int) -> ports.Link:
-        """To a port of a Pod; an OSError says why that cannot be."""
+        """Connect to a port of a Pod; OSError if that fails."""
 
 
-class Refused(Exception):  # noqa: N818 - an answer
-    """A request that cannot be answered, and why."""
+class RequestError(Exception):
+    """A request that is answered with an error status and text."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -51,10 +49,10 @@ class Refused(Exception):  # noqa: N818 - an answer
 
 
 class PodStreams:
-    """Answers for the nodes of this process."""
+    """Serves the Pods of the nodes of this process."""
 
     def __init__(self, world: World, find: FindPod, runtimes: Mapping[str, Runtime], logs: Path | None) -> None:
-        """`runtimes`: by the name of their node; `logs`: where the logs are, None if nothing writes any."""
+        """`runtimes`: by node name. `logs`: log directory; None if containers are simulated."""
         self._world = world
         self._find = find
         self._runtimes = runtimes
@@ -63,21 +61,21 @@ class PodStreams:
     async def handle(self, request: Request) -> Answer:
         try:
             return await self._answer(request)
-        except Refused as refused:
+        except RequestError as refused:
             return text_response(refused.status, str(refused))
 
     async def _answer(self, request: Request) -> Answer:
         what, *names = [unquote(part) for part in request.path.strip("/").split("/")]
         if what == "portForward" and len(names) in (2, 3):
             return self._forward(request, *await self._pod(names[0], names[1], "pod does not exist"))
-        if len(names) not in (3, 4):  # a uid may stand before the container
-            raise Refused(404, "404 page not found")
+        if len(names) not in (3, 4):  # optionally with a uid before the container
+            raise RequestError(404, "404 page not found")
         namespace, name, container = names[0], names[1], names[-1]
         if what == "containerLogs":
             pod, _ = await self._pod(namespace, name, f'pod "{name}" does not exist')
             return await self._log(request, pod, container)
         if what not in ("exec", "attach"):
-            raise Refused(404, "404 page not found")
+            raise RequestError(404, "404 page not found")
         pod, runtime = await self._pod(namespace, name, "pod does not exist")
         return self._command(what, request, pod, runtime, container)
 
@@ -85,7 +83,7 @@ class PodStreams:
         pod = await self._find(NamespacedName(namespace, name))
         runtime = None if pod is None else self._runtimes.get(pod.spec.node_name or "")
         if pod is None or runtime is None:
-            raise Refused(404, missing)
+            raise RequestError(404, missing)
         return pod, runtime
 
     # Logs
@@ -93,10 +91,10 @@ class PodStreams:
     async def _log(self, request: Request, pod: Pod, container: str) -> Answer:
         options = self._log_options(request)
         if _spec_of(pod, container) is None:
-            raise Refused(404, f'container "{container}" not found in pod "{pod.metadata.name}"')
+            raise RequestError(404, f'container "{container}" not found in pod "{pod.metadata.name}"')
         attempt = _logged_attempt(pod, container, previous=_flag(request, "previous"))
         if self._logs is None:
-            raise Refused(400, f'container "{container}" in pod "{pod.metadata.name}" is simulated: it writes no log')
+            raise RequestError(400, f'container "{container}" in pod "{pod.metadata.name}" is simulated and has no log')
 
         async def is_running() -> bool:
             now = await self._find(NamespacedName(pod.metadata.namespace, pod.metadata.name))
@@ -111,9 +109,9 @@ class PodStreams:
             seconds, lines, most = (_number(request, name) for name in ("sinceSeconds", "tailLines", "limitBytes"))
             since = Time.parse(text) if (text := request.parameter("sinceTime")) else None
         except (APIError, TimeError):
-            raise Refused(400, '{"message": "Unable to decode query."}') from None
+            raise RequestError(400, '{"message": "Unable to decode query."}') from None
         if (lines or 0) < 0 or (most is not None and most < 1) or (seconds is not None and seconds < 1):
-            raise Refused(422, '{"message": "Invalid request."}')
+            raise RequestError(422, '{"message": "Invalid request."}')
         if seconds is not None:
             since = Time.of(self._world.clock.now() - timedelta(seconds=min(seconds, _LONG_AGO)))
         return LogOptions(
@@ -131,13 +129,13 @@ class PodStreams:
         stdin, stdout, stderr, tty = (_flag(request, name) for name in ("input", "output", "error", "tty"))
         words = request.query.get("command", [])
         if not (stdin or stdout or stderr):
-            raise Refused(400, "you must specify at least 1 of stdin, stdout, stderr")
+            raise RequestError(400, "you must specify at least 1 of stdin, stdout, stderr")
         if spec is None or status is None or not _is_running(status):
             full = f"{pod.metadata.name}_{pod.metadata.namespace}"
             missing = f'container not found ("{container}")'
-            raise Refused(500, missing if what == "exec" else f"container {container} not found in pod {full}")
+            raise RequestError(500, missing if what == "exec" else f"container {container} not found in pod {full}")
         if what == "exec" and not words:
-            raise Refused(400, "you must specify at least one command for the container")
+            raise RequestError(400, "you must specify at least one command for the container")
         if what == "attach":
             tty = bool(spec.tty)
 
@@ -159,7 +157,7 @@ class PodStreams:
 
     def _forward(self, request: Request, pod: Pod, runtime: Runtime) -> Answer:
         if pod.status.phase != "Running":
-            raise Refused(500, f'pod not found ("{pod.metadata.name}_{pod.metadata.namespace}")')
+            raise RequestError(500, f'pod not found ("{pod.metadata.name}_{pod.metadata.namespace}")')
         about = f"{pod.metadata.name}, uid {pod.metadata.uid}"
 
         async def dial(port: int) -> ports.Link:
@@ -179,19 +177,19 @@ class PodStreams:
         try:
             wanted = ports.parse_ports(request.query.get("port", []))
         except ValueError as error:
-            raise Refused(400, str(error)) from None
+            raise RequestError(400, str(error)) from None
         return ports.channels_upgrade(wanted, dial, about, protocol)
 
 
-_LONG_AGO = 10**9  # seconds: older than any log
+_LONG_AGO = 10**9  # seconds; bounds sinceSeconds
 
 
 def _logged_attempt(pod: Pod, container: str, *, previous: bool) -> int:
-    """Which run of a container it is whose log is wanted; `Refused` if there is none."""
+    """Return the attempt whose log is requested; `RequestError` if there is none."""
     whose = f'container "{container}" in pod "{pod.metadata.name}"'
     status = _status_of(pod, container)
     if status is None:
-        raise Refused(400, f"{whose} is not available")
+        raise RequestError(400, f"{whose} is not available")
     state, last = status.state, status.last_state
     ended = None if last is None else last.terminated
     has_ended = ended is not None and bool(ended.container_id)
@@ -199,20 +197,20 @@ def _logged_attempt(pod: Pod, container: str, *, previous: bool) -> int:
         state.running is not None or (state.terminated is not None and state.terminated.container_id)
     ):
         if previous and not has_ended:
-            raise Refused(400, f"previous terminated {whose} not found")
+            raise RequestError(400, f"previous terminated {whose} not found")
         return status.restart_count - (1 if previous else 0)
-    if has_ended:  # it waits to be started again
+    if has_ended:  # waiting for its restart
         return status.restart_count
     if previous:
-        raise Refused(400, f"previous terminated {whose} not found")
+        raise RequestError(400, f"previous terminated {whose} not found")
     if state is None or state.waiting is None:
-        raise Refused(400, f"{whose} is " + ("waiting to start - no logs yet" if state is None else "terminated"))
+        raise RequestError(400, f"{whose} is " + ("waiting to start - no logs yet" if state is None else "terminated"))
     reasons = {
         "ErrImagePull": "image can't be pulled",
         "ImagePullBackOff": "trying and failing to pull image",
     }
     reason = state.waiting.reason or ""
-    raise Refused(400, f"{whose} is waiting to start: {reasons.get(reason, reason)}")
+    raise RequestError(400, f"{whose} is waiting to start: {reasons.get(reason, reason)}")
 
 
 def _spec_of(pod: Pod, name: str) -> Container | None:
@@ -248,22 +246,22 @@ def _websocket_protocol(request: Request, known: Sequence[str]) -> str:
     words = channels.offered(request.headers)
     chosen = channels.choose(words, known)
     if chosen is None:
-        raise Refused(
+        raise RequestError(
             400, f"requested protocol(s) are not supported: [{' '.join(words)}]; supports [{' '.join(known)}]"
         )
     return chosen
 
 
 def _spdy_protocol(request: Request, known: Sequence[str]) -> str:
-    """What is spoken in the streams; the plainest if the client does not say."""
+    """Negotiate the stream protocol; the oldest if the client does not offer any."""
     name = "x-stream-protocol-version"
     if request.headers.get("upgrade", "").lower() != spdy_command.SPDY.lower():
-        raise Refused(400, "Upgrade request required")
+        raise RequestError(400, "Upgrade request required")
     first = request.headers.get(name, "")
     words = [word.strip() for line in request.repeated.get(name, [first]) for word in line.split(",") if word.strip()]
     chosen = channels.choose(words, known)
     if chosen is None:
-        raise Refused(
+        raise RequestError(
             403, f"unable to upgrade: unable to negotiate protocol: client supports {words}, server accepts {[*known]}"
         )
     return chosen or known[-1]

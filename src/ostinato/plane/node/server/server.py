@@ -65,7 +65,7 @@ class NodeServer:
         return None
 
     async def handle(self, request: Request) -> Answer:
-        refused = await self._authorization.refusal(request)
+        refused = await self._authorization.check(request)
         if refused is not None:
             return refused
         return text_response(503, "starting") if self.endpoint is None else await self.endpoint(request)

@@ -1,8 +1,7 @@
-"""What the Pods of a node use, and the node itself, as a kubelet tells it: rates at `/stats/summary`, and counters at
-`/metrics/resource`, which metrics-server reads.
+"""Resource usage of a node and its Pods: `/stats/summary` with rates, `/metrics/resource` with counters.
 
-Nothing is measured unless somebody asks: processor time is compared with what it was when somebody asked last; if that
-is long ago, the answer takes a second.
+Usage is measured on request only. Rates compare with the previous request; if that is too long ago, two measurements
+are taken a second apart.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from ostinato.world import Clock
 SUMMARY: Final = "/stats/summary"
 COUNTERS: Final = "/metrics/resource"
 PodsOf = Callable[[str], Awaitable[Sequence[Pod]]]
-"""The Pods that are bound to a node."""
+"""`pods_of(node)` returns the Pods that are bound to a node."""
 
 MachineUsage = Callable[[], Usage]
-_SHORTEST: Final = 1.0  # seconds that two measurements must lie apart
-_LONGEST: Final = 60.0  # seconds after which a measurement says nothing about the present
+_MINIMUM_INTERVAL: Final = 1.0  # seconds between two measurements
+_MAXIMUM_INTERVAL: Final = 60.0  # seconds after which a measurement is not compared with
 
 
 class _Sample(msgspec.Struct, frozen=True):
@@ -38,7 +37,7 @@ class _Sample(msgspec.Struct, frozen=True):
     pods: Sequence[tuple[Pod, Mapping[str, Usage]]]
 
     def cpu(self) -> dict[tuple[str, str], float]:
-        """The seconds of each container, by uid of the Pod and name."""
+        """Return CPU seconds by Pod uid and container name."""
         return {(pod.metadata.uid, name): used.cpu for pod, usage in self.pods for name, used in usage.items()}
 
 
@@ -46,30 +45,30 @@ class NodeStats:
     def __init__(
         self, clock: Clock, runtimes: Mapping[str, Runtime], pods_of: PodsOf, machine: MachineUsage | None = None
     ) -> None:
-        """`runtimes`: by the name of their node."""
+        """`runtimes`: by node name."""
         self._clock = clock
         self._runtimes = runtimes
         self._pods_of = pods_of
         self._machine = machine_usage if machine is None else machine
-        self._samples: dict[str, _Sample] = {}  # the last of each node
-        self._told: dict[str, dict[str, Any]] = {}  # what was made of it
+        self._samples: dict[str, _Sample] = {}  # latest, by node
+        self._summaries: dict[str, dict[str, Any]] = {}  # latest, by node
         self._lock = asyncio.Lock()
 
     async def summary(self, node: str) -> bytes:
-        async with self._lock:  # who asks meanwhile gets the same
+        async with self._lock:  # concurrent requests share a measurement
             before = self._samples.get(node)
             now = self._clock.monotonic()
-            if before is None or now - before.at > _LONGEST:
+            if before is None or now - before.at > _MAXIMUM_INTERVAL:
                 before = await self._measure(node)
-                await self._clock.sleep(_SHORTEST)
-            elif now - before.at < _SHORTEST and node in self._told:
-                return msgspec.json.encode(self._told[node])
+                await self._clock.sleep(_MINIMUM_INTERVAL)
+            elif now - before.at < _MINIMUM_INTERVAL and node in self._summaries:
+                return msgspec.json.encode(self._summaries[node])
             after = self._samples[node] = await self._measure(node)
-            told = self._told[node] = _compared(node, before, after)
-            return msgspec.json.encode(told)
+            stats = self._summaries[node] = _summary(node, before, after)
+            return msgspec.json.encode(stats)
 
     async def counters(self, node: str) -> bytes:
-        """In the text form of Prometheus."""
+        """Return the counters in the Prometheus text format."""
         return _counters(await self._measure(node)).encode()
 
     async def _measure(self, node: str) -> _Sample:
@@ -78,12 +77,12 @@ class NodeStats:
         return _Sample(self._clock.monotonic(), Time.of(self._clock.now()), self._machine(), pods)
 
 
-def _compared(node: str, before: _Sample, after: _Sample) -> dict[str, Any]:
-    seconds = max(after.at - before.at, _SHORTEST)
+def _summary(node: str, before: _Sample, after: _Sample) -> dict[str, Any]:
+    seconds = max(after.at - before.at, _MINIMUM_INTERVAL)
     cpu_before = before.cpu()
     time = str(after.time)
 
-    def told(cpu: float, usage: Usage) -> dict[str, Any]:
+    def stats(cpu: float, usage: Usage) -> dict[str, Any]:
         cores = max(usage.cpu - cpu, 0.0) / seconds
         return {
             "cpu": {"time": time, "usageNanoCores": int(cores * 1e9), "usageCoreNanoSeconds": int(usage.cpu * 1e9)},
@@ -93,16 +92,16 @@ def _compared(node: str, before: _Sample, after: _Sample) -> dict[str, Any]:
     pods = []
     for pod, usage in after.pods:
         uid = pod.metadata.uid
-        # One that has been started since has used nothing before.
-        containers = [{"name": name} | told(cpu_before.get((uid, name), 0.0), used) for name, used in usage.items()]
+        # A container started since then has no earlier usage.
+        containers = [{"name": name} | stats(cpu_before.get((uid, name), 0.0), used) for name, used in usage.items()]
         if containers:
             known = pod.metadata
             about = {"name": known.name, "namespace": known.namespace, "uid": uid}
             pods.append({"podRef": about, "containers": containers})
-    return {"node": {"nodeName": node} | told(before.machine.cpu, after.machine), "pods": pods}
+    return {"node": {"nodeName": node} | stats(before.machine.cpu, after.machine), "pods": pods}
 
 
-_HELP: Final = {  # the kubelet's
+_HELP: Final = {  # kubelet's help texts
     "node_cpu_usage_seconds_total": "[STABLE] Cumulative cpu time consumed by the node in core-seconds",
     "node_memory_working_set_bytes": "[STABLE] Current working set of the node in bytes",
     "container_cpu_usage_seconds_total": "[STABLE] Cumulative cpu time consumed by the container in core-seconds",
@@ -143,7 +142,7 @@ def _counters(sample: _Sample) -> str:
 
 
 def machine_usage() -> Usage:
-    """Of this machine: all that is not idle, and all memory that could not be had at once."""
+    """Return the usage of this machine: non-idle CPU time, and memory that is not available."""
     fields = Path("/proc/stat").read_text().partition("\n")[0].split()[1:]
     busy = sum(map(int, fields[:3])) + sum(map(int, fields[5:8]))
     sizes = {}

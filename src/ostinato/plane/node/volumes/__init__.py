@@ -1,12 +1,12 @@
-"""Volumes: directories of this machine that containers see at places of their own.
+"""Volumes of Pods: directories of this machine that are mounted into containers.
 
-Each volume of a Pod has a directory, which `VolumeMounter.mount` fills and `refresh` keeps up to date; what is not the
-Pod's own (hostPath, claims) is only pointed at. All goes when the Pod goes, but for what is not its own.
+`volume_manager` is the entry point. Volumes of the Pod's own (emptyDir, projected objects) have a directory that is
+removed with the Pod; hostPath volumes and claims refer to existing directories and are kept.
 """
 
 from __future__ import annotations
 
-from ostinato.plane.node.volumes.mounter import Mounted, MountError, VolumeMounter
+from ostinato.plane.node.volumes.mounter import MountedVolume, MountError, VolumeMounter
 from ostinato.plane.node.volumes.subpaths import SubPathError, open_subpath
 
-__all__ = ["MountError", "Mounted", "SubPathError", "VolumeMounter", "open_subpath"]
+__all__ = ["MountError", "MountedVolume", "SubPathError", "VolumeMounter", "open_subpath"]

@@ -1,4 +1,4 @@
-"""The files of volumes that show objects: ConfigMaps, Secrets, the Pod itself, tokens, and several at once."""
+"""Content of projected volumes: ConfigMaps, Secrets, downward API, service account tokens."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from ostinato.plane.node.volumes.ownership import owner_of
 from ostinato.plane.node.volumes.payload import File
 
 _MODE = 0o644
-_TOKEN_MODE = 0o600  # of a token that is for one user or group
+_TOKEN_MODE = 0o600  # for tokens with an owner
 _DEEPEST = 128
 
 
 class ContentError(Exception):
-    """What the volume is to show is not there; the message says what."""
+    """A projected object or key does not exist."""
 
 
 class Token(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class Token(msgspec.Struct, frozen=True):
 
 
 class Objects(Protocol):
-    """Where contents come from."""
+    """Reads the objects of projected volumes."""
 
     async def config_map(self, namespace: str, name: str) -> ConfigMap | None: ...
 
@@ -49,14 +49,14 @@ class Objects(Protocol):
         """A token of the Pod's service account; `ContentError` if the server issues none."""
 
 
-class Contents:
+class ProjectedContents:
     def __init__(self, objects: Objects, host_ip: str, allocatable: Mapping[str, Quantity]) -> None:
         self._objects = objects
         self._host_ip = host_ip
         self._allocatable = allocatable
 
     async def of(self, pod: Pod, volume: Volume) -> dict[str, File] | None:
-        """The files of a volume, by their paths; None if it is of another sort. `ContentError` if one is missing."""
+        """Return the files of a volume by path; None if it is not projected. `ContentError` if an object is missing."""
         if (config_map := volume.config_map) is not None:
             mode = _mode(config_map.default_mode)
             return await self._config_map(pod, config_map.name, config_map.items, config_map.optional, mode)
@@ -125,7 +125,7 @@ class Contents:
 
 
 def _chosen(
-    data: Mapping[str, bytes], items: Sequence[KeyToPath], optional: bool, mode: int, complaint: str
+    data: Mapping[str, bytes], items: Sequence[KeyToPath], optional: bool, mode: int, error_prefix: str
 ) -> dict[str, File]:
     if not items:
         return {_safe(key): File(value, mode) for key, value in data.items()}
@@ -134,12 +134,12 @@ def _chosen(
         if item.key in data:
             files[_safe(item.path)] = File(data[item.key], mode if item.mode is None else item.mode)
         elif not optional:
-            raise ContentError(complaint + item.key)
+            raise ContentError(error_prefix + item.key)
     return files
 
 
 def _safe(path: str) -> str:
-    """A path that stays within its volume."""
+    """Check that a path stays inside the volume."""
     if path.startswith(("/", "..")) or ".." in path.split("/") or not path:
         raise ContentError(f"invalid path {path}: must be relative, without '..'")
     if path.count("/") > _DEEPEST:

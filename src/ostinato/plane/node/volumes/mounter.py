@@ -1,4 +1,4 @@
-"""What each volume of a Pod is: a directory that is made and filled, or one that is there already."""
+"""Mount volumes: create and fill a directory, or resolve an existing one."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from ostinato.kinds.core_v1 import (
     Volume,
 )
 from ostinato.plane.node.volumes import payload
-from ostinato.plane.node.volumes.contents import ContentError, Contents, Objects
-from ostinato.plane.node.volumes.ownership import Owner, give_directory, give_volume, owner_of
+from ostinato.plane.node.volumes.contents import ContentError, Objects, ProjectedContents
+from ostinato.plane.node.volumes.ownership import Owner, owner_of, set_directory_group, set_volume_group
 from ostinato.plane.node.volumes.trees import remove_tree
 from ostinato.world import World
 
@@ -37,15 +37,15 @@ _TYPES: Final = {
 
 
 class MountError(Exception):
-    """A volume is not there; the message is that of an event."""
+    """A volume cannot be mounted; the message is used in the event."""
 
 
 class _ClaimError(Exception):
-    """A claim that gives no volume."""
+    """A claim has no usable volume."""
 
 
-class Mounted(msgspec.Struct, frozen=True):
-    """A volume that is there; `read_only`: whoever mounts it."""
+class MountedVolume(msgspec.Struct, frozen=True):
+    """A mounted volume. `read_only`: for all containers."""
 
     path: Path
     read_only: bool = False
@@ -58,16 +58,16 @@ class Claims(Objects, Protocol):
 
 
 class VolumeMounter:
-    def __init__(self, directory: Path, objects: Claims, contents: Contents, world: World) -> None:
-        """`directory` is where Pods have theirs: `<uid>/volumes/<name>`."""
+    def __init__(self, directory: Path, objects: Claims, contents: ProjectedContents, world: World) -> None:
+        """`directory`: root of `<uid>/volumes/<name>`."""
         self._directory = directory
         self._objects = objects
         self._contents = contents
         self._ids = world.ids
         self._executor = world.executor
 
-    async def mount(self, pod: Pod) -> dict[str, Mounted]:
-        """Have all volumes of a Pod there, by their names. A `MountError` if one cannot be."""
+    async def mount(self, pod: Pod) -> dict[str, MountedVolume]:
+        """Mount all volumes of a Pod and return them by name; `MountError` if one fails."""
         found = {}
         for each in (self._directory, self._directory / pod.metadata.uid, self._volumes(pod)):
             each.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ class VolumeMounter:
             try:
                 path = await self._mount(pod, volume)
                 claim = volume.persistent_volume_claim
-                found[volume.name] = Mounted(path, _shows_objects(volume) or bool(claim and claim.read_only))
+                found[volume.name] = MountedVolume(path, _shows_objects(volume) or bool(claim and claim.read_only))
             except _ClaimError as error:
                 text = f"Unable to attach or mount volumes: unmounted volumes=[{volume.name}], unattached volumes=[], "
                 raise MountError(f"{text}failed to process volumes=[{volume.name}]: {error}") from None
@@ -85,7 +85,7 @@ class VolumeMounter:
         return found
 
     async def refresh(self, pod: Pod) -> None:
-        """Bring what shows objects up to date. What is missing now stays as it was."""
+        """Update projected volumes; on a missing object the old content stays."""
         for volume in pod.spec.volumes:
             home = self._home(pod, volume)
             if home.is_dir():
@@ -95,7 +95,7 @@ class VolumeMounter:
                         payload.write(home, files, self._ids.suffix(10), owner_of(pod).group)
 
     def unmount(self, pod: Pod) -> None:
-        """Remove the volumes that are the Pod's own. Blocks for as long as their files take."""
+        """Remove the Pod's own volumes. Blocks while files are removed."""
         remove_tree(self._volumes(pod))
         with suppress(OSError):
             (self._directory / pod.metadata.uid).rmdir()
@@ -122,7 +122,9 @@ class VolumeMounter:
             return await self._claimed(pod, f"{pod.metadata.name}-{volume.name}", owner_of(pod))
         files = await self._contents.of(pod, volume)
         if files is None:
-            raise ContentError("no volume plugin matched: this node knows volumes of its own and of objects alone")
+            raise ContentError(
+                "no volume plugin matched: this node supports emptyDir, hostPath, claims and projected volumes"
+            )
         home.mkdir(exist_ok=True)
         payload.write(home, files, self._ids.suffix(10), owner_of(pod).group)
         return home
@@ -142,23 +144,23 @@ class VolumeMounter:
             return _host_path(volume.spec.host_path)
         if volume.spec.local is not None:
             path = _host_path(HostPathVolumeSource(path=volume.spec.local.path))
-            await self._executor.run(give_volume, path, owner)
+            await self._executor.run(set_volume_group, path, owner)
             return path
-        raise ContentError("no volume plugin matched: this node knows persistent volumes of its own files alone")
+        raise ContentError("no volume plugin matched: this node supports persistent volumes of hostPath and local")
 
 
 def _empty_directory(home: Path, owner: Owner) -> Path:
     home.mkdir(exist_ok=True)
-    give_directory(home, 0o777, owner.group)
+    set_directory_group(home, 0o777, owner.group)
     return home
 
 
 def _host_path(source: HostPathVolumeSource) -> Path:
     path, kind = Path(source.path), source.type or ""
     mode = _mode_of(path)
-    if mode is None and kind == "FileOrCreate":  # created anew or not at all: a link that leads nowhere is not followed
+    if mode is None and kind == "FileOrCreate":  # O_EXCL: a dangling link is not followed
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644))
-    elif mode is None and kind in ("", "DirectoryOrCreate"):  # container runtimes create what they are told to bind
+    elif mode is None and kind in ("", "DirectoryOrCreate"):  # as container runtimes do
         path.mkdir(parents=True, mode=0o755)
     if kind in _TYPES:
         is_kind, name = _TYPES[kind]

@@ -1,7 +1,6 @@
-"""Who may use the files of a volume: the Pod's fsGroup, and the one user that its containers run as.
+"""Ownership of volume files: the Pod's fsGroup, and the user of its containers.
 
-Changes go through descriptors that were opened without following links: a link that a container has planted in a volume
-changes nothing outside of it.
+Changes use descriptors that were opened without following links, so that a link in a volume changes nothing outside.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from ostinato.plane.node.volumes.trees import walk
 
 _STEP: Final = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK) | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ_WRITE: Final = 0o660
-_SHARED: Final = 0o2770  # of directories: new files get the directory's group
+_SHARED: Final = 0o2770  # directories with setgid: new files inherit the group
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """`user`: of what is for one user alone, tokens; `group`: fsGroup. None changes nothing."""
+    """`user`: owner of token files. `group`: fsGroup. None leaves them unchanged."""
 
     user: int | None = None
     group: int | None = None
@@ -32,7 +31,7 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 def owner_of(pod: Pod) -> Owner:
-    """Without root nothing can be given away, and every container runs as the node agent does."""
+    """Return the owner of a Pod's volumes; without root ownership cannot be changed."""
     if os.geteuid() != 0:
         return Owner()
     context = pod.spec.security_context
@@ -42,7 +41,7 @@ def owner_of(pod: Pod) -> Owner:
 
 
 def _one_user(pod: Pod) -> int | None:
-    """The user that all containers run as; None if one does not say, or they differ."""
+    """Return the user that all containers run as; None if it is unset or differs."""
     whole = pod.spec.security_context
     default = None if whole is None else whole.run_as_user
     contexts = [each.security_context for each in (*pod.spec.init_containers, *pod.spec.containers)]
@@ -51,8 +50,8 @@ def _one_user(pod: Pod) -> int | None:
     return users.pop() if len(users) == 1 else None
 
 
-def give_directory(path: str | os.PathLike[str], mode: int, group: int | None) -> None:
-    """Set mode and group of a directory of the node's own; with a group, its members may write to it."""
+def set_directory_group(path: str | os.PathLike[str], mode: int, group: int | None) -> None:
+    """Set mode and group of a directory; with a group, it is group-writable and setgid."""
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         if group is not None:
@@ -63,10 +62,10 @@ def give_directory(path: str | os.PathLike[str], mode: int, group: int | None) -
         os.close(directory)
 
 
-def give_volume(path: str | os.PathLike[str], owner: Owner) -> None:
-    """Give a volume and all that is in it to a group. Links are given themselves, what they lead to is not.
+def set_volume_group(path: str | os.PathLike[str], owner: Owner) -> None:
+    """Set the group of a volume recursively; links are changed themselves and not followed.
 
-    The volume's own directory comes last: a change that was cut short is done again on the next mount.
+    The volume's directory is changed last, so that an interrupted change is repeated on the next mount.
     """
     if owner.group is None:
         return
@@ -87,7 +86,7 @@ def give_volume(path: str | os.PathLike[str], owner: Owner) -> None:
 
 def _give(descriptor: int, known: os.stat_result, group: int) -> None:
     mode = stat.S_IMODE(known.st_mode) | (_SHARED if stat.S_ISDIR(known.st_mode) else _READ_WRITE)
-    if sys.platform.startswith("linux"):  # the descriptor is for names alone: a device must not be opened
+    if sys.platform.startswith("linux"):  # O_PATH: devices must not be opened
         os.chown(descriptor_path(descriptor), -1, group)
         os.chmod(descriptor_path(descriptor), mode)
     else:
@@ -102,7 +101,7 @@ def _give_entry(directory: int, name: str, status: os.stat_result, group: int) -
         return
     try:
         found = os.open(name, _STEP, dir_fd=directory)
-    except OSError:  # removed or exchanged meanwhile
+    except OSError:  # removed or replaced meanwhile
         return
     try:
         known = os.fstat(found)

@@ -1,9 +1,9 @@
-"""Directories whose files change together: a reader sees all of the old or all of the new.
+"""Atomic update of projected volumes, as kubelet's AtomicWriter: readers see the old files or the new ones.
 
-The files are in a directory of their own, `..data` is a link to it that is exchanged, and each file a link through it.
-
-Every file is reached from a descriptor of the volume, without following a link: whatever a container has put into the
-volume is replaced or removed, and never leads anywhere.
+- Each version has its own directory; the link `..data` points to the current one and is replaced atomically. Each file
+  is a link through `..data`.
+- Files are accessed through a descriptor of the volume without following links: whatever a container has put there is
+  replaced or removed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DIRECTORY_OF_GROUP: Final = 0o2550
 
 
 class File(msgspec.Struct, frozen=True):
-    """`user`: who owns it. Defaults to whoever the node agent runs as."""
+    """A projected file. `user`: its owner. Defaults to the agent's user."""
 
     content: bytes
     mode: int
@@ -37,10 +37,10 @@ class File(msgspec.Struct, frozen=True):
 
 
 def write(directory: Path, files: Mapping[str, File], name: str, group: int | None = None) -> bool:
-    """Write files by their paths; returns whether anything was changed.
+    """Write files by path; return whether anything changed.
 
-    - `name` is unique to this version.
-    - `group`: who may read them all besides their owners (fsGroup).
+    - `name`: unique name of this version.
+    - `group`: fsGroup, which can read all files.
     """
     with _opened(os.fspath(directory)) as home:
         current = _version(home)
@@ -68,7 +68,7 @@ def write(directory: Path, files: Mapping[str, File], name: str, group: int | No
 
 
 def _version(home: int) -> str | None:
-    """The directory that `..data` leads to; None if it is not one of this volume."""
+    """Return the directory that `..data` points to; None if it is not a version of this volume."""
     try:
         target = os.readlink(_DATA, dir_fd=home)
     except OSError:
@@ -83,7 +83,7 @@ def _is_there(home: int, version: str, files: Mapping[str, File], group: int | N
             return sum(1 for _, name, _ in walk(root) if name) == len(files) and all(
                 _is_equal(root, path.split("/"), file, group) for path, file in files.items()
             )
-    except OSError:  # a link, or something else, where a file or directory should be
+    except OSError:  # replaced by a link or another type of file
         return False
 
 
@@ -140,7 +140,7 @@ def _link(home: int, top: str) -> None:
 
 
 def _discard(home: int, name: str) -> None:
-    """Remove a file, a link or a directory of the volume, if it is there."""
+    """Remove a file, link or directory of the volume, if it exists."""
     remove_tree(name, home)
 
 

@@ -1,10 +1,10 @@
-"""Bind parts of volumes to a directory of the node's own, for runtimes that take paths and not descriptors (CRI).
+"""Bind mounts of subPaths, for runtimes that take paths instead of descriptors (CRI), as kubelet's `volume-subpaths`.
 
-The part is opened inside its volume and bound by descriptor to `UID/CONTAINER/INDEX`, which no container can reach:
-that path means the checked file or directory for as long as the bind is there. As kubelet's `volume-subpaths`.
+The subPath is opened inside its volume and bound by descriptor to `UID/CONTAINER/INDEX`, which containers cannot
+access: that path refers to the checked file for as long as the bind exists.
 
-- What is bound is only ever unmounted, never deleted: directories are removed with `rmdir` alone.
-- Everything is found again by its path, so an agent that was restarted releases what the one before it had bound.
+- Bound files are only unmounted, never deleted: directories are removed with `rmdir`.
+- Binds are found by their path, so that a restarted agent releases those of its predecessor.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Final
 from ostinato.plane.node.volumes.subpaths import bind, open_subpath
 
 _DETACH, _NO_FOLLOW = 2, 8
-_MOST_LAYERS: Final = 16  # binds on top of each other, after agents that were killed
+_MOST_LAYERS: Final = 16  # stacked binds, left by killed agents
 
 
 class SubPathMounts:
@@ -29,7 +29,7 @@ class SubPathMounts:
         self._directory = directory
 
     def bind(self, uid: str, container: str, index: int, volume: Path, sub_path: str) -> Path:
-        """The path at which a part of a volume is bound; what an earlier attempt had bound there is released.
+        """Bind a subPath and return the path of the bind; releases the bind of an earlier attempt.
 
         Raises `SubPathError` if it leads out of the volume, `OSError` if it does not exist or cannot be bound.
         """
@@ -43,13 +43,13 @@ class SubPathMounts:
                 target.mkdir(mode=0o700)
             else:
                 target.touch(mode=0o600, exist_ok=False)
-            bind(found, target, recursive=False)  # releasing a recursive one would unmount the original's mounts too
+            bind(found, target, recursive=False)  # unmounting a recursive bind would propagate to the original's mounts
         finally:
             os.close(found)
         return target
 
     def release(self, uid: str) -> None:
-        """Unmount all parts that are bound for a Pod. Harmless when there are none."""
+        """Release all binds of a Pod."""
         home = self._directory / uid
         for container in _entries(home):
             for target in _entries(container):
@@ -60,7 +60,7 @@ class SubPathMounts:
             home.rmdir()
 
     def uids(self) -> list[str]:
-        """Those of all Pods for which something is bound."""
+        """Return the uids of all Pods with binds."""
         return [each.name for each in _entries(self._directory)]
 
 
@@ -86,11 +86,11 @@ def _release(target: Path) -> None:
 
 
 def _unmount(target: Path) -> bool:
-    """Whether something was mounted there."""
+    """Unmount; return whether something was mounted."""
     if _libc().umount2(os.fsencode(target), _DETACH | _NO_FOLLOW) == 0:
         return True
     number = ctypes.get_errno()
-    if number in (errno.EINVAL, errno.ENOENT):  # nothing is mounted there
+    if number in (errno.EINVAL, errno.ENOENT):  # not a mount point
         return False
     raise OSError(number, os.strerror(number), str(target))
 

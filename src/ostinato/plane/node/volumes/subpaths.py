@@ -1,12 +1,12 @@
-"""Open a part of a volume (subPath) by descriptor, so that no container can swap it for a link to elsewhere.
+"""Open a subPath of a volume by descriptor, so that a container cannot replace it with a link to elsewhere.
 
-- Every step starts from a descriptor of the volume and never leaves the volume: `openat2` with RESOLVE_BENEATH and
-  RESOLVE_NO_MAGICLINKS, or one O_NOFOLLOW step per component where the kernel has no `openat2` (also on macOS).
-- Links inside the volume are followed; one that leads out of it raises `SubPathError`.
-- The result is a descriptor. Bind or read it through the descriptor (`descriptor_path`); its name may mean another
-  file a moment later (CVE-2017-1002101, CVE-2021-25741).
+- Resolution starts at a descriptor of the volume and stays inside: `openat2` with RESOLVE_BENEATH and
+  RESOLVE_NO_MAGICLINKS, or one O_NOFOLLOW step per component where `openat2` is not available (also on macOS).
+- Links inside the volume are followed; a link out of it raises `SubPathError`.
+- The result is a descriptor. Bind or read through it (`descriptor_path`): the name may refer to another file later
+  (CVE-2017-1002101, CVE-2021-25741).
 
-Standard library only: the shim, which runs without site packages, imports this file too.
+Standard library only: the shim, which runs without site packages, also imports this file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LONGEST_PATH: Final = 1024
 
 
 class SubPathError(ValueError):
-    """A subPath that is not inside its volume; the message says why."""
+    """A subPath is not inside its volume."""
 
 
 def open_subpath(volume: str | os.PathLike[str], path: str, *, make: bool = False) -> int:
@@ -59,10 +59,10 @@ def open_subpath(volume: str | os.PathLike[str], path: str, *, make: bool = Fals
 
 
 def read_subpath(volume: str | os.PathLike[str], path: str, most: int) -> bytes:
-    """The first bytes of a regular file of a volume; an `OSError` for anything else, which is not opened at all."""
+    """Read up to `most` bytes of a regular file of a volume; `OSError` for other files, which are not opened."""
     found = open_subpath(volume, path)
     try:
-        if not stat.S_ISREG(os.fstat(found).st_mode):  # a pipe would wait for a writer, a device might act
+        if not stat.S_ISREG(os.fstat(found).st_mode):  # opening a pipe blocks, opening a device may have effects
             raise OSError(errno.EINVAL, "not a regular file", path)
         with open(descriptor_path(found) if sys.platform.startswith("linux") else os.dup(found), "rb") as file:
             return file.read(most)
@@ -71,22 +71,19 @@ def read_subpath(volume: str | os.PathLike[str], path: str, most: int) -> bytes:
 
 
 def descriptor_path(descriptor: int) -> str:
-    """A path that means exactly the open file, whatever its name means now. Linux, this process alone."""
+    """Return a path to the open file itself, independent of its name. Linux, for this process."""
     return f"/proc/self/fd/{descriptor}"
 
 
 def path_of(descriptor: int) -> str:
-    """The present name of an open file: for display, and where nothing but a name can be used."""
+    """Return the current name of an open file, for display and for interfaces that need a name."""
     if sys.platform == "darwin":
         return os.fsdecode(fcntl.fcntl(descriptor, _GET_PATH, bytes(_LONGEST_PATH)).rstrip(b"\0"))
     return os.readlink(descriptor_path(descriptor))
 
 
 def bind(descriptor: int, target: str | os.PathLike[str], *, recursive: bool) -> None:
-    """Bind an open file or directory to another place of this mount namespace.
-
-    `recursive`: with what is mounted below it.
-    """
+    """Bind-mount an open file or directory. `recursive`: include mounts below it."""
     source, to = os.fsencode(descriptor_path(descriptor)), os.fsencode(target)
     flags = _BIND | (_RECURSIVE if recursive else 0)
     if _libc().mount(source, to, None, flags, None) != 0:
@@ -117,7 +114,7 @@ def _openat2(root: int, path: str) -> int:
 
 @cache
 def _kernel_resolves() -> bool:
-    """Whether this kernel has openat2, and its sandbox, if any, allows it."""
+    """Return whether openat2 is available and not blocked by seccomp."""
     if not sys.platform.startswith("linux"):
         return False
     root = os.open("/", _STEP)
@@ -131,7 +128,7 @@ def _kernel_resolves() -> bool:
 
 
 def _open_in_kernel(root: int, path: str) -> int | None:
-    """None if the kernel did not find it: it may be missing, or behind an absolute link into the volume."""
+    """Resolve with openat2; None if that fails: missing, or behind an absolute link into the volume."""
     if not _kernel_resolves():
         return None
     for _ in range(_KERNEL_TRIES):
@@ -144,16 +141,16 @@ def _open_in_kernel(root: int, path: str) -> int | None:
 
 
 def _walk(root: int, home: str, path: str, make: bool) -> int:
-    """Open one component after the other, each from the descriptor of the one before."""
+    """Open the path component by component, each from the descriptor of its parent."""
     todo = path.split("/")[::-1]
-    opened = [os.dup(root)]  # the directories from the volume's own down to the present one
+    opened = [os.dup(root)]  # descriptors from the volume's root to the current directory
     links, made = 0, False
     try:
         while todo:
             part = todo.pop()
             if part in ("", "."):
                 continue
-            if part == "..":  # of a link's target
+            if part == "..":  # from the target of a link
                 if len(opened) == 1:
                     raise _outside(path)
                 os.close(opened.pop())
@@ -167,7 +164,7 @@ def _walk(root: int, home: str, path: str, make: bool) -> int:
                     os.mkdir(part, os.fstat(root).st_mode & 0o7777, dir_fd=opened[-1])
                     made = True
                 todo.append(part)
-                links += 1  # a name that is created and removed in turn must not keep us here
+                links += 1  # bounds the loop if a name is created and removed repeatedly
             else:
                 if isinstance(found, int):
                     opened.append(found)
@@ -192,8 +189,8 @@ def _walk(root: int, home: str, path: str, make: bool) -> int:
 
 
 def _step(directory: int, name: str) -> int | str:
-    """A descriptor of a file or directory, or the target of a link."""
-    for _ in range(_MOST_LINKS):  # a container may exchange the two all the time
+    """Return the descriptor of a file or directory, or the target of a link."""
+    for _ in range(_MOST_LINKS):  # a container may swap the two repeatedly
         try:
             found = os.open(name, _STEP, dir_fd=directory)
         except OSError as error:
@@ -206,16 +203,16 @@ def _step(directory: int, name: str) -> int | str:
         try:
             return os.readlink(name, dir_fd=directory)
         except OSError as error:
-            if error.errno != errno.EINVAL:  # not a link any more: look again
+            if error.errno != errno.EINVAL:  # no longer a link: retry
                 raise
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
 
 
 def _set_mode(descriptor: int, mode: int) -> None:
-    """Give a directory that was just made its full mode, of which the umask took some."""
+    """Set the mode of a created directory, regardless of the umask."""
     try:
         directory = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=descriptor)
-    except NotADirectoryError:  # it was replaced meanwhile
+    except NotADirectoryError:  # replaced meanwhile
         return
     try:
         os.fchmod(directory, mode)
@@ -224,7 +221,7 @@ def _set_mode(descriptor: int, mode: int) -> None:
 
 
 def _relative(target: str, home: str) -> str | None:
-    """An absolute path below the volume, as a path of the volume."""
+    """Convert an absolute path to one relative to the volume; None if it is outside."""
     if home == "/":
         return target.lstrip("/")
     return target[len(home) :].lstrip("/") if target == home or target.startswith(f"{home}/") else None

@@ -1,8 +1,8 @@
-"""Tokens of Pods: bound to the Pod that they are for, kept until they near their end, and then renewed.
+"""Service account tokens of Pods, bound to the Pod and cached until their renewal.
 
-- A token is renewed after 80 % of its life, and after a day at the latest.
-- While a renewal fails, the old token is used for as long as it lives.
-- When its Pod is deleted, the API server accepts it no longer.
+- A token is renewed after 80 % of its lifetime, and after a day at the latest.
+- If a renewal fails, the old token is used until it expires.
+- The API server rejects a token after its Pod was deleted.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ostinato.kinds.core_v1 import Pod, ServiceAccountTokenProjection
 from ostinato.plane.node.volumes.contents import ContentError
 from ostinato.world import World
 
-_HOUR: Final = 3600  # seconds for which a token lives that says nothing else
+_HOUR: Final = 3600  # seconds; default lifetime
 _DAY: Final = timedelta(days=1)
-_RENEW_AT: Final = 0.8  # of a token's life
+_RENEW_AT: Final = 0.8  # fraction of the lifetime
 _logger = logging.getLogger(__name__)
 
 
@@ -40,10 +40,10 @@ class PodTokens:
     def __init__(self, client: Client, world: World) -> None:
         self._client = client
         self._world = world
-        self._tokens: dict[tuple[str, str, int], _Token] = {}  # by the Pod's uid, audience and seconds to live
+        self._tokens: dict[tuple[str, str, int], _Token] = {}  # by Pod uid, audience and lifetime in seconds
 
-    async def of(self, pod: Pod, asked: ServiceAccountTokenProjection) -> str:
-        """A token of the Pod's service account; `ContentError` if the server issues none."""
+    async def get(self, pod: Pod, asked: ServiceAccountTokenProjection) -> str:
+        """Return a token of the Pod's service account; `ContentError` if the server does not issue one."""
         key = (pod.metadata.uid, asked.audience or "", asked.expiration_seconds or _HOUR)
         now = Time.of(self._world.clock.now())
         known = self._tokens.get(key)

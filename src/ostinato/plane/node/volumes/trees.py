@@ -1,7 +1,7 @@
-"""Directory trees that containers have written: walked and removed without following a link.
+"""Walk and remove directory trees written by containers, without following links.
 
-- However deep a tree is nested, it takes one descriptor and no recursion.
-- Nothing on another file system is visited, and what is mounted below is neither entered nor removed.
+- Any depth takes one descriptor and no recursion.
+- Other file systems are not visited; mounts below are neither entered nor removed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _NOT_EMPTY: Final = (errno.ENOTEMPTY, errno.EEXIST)
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
-    """A file to read, unbuffered; an `OSError` for a link, which is not followed, a pipe, a device or a directory."""
+    """Open a regular file unbuffered; `OSError` for a link, pipe, device or directory."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -27,15 +27,15 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def walk(root: int) -> Iterator[tuple[int, str, os.stat_result]]:
-    """All that is in a directory, and the directory itself last.
+    """Yield (directory descriptor, name, status) for each entry below `root`, and for each directory last.
 
-    Yields the descriptor of a directory, valid until the next step, with the name and status of each entry in it; and
-    once its entries are done, with an empty name and its own status. Ends early if a container moves what is visited.
+    A directory itself is yielded after its entries with an empty name. The descriptor is valid until the next step.
+    Ends early if a container moves a visited directory.
     """
     here = os.open(".", _DIRECTORY, dir_fd=root)
     known = os.fstat(here)
     names = os.listdir(here)
-    above: list[tuple[os.stat_result, list[str]]] = []  # the directories on the way, and what is left of each
+    above: list[tuple[os.stat_result, list[str]]] = []  # parent directories, and their remaining names
     try:
         while True:
             if names:
@@ -50,7 +50,7 @@ def walk(root: int) -> Iterator[tuple[int, str, os.stat_result]]:
                             above.append((known, names))
                             known, names = os.fstat(here), os.listdir(here)
                         continue
-                except OSError:  # removed or exchanged meanwhile
+                except OSError:  # removed or replaced meanwhile
                     continue
                 yield here, name, status
                 continue
@@ -68,7 +68,7 @@ def walk(root: int) -> Iterator[tuple[int, str, os.stat_result]]:
 
 
 def size_of(path: str | os.PathLike[str], enough: int) -> int:
-    """The bytes that the contents of a directory take on disk; counting ends when it is more than enough."""
+    """Return the disk usage of a directory in bytes; counting stops above `enough`."""
     size = 0
     try:
         root = os.open(path, _DIRECTORY)
@@ -87,15 +87,15 @@ def size_of(path: str | os.PathLike[str], enough: int) -> int:
 
 
 def remove_tree(path: str | os.PathLike[str], directory: int | None = None) -> None:
-    """Remove a directory, and what is in it; of a link, the link alone. Harmless if there is nothing.
+    """Remove a directory recursively, a file or a link; does nothing if it does not exist.
 
-    What cannot be removed, because something is mounted there, stays.
+    Mount points cannot be removed and stay.
     """
     try:
         root = os.open(path, _DIRECTORY, dir_fd=directory)
     except FileNotFoundError:
         return
-    except OSError:  # a link or a file
+    except OSError:  # a link or file
         with suppress(OSError):
             os.unlink(path, dir_fd=directory)
         return
@@ -108,7 +108,7 @@ def remove_tree(path: str | os.PathLike[str], directory: int | None = None) -> N
 
 
 def _empty(root: int) -> None:
-    """Take each directory that is not empty to the top, so that none is ever deep; a mount point cannot be moved."""
+    """Move each non-empty directory to the top, so that paths stay short; mount points cannot be moved."""
     names = _Names(root)
     stuck: set[str] = set()
     while todo := [each for each in os.listdir(root) if each not in stuck]:
@@ -148,14 +148,14 @@ def _is_removed(directory: int, name: str) -> bool:
 
 
 class _Names:
-    """Free names at the top of a tree that is being removed."""
+    """Unused names at the top of a tree that is being removed."""
 
     def __init__(self, root: int) -> None:
         self._root = root
         self._last = 0
 
     def move(self, directory: int, name: str) -> str | None:
-        """The new name of an entry at the top; None if it cannot be moved."""
+        """Move an entry to the top and return its new name; None if it cannot be moved."""
         while True:
             self._last += 1
             to = f"..removed-{self._last}"
@@ -163,6 +163,6 @@ class _Names:
                 os.rename(name, to, src_dir_fd=directory, dst_dir_fd=self._root)
             except OSError as error:
                 if error.errno in _NOT_EMPTY or isinstance(error, NotADirectoryError | IsADirectoryError):
-                    continue  # the name is taken
+                    continue  # the name exists
                 return None
             return to

@@ -12,8 +12,8 @@ from ostinato.kinds.core_v1 import Pod
 from ostinato.plane.node.environment.object_reader import ObjectReader
 from ostinato.plane.node.node_config import NodeConfig
 from ostinato.plane.node.static_pods import SEEN, SOURCE
-from ostinato.plane.node.volumes.contents import Contents
-from ostinato.plane.node.volumes.mounter import Mounted, VolumeMounter
+from ostinato.plane.node.volumes.contents import ProjectedContents
+from ostinato.plane.node.volumes.mounter import MountedVolume, VolumeMounter
 from ostinato.plane.node.volumes.trees import size_of
 from ostinato.world import World
 
@@ -28,10 +28,10 @@ class VolumeManager:
         self._config = config
         self._objects = objects
         self._executor = world.executor
-        contents = Contents(objects, config.address, config.allocatable)
+        contents = ProjectedContents(objects, config.address, config.allocatable)
         self._mounter = VolumeMounter(config.directory / "pods", objects, contents, world)
 
-    async def mount(self, pod: Pod, seen: Time) -> dict[str, Mounted]:
+    async def mount(self, pod: Pod, seen: Time) -> dict[str, MountedVolume]:
         """Mount the volumes of a Pod and return them by name; `MountError` if one is not available."""
         return await self._mounter.mount(_with_source(pod, seen))
 

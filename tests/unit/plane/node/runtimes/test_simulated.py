@@ -377,7 +377,7 @@ def test_a_script_that_means_nothing_is_told() -> None:
         assert state is not None
         assert state.waiting is not None
         assert state.waiting.reason == "CreateContainerConfigError"
-        assert "'explode' means nothing" in (state.waiting.message or "")
+        assert "unknown word 'explode'" in (state.waiting.message or "")
 
     on_stage(play)
 

@@ -86,7 +86,7 @@ def test_what_is_asked_of_the_api_server_follows_from_method_and_path(
 
     async def play() -> None:
         delegation = DelegatedAuthorization("n", cast("Client", server), World.real().clock)
-        refused = await delegation.refusal(request(path, method, JANE))
+        refused = await delegation.check(request(path, method, JANE))
         assert refused is not None
         assert refused.status == 403
         assert f"user=jane, verb={asked[0][0]}, resource=nodes".encode() in refused.body
@@ -102,14 +102,14 @@ def test_nobody_is_exempt_and_no_one_without_a_name_is_asked_about() -> None:
     async def play() -> None:
         delegation = DelegatedAuthorization("n", cast("Client", server), World.real().clock)
         masters = Peer("admin", ("system:masters",))
-        assert await delegation.refusal(request("/stats/summary", peer=masters)) is None
-        refused = await delegation.refusal(request("/exec/ns/p/c", "POST", masters))
+        assert await delegation.check(request("/stats/summary", peer=masters)) is None
+        refused = await delegation.check(request("/exec/ns/p/c", "POST", masters))
         assert refused is not None
         assert refused.status == 403
         before = len(server.asked)
         expired = Peer("admin", ("system:masters",), fault="certificate has expired")
         for peer, token in ((None, ""), (expired, ""), (Peer(""), ""), (None, "bad")):
-            refused = await delegation.refusal(request("/stats/summary", peer=peer, token=token))
+            refused = await delegation.check(request("/stats/summary", peer=peer, token=token))
             assert refused is not None
             assert refused.status == 401
         assert len(server.asked) == before
@@ -129,7 +129,7 @@ def test_answers_are_kept_for_a_while_a_yes_longer_than_a_no() -> None:
     clock = Clock()
 
     async def status(delegation: DelegatedAuthorization, path: str) -> int:
-        refused = await delegation.refusal(request(path, token="good"))
+        refused = await delegation.check(request(path, token="good"))
         return 200 if refused is None else refused.status
 
     async def play() -> None:
@@ -155,10 +155,10 @@ def test_who_cannot_be_asked_about_is_refused() -> None:
 
     async def play() -> None:
         delegation = DelegatedAuthorization("n", cast("Client", server), World.real().clock)
-        refused = await delegation.refusal(request("/stats/summary", peer=JANE))
+        refused = await delegation.check(request("/stats/summary", peer=JANE))
         assert refused is not None
         assert refused.status == 500
-        refused = await delegation.refusal(request("/stats/summary", token="good"))
+        refused = await delegation.check(request("/stats/summary", token="good"))
         assert refused is not None
         assert refused.status == 401
 

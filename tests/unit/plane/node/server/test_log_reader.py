@@ -111,7 +111,7 @@ def test_why_there_is_no_log_is_told(tmp_path: Path, state: Any, previous: bool,
 def test_simulated_containers_say_that_they_write_nothing() -> None:
     async def play(scene: Stage) -> None:
         await scene.begin()
-        with pytest.raises(APIError, match="is simulated: it writes no log"):
+        with pytest.raises(APIError, match="is simulated and has no log"):
             await scene.client.pods.log("p", container="c")
 
     stage(play)

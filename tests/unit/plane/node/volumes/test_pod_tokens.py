@@ -67,7 +67,7 @@ def test_a_pods_token_is_bound_to_its_pod_and_refused_after_its_deletion() -> No
     async def play(scene: Scene) -> None:
         pod = await scene.pod()
         node = await scene.client.get(Node, "n1")
-        token = await scene.tokens.of(pod, ADDED)
+        token = await scene.tokens.get(pod, ADDED)
         said = claims(token)
         account = await scene.client.get(ServiceAccount, "robot")
         assert said["kubernetes.io"] == {
@@ -102,7 +102,7 @@ def test_a_pods_token_is_bound_to_its_pod_and_refused_after_its_deletion() -> No
 def test_a_terminating_pod_may_use_its_token_for_a_minute_more() -> None:
     async def play(scene: Scene) -> None:
         pod = await scene.pod()
-        token = await scene.tokens.of(pod, ASKED)
+        token = await scene.tokens.get(pod, ASKED)
         await scene.client.delete(pod, grace_period=30)
         await scene.world.clock.sleep(89)
         assert await scene.whose(token)
@@ -116,11 +116,11 @@ def test_a_terminating_pod_may_use_its_token_for_a_minute_more() -> None:
 def test_a_token_is_renewed_after_four_fifths_of_its_life() -> None:
     async def play(scene: Scene) -> None:
         pod = await scene.pod()
-        first = await scene.tokens.of(pod, ASKED)
+        first = await scene.tokens.get(pod, ASKED)
         await scene.world.clock.sleep(0.8 * 3600 - 5)
-        assert await scene.tokens.of(pod, ASKED) == first
+        assert await scene.tokens.get(pod, ASKED) == first
         await scene.world.clock.sleep(10)
-        second = await scene.tokens.of(pod, ASKED)
+        second = await scene.tokens.get(pod, ASKED)
         assert second != first
         assert claims(second)["exp"] > claims(first)["exp"]
 
@@ -131,9 +131,9 @@ def test_a_long_token_is_renewed_every_day() -> None:
     async def play(scene: Scene) -> None:
         pod = await scene.pod()
         asked = msgspec.structs.replace(ASKED, expiration_seconds=30 * 86_400)
-        first = await scene.tokens.of(pod, asked)
+        first = await scene.tokens.get(pod, asked)
         await scene.world.clock.sleep(86_401)
-        assert await scene.tokens.of(pod, asked) != first
+        assert await scene.tokens.get(pod, asked) != first
 
     on(play)
 
@@ -141,13 +141,13 @@ def test_a_long_token_is_renewed_every_day() -> None:
 def test_the_old_token_serves_while_its_renewal_fails() -> None:
     async def play(scene: Scene) -> None:
         pod = await scene.pod()
-        first = await scene.tokens.of(pod, ASKED)
+        first = await scene.tokens.get(pod, ASKED)
         await scene.client.delete(ServiceAccount, "robot")
         await scene.world.clock.sleep(3000)
-        assert await scene.tokens.of(pod, ASKED) == first
+        assert await scene.tokens.get(pod, ASKED) == first
         await scene.world.clock.sleep(601)
         with pytest.raises(ContentError, match='failed to fetch token: serviceaccounts "robot" not found'):
-            await scene.tokens.of(pod, ASKED)
+            await scene.tokens.get(pod, ASKED)
 
     on(play)
 
@@ -158,6 +158,6 @@ def test_a_pod_that_was_replaced_gets_no_token() -> None:
         await scene.client.delete(pod, grace_period=0)
         await scene.pod()
         with pytest.raises(ContentError, match="the UID in the bound object reference"):
-            await scene.tokens.of(pod, ASKED)
+            await scene.tokens.get(pod, ASKED)
 
     on(play)

@@ -15,7 +15,7 @@ import pytest
 from ostinato.kinds.core_v1 import Container, VolumeMount
 from ostinato.plane.node.environment.container_environment import _mount
 from ostinato.plane.node.runtimes import StartError
-from ostinato.plane.node.volumes import Mounted, subpaths
+from ostinato.plane.node.volumes import MountedVolume, subpaths
 from ostinato.plane.node.volumes.subpath_mounts import SubPathMounts
 from ostinato.plane.node.volumes.subpaths import SubPathError, open_subpath, path_of, read_subpath
 
@@ -215,7 +215,7 @@ def test_only_regular_files_of_a_volume_are_read(volume: Path) -> None:
 
 
 def test_a_mount_names_volume_and_part_and_is_refused_without_a_word_of_the_machine(volume: Path) -> None:
-    volumes, container = {"v": Mounted(volume)}, Container(name="c")
+    volumes, container = {"v": MountedVolume(volume)}, Container(name="c")
     asked = VolumeMount(name="v", mount_path="/x", sub_path_expr="$(WHO)/data")
     mount = _mount(asked, container, volumes, {"WHO": "me"})
     assert (mount.source, mount.sub_path) == (volume, "me/data")

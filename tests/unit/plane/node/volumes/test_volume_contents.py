@@ -25,7 +25,7 @@ from ostinato.plane.node.runtimes import Exit
 from ostinato.plane.node.volumes import payload
 from ostinato.plane.node.volumes.contents import ContentError, _safe
 from ostinato.plane.node.volumes.mounter import _host_path
-from ostinato.plane.node.volumes.ownership import Owner, give_directory, give_volume, owner_of
+from ostinato.plane.node.volumes.ownership import Owner, owner_of, set_directory_group, set_volume_group
 from ostinato.plane.node.volumes.payload import File
 from ostinato.plane.node.volumes.subpaths import bind, open_subpath
 from ostinato.plane.node.volumes.trees import remove_tree, size_of
@@ -141,14 +141,14 @@ def test_a_volume_is_given_to_a_group_without_following_links(volume: Path, outs
     (volume / "link").symlink_to("../outside/token")
     (volume / "all").symlink_to("../outside")
     os.mkfifo(volume / "pipe")  # is not opened: it would wait
-    give_volume(volume, Owner(group=2000))
+    set_volume_group(volume, Owner(group=2000))
     assert untouched(outside)
     for name, mode in (("directory", 0o2770), ("directory/file", 0o660), (".", 0o2775)):
         known = (volume / name).stat()
         assert (stat.S_IMODE(known.st_mode), known.st_gid) == (mode, 2000)
     assert (volume / "link").lstat().st_gid == 2000
     (volume / "directory" / "file").chmod(0o600)
-    give_volume(volume, Owner(group=2000, only_on_mismatch=True))
+    set_volume_group(volume, Owner(group=2000, only_on_mismatch=True))
     assert stat.S_IMODE((volume / "directory" / "file").stat().st_mode) == 0o600
 
 
@@ -164,7 +164,7 @@ def test_cve_2021_25741_ownership_is_never_changed_through_a_link_that_comes_and
     (volume / "planted").symlink_to("../outside/token")
     with exchanging(volume / "part", volume / "link"), exchanging(volume / "file", volume / "planted"):
         for group in range(3000, 3400):
-            give_volume(volume, Owner(group=group))
+            set_volume_group(volume, Owner(group=group))
             assert size_of(volume, 1 << 20) < 1 << 20
     assert untouched(outside)
     assert outside.stat().st_gid == os.getegid()
@@ -173,7 +173,7 @@ def test_cve_2021_25741_ownership_is_never_changed_through_a_link_that_comes_and
 def test_a_directory_that_is_a_link_is_not_given(volume: Path, outside: Path) -> None:
     (volume / "empty").symlink_to(outside)
     with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
-        give_directory(volume / "empty", 0o777, None)
+        set_directory_group(volume / "empty", 0o777, None)
     assert untouched(outside)
 
 

@@ -1,13 +1,13 @@
-"""The containerd runtime: real containers, over the socket at which containerd speaks the CRI.
+"""The containerd runtime: containers managed over the CRI socket of containerd.
 
     runtime = ContainerdRuntime(world, await connect(world, Path("/run/containerd/containerd.sock")), directory)
 
-- A Pod is a sandbox with a network of its own; its containers are those of the images that they name.
-- Containers outlive the agent and containerd itself, and are found again by their labels.
-- Whatever runs under the name of a container when it is to be started is removed first: none runs twice.
-- It needs the extra `containerd` (an implementation of HTTP/2), and a containerd that may be spoken to.
+- Each Pod has a sandbox with its own network.
+- Containers survive restarts of the agent and of containerd, and are recovered by their labels.
+- An existing container of the same name is removed before a start: no container runs twice.
+- Needs the extra `containerd` (HTTP/2) and access to containerd's socket.
 
-Anything else that speaks `runtime.v1` of the CRI will do as well.
+Other runtimes that implement `runtime.v1` of the CRI work as well.
 """
 
 from __future__ import annotations

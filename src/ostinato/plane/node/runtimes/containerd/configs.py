@@ -1,4 +1,4 @@
-"""What the CRI is told of Pods and containers: made of a Pod, and of what its agent asks for. Pure functions."""
+"""CRI configurations of sandboxes and containers, computed from Pods and launch requests. Pure functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ostinato.plane.node.runtimes.pod_names import dns_config, hostname_of
 UID: Final = "io.kubernetes.pod.uid"
 NAME: Final = "io.kubernetes.container.name"
 
-_PERIOD: Final = 100_000  # microseconds over which processor time is counted
+_PERIOD: Final = 100_000  # microseconds of the CPU quota period
 _PROTOCOLS: Final = {"TCP": 0, "UDP": 1, "SCTP": 2}
 _SIGNALS: Final = (
     *("", "SIGABRT", "SIGALRM", "SIGBUS", "SIGCHLD", "SIGCLD", "SIGCONT", "SIGFPE", "SIGHUP", "SIGILL", "SIGINT"),
@@ -29,13 +29,13 @@ _SIGNALS: Final = (
 
 
 def labels(pod: Pod) -> dict[str, str]:
-    """By which all that belongs to a Pod is found again."""
+    """Return the labels that identify everything of a Pod."""
     known = pod.metadata
     return {"io.kubernetes.pod.name": known.name, "io.kubernetes.pod.namespace": known.namespace, UID: known.uid}
 
 
 def sandbox_config(pod: Pod, attempt: int, resolv_conf: str, logs: Path | None = None) -> dict[str, Any]:
-    """`resolv_conf`: how this machine finds names; `logs`: the directory that the Pod's logs are in."""
+    """`resolv_conf`: content of the host's resolv.conf. `logs`: log directory of the Pod."""
     known = pod.metadata
     config: dict[str, Any] = {
         "metadata": {"name": known.name, "namespace": known.namespace, "uid": known.uid, "attempt": attempt},
@@ -64,7 +64,7 @@ def sandbox_config(pod: Pod, attempt: int, resolv_conf: str, logs: Path | None =
 
 
 def container_config(launch: Launch, image: dict[str, Any], target: str | None, memory: int) -> dict[str, Any]:
-    """`image`: what the CRI knows of it; `target`: a container whose processes are seen; `memory`: of this machine."""
+    """`image`: its ImageStatus. `target`: container whose PID namespace is joined. `memory`: bytes of the host."""
     pod, container = launch.pod, launch.container
     config: dict[str, Any] = {
         "metadata": {"name": container.name, "attempt": launch.attempt},
@@ -103,21 +103,21 @@ def _encoded(value: str) -> str:
 
 
 def resources(pod: Pod, container: Container, memory: int) -> dict[str, Any]:
-    """What a container may use; `memory` is what this machine has."""
-    asked = container.resources or ResourceRequirements()
+    """Return the resource limits of a container. `memory`: bytes of the host."""
+    own = container.resources or ResourceRequirements()
     whole = pod.spec.resources or ResourceRequirements()
-    limits = {**whole.limits, **asked.limits}
-    requests = asked.requests or {name: limits[name] for name in ("cpu",) if name in limits}
-    said: dict[str, Any] = {
+    limits = {**whole.limits, **own.limits}
+    requests = own.requests or {name: limits[name] for name in ("cpu",) if name in limits}
+    config: dict[str, Any] = {
         "cpu_shares": _shares(_milli_cpu(requests)),
         "cpu_period": _PERIOD,
-        "oom_score_adj": _oom_score(pod, asked, memory),
+        "oom_score_adj": _oom_score(pod, own, memory),
     }
     if limit := _milli_cpu(limits):
-        said["cpu_quota"] = max(limit * _PERIOD // 1000, 1000)
+        config["cpu_quota"] = max(limit * _PERIOD // 1000, 1000)
     if "memory" in limits:
-        said["memory_limit_in_bytes"] = limits["memory"].value()
-    return said
+        config["memory_limit_in_bytes"] = limits["memory"].value()
+    return config
 
 
 def machine_memory() -> int:
@@ -132,10 +132,10 @@ def _shares(milli: int) -> int:
     return min(max(milli * 1024 // 1000, 2), 262_144)
 
 
-def _oom_score(pod: Pod, asked: ResourceRequirements, memory: int) -> int:
-    """Whom the kernel ends first when memory runs out: whoever uses more than was asked for."""
+def _oom_score(pod: Pod, own: ResourceRequirements, memory: int) -> int:
+    """Return oom_score_adj, as kubelet computes it from the QoS class and the memory request."""
     if pod.status.qos_class == "Guaranteed":
         return -997
-    if pod.status.qos_class == "BestEffort" or "memory" not in asked.requests:
+    if pod.status.qos_class == "BestEffort" or "memory" not in own.requests:
         return 1000 if pod.status.qos_class == "BestEffort" else 999
-    return min(max(1000 - 1000 * asked.requests["memory"].value() // memory, 3), 999)
+    return min(max(1000 - 1000 * own.requests["memory"].value() // memory, 3), 999)

@@ -1,4 +1,4 @@
-"""Finding containerd."""
+"""Connect to containerd."""
 
 from __future__ import annotations
 
@@ -9,38 +9,40 @@ from ostinato.plane.node.runtimes import UnusableRuntime
 from ostinato.plane.node.runtimes.containerd.cri import Cri, RemoteCri
 from ostinato.plane.node.runtimes.containerd.grpc import UNIMPLEMENTED, Channel
 from ostinato.plane.node.runtimes.containerd.http2 import RpcError
-from ostinato.plane.node.runtimes.containerd.watch import Watch
+from ostinato.plane.node.runtimes.containerd.watch import ContainerWatch
 from ostinato.world import Clock, World
 
 DEFAULT_SOCKET: Final = Path("/run/containerd/containerd.sock")
-_PATIENCE: Final = 10.0
+_TIMEOUT: Final = 10.0
 
 
 class Containerd:
-    """A containerd that answers, for all nodes of a process."""
+    """A connection to containerd, shared by all nodes of a process."""
 
     def __init__(self, channel: Channel, clock: Clock) -> None:
         self.cri: Cri = RemoteCri(channel)
-        self.watch = Watch(self.cri, clock)
+        self.watch = ContainerWatch(self.cri, clock)
         self.version = ""
         self._channel = channel
 
     async def close(self) -> None:
-        """Speak to it no more; containers go on."""
+        """Close the connection; containers keep running."""
         await self.watch.close()
         await self._channel.close()
 
 
 async def connect(world: World, socket: Path = DEFAULT_SOCKET) -> Containerd:
-    """The containerd behind a socket; `UnusableRuntime` if there is none."""
+    """Connect to a socket; `UnusableRuntime` if containerd does not reply."""
     found = Containerd(Channel(socket, world.clock), world.clock)
     try:
-        found.version = (await found.cri.call("Version", {}, within=_PATIENCE)).get("runtime_version", "")
+        found.version = (await found.cri.call("Version", {}, within=_TIMEOUT)).get("runtime_version", "")
     except RpcError as error:
         await found.close()
         if error.code == UNIMPLEMENTED:
-            raise UnusableRuntime(f"{socket} does not speak the CRI (runtime.v1): is its plugin disabled?") from None
+            raise UnusableRuntime(
+                f"{socket} does not serve the CRI (runtime.v1); enable containerd's CRI plugin"
+            ) from None
         raise UnusableRuntime(
-            f"containerd does not answer: {error}; is it running, and may you use its socket?"
+            f"containerd does not reply: {error}; check that it runs and that its socket is accessible"
         ) from None
     return found

@@ -1,4 +1,4 @@
-"""A container of the CRI: what is known of it, and its end."""
+"""A container of the CRI: its status and exit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 from ostinato.api.time import Time
 from ostinato.kinds.core_v1 import ContainerUser, LinuxContainerUser
 from ostinato.plane.node.runtimes import Exit
-from ostinato.plane.node.runtimes.containerd.cri import PATIENCE, Cri, Message
+from ostinato.plane.node.runtimes.containerd.cri import CALL_TIMEOUT, Cri, Message
 from ostinato.plane.node.runtimes.containerd.grpc import NOT_FOUND
 from ostinato.plane.node.runtimes.containerd.http2 import RpcError
 from ostinato.world import Clock
@@ -18,12 +18,12 @@ from ostinato.world import Clock
 SCHEME: Final = "containerd://"
 CREATED, RUNNING, EXITED, UNKNOWN = range(4)
 _KILLED: Final = 137
-_RETRY: Final = 1.0  # seconds after which a runtime that did not stop a container is asked again
+_RETRY: Final = 1.0  # seconds until StopContainer is retried
 
 
 class CriContainer:
     def __init__(self, cri: Cri, status: Message, clock: Clock) -> None:
-        self.key: str = status["id"]  # as the runtime knows it
+        self.key: str = status["id"]  # id without the scheme
         self.id = SCHEME + self.key
         self.image: str = (status.get("image") or {}).get("image", "")
         self.image_id: str = status.get("image_ref", "")
@@ -34,14 +34,14 @@ class CriContainer:
         self.exit: Exit | None = None
         self._cri = cri
         self._clock = clock
-        self.see(status)
+        self.update(status)
 
     @property
     def ready(self) -> bool:
         return self.exit is None
 
-    def see(self, status: Message | None) -> bool:
-        """Learn what the runtime says of it, None if nothing; whether it has ended by that."""
+    def update(self, status: Message | None) -> bool:
+        """Apply a status (None: not found); return whether the container has ended since."""
         if self.exit is not None or (status is not None and status.get("state", CREATED) in (CREATED, RUNNING)):
             return False
         if status is None or status.get("state") == UNKNOWN:
@@ -52,35 +52,35 @@ class CriContainer:
         else:
             self.exit = Exit(
                 code=status.get("exit_code", 0),
-                at=max(time_of(status.get("finished_at", 0)), self.started_at),  # containerd may note the start later
+                at=max(time_of(status.get("finished_at", 0)), self.started_at),  # containerd may record the start later
                 reason=status.get("reason", ""),
                 message=status.get("message", ""),
             )
         return True
 
-    async def look(self) -> bool:
-        """Ask the runtime; whether it has ended since."""
+    async def refresh(self) -> bool:
+        """Query the status; return whether the container has ended since."""
         if self.exit is not None:
             return False
         try:
             answer = await self._cri.call("ContainerStatus", {"container_id": self.key})
         except RpcError as error:
             if error.code != NOT_FOUND:
-                return False  # nothing is known of it now
-            return self.see(None)
-        return self.see(answer.get("status", {}))
+                return False  # status unknown for now
+            return self.update(None)
+        return self.update(answer.get("status", {}))
 
     async def stop(self, grace: float) -> None:
         while self.exit is None:
             request = {"container_id": self.key, "timeout": math.ceil(grace)}
             try:
-                await self._cri.call("StopContainer", request, within=grace + PATIENCE)
+                await self._cri.call("StopContainer", request, within=grace + CALL_TIMEOUT)
             except RpcError as error:
                 if error.code == NOT_FOUND:
-                    self.see(None)
+                    self.update(None)
                     return
                 await self._clock.sleep(_RETRY)
-            await self.look()
+            await self.refresh()
 
 
 def time_of(nanoseconds: int) -> Time:

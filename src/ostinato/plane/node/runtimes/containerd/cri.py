@@ -1,7 +1,7 @@
-"""The CRI: what a container runtime can be asked, by the names of its methods.
+"""Client of the CRI (`runtime.v1`), by method name.
 
-Requests and answers have the fields of the messages of `runtime.v1`, named as there; what is empty or zero may be
-missing. Bytes are base64, as in JSON.
+Requests and responses are dictionaries with the message's field names. Empty and zero fields may be missing. Bytes are
+base64, as in JSON.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ostinato.api.wire.json import DecodeError
 from ostinato.plane.node.runtimes.containerd.grpc import INTERNAL, Channel
 from ostinato.plane.node.runtimes.containerd.http2 import RpcError
 
-PATIENCE: Final = 120.0  # seconds that a runtime has for an answer
+CALL_TIMEOUT: Final = 120.0  # seconds
 _IMAGES: Final = frozenset({"ImageStatus", "PullImage"})
 
 Message = Mapping[str, Any]
@@ -25,22 +25,22 @@ Message = Mapping[str, Any]
 
 
 class Cri(Protocol):
-    """Whoever answers the methods of the CRI."""
+    """An implementation of the CRI."""
 
-    async def call(self, method: str, request: Message, within: float = PATIENCE) -> dict[str, Any]:
-        """One answer; an `RpcError` if there is none."""
+    async def call(self, method: str, request: Message, within: float = CALL_TIMEOUT) -> dict[str, Any]:
+        """Call a unary method; `RpcError` on failure."""
 
     def stream(self, method: str, request: Message) -> AsyncGenerator[dict[str, Any], None]:
-        """Answers, until the runtime ends them."""
+        """Yield the responses of a streaming method."""
 
 
 class RemoteCri:
-    """A runtime behind a socket."""
+    """The CRI over a gRPC channel."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
 
-    async def call(self, method: str, request: Message, within: float = PATIENCE) -> dict[str, Any]:
+    async def call(self, method: str, request: Message, within: float = CALL_TIMEOUT) -> dict[str, Any]:
         answer = await self._channel.call(_path(method), _written(method, request), within)
         return _read(f"{method}Response", answer)
 
@@ -51,7 +51,7 @@ class RemoteCri:
                 yield _read(_STREAMED[method], answer)
 
 
-_ASKED: Final = {"GetContainerEvents": "GetEventsRequest"}  # where names do not follow the rule
+_ASKED: Final = {"GetContainerEvents": "GetEventsRequest"}  # request types that are not named METHODRequest
 _STREAMED: Final = {"GetContainerEvents": "ContainerEventResponse"}
 
 
@@ -67,6 +67,6 @@ def _read(message: str, data: bytes) -> dict[str, Any]:
     try:
         value = read_message(CRI + message, data)
     except DecodeError as error:
-        raise RpcError(INTERNAL, f"the answer is no {message}: {error}") from None
+        raise RpcError(INTERNAL, f"invalid {message}: {error}") from None
     assert isinstance(value, dict)
     return value

@@ -1,10 +1,9 @@
-"""gRPC over a Unix socket: calls with one request, and one answer or many.
+"""gRPC client over a Unix socket: unary and server-streaming calls.
 
-- One connection for all calls. It is made when it is needed, and made anew when it broke.
-- A call ends with its answer or with an `RpcError`: what the server said, or UNAVAILABLE if it cannot be reached,
-  DEADLINE_EXCEEDED if it took too long.
-- A call that is cancelled is cancelled at the server, too. A server is read only as fast as its answers are taken, and
-  a message has at most 16 MiB.
+- All calls share one connection, which is opened on demand and reopened after a failure.
+- A call returns its response or raises `RpcError`: the server's status, UNAVAILABLE without a connection, or
+  DEADLINE_EXCEEDED after a timeout.
+- Cancelling a call resets its stream. Flow control follows the reader. Messages are limited to 16 MiB.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ UNIMPLEMENTED: Final = CODES.index("Unimplemented")
 INTERNAL: Final = CODES.index("Internal")
 UNAVAILABLE: Final = CODES.index("Unavailable")
 
-_LONGEST_MESSAGE: Final = 16 * 1024 * 1024
-_PREFIX: Final = 5  # before a message: a byte that says whether it is compressed, and four of its length
+_MAX_MESSAGE: Final = 16 * 1024 * 1024
+_PREFIX: Final = 5  # bytes before a message: compression flag and length
 
 
 class Channel:
-    """The calls to one server."""
+    """A channel to one server."""
 
     def __init__(self, socket: Path, clock: Clock) -> None:
         self._socket = socket
@@ -46,19 +45,19 @@ class Channel:
         self._is_closed = False
 
     async def call(self, method: str, request: bytes, within: float) -> bytes:
-        """The one answer, within so many seconds."""
-        answers: list[bytes] = []  # one; but whether it succeeded is said after it
+        """Call a unary method; DEADLINE_EXCEEDED after `within` seconds."""
+        answers: list[bytes] = []  # one, but the status follows in the trailers
         try:
             async with self._clock.timeout(within), contextlib.aclosing(self.stream(method, request)) as stream:
                 answers = [answer async for answer in stream]
         except TimeoutError:
-            raise RpcError(DEADLINE_EXCEEDED, f"{method}: no answer within {within:g} s") from None
+            raise RpcError(DEADLINE_EXCEEDED, f"{method}: no response within {within:g} s") from None
         if not answers:
-            raise RpcError(INTERNAL, f"{method}: the server gave no answer")
+            raise RpcError(INTERNAL, f"{method}: no response message")
         return answers[0]
 
     async def stream(self, method: str, request: bytes) -> AsyncGenerator[bytes, None]:
-        """Answers, until the server ends them."""
+        """Yield the responses of a streaming method."""
         connection = await self._connected()
         call = connection.begin(method)
         try:
@@ -85,21 +84,21 @@ class Channel:
             return self._connection
 
     async def close(self) -> None:
-        """Every call fails from now on."""
+        """Close the channel; later calls fail."""
         self._is_closed = True
         if self._connection is not None:
             await self._connection.close()
 
 
 def _take(received: bytearray, method: str) -> bytes | None:
-    """The next message of what was received, if it is whole."""
+    """Remove and return the next complete message; None if there is none."""
     if len(received) < _PREFIX:
         return None
     size = int.from_bytes(received[1:_PREFIX], "big")
     if received[0]:
-        raise RpcError(INTERNAL, f"{method}: the answer is compressed, which nobody asked for")
-    if size > _LONGEST_MESSAGE:
-        raise RpcError(RESOURCE_EXHAUSTED, f"{method}: an answer of {size} bytes is longer than {_LONGEST_MESSAGE}")
+        raise RpcError(INTERNAL, f"{method}: unexpected compressed response")
+    if size > _MAX_MESSAGE:
+        raise RpcError(RESOURCE_EXHAUSTED, f"{method}: response of {size} bytes exceeds {_MAX_MESSAGE}")
     if len(received) < _PREFIX + size:
         return None
     message = bytes(received[_PREFIX : _PREFIX + size])
@@ -108,16 +107,16 @@ def _take(received: bytearray, method: str) -> bytes | None:
 
 
 def _check(call: Call, method: str) -> None:
-    """What the server said of the call, after all answers."""
+    """Raise the call's status from the trailers, unless it is OK."""
     status = call.headers.get("grpc-status", "")
     if not status.isdecimal():
-        said = call.headers.get(":status", "nothing")
-        raise RpcError(UNKNOWN, f"{method}: the server does not speak gRPC; it answered {said}")
+        http_status = call.headers.get(":status", "nothing")
+        raise RpcError(UNKNOWN, f"{method}: not a gRPC response; HTTP status {http_status}")
     if status != "0":
         raise RpcError(int(status), call.message)
 
 
-def described(error: RpcError) -> str:
-    """As Go programs write an error of a call."""
+def go_error(error: RpcError) -> str:
+    """Format an error as Go's gRPC library does."""
     name = CODES[error.code] if error.code < len(CODES) else f"Code({error.code})"
     return f"rpc error: code = {name} desc = {error}"

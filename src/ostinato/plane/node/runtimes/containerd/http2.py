@@ -1,4 +1,4 @@
-"""HTTP/2 as gRPC uses it: many calls beside each other on one connection."""
+"""HTTP/2 connection for gRPC, with concurrent calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CHUNK: Final = 64 * 1024
 
 
 class RpcError(Exception):
-    """What a call ended with, instead of an answer: a code of gRPC, and what the server said."""
+    """A failed call: gRPC status code and message."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -27,19 +27,19 @@ class RpcError(Exception):
 
 
 class Call:
-    """A call under way, and what came of it that nobody has taken yet."""
+    """A call in progress, with received data that was not read yet."""
 
     def __init__(self, stream: int) -> None:
         self.stream = stream
-        self.headers: dict[str, str] = {}  # and trailers
-        self.chunks: deque[tuple[bytes, int]] = deque()  # data, and what it takes of the window
-        self.is_ended = False  # no more comes
+        self.headers: dict[str, str] = {}  # headers and trailers
+        self.chunks: deque[tuple[bytes, int]] = deque()  # data and its flow-controlled size
+        self.is_ended = False  # the server has ended the stream
         self.error: RpcError | None = None
         self.news = asyncio.Event()
 
     @property
     def message(self) -> str:
-        """What the server says of an error."""
+        """The error message of the trailers."""
         return unquote(self.headers.get("grpc-message", ""))
 
 
@@ -50,8 +50,8 @@ class Connection:
         self._peer = peer
         self._http = H2Connection(H2Configuration(client_side=True, header_encoding="utf-8"))
         self._calls: dict[int, Call] = {}  # by stream
-        self._window = asyncio.Event()  # set when more may be sent
-        self.is_closed = False  # takes no more calls
+        self._window = asyncio.Event()  # set when the send window may have grown
+        self.is_closed = False  # no new calls
         self._http.initiate_connection()
         self._flush()
         self._reading = asyncio.get_running_loop().create_task(self._read())
@@ -64,14 +64,14 @@ class Connection:
         try:
             call = Call(self._http.get_next_available_stream_id())
             self._http.send_headers(call.stream, headers)
-        except H2Error as error:  # too many calls, or streams
+        except H2Error as error:  # stream ids exhausted, or too many streams
             raise RpcError(_UNAVAILABLE, f"{self._peer}: {error}") from None
         self._calls[call.stream] = call
         self._flush()
         return call
 
     async def send(self, call: Call, data: bytes) -> None:
-        """All of the request. A server that answers before it has read it need not be sent the rest."""
+        """Send the request; stop early if the server ends the call first."""
         while not call.is_ended:
             try:
                 room = min(self._http.local_flow_control_window(call.stream), self._http.max_outbound_frame_size)
@@ -87,11 +87,11 @@ class Connection:
                 self._window.clear()
                 await self._window.wait()
             else:
-                with contextlib.suppress(OSError):  # whoever reads will notice
+                with contextlib.suppress(OSError):  # the reader reports it
                     await self._writer.drain()
 
     async def receive(self, call: Call) -> bytes | None:
-        """What comes next; None when the server has ended the call."""
+        """Return the next data; None when the server has ended the call."""
         while not call.chunks:
             if call.error is not None:
                 raise call.error
@@ -104,7 +104,7 @@ class Connection:
         return data
 
     def end(self, call: Call) -> None:
-        """Nobody waits for it any more."""
+        """Release a call; reset its stream if it has not ended."""
         self._calls.pop(call.stream, None)
         for _, size in call.chunks:
             self._taken(call.stream, size)
@@ -132,7 +132,7 @@ class Connection:
             self._writer.write(data)
 
     async def _read(self) -> None:
-        why = "the connection ended"
+        why = "connection closed"
         try:
             while data := await self._reader.read(_CHUNK):
                 for event in self._http.receive_data(data):
@@ -151,7 +151,7 @@ class Connection:
         if isinstance(event, events.WindowUpdated | events.RemoteSettingsChanged):
             self._window.set()
         elif isinstance(event, events.ConnectionTerminated):
-            self.is_closed = True  # what is under way goes on
+            self.is_closed = True  # calls in progress continue
         elif isinstance(event, events.DataReceived):
             call = self._calls.get(event.stream_id)
             if call is None:
@@ -165,7 +165,7 @@ class Connection:
         elif isinstance(event, events.StreamEnded) and event.stream_id in self._calls:
             self._ended(self._calls[event.stream_id])
         elif isinstance(event, events.StreamReset) and event.stream_id in self._calls:
-            error = RpcError(_UNAVAILABLE, f"{self._peer}: the server broke off the call, with code {event.error_code}")
+            error = RpcError(_UNAVAILABLE, f"{self._peer}: stream reset by the server, error code {event.error_code}")
             self._ended(self._calls[event.stream_id], error)
 
     def _ended(self, call: Call, error: RpcError | None = None) -> None:

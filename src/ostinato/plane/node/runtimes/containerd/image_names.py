@@ -1,4 +1,4 @@
-"""Names of images: `[domain[:port]/]path[:tag][@digest]`."""
+"""Image references: `[domain[:port]/]path[:tag][@digest]`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _REFERENCE: Final = re.compile(
     r"(?:@(?P<digest>[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}))?"
 )
 _IDENTIFIER: Final = re.compile(r"[a-f0-9]{64}")
-_LONGEST_NAME: Final = 255  # of the path
-_LONGEST: Final = 4096  # of all of it: patterns are not tried on more
+_LONGEST_NAME: Final = 255  # characters of the path
+_LONGEST: Final = 4096  # characters; longer input is not matched
 _DOMAIN: Final = "docker.io"
 
 
 def with_tag(image: str) -> str:
-    """The name, with the tag `latest` if it has neither tag nor digest; a ValueError says why it is none."""
+    """Return the reference, with the tag `latest` if it has neither tag nor digest; ValueError if it is invalid."""
     if _IDENTIFIER.fullmatch(image):
         raise ValueError(f"invalid repository name ({image}), cannot specify 64-byte hexadecimal strings")
     domain, path = _split(image)
@@ -37,7 +37,7 @@ def with_tag(image: str) -> str:
 
 
 def _split(image: str) -> tuple[str, str]:
-    """The domain, which has a default, and the rest."""
+    """Split into domain, docker.io by default, and path."""
     domain, slash, rest = image.partition("/")
     if slash and (domain == "localhost" or "." in domain or ":" in domain or domain != domain.lower()):
         return domain, rest

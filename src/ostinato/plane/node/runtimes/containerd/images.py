@@ -1,7 +1,7 @@
-"""Images of containers: there, or pulled, by the policy that the container names.
+"""Image manager: pulls the images of containers by their pull policy.
 
-A pull that failed is not tried again before ten seconds have passed, then twice as long each time, up to five minutes;
-meanwhile the container waits with what went wrong. Credentials are those that containerd is set up with.
+A failed pull is retried after ten seconds, doubled each time up to five minutes; meanwhile the container waits with
+ImagePullBackOff. Credentials are those of containerd's configuration.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ import msgspec
 from ostinato.kinds.core_v1 import Container, Pod
 from ostinato.plane.node.runtimes import EventRecorder, PullError
 from ostinato.plane.node.runtimes.containerd.cri import Cri
-from ostinato.plane.node.runtimes.containerd.grpc import described
+from ostinato.plane.node.runtimes.containerd.grpc import go_error
 from ostinato.plane.node.runtimes.containerd.http2 import RpcError
 from ostinato.plane.node.runtimes.containerd.image_names import with_tag
 from ostinato.world import Clock
 
 _FIRST_BACKOFF: Final = 10.0
-_LONGEST_BACKOFF: Final = 300.0
-_SOON: Final = 2.0  # seconds for which a failure is shown before what it leads to: waiting
-_PULL_PATIENCE: Final = 3600.0  # an image may be large; containerd ends pulls that make no progress
+_MAX_BACKOFF: Final = 300.0
+_SOON: Final = 2.0  # seconds for which ErrImagePull is shown before ImagePullBackOff
+_PULL_TIMEOUT: Final = 3600.0  # images may be large; containerd aborts stalled pulls
 
 
 class _Failure(msgspec.Struct):
-    """A pull that failed: why, how long to wait since then, and when the next may be tried."""
+    """A failed pull: message, back-off, and the time of the next try."""
 
     message: str
     wait: float
     due: float
 
 
-class Images:
+class ImageManager:
     def __init__(self, cri: Cri, clock: Clock) -> None:
         self._cri = cri
         self._clock = clock
         self._failures: dict[tuple[str, str], _Failure] = {}  # by uid and image
 
     async def ensure(self, pod: Pod, container: Container, record_event: EventRecorder) -> None:
-        """Have the image of a container there; a `PullError` says why it is not."""
+        """Ensure that the image of a container is available; `PullError` if it is not."""
         asked = container.image or ""
         image = _checked(asked, record_event)
         policy = container.image_pull_policy or "IfNotPresent"
@@ -55,16 +55,16 @@ class Images:
         await self._pull(pod, asked, image, record_event)
 
     async def find(self, image: str) -> dict[str, Any] | None:
-        """What is known of an image; None if it is not there."""
+        """Return the ImageStatus of an image; None if it is not present."""
         try:
             answer = await self._cri.call("ImageStatus", {"image": {"image": image}})
         except RpcError as error:
-            raise PullError("ImageInspectError", f'Failed to inspect image "": {described(error)}') from None
+            raise PullError("ImageInspectError", f'Failed to inspect image "": {go_error(error)}') from None
         found: dict[str, Any] | None = answer.get("image")
         return found if found and found.get("id") else None
 
     def forget(self, uid: str) -> None:
-        """A Pod is gone."""
+        """Drop the back-off state of a removed Pod."""
         for key in [key for key in self._failures if key[0] == uid]:
             del self._failures[key]
 
@@ -78,11 +78,11 @@ class Images:
             raise PullError("ImagePullBackOff", message, failure.due - now)
         record_event("Normal", "Pulling", f'Pulling image "{asked}"')
         try:
-            await self._cri.call("PullImage", {"image": {"image": image}}, within=_PULL_PATIENCE)
+            await self._cri.call("PullImage", {"image": {"image": image}}, within=_PULL_TIMEOUT)
         except RpcError as error:
-            why = described(error)
+            why = go_error(error)
             record_event("Warning", "Failed", f'Failed to pull image "{asked}": {why}')
-            wait = _FIRST_BACKOFF if failure is None else min(2 * failure.wait, _LONGEST_BACKOFF)
+            wait = _FIRST_BACKOFF if failure is None else min(2 * failure.wait, _MAX_BACKOFF)
             self._failures[key] = _Failure(f"ErrImagePull: {why}", wait, self._clock.monotonic() + wait)
             raise PullError("ErrImagePull", why, _SOON) from None
         self._failures.pop(key, None)

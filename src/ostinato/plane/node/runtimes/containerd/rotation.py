@@ -1,4 +1,4 @@
-"""Rotation of logs: one that has grown is renamed (`0.log.1`, `0.log.2`, ...), and the oldest is dropped."""
+"""Log rotation: a large log is renamed (`0.log.1`, `0.log.2`, ...), and the oldest file is removed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 LOG_BYTES: Final = 10 << 20
-LOG_FILES: Final = 5  # with the one that is written to
+LOG_FILES: Final = 5  # including the current one
 
 
 def is_large(log: Path) -> bool:
@@ -18,7 +18,7 @@ def is_large(log: Path) -> bool:
 
 
 def rotate(log: Path) -> None:
-    """Make place for a log that is begun anew; whoever writes to it must be told."""
+    """Rename the log files; the writer must reopen its log afterwards."""
     for number in range(LOG_FILES - 1, 0, -1):
         before = log.with_name(f"{log.name}.{number - 1}") if number > 1 else log
         with suppress(FileNotFoundError):

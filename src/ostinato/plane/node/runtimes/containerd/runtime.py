@@ -1,4 +1,4 @@
-"""The containerd runtime itself; see the package."""
+"""`ContainerdRuntime`: starts, recovers and removes containers over the CRI."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from ostinato.plane.node.runtimes.containerd.container import CREATED, SCHEME, C
 from ostinato.plane.node.runtimes.containerd.grpc import DEADLINE_EXCEEDED, NOT_FOUND
 from ostinato.plane.node.runtimes.containerd.http2 import RpcError
 from ostinato.plane.node.runtimes.containerd.image_names import with_tag
-from ostinato.plane.node.runtimes.containerd.images import Images
-from ostinato.plane.node.runtimes.containerd.sandboxes import Sandboxes, resolv_conf
-from ostinato.plane.node.runtimes.containerd.security import refusal, target_of
+from ostinato.plane.node.runtimes.containerd.images import ImageManager
+from ostinato.plane.node.runtimes.containerd.sandboxes import SandboxManager, resolv_conf
+from ostinato.plane.node.runtimes.containerd.security import non_root_violation, target_of
 from ostinato.plane.node.runtimes.containerd.streams import CriLink, CriSession
 from ostinato.plane.node.runtimes.pod_names import hosts_file
 from ostinato.plane.node.volumes.subpath_mounts import SubPathMounts
@@ -45,26 +45,26 @@ from ostinato.plane.node.volumes.subpaths import SubPathError
 from ostinato.world import World
 
 _HOSTS: Final = "/etc/hosts"
-_RETRY: Final = 2.0  # seconds after which a runtime that does not answer is asked again
-_ANSWER_PATIENCE: Final = 10.0  # seconds for an answer, beyond what a command may take
+_RETRY: Final = 2.0  # seconds until a failed request is retried
+_ANSWER_TIMEOUT: Final = 10.0  # seconds beyond the timeout of a command
 
 
 class ContainerdRuntime:
     is_real = True
 
     def __init__(self, world: World, containerd: Containerd, directory: Path) -> None:
-        """`directory`: what it keeps of Pods is kept here. By it the node knows what is its own."""
+        """`directory`: keeps the runtime's state; its path identifies the node's sandboxes."""
         cri = containerd.cri
         self.version = SCHEME + containerd.version
         self._world = world
         self._cri = cri
         self._directory = directory.absolute()
-        self._images = Images(cri, world.clock)
-        self._sandboxes = Sandboxes(cri, str(self._directory))
+        self._images = ImageManager(cri, world.clock)
+        self._sandboxes = SandboxManager(cri, str(self._directory))
         self._sub_paths = SubPathMounts(self._directory / "volume-subpaths")
         self._watch = containerd.watch
         self._changed: OnPodChange = lambda _: None
-        self._containers: dict[tuple[str, str], CriContainer] = {}  # the newest of each, by uid and name
+        self._containers: dict[tuple[str, str], CriContainer] = {}  # latest attempt, by Pod uid and container name
         self._memory = machine_memory()
 
     def listen(self, changed: OnPodChange) -> None:
@@ -82,16 +82,16 @@ class ContainerdRuntime:
         pod, container = launch.pod, launch.container
         image = await self._images.find(with_tag(container.image or ""))
         if image is None:
-            raise StartError("CreateContainerError", f'the image "{container.image}" is gone')
-        why = refusal(pod, container, image)
+            raise StartError("CreateContainerError", f'image "{container.image}" was removed')
+        why = non_root_violation(pod, container, image)
         if why is not None:
             raise StartError("CreateContainerConfigError", why)
         try:
             sandbox = await self._sandboxes.of(pod)
         except SandboxError as error:
             raise StartError("CreateContainerError", str(error)) from None
-        await self._remove_earlier(pod, container.name)
-        launch = self._with_files(launch, sandbox.address)
+        await self._remove_existing(pod, container.name)
+        launch = self._with_node_files(launch, sandbox.address)
         logs = None if launch.log is None else launch.log.parent.parent
         request = {
             "pod_sandbox_id": sandbox.id,
@@ -107,26 +107,26 @@ class ContainerdRuntime:
             await self._cri.call("StartContainer", {"container_id": key})
         except RpcError as error:
             failure = str(error)
-        started = await self._found(key)
+        started = await self._container_of(key)
         if started is None or (failure and started.exit is None):
-            raise StartError("RunContainerError", failure or "the container is gone")
-        self._follow(pod, container.name, started)
+            raise StartError("RunContainerError", failure or "the container was removed")
+        self._watch_container(pod, container.name, started)
         return started
 
-    async def _remove_earlier(self, pod: Pod, name: str) -> None:
-        """Nothing of this name is in the way: neither what has ended, nor what was begun and given up."""
+    async def _remove_existing(self, pod: Pod, name: str) -> None:
+        """Remove earlier containers of this name, including those created but not started."""
         self._containers.pop((pod.metadata.uid, name), None)
         try:
-            for each in await self._listed({UID: pod.metadata.uid, NAME: name}):
-                self._watch.forget(each["id"])
+            for each in await self._list({UID: pod.metadata.uid, NAME: name}):
+                self._watch.remove(each["id"])
                 await self._cri.call("RemoveContainer", {"container_id": each["id"]})
         except RpcError as error:
             raise StartError("CreateContainerError", str(error)) from None
 
-    def _with_files(self, launch: Launch, address: str) -> Launch:
-        """Besides what the agent mounts: the names of hosts, and the last words."""
+    def _with_node_files(self, launch: Launch, address: str) -> Launch:
+        """Add the mounts of /etc/hosts and of the termination message."""
         pod, container = launch.pod, launch.container
-        mounts = [self._bound(pod, container, index, each) for index, each in enumerate(launch.mounts)]
+        mounts = [self._bind_sub_path(pod, container, index, each) for index, each in enumerate(launch.mounts)]
         if launch.log is not None:
             launch.log.parent.mkdir(parents=True, exist_ok=True)
         if not pod.spec.host_network and all(each.target != _HOSTS for each in mounts):
@@ -134,12 +134,12 @@ class ContainerdRuntime:
         if launch.message is not None and container.termination_message_path:
             launch.message.parent.mkdir(parents=True, exist_ok=True)
             launch.message.touch()
-            launch.message.chmod(0o666)  # whoever the container runs as
+            launch.message.chmod(0o666)  # writable by any user of the container
             mounts.append(Mount(launch.message, container.termination_message_path))
         return msgspec.structs.replace(launch, mounts=mounts)
 
-    def _bound(self, pod: Pod, container: Container, index: int, mount: Mount) -> Mount:
-        """A mount whose source is a path that no container can change."""
+    def _bind_sub_path(self, pod: Pod, container: Container, index: int, mount: Mount) -> Mount:
+        """Bind a subPath to a path that containers cannot change."""
         if not mount.sub_path:
             return mount
         try:
@@ -169,7 +169,7 @@ class ContainerdRuntime:
             raise StartError("CreateContainerConfigError", f'unable to find target container "{name}"')
         return target.key
 
-    async def _found(self, key: str) -> CriContainer | None:
+    async def _container_of(self, key: str) -> CriContainer | None:
         try:
             answer = await self._cri.call("ContainerStatus", {"container_id": key})
         except RpcError as error:
@@ -178,26 +178,26 @@ class ContainerdRuntime:
             raise StartError("RunContainerError", str(error)) from None
         return CriContainer(self._cri, answer["status"], self._world.clock)
 
-    def _follow(self, pod: Pod, name: str, container: CriContainer) -> None:
+    def _watch_container(self, pod: Pod, name: str, container: CriContainer) -> None:
         self._containers[pod.metadata.uid, name] = container
-        self._watch.follow(container, lambda: self._changed(pod))
+        self._watch.add(container, lambda: self._changed(pod))
 
-    # What was there before, and what is to go
+    # Recovery and removal
 
     async def recover(self, pod: Pod) -> Mapping[str, CriContainer]:
         try:
-            listed = await self._listed({UID: pod.metadata.uid})
+            listed = await self._list({UID: pod.metadata.uid})
         except RpcError as error:
-            raise SandboxError(f"what runs of the Pod is not known: {error}") from None
+            raise SandboxError(f"cannot list the containers of the Pod: {error}") from None
         newest: dict[str, dict[str, Any]] = {}
         for each in sorted(listed, key=_attempt):
-            if each.get("state", CREATED) != CREATED:  # what was not started will be made anew
+            if each.get("state", CREATED) != CREATED:  # created but not started: recreated
                 newest[each["labels"][NAME]] = each
         found = {}
         for name, each in newest.items():
-            container = await self._found(each["id"])
+            container = await self._container_of(each["id"])
             if container is not None:
-                self._follow(pod, name, container)
+                self._watch_container(pod, name, container)
                 found[name] = container
         return found
 
@@ -205,29 +205,29 @@ class ContainerdRuntime:
         await self.remove(pod.metadata.uid)
 
     async def pod_uids(self) -> list[str]:
-        """The uids of all Pods of which there is something."""
+        """Return the uids of all Pods with state on this node."""
         return sorted({*await self._sandboxes.uids(), *self._sub_paths.uids()})
 
     async def remove(self, uid: str) -> None:
-        """End and forget all there is of a Pod."""
+        """Kill the containers of a Pod and remove its state."""
         for key in [key for key in self._containers if key[0] == uid]:
-            self._watch.forget(self._containers.pop(key).key)
+            self._watch.remove(self._containers.pop(key).key)
         self._images.forget(uid)
         while True:
             try:
                 await self._sandboxes.remove(uid)
                 break
-            except RpcError:  # nobody answers: a Pod is not gone before its sandbox is
+            except RpcError:  # a Pod is removed only after its sandbox
                 await self._world.clock.sleep(_RETRY)
         self._sub_paths.release(uid)
         shutil.rmtree(self._hosts_of(uid).parent, ignore_errors=True)
 
-    async def _listed(self, selector: Mapping[str, str]) -> list[dict[str, Any]]:
+    async def _list(self, selector: Mapping[str, str]) -> list[dict[str, Any]]:
         answer = await self._cri.call("ListContainers", {"filter": {"label_selector": dict(selector)}})
         listed: list[dict[str, Any]] = answer.get("containers", [])
         return listed
 
-    # Reaching into containers
+    # Exec, attach and ports
 
     async def exec(self, pod: Pod, container: str, command: Sequence[str], *, stdin: bool, tty: bool) -> Session:
         request = {
@@ -253,13 +253,13 @@ class ContainerdRuntime:
         return await CriSession.to(answer["url"], self._world.clock, stdin=stdin, tty=tty)
 
     async def run(self, pod: Pod, container: str, command: Sequence[str], within: float | None) -> tuple[int, bytes]:
-        """The code and the output of a command that has ended. TimeoutError if it took longer; it is killed then."""
+        """Run a command with ExecSync and return its exit code and output; killed with TimeoutError after `within`."""
         key = self._running(pod, container).key
         seconds = 0 if within is None else math.ceil(within)
         request = {"container_id": key, "cmd": list(command), "timeout": seconds}
-        patience = _ANSWER_PATIENCE + seconds if seconds else math.inf
+        timeout = _ANSWER_TIMEOUT + seconds if seconds else math.inf
         try:
-            answer = await self._cri.call("ExecSync", request, within=patience)
+            answer = await self._cri.call("ExecSync", request, within=timeout)
         except RpcError as error:
             if error.code == DEADLINE_EXCEEDED:
                 raise TimeoutError(str(error)) from None
@@ -268,11 +268,11 @@ class ContainerdRuntime:
         return answer.get("exit_code", 0), output
 
     async def connect(self, pod: Pod, port: int) -> CriLink:
-        """To a port of the Pod, within its own network; an OSError says why that cannot be."""
+        """Connect to a port in the Pod's network; OSError if that fails."""
         try:
             sandbox = await self._sandboxes.find(pod)
             if sandbox is None:
-                raise ConnectionError("the Pod has no sandbox")
+                raise ConnectionError("the Pod has no ready sandbox")
             answer = await self._cri.call("PortForward", {"pod_sandbox_id": sandbox.id, "port": [port]})
         except RpcError as error:
             raise ConnectionError(str(error)) from None

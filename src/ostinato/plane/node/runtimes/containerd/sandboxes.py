@@ -1,6 +1,6 @@
-"""Sandboxes: what the containers of a Pod share. Each Pod has one that is ready, made anew when it died.
+"""Pod sandboxes of the CRI: one ready sandbox per Pod, recreated when it has died.
 
-A label says which node made them: others may use the same containerd, and what is theirs is left alone.
+A label names the node that owns a sandbox: other nodes and kubelets may use the same containerd.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ostinato.kinds.core_v1 import Pod
 from ostinato.plane.node.runtimes import SandboxError
 from ostinato.plane.node.runtimes.containerd.configs import UID, sandbox_config
 from ostinato.plane.node.runtimes.containerd.cri import Cri
-from ostinato.plane.node.runtimes.containerd.grpc import NOT_FOUND, described
+from ostinato.plane.node.runtimes.containerd.grpc import NOT_FOUND, go_error
 from ostinato.plane.node.runtimes.containerd.http2 import RpcError
 
 _OWNER: Final = "dev.ostinato.node"
@@ -28,16 +28,16 @@ class Sandbox(msgspec.Struct, frozen=True):
     address: str
 
 
-class Sandboxes:
+class SandboxManager:
     def __init__(self, cri: Cri, owner: str) -> None:
-        """`owner`: of the node; no other on this machine has the same."""
+        """`owner`: unique id of the node on this machine."""
         self._cri = cri
         self._owner = owner
 
     async def of(self, pod: Pod) -> Sandbox:
-        """The sandbox that is ready, new if there is none; a `SandboxError` if that cannot be."""
+        """Return the ready sandbox, created if needed; `SandboxError` if that fails."""
         if pod.spec.host_users is False:
-            raise SandboxError("Failed to create pod sandbox: this node has no user namespaces (hostUsers: false)")
+            raise SandboxError("Failed to create pod sandbox: hostUsers: false is not supported by this runtime")
         try:
             every = await self._all(pod.metadata.uid)
             ready = next((each for each in every if each.get("state", _READY) == _READY), None)
@@ -48,32 +48,32 @@ class Sandboxes:
             attempt = max((_attempt(each) + 1 for each in every), default=0)
             config = sandbox_config(pod, attempt, resolv_conf())
             config["labels"][_OWNER] = self._owner
-            handler = pod.spec.runtime_class_name or ""  # classes are named as what handles them
+            handler = pod.spec.runtime_class_name or ""  # RuntimeClasses are not resolved: the name is the handler
             made = await self._cri.call("RunPodSandbox", {"config": config, "runtime_handler": handler})
             return await self._known(made["pod_sandbox_id"], attempt)
         except RpcError as error:
-            raise SandboxError(f"Failed to create pod sandbox: {described(error)}") from None
+            raise SandboxError(f"Failed to create pod sandbox: {go_error(error)}") from None
 
     async def find(self, pod: Pod) -> Sandbox | None:
-        """The sandbox that is ready, if there is one."""
+        """Return the ready sandbox; None if there is none."""
         for each in await self._all(pod.metadata.uid):
             if each.get("state", _READY) == _READY:
                 return await self._known(each["id"], _attempt(each))
         return None
 
     async def remove(self, uid: str) -> None:
-        """All of a Pod, with all that runs in them."""
+        """Remove all sandboxes of a Pod with their containers."""
         for each in await self._all(uid):
             await self._remove(each["id"])
 
     async def uids(self) -> list[str]:
-        """Of all Pods of this node that have one."""
-        return sorted({each["labels"][UID] for each in await self._listed({_OWNER: self._owner})})
+        """Return the uids of all Pods of this node with a sandbox."""
+        return sorted({each["labels"][UID] for each in await self._list({_OWNER: self._owner})})
 
     async def _all(self, uid: str) -> list[dict[str, Any]]:
-        return await self._listed({UID: uid, _OWNER: self._owner})
+        return await self._list({UID: uid, _OWNER: self._owner})
 
-    async def _listed(self, labels: dict[str, str]) -> list[dict[str, Any]]:
+    async def _list(self, labels: dict[str, str]) -> list[dict[str, Any]]:
         answer = await self._cri.call("ListPodSandbox", {"filter": {"label_selector": labels}})
         listed: list[dict[str, Any]] = answer.get("items", [])
         return listed
@@ -93,7 +93,7 @@ class Sandboxes:
 
 
 def resolv_conf() -> str:
-    """How this machine finds names."""
+    """Return the content of the host's resolv.conf; empty if it cannot be read."""
     try:
         return _RESOLV_CONF.read_text(errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""Who a container runs as and what it may do, as the CRI is told: the container's own word, else its Pod's."""
+"""Security contexts of the CRI: the container's own fields, then those of its Pod."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ostinato.kinds.core_v1 import (
     SELinuxOptions,
 )
 
-POD, CONTAINER, NODE, TARGET = range(4)  # whose namespace it is
+POD, CONTAINER, NODE, TARGET = range(4)  # values of NamespaceMode
 
 _PROFILES: Final = {"RuntimeDefault": 0, "Unconfined": 1, "Localhost": 2}
-_SECCOMP: Final = "/var/lib/kubelet/seccomp"  # where Kubernetes has its profiles
+_SECCOMP: Final = "/var/lib/kubelet/seccomp"  # kubelet's default seccomp root
 _GROUP_POLICIES: Final = {"Merge": 0, "Strict": 1}
 _MASKED: Final = (
     *("/proc/asound", "/proc/acpi", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats"),
@@ -28,9 +28,11 @@ _READ_ONLY: Final = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/s
 
 
 def sandbox_security(pod: Pod) -> dict[str, Any]:
-    """Of what holds the namespaces of a Pod."""
+    """Return the security context of a Pod's sandbox."""
     context = pod.spec.security_context or PodSecurityContext()
-    group = context.run_as_group if context.run_as_user is not None else None  # containerd takes none without a user
+    group = (
+        context.run_as_group if context.run_as_user is not None else None
+    )  # containerd rejects a group without a user
     every = (*pod.spec.init_containers, *pod.spec.containers)
     return {
         "privileged": any(
@@ -47,10 +49,10 @@ def sandbox_security(pod: Pod) -> dict[str, Any]:
 
 
 def container_security(pod: Pod, container: Container, image: dict[str, Any], target: str | None) -> dict[str, Any]:
-    """`image`: what the CRI knows of it; `target`: the id of the container whose processes it is to see."""
+    """`image`: its ImageStatus. `target`: id of the container whose PID namespace is joined."""
     own, shared = container.security_context or SecurityContext(), pod.spec.security_context or PodSecurityContext()
     unmasked = own.proc_mount == "Unmasked"
-    said: dict[str, Any] = {
+    config: dict[str, Any] = {
         "privileged": bool(own.privileged),
         "readonly_rootfs": bool(own.read_only_root_filesystem),
         "no_new_privs": own.allow_privilege_escalation is False,
@@ -65,19 +67,19 @@ def container_security(pod: Pod, container: Container, image: dict[str, Any], ta
         **_number("run_as_group", _first(own.run_as_group, shared.run_as_group)),
     }
     if own.capabilities is not None:
-        said["capabilities"] = {"add_capabilities": own.capabilities.add, "drop_capabilities": own.capabilities.drop}
+        config["capabilities"] = {"add_capabilities": own.capabilities.add, "drop_capabilities": own.capabilities.drop}
     user = _first(own.run_as_user, shared.run_as_user)
     if user is not None or image.get("uid") is not None:
-        said |= _number("run_as_user", image["uid"].get("value", 0) if user is None else user)
+        config |= _number("run_as_user", image["uid"].get("value", 0) if user is None else user)
     elif image.get("username"):
-        said["run_as_username"] = image["username"]
-    if target is not None and said["namespace_options"]["pid"] == CONTAINER:
-        said["namespace_options"] |= {"pid": TARGET, "target_id": target}
-    return said
+        config["run_as_username"] = image["username"]
+    if target is not None and config["namespace_options"]["pid"] == CONTAINER:
+        config["namespace_options"] |= {"pid": TARGET, "target_id": target}
+    return config
 
 
-def refusal(pod: Pod, container: Container, image: dict[str, Any]) -> str | None:
-    """Why a container must not run: it would as root, though it says that it may not. None if it may."""
+def non_root_violation(pod: Pod, container: Container, image: dict[str, Any]) -> str | None:
+    """Return how a container violates runAsNonRoot; None if it does not."""
     own, shared = container.security_context or SecurityContext(), pod.spec.security_context or PodSecurityContext()
     if not _first(own.run_as_non_root, shared.run_as_non_root):
         return None
@@ -98,7 +100,7 @@ def refusal(pod: Pod, container: Container, image: dict[str, Any]) -> str | None
 
 
 def namespaces(pod: Pod) -> dict[str, Any]:
-    """Whose processes, network and shared memory a Pod's containers see."""
+    """Return the network, PID and IPC namespace modes of a Pod."""
     spec = pod.spec
     return {
         "network": NODE if spec.host_network else POD,
@@ -108,7 +110,7 @@ def namespaces(pod: Pod) -> dict[str, Any]:
 
 
 def target_of(pod: Pod, name: str) -> str | None:
-    """The name of the container whose processes an ephemeral one is to see."""
+    """Return the target container of an ephemeral container; None if there is none."""
     targets = {each.name: each.target_container_name for each in pod.spec.ephemeral_containers}
     return targets.get(name) or None
 
@@ -128,17 +130,17 @@ def _groups(context: PodSecurityContext) -> list[int]:
 def _selinux(options: SELinuxOptions | None) -> dict[str, str] | None:
     if options is None:
         return None
-    said = {"user": options.user, "role": options.role, "type": options.type, "level": options.level}
-    return {name: value for name, value in said.items() if value}
+    config = {"user": options.user, "role": options.role, "type": options.type, "level": options.level}
+    return {name: value for name, value in config.items() if value}
 
 
 def _seccomp(profile: SeccompProfile | None) -> dict[str, Any]:
     if profile is None:
         return {"profile_type": _PROFILES["Unconfined"]}
-    said: dict[str, Any] = {"profile_type": _PROFILES.get(profile.type, 0)}
+    config: dict[str, Any] = {"profile_type": _PROFILES.get(profile.type, 0)}
     if profile.localhost_profile:
-        said["localhost_ref"] = f"{_SECCOMP}/{profile.localhost_profile}"
-    return said
+        config["localhost_ref"] = f"{_SECCOMP}/{profile.localhost_profile}"
+    return config
 
 
 def _apparmor(profile: AppArmorProfile | None) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Streams of containers: the CRI names an address for each, where SPDY is spoken."""
+"""Exec, attach and port-forward streams of the CRI: SPDY connections to the URL that the runtime returns."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ostinato.streams.spdy import SpdyConnection, SpdyStream
 from ostinato.streams.spdy_command import PROTOCOLS, SPDY, SpdySession
 from ostinato.world import Clock
 
-_PATIENCE: Final = 30.0  # seconds for the runtime to answer
+_TIMEOUT: Final = 30.0  # seconds for the runtime to respond
 _CHUNK: Final = 32 * 1024
 _EXEC_FAILED: Final = "Internal error occurred: error executing command in container: "
 _ATTACH_FAILED: Final = "Internal error occurred: error attaching to container: "
 
 
 class CommandError(ExecError, SessionError):
-    """A command that could not be run, which the runtime says only when its streams are open."""
+    """A command could not be run; reported by the runtime after the streams are open."""
 
 
 class CriSession(SpdySession):
-    """A command in a container, or the container itself."""
+    """An exec or attach session."""
 
     _socket: UpgradedSocket
 
@@ -58,17 +58,17 @@ class CriSession(SpdySession):
 
 
 class CriLink(SpdyLink):
-    """A connection to a port of a Pod, within its own network."""
+    """A connection to a port in a Pod's network."""
 
     def __init__(self, socket: UpgradedSocket, connection: SpdyConnection, data: SpdyStream, error: SpdyStream) -> None:
         super().__init__(data, error)
         self._socket = socket
         self._connection = connection
-        self._said = b""  # why it failed
+        self._failure_text = b""  # message of the error stream
 
     @classmethod
     async def to(cls, url: str, port: int, clock: Clock) -> CriLink:
-        """An OSError if that cannot be; a port at which nobody listens is a `failure` later."""
+        """Connect; OSError on failure. A port without a listener is reported by `failure` later."""
         try:
             socket = await UpgradedSocket.open(url, PORTS, clock)
         except ExecError as error:
@@ -83,11 +83,11 @@ class CriLink(SpdyLink):
     async def read(self) -> bytes | None:
         data = await super().read()
         if data is None:
-            self._said += await super().failure()  # it goes with the connection
+            self._failure_text += await super().failure()  # before the connection is closed
         return data
 
     async def failure(self) -> bytes:
-        return self._said
+        return self._failure_text
 
     async def close(self) -> None:
         await self._connection.__aexit__()
@@ -95,31 +95,31 @@ class CriLink(SpdyLink):
 
 
 class UpgradedSocket:
-    """A connection over which bytes go both ways, once both sides have agreed on what they mean."""
+    """An HTTP connection after a protocol upgrade."""
 
     def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
 
     @classmethod
     async def open(cls, url: str, protocol: str, clock: Clock) -> UpgradedSocket:
-        """Ask a URL for SPDY, and a protocol within it. An `ExecError` if that is refused."""
+        """Request an upgrade to SPDY with a subprotocol; `ExecError` if it is rejected."""
         parts = urlsplit(url)
         target = f"{parts.path}?{parts.query}" if parts.query else parts.path
         upgrade = [("Connection", "Upgrade"), ("Upgrade", SPDY), ("X-Stream-Protocol-Version", protocol)]
         head = request_head("POST", target, [("Host", parts.netloc), ("Content-Length", "0"), *upgrade])
         stream: ByteStream | None = None
         try:
-            async with clock.timeout(_PATIENCE):
+            async with clock.timeout(_TIMEOUT):
                 stream = await PlainStream.to(parts.hostname or "", parts.port or 80)
                 await stream.write(head)
                 response = await read_response(stream, accepts_upgrade=True)
         except (OSError, TimeoutError) as error:
             if stream is not None:
                 stream.close()
-            raise ExecError(f"the runtime's streams cannot be reached: {str(error) or 'no answer'}") from None
+            raise ExecError(f"cannot connect to the runtime's streaming server: {str(error) or 'timed out'}") from None
         if response.status != 101:
             stream.close()
-            raise ExecError(f"the runtime refuses the stream: {status_line(response.status)}")
+            raise ExecError(f"the runtime rejected the stream: {status_line(response.status)}")
         return cls(stream)
 
     async def send(self, data: bytes) -> None:
@@ -137,4 +137,4 @@ class UpgradedSocket:
 
 
 async def _nothing() -> SpdySession:
-    raise AssertionError("what is opened is at the other side")
+    raise AssertionError("the command is opened by the runtime")

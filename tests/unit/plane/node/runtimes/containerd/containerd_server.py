@@ -19,13 +19,13 @@ from pathlib import Path
 import pytest
 
 from ostinato.plane.node.runtimes.containerd import connect
-from ostinato.plane.node.runtimes.containerd.images import Images
+from ostinato.plane.node.runtimes.containerd.images import ImageManager
 from ostinato.world import World
 
 IMAGE = "docker.io/library/busybox:1"
 _PLUGINS = Path("/usr/lib/cni")
 _BUSYBOX = Path("/bin/busybox")
-_PATIENCE = 30.0
+_TIMEOUT = 30.0
 
 
 def binaries() -> Path:
@@ -92,7 +92,7 @@ state = "{directory}/state"
 
 
 def _wait_for(command: list[Path | str], log: Path) -> None:
-    until = time.monotonic() + _PATIENCE
+    until = time.monotonic() + _TIMEOUT
     while subprocess.run(command, check=False, capture_output=True).returncode != 0:
         if time.monotonic() > until:
             pytest.skip(f"containerd does not run here: {log.read_text()[-500:]}")
@@ -103,8 +103,8 @@ async def _image_is_known(socket: Path) -> None:
     """The part of containerd that runs Pods hears of new images a bit later."""
     world = World.real()
     found = await connect(world, socket)
-    async with asyncio.timeout(_PATIENCE):
-        while await Images(found.cri, world.clock).find(IMAGE) is None:  # noqa: ASYNC110 - it tells nobody
+    async with asyncio.timeout(_TIMEOUT):
+        while await ImageManager(found.cri, world.clock).find(IMAGE) is None:  # noqa: ASYNC110 - it tells nobody
             await asyncio.sleep(0.05)
     await found.close()
 
@@ -153,7 +153,7 @@ def _end(process: subprocess.Popen[bytes], ctr: list[Path | str], socket: Path, 
             if b"containerd-shim" in words[0] and str(socket).encode() in words:
                 os.kill(int(each.name), signal.SIGKILL)
     process.terminate()
-    process.wait(timeout=_PATIENCE)
+    process.wait(timeout=_TIMEOUT)
     for line in reversed(Path("/proc/mounts").read_text().splitlines()):
         place = line.split()[1]
         if Path(place).is_relative_to(directory):

@@ -159,9 +159,9 @@ def test_files_variables_and_names_are_where_they_belong(on_node: Callable[[Play
         pod = node.pod(hostname="me")
         script = "cat /in/file; echo; touch /in/x 2>/dev/null || echo refused; echo $A; hostname; tail -1 /etc/hosts"
         mounts = [Mount(shared, "/in", read_only=True)]
-        said = await node.output(pod, script, mounts=mounts, environment={"A": "ä b"})
+        output = await node.output(pod, script, mounts=mounts, environment={"A": "ä b"})
         address = await node.runtime.address(pod)
-        assert said == ["content", "refused", "ä b", "me", f"{address}\tme"]
+        assert output == ["content", "refused", "ä b", "me", f"{address}\tme"]
 
     on_node(play)
 
@@ -192,7 +192,7 @@ def test_a_container_runs_as_whom_it_is_told_and_may_do_no_more(on_node: Callabl
 
 def test_a_pod_that_asks_for_what_the_node_does_not_have_gets_no_sandbox(on_node: Callable[[Play], None]) -> None:
     async def play(node: Node) -> None:
-        with pytest.raises(SandboxError, match="no user namespaces"):
+        with pytest.raises(SandboxError, match="hostUsers: false is not supported"):
             await node.runtime.address(node.pod(host_users=False))
         with pytest.raises(SandboxError, match='no runtime for "odd" is configured'):
             await node.runtime.address(node.pod(runtime_class_name="odd"))
@@ -287,7 +287,7 @@ def test_nodes_leave_each_others_pods_alone(on_node: Callable[[Play], None], soc
         other = ContainerdRuntime(node.world, anew, node.directory / "other")
         assert await other.pod_uids() == []
         await other.remove(pod.metadata.uid)
-        await container.look()
+        await container.refresh()
         assert container.exit is None
         await anew.close()
 
@@ -295,10 +295,10 @@ def test_nodes_leave_each_others_pods_alone(on_node: Callable[[Play], None], soc
 
 
 async def read(session: Any) -> list[tuple[int, bytes]]:
-    said = []
+    outputs = []
     while (output := await session.read()) is not None:
-        said.append(output)
-    return said
+        outputs.append(output)
+    return outputs
 
 
 def test_commands_have_streams_codes_and_ends(on_node: Callable[[Play], None]) -> None:
@@ -426,7 +426,7 @@ def test_a_log_that_grows_is_rotated(on_node: Callable[[Play], None], monkeypatc
 
 def test_a_socket_at_which_nobody_listens_is_said(tmp_path: Path) -> None:
     async def play() -> None:
-        with pytest.raises(UnusableRuntime, match="none: No such file or directory; is it running"):
+        with pytest.raises(UnusableRuntime, match="none: No such file or directory; check that it runs"):
             await connect(World.real(), tmp_path / "none")
 
     asyncio.run(play())

@@ -32,7 +32,7 @@ from ostinato.plane.node.runtimes.containerd.configs import (
     resources,
     sandbox_config,
 )
-from ostinato.plane.node.runtimes.containerd.security import container_security, namespaces, refusal
+from ostinato.plane.node.runtimes.containerd.security import container_security, namespaces, non_root_violation
 
 GIB = 1 << 30
 IMAGE = {"id": "sha256:1"}
@@ -50,7 +50,7 @@ def amounts(**given: str) -> dict[str, Quantity]:
     return {name: Quantity(amount) for name, amount in given.items()}
 
 
-# Sandboxes
+# SandboxManager
 
 
 def test_a_sandbox_is_found_again_by_its_labels() -> None:
@@ -124,7 +124,7 @@ def test_a_container_is_made_as_the_agent_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "qos", "said"),
+    ("own", "qos", "expected"),
     [
         (ResourceRequirements(), "BestEffort", {"cpu_shares": 2, "oom_score_adj": 1000}),
         (
@@ -144,18 +144,20 @@ def test_a_container_is_made_as_the_agent_says() -> None:
         ),
     ],
 )
-def test_resources_become_shares_quotas_and_limits(asked: ResourceRequirements, qos: str, said: dict[str, int]) -> None:
-    container = Container(name="c", resources=asked)
-    assert resources(pod(container, qos), container, GIB) == {"cpu_period": 100_000, **said}
+def test_resources_become_shares_quotas_and_limits(
+    own: ResourceRequirements, qos: str, expected: dict[str, int]
+) -> None:
+    container = Container(name="c", resources=own)
+    assert resources(pod(container, qos), container, GIB) == {"cpu_period": 100_000, **expected}
 
 
 def test_a_container_has_its_own_user_else_that_of_its_pod_else_that_of_its_image() -> None:
     shared = PodSecurityContext(run_as_user=1, run_as_group=2, fs_group=3, supplemental_groups=[4])
     own = Container(name="c", security_context=SecurityContext(run_as_user=0))
-    said = container_security(pod(own, security_context=shared), own, IMAGE, None)
-    assert said["run_as_user"] == {"value": 0}
-    assert said["run_as_group"] == {"value": 2}
-    assert said["supplemental_groups"] == [3, 4]
+    config = container_security(pod(own, security_context=shared), own, IMAGE, None)
+    assert config["run_as_user"] == {"value": 0}
+    assert config["run_as_group"] == {"value": 2}
+    assert config["supplemental_groups"] == [3, 4]
     plain = Container(name="c")
     assert container_security(pod(plain, security_context=shared), plain, IMAGE, None)["run_as_user"] == {"value": 1}
     assert container_security(pod(), plain, {**IMAGE, "uid": {"value": 9}}, None)["run_as_user"] == {"value": 9}
@@ -170,11 +172,11 @@ def test_a_container_may_do_what_it_is_given() -> None:
         seccomp_profile=SeccompProfile(type="RuntimeDefault"),
     )
     container = Container(name="c", security_context=context)
-    said = container_security(pod(container), container, IMAGE, None)
-    assert said["capabilities"] == {"add_capabilities": ["NET_ADMIN"], "drop_capabilities": ["ALL"]}
-    assert (said["readonly_rootfs"], said["no_new_privs"], said["privileged"]) == (True, True, False)
-    assert said["seccomp"] == {"profile_type": 0}
-    assert "/proc/kcore" in said["masked_paths"]
+    config = container_security(pod(container), container, IMAGE, None)
+    assert config["capabilities"] == {"add_capabilities": ["NET_ADMIN"], "drop_capabilities": ["ALL"]}
+    assert (config["readonly_rootfs"], config["no_new_privs"], config["privileged"]) == (True, True, False)
+    assert config["seccomp"] == {"profile_type": 0}
+    assert "/proc/kcore" in config["masked_paths"]
     open_ = Container(name="c", security_context=SecurityContext(proc_mount="Unmasked"))
     assert container_security(pod(open_), open_, IMAGE, None)["masked_paths"] == []
 
@@ -185,16 +187,16 @@ def test_profiles_of_the_kernel_are_those_of_the_container_else_of_its_pod() -> 
         app_armor_profile=AppArmorProfile(type="Localhost", localhost_profile="strict"),
     )
     container = Container(name="c")
-    said = container_security(pod(container, security_context=shared), container, IMAGE, None)
-    assert said["seccomp"] == {"profile_type": 2, "localhost_ref": "/var/lib/kubelet/seccomp/a/b.json"}
-    assert said["apparmor"] == {"profile_type": 2, "localhost_ref": "strict"}
+    config = container_security(pod(container, security_context=shared), container, IMAGE, None)
+    assert config["seccomp"] == {"profile_type": 2, "localhost_ref": "/var/lib/kubelet/seccomp/a/b.json"}
+    assert config["apparmor"] == {"profile_type": 2, "localhost_ref": "strict"}
     plain = container_security(pod(container), container, IMAGE, None)
     assert (plain["seccomp"], plain["apparmor"]) == ({"profile_type": 1}, None)
 
 
 def test_an_ephemeral_container_sees_the_processes_of_its_target() -> None:
-    said = container_security(pod(), Container(name="d"), IMAGE, "target")
-    assert said["namespace_options"] == {"network": 0, "pid": 3, "ipc": 0, "target_id": "target"}
+    config = container_security(pod(), Container(name="d"), IMAGE, "target")
+    assert config["namespace_options"] == {"network": 0, "pid": 3, "ipc": 0, "target_id": "target"}
     shared = container_security(pod(share_process_namespace=True), Container(name="d"), IMAGE, "target")
     assert shared["namespace_options"]["pid"] == 0
 
@@ -214,10 +216,12 @@ def test_root_is_refused_where_it_must_not_be(
     own: SecurityContext | None, image: dict[str, Any], why: str | None
 ) -> None:
     container = Container(name="c", security_context=own)
-    said = refusal(pod(container, security_context=PodSecurityContext(run_as_non_root=True)), container, image)
+    violation = non_root_violation(
+        pod(container, security_context=PodSecurityContext(run_as_non_root=True)), container, image
+    )
     if why is None:
-        assert said is None
+        assert violation is None
     else:
-        assert said is not None
-        assert why in said
-        assert said.endswith('(pod: "p_ns(u)", container: c)')
+        assert violation is not None
+        assert why in violation
+        assert violation.endswith('(pod: "p_ns(u)", container: c)')

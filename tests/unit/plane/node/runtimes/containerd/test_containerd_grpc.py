@@ -13,7 +13,7 @@ from tests.unit.plane.node.runtimes.containerd.grpc_server import Exchange, Grpc
 from ostinato.api.protobuf.decoding import read_message
 from ostinato.api.protobuf.encoding import write_message
 from ostinato.plane.node.runtimes.containerd.cri import RemoteCri
-from ostinato.plane.node.runtimes.containerd.grpc import Channel, described
+from ostinato.plane.node.runtimes.containerd.grpc import Channel, go_error
 from ostinato.plane.node.runtimes.containerd.http2 import RpcError
 from ostinato.world import World
 
@@ -67,7 +67,7 @@ def test_an_error_has_the_code_and_the_words_of_the_server(tmp_path: Path) -> No
         with pytest.raises(RpcError) as caught:
             await channel.call("/a/B", b"", 30)
         assert caught.value.code == 5
-        assert described(caught.value) == 'rpc error: code = NotFound desc = no such thing: "x" café'
+        assert go_error(caught.value) == 'rpc error: code = NotFound desc = no such thing: "x" café'
 
     play(tmp_path, refuse, scene)
 
@@ -85,7 +85,7 @@ def test_an_error_after_the_answer_is_an_error(tmp_path: Path) -> None:
 
 def test_no_answer_within_the_time_is_an_error_and_the_server_hears_of_it(tmp_path: Path) -> None:
     async def scene(channel: Channel, server: GrpcServer) -> None:
-        with pytest.raises(RpcError, match=r"/a/B: no answer within 0\.05 s"):
+        with pytest.raises(RpcError, match=r"/a/B: no response within 0\.05 s"):
             await channel.call("/a/B", b"", 0.05)
         while not server.exchanges[0].is_cancelled:
             server.exchanges[0].news.clear()
@@ -117,7 +117,7 @@ def test_a_broken_connection_is_an_error_and_the_next_call_makes_another(tmp_pat
     async def scene(channel: Channel, server: GrpcServer) -> None:
         with pytest.raises(RpcError) as caught:
             await channel.call("/a/B", b"go", 30)
-        assert described(caught.value).startswith("rpc error: code = Unavailable desc = ")
+        assert go_error(caught.value).startswith("rpc error: code = Unavailable desc = ")
         assert await channel.call("/a/B", b"again", 30) == b"again"
         assert server.connections == 2
 
@@ -140,7 +140,7 @@ def test_a_message_that_is_too_long_is_refused_before_it_is_read(tmp_path: Path)
         call._server.flush(call._http)
 
     async def scene(channel: Channel, server: GrpcServer) -> None:
-        with pytest.raises(RpcError, match="1073741824 bytes is longer than 16777216"):
+        with pytest.raises(RpcError, match="1073741824 bytes exceeds 16777216"):
             await channel.call("/a/B", b"", 30)
 
     play(tmp_path, boast, scene)
@@ -155,7 +155,7 @@ def test_methods_of_the_cri_are_asked_with_their_messages(tmp_path: Path) -> Non
         assert await cri.call("Version", {"version": "1"}) == {"runtime_name": "that", "runtime_version": "2.1"}
         assert server.exchanges[0].method == "/runtime.v1.RuntimeService/Version"
         assert bytes(server.exchanges[0].request[5:]) == b"\x0a\x011"
-        with pytest.raises(RpcError, match="the answer is no ImageStatusResponse: proto: illegal wireType 4"):
+        with pytest.raises(RpcError, match="invalid ImageStatusResponse: proto: illegal wireType 4"):
             await cri.call("ImageStatus", {})
         assert server.exchanges[1].method == "/runtime.v1.ImageService/ImageStatus"
 

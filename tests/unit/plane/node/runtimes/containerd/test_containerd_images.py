@@ -1,4 +1,4 @@
-"""Images: what a name is, and when an image is pulled."""
+"""ImageManager: what a name is, and when an image is pulled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ostinato.plane.node.runtimes import PullError
 from ostinato.plane.node.runtimes.containerd.cri import Message
 from ostinato.plane.node.runtimes.containerd.http2 import RpcError
 from ostinato.plane.node.runtimes.containerd.image_names import with_tag
-from ostinato.plane.node.runtimes.containerd.images import Images
+from ostinato.plane.node.runtimes.containerd.images import ImageManager
 from ostinato.world import Simulation
 
 
@@ -84,7 +84,7 @@ class Scene:
     def __init__(self, *, there: set[str] | None = None, pullable: set[str] | None = None) -> None:
         self.world = Simulation(1)
         self.registry = Registry(there or set(), pullable or set())
-        self.images = Images(self.registry, self.world.clock)
+        self.images = ImageManager(self.registry, self.world.clock)
         self.events: list[tuple[str, str, str]] = []
 
     def ensure(self, image: str, policy: str | None = None, after: float = 0) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from ostinato.world import World
 
 
 def test_a_runtime_that_says_nothing_is_left_and_the_message_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "_PATIENCE", 0.01)
+    monkeypatch.setattr(streams, "_TIMEOUT", 0.01)
 
     async def main() -> None:
         left = asyncio.Event()
@@ -26,7 +26,7 @@ def test_a_runtime_that_says_nothing_is_left_and_the_message_says_why(monkeypatc
 
         async with await asyncio.start_server(say_nothing, "127.0.0.1", 0) as silent:
             port = silent.sockets[0].getsockname()[1]
-            with pytest.raises(ExecError, match=r"cannot be reached: no answer$"):
+            with pytest.raises(ExecError, match=r"streaming server: timed out$"):
                 await UpgradedSocket.open(f"http://127.0.0.1:{port}/exec", "v4.channel.k8s.io", World.real().clock)
             await left.wait()
 

@@ -41,7 +41,7 @@ class Cri:
 
 
 def agent(directory: Path, cri: Cri) -> ContainerdRuntime:
-    watch = SimpleNamespace(follow=lambda *_: None, forget=lambda _: None)
+    watch = SimpleNamespace(add=lambda *_: None, remove=lambda _: None)
     return ContainerdRuntime(
         World.real(), cast("Containerd", SimpleNamespace(cri=cri, watch=watch, version="2")), directory
     )

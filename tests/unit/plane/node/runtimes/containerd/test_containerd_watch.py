@@ -12,7 +12,7 @@ from ostinato.plane.node.runtimes.containerd.container import CREATED, EXITED, R
 from ostinato.plane.node.runtimes.containerd.cri import Message
 from ostinato.plane.node.runtimes.containerd.grpc import NOT_FOUND, UNAVAILABLE, UNIMPLEMENTED
 from ostinato.plane.node.runtimes.containerd.http2 import RpcError
-from ostinato.plane.node.runtimes.containerd.watch import Watch
+from ostinato.plane.node.runtimes.containerd.watch import ContainerWatch
 from ostinato.world import Simulation
 
 
@@ -53,13 +53,13 @@ class Scene:
     def __init__(self, world: Simulation, *, tells: bool) -> None:
         self.clock = world.clock
         self.cri = Containers(tells=tells)
-        self.watch = Watch(self.cri, world.clock)
+        self.watch = ContainerWatch(self.cri, world.clock)
         self.ended: list[str] = []
 
-    def follow(self, key: str) -> CriContainer:
+    def add(self, key: str) -> CriContainer:
         self.cri.states[key] = RUNNING
         container = CriContainer(self.cri, self.cri.status(key), self.clock)
-        self.watch.follow(container, lambda: self.ended.append(key))
+        self.watch.add(container, lambda: self.ended.append(key))
         return container
 
 
@@ -78,7 +78,7 @@ def play(scene: Callable[[Scene], Awaitable[None]], *, tells: bool = True) -> No
 
 def test_an_end_is_noticed_when_the_runtime_tells_of_it() -> None:
     async def scene(stage: Scene) -> None:
-        one, two = stage.follow("one"), stage.follow("two")
+        one, two = stage.add("one"), stage.add("two")
         await stage.clock.sleep(1)
         stage.cri.states["one"] = EXITED
         stage.cri.events.put_nowait({"container_id": "one", "container_event_type": 2})
@@ -95,7 +95,7 @@ def test_an_end_is_noticed_when_the_runtime_tells_of_it() -> None:
 @pytest.mark.parametrize(("tells", "seconds"), [(True, 10), (False, 1)])
 def test_an_end_that_nobody_tells_of_is_seen_at_the_next_look(tells: bool, seconds: int) -> None:
     async def scene(stage: Scene) -> None:
-        stage.follow("one")
+        stage.add("one")
         await stage.clock.sleep(0.5)
         stage.cri.states["one"] = EXITED
         await stage.clock.sleep(seconds - 1)
@@ -108,7 +108,7 @@ def test_an_end_that_nobody_tells_of_is_seen_at_the_next_look(tells: bool, secon
 
 def test_an_end_is_seen_when_events_come_again_after_they_were_lost() -> None:
     async def scene(stage: Scene) -> None:
-        stage.follow("one")
+        stage.add("one")
         await stage.clock.sleep(1)
         stage.cri.states["one"] = EXITED
         stage.cri.events.put_nowait(None)
@@ -120,7 +120,7 @@ def test_an_end_is_seen_when_events_come_again_after_they_were_lost() -> None:
 
 def test_what_runs_goes_on_while_the_runtime_is_away() -> None:
     async def scene(stage: Scene) -> None:
-        container = stage.follow("one")
+        container = stage.add("one")
         await stage.clock.sleep(1)
         stage.cri.is_away = True
         await stage.clock.sleep(60)
@@ -137,8 +137,8 @@ def test_what_runs_goes_on_while_the_runtime_is_away() -> None:
 
 def test_nothing_is_asked_when_nothing_is_followed() -> None:
     async def scene(stage: Scene) -> None:
-        stage.follow("one")
-        stage.watch.forget("one")
+        stage.add("one")
+        stage.watch.remove("one")
         await stage.clock.sleep(1)
         stage.cri.calls.clear()
         await stage.clock.sleep(3600)
@@ -149,7 +149,7 @@ def test_nothing_is_asked_when_nothing_is_followed() -> None:
 
 def test_a_container_is_stopped_as_often_as_it_takes() -> None:
     async def scene(stage: Scene) -> None:
-        container = stage.follow("one")
+        container = stage.add("one")
         stage.cri.is_away = True
         stopping = asyncio.ensure_future(container.stop(3))
         await stage.clock.sleep(5)

@@ -1,7 +1,7 @@
 """Build the root file system of a container in its own mount namespace. Part of the shim.
 
 - The root is a writable overlay layer over a template with a few files of /etc.
-- Mounted into it: host programs, libraries and exposed directories (read-only, nosuid, nodev), a new /proc, /sys
+- MountedVolume into it: host programs, libraries and exposed directories (read-only, nosuid, nodev), a new /proc, /sys
   (read-only), a /dev with a few devices, and the Pod's volumes. The node's state, other Pods' files and home
   directories are not visible.
 - Sources are cloned as detached mounts before pivot_root, volumes by descriptor. Targets are resolved after it, so that
