@@ -1,4 +1,4 @@
-"""The nf_tables rules of a Pod network, over netlink: source NAT for what leaves the machine, no way in from outside.
+"""The nf_tables rules of a Pod network, over netlink: source NAT for what leaves the machine, and no way in.
 
 A table holds two chains, as `nft list table ip NAME` shows them:
 
@@ -50,8 +50,11 @@ _NETWORK_HEADER, _SOURCE_OFFSET, _ADDRESS_BYTES = 1, 12, 4
 _CT_STATE, _ESTABLISHED_OR_RELATED = 0, 2 | 4
 
 
-def install(table: str, bridge: str, pods: ipaddress.IPv4Network) -> None:
-    """Create a table for the Pods of a bridge, in place of one of the same name. OSError if the kernel refuses it."""
+def install(table: str, bridge: str, pods: ipaddress.IPv4Network, *, reachable: bool = False) -> None:
+    """Create a table for the Pods of a bridge, in place of one of the same name. OSError if the kernel refuses it.
+
+    `reachable`: other machines may connect to the Pods: nothing is dropped. Defaults to False.
+    """
     masquerade = [
         *_source_in(pods),
         _meta(_META_OUTPUT_NAME),
@@ -75,7 +78,7 @@ def install(table: str, bridge: str, pods: ipaddress.IPv4Network) -> None:
         _chain(table, "postrouting", b"nat", _POSTROUTING, _SOURCE_NAT),
         _chain(table, "forward", b"filter", _FORWARD, _FILTER),
         _rule(table, "postrouting", masquerade),
-        _rule(table, "forward", drop),
+        *([] if reachable else [_rule(table, "forward", drop)]),
     )
 
 

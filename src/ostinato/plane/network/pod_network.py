@@ -60,14 +60,16 @@ class PodNetworkSettings(msgspec.Struct, frozen=True, kw_only=True):
     - `ranges`: where the Pod CIDR of the node is taken from. Defaults to private ranges.
     - `cidr`: the Pod CIDR that the node has to have. Defaults to a free one of `ranges`.
     - `of_nodes`: the Pod CIDRs that Nodes have in their spec, by name: what a node finds there becomes its `cidr`.
-    - `services`: ranges of Service addresses, which the proxy answers for on the bridge.
+    - `reachable`: other machines have routes to the Pods, and may connect to them. Defaults to False.
+    - `services`: ranges of Service addresses that are reached on the bridge, where the proxy answers. Default to none.
     """
 
     disabled: str = ""
     ranges: tuple[IPv4Network, ...] = RANGES
     cidr: IPv4Network | None = None
     of_nodes: Mapping[str, IPv4Network] = {}
-    services: tuple[IPv4Network, ...] = (IPv4Network("10.0.0.0/24"),)
+    reachable: bool = False
+    services: tuple[IPv4Network, ...] = ()
 
     def of_node(self, name: str) -> PodNetworkSettings:
         return msgspec.structs.replace(self, cidr=self.of_nodes.get(name, self.cidr))
@@ -248,7 +250,7 @@ class PodNetwork:
         if not uplinks:
             return
         try:
-            nftables.install(self.bridge, self.bridge, cidr)
+            nftables.install(self.bridge, self.bridge, cidr, reachable=self._settings.reachable)
             for uplink in uplinks - {""}:
                 _enable_forwarding(uplink)
         except OSError as error:

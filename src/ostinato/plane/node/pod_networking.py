@@ -16,6 +16,7 @@ from ostinato.plane.network.pod_cidrs import RANGES, SMALLEST
 from ostinato.plane.network.pod_network import PodNetworkSettings
 from ostinato.plane.node.registration.machine_info import address
 from ostinato.plane.node.runtimes import ProcessOptions
+from ostinato.server.resources.core.services.addresses import RANGE
 
 if TYPE_CHECKING:
     from ostinato.plane.network.services.netns import NetnsAddresses
@@ -44,10 +45,11 @@ def parse(text: str | None) -> PodNetworkSettings:
 
 
 def with_services(options: ProcessOptions, proxy: NetnsAddresses | None) -> ProcessOptions:
-    """Have the Service proxy answer on the bridges of Pods; without one, Pods have no routes to Services either."""
-    if proxy is not None:
-        return msgspec.structs.replace(options, on_network=proxy.attach)
-    return msgspec.structs.replace(options, network=msgspec.structs.replace(options.network, services=()))
+    """Have the Service proxy, if there is one, answer on the bridges of Pods."""
+    if proxy is None:
+        return options
+    network = msgspec.structs.replace(options.network, services=(RANGE,))
+    return msgspec.structs.replace(options, network=network, on_network=proxy.attach)
 
 
 def with_assigned(options: ProcessOptions, nodes: Iterable[Node]) -> ProcessOptions:
@@ -64,12 +66,18 @@ def with_assigned(options: ProcessOptions, nodes: Iterable[Node]) -> ProcessOpti
 def for_joining(options: ProcessOptions, name: str, server: str) -> ProcessOptions:
     """For a node of a cluster whose API server is elsewhere: Pods use the machine's network unless a range is given.
 
+    Other machines connect to Pods of a given range, for which they have to have routes.
+
     `name`: of the node. `server`: the URL of the API server.
     """
     network = options.network
-    if network.disabled or name in network.of_nodes or network.ranges is not RANGES or _is_on_this_machine(server):
+    if network.disabled or _is_on_this_machine(server):
         return options
-    return msgspec.structs.replace(options, network=msgspec.structs.replace(network, disabled=_ELSEWHERE))
+    if name in network.of_nodes or network.ranges is not RANGES:
+        network = msgspec.structs.replace(network, reachable=True)
+    else:
+        network = msgspec.structs.replace(network, disabled=_ELSEWHERE)
+    return msgspec.structs.replace(options, network=network)
 
 
 def _is_on_this_machine(server: str) -> bool:

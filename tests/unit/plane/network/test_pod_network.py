@@ -134,11 +134,24 @@ def test_nobody_outside_of_the_machine_reaches_a_pod(here: TestMachine, network:
     with within(here.world):
         far = Netlink()
     device = next(each.number for each in far.links() if each.name == "eth0")
-    far.add_route(device, network.cidr)
+    far.add_default_route(device, IPv4Address(ADDRESS))
     with listening(pod.descriptor, "0.0.0.0", PORT):
         assert dial(here.namespace, str(pod.address), PORT) == "connected"
         assert dial(here.world, str(pod.address), PORT, 1.0) == "TimeoutError"
     far.close()
+
+
+def test_other_machines_reach_pods_of_a_range_that_they_route_here(here: TestMachine, tmp_path: Path) -> None:
+    network = PodNetwork(tmp_path, PodNetworkSettings(reachable=True))
+    pod = network.create("a", {})
+    with within(here.world):
+        far = Netlink()
+    device = next(each.number for each in far.links() if each.name == "eth0")
+    far.add_default_route(device, IPv4Address(ADDRESS))
+    with listening(pod.descriptor, "0.0.0.0", PORT):
+        assert dial(here.world, str(pod.address), PORT) == "connected"
+    far.close()
+    network.close()
 
 
 def test_two_nodes_on_one_machine_have_a_range_each_and_reach_each_other(here: TestMachine, tmp_path: Path) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from ipaddress import IPv4Network
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from ostinato.kinds.core_v1 import Node
 from ostinato.plane.network.pod_network import PodNetworkSettings
+from ostinato.plane.network.services.netns import NetnsAddresses
 from ostinato.plane.node.pod_networking import for_joining, parse, with_assigned, with_services
 from ostinato.plane.node.runtimes import ProcessOptions
 
@@ -46,8 +48,12 @@ def test_a_node_uses_the_pod_cidr_of_its_spec() -> None:
     assert network.of_node("b").cidr is network.of_node("d").cidr is network.of_node("e").cidr is None
 
 
-def test_without_the_service_proxy_pods_have_no_routes_to_services() -> None:
+def test_pods_have_routes_to_services_if_there_is_a_proxy(tmp_path: Path) -> None:
     assert with_services(ProcessOptions(), None).network.services == ()
+    proxy = NetnsAddresses(tmp_path)
+    options = with_services(ProcessOptions(), proxy)
+    assert options.network.services == (IPv4Network("10.0.0.0/24"),)
+    assert options.on_network == proxy.attach
 
 
 @pytest.mark.parametrize(
@@ -68,3 +74,4 @@ def test_a_node_of_a_server_elsewhere_shares_its_network_unless_a_range_is_given
     network = for_joining(options, "here", server).network
     assert bool(network.disabled) == disabled
     assert not disabled or "--pod-network-cidr" in network.disabled
+    assert network.reachable == ("198.51.100.7" in server and not disabled)
