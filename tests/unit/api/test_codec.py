@@ -105,7 +105,7 @@ def test_an_object_with_nothing_in_it_is_its_kind() -> None:
     assert from_json(Plain, to_json(Plain())) == Plain()
 
 
-def test_a_struct_that_is_no_object_has_neither() -> None:
+def test_a_struct_that_is_not_an_object_has_no_type_meta() -> None:
     assert to_json(DeleteOptions(grace_period_seconds=0)) == b'{"gracePeriodSeconds":0}'
     assert to_dict(DeleteOptions(dry_run=["All"])) == {"dryRun": ["All"]}
 
@@ -180,7 +180,7 @@ def test_an_empty_struct_in_a_union_is_left_out_too() -> None:
     assert from_dict(Choice, {"template": ["a"], "anything": {"x": None}}).anything == {"x": None}
 
 
-def test_a_value_without_a_json_form_is_refused() -> None:
+def test_a_value_without_a_json_form_is_rejected() -> None:
     with pytest.raises(NotImplementedError, match="has no JSON form"):
         to_json(a_widget(extra=object()))
 
@@ -219,14 +219,14 @@ def test_the_kind_may_stand_anywhere_or_be_missing(data: bytes) -> None:
         ({"apiVersion": "a/b"}, "expected v1, Kind=Plain, got a/b, Kind=Plain"),
     ],
 )
-def test_an_object_of_another_kind_is_refused(said: dict[str, str], message: str) -> None:
+def test_an_object_of_another_kind_is_rejected(said: dict[str, str], message: str) -> None:
     with pytest.raises(WrongKind, match=message):
         from_dict(Plain, said)
     with pytest.raises(WrongKind, match=message):
         from_json(Plain, msgspec.json.encode(said))
 
 
-def test_a_class_that_is_no_kind_is_read_without_a_check() -> None:
+def test_the_kind_of_a_class_without_kind_is_not_checked() -> None:
     assert from_json(CustomResource, b'{"kind":"X","metadata":{"name":"a"}}').metadata.name == "a"
 
 
@@ -355,7 +355,7 @@ def test_an_error_names_as_much_of_the_object_as_it_can(document: dict[str, Any]
 @pytest.mark.parametrize(
     "data", [b"", b"{", b'{"metadata":{"resourceVersion":"\xff"}}', b"[" * 100_000, b'{"x":' * 100_000]
 )
-def test_what_is_no_json_is_an_error(data: bytes) -> None:
+def test_invalid_json_is_an_error(data: bytes) -> None:
     with pytest.raises(ObjectError, match=r"^Widget: "):
         from_json(Widget, data)
     with pytest.raises(ObjectError):
@@ -372,7 +372,7 @@ def test_a_number_that_is_too_large_is_an_error(rest: bytes) -> None:
 
 
 @pytest.mark.parametrize("data", [b"[]", b"1", b'"a"', b"null"])
-def test_what_is_no_object_is_an_error(data: bytes) -> None:
+def test_json_that_is_not_an_object_is_an_error(data: bytes) -> None:
     with pytest.raises(ObjectError):
         from_json(Condition, data)
     with pytest.raises(ObjectError):
@@ -394,7 +394,7 @@ _spec = st.dictionaries(st.sampled_from(WidgetSpec.__struct_encode_fields__), _j
 
 @settings(max_examples=200)
 @given(st.dictionaries(st.sampled_from(["metadata", "spec", "status", "kind"]), _spec | _json, max_size=4))
-def test_any_document_is_read_or_refused_and_reading_again_gives_the_same(document: dict[str, Any]) -> None:
+def test_any_document_is_read_or_rejected_and_reading_again_gives_the_same(document: dict[str, Any]) -> None:
     before = copy.deepcopy(document)
     try:
         widget = from_dict(Widget, document)

@@ -129,7 +129,7 @@ def test_what_was_found_is_a_copy(holder: Holder) -> None:
     assert is_condition_true(holder, "Ready")
 
 
-def test_the_observed_generation_is_kept_where_there_is_room() -> None:
+def test_observed_generation_is_set_if_the_condition_has_it() -> None:
     widget = Widget()
     set_condition(widget, ready(), NOW)
     assert set_condition(widget, ready(observed_generation=2), LATER)

@@ -21,7 +21,7 @@ def test_an_api_version_is_read_as_group_and_version(text: str, group: str, vers
 
 
 @pytest.mark.parametrize("text", ["a/b/c", "//"])
-def test_an_api_version_with_two_slashes_is_refused(text: str) -> None:
+def test_an_api_version_with_two_slashes_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match=f"unexpected GroupVersion string: {text}"):
         GroupVersion.parse(text)
 

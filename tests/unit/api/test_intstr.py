@@ -56,7 +56,7 @@ def test_a_number_is_not_scaled() -> None:
         ),
     ],
 )
-def test_what_is_no_count_is_refused(value: Any, message: str) -> None:
+def test_invalid_counts_are_rejected(value: Any, message: str) -> None:
     with pytest.raises(intstr.IntOrStringError) as caught:
         intstr.scaled_value(value, 10, round_up=True)
     assert str(caught.value) == message

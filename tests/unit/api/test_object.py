@@ -43,7 +43,7 @@ class Fleet(
     pass
 
 
-def test_a_class_says_what_its_kind_is() -> None:
+def test_kind_of_a_class() -> None:
     assert kind_of(Widget) == KindInfo(
         gvk=GroupVersionKind("example.dev", "v1", "Widget"),
         plural="widgets",
@@ -55,7 +55,7 @@ def test_a_class_says_what_its_kind_is() -> None:
     assert kind_of(Widget).gvr == GroupVersionResource("example.dev", "v1", "widgets")
 
 
-def test_everything_about_a_kind_can_be_said() -> None:
+def test_all_names_of_a_kind_can_be_set() -> None:
     assert kind_of(Fleet) == KindInfo(
         gvk=GroupVersionKind("example.dev", "v1beta1", "WidgetFleet"),
         plural="fleets",
@@ -80,7 +80,7 @@ def test_a_class_without_a_version_is_not_a_kind() -> None:
         kind_of(Object())
 
 
-def test_a_group_without_a_version_is_refused() -> None:
+def test_a_group_without_a_version_is_rejected() -> None:
     with pytest.raises(TypeError, match="class Nameless: a kind needs a version"):
 
         class Nameless(CustomResource, group="example.dev"):

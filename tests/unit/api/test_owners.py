@@ -90,13 +90,13 @@ def test_controlled_by_goes_by_uid_alone(form: str, owner: AnyObject, owned: Any
     assert not owners.is_controlled_by(owned, made(form, Widget, "owner", uid="made-anew"))
 
 
-def test_an_object_without_a_controller_is_controlled_by_nobody(owner: AnyObject, owned: AnyObject) -> None:
+def test_an_object_without_a_controller_reference_has_no_controller(owner: AnyObject, owned: AnyObject) -> None:
     owners.set_owner_reference(owner, owned)
     assert owners.controller_of(owned) is None
     assert not owners.is_controlled_by(owned, owner)
 
 
-def test_another_controller_is_refused_by_name(form: str, owner: AnyObject, owned: AnyObject) -> None:
+def test_another_controller_is_rejected_by_name(form: str, owner: AnyObject, owned: AnyObject) -> None:
     owners.set_controller_reference(owner, owned)
     with pytest.raises(AlreadyOwned) as caught:
         owners.set_controller_reference(made(form, Widget, "thief"), owned)
@@ -129,7 +129,7 @@ def test_a_plain_owner_is_added_beside_the_controller(form: str, owner: AnyObjec
     }
 
 
-def test_an_owner_in_another_namespace_is_refused(form: str, owned: AnyObject) -> None:
+def test_an_owner_in_another_namespace_is_rejected(form: str, owned: AnyObject) -> None:
     stranger = made(form, Widget, "owner", namespace="other")
     for change in (owners.set_controller_reference, owners.set_owner_reference):
         with pytest.raises(OwnerError) as caught:
@@ -139,7 +139,7 @@ def test_an_owner_in_another_namespace_is_refused(form: str, owned: AnyObject) -
         )
 
 
-def test_a_namespaced_owner_of_a_cluster_scoped_object_is_refused(form: str, owner: AnyObject) -> None:
+def test_a_namespaced_owner_of_a_cluster_scoped_object_is_rejected(form: str, owner: AnyObject) -> None:
     with pytest.raises(OwnerError) as caught:
         owners.set_controller_reference(owner, made(form, Fleet, "fleet", namespace=""))
     assert str(caught.value) == (
@@ -147,7 +147,7 @@ def test_a_namespaced_owner_of_a_cluster_scoped_object_is_refused(form: str, own
     )
 
 
-def test_an_owner_that_is_not_stored_yet_is_refused(form: str, owned: AnyObject) -> None:
+def test_an_owner_that_is_not_stored_yet_is_rejected(form: str, owned: AnyObject) -> None:
     unborn: AnyObject = Widget(metadata=ObjectMeta(name="owner", namespace="default"))
     if form == "dict":
         unborn = to_dict(unborn)  # type: ignore[arg-type]
@@ -167,13 +167,13 @@ def test_an_owner_is_removed(form: str, owner: AnyObject, owned: AnyObject) -> N
 
 
 @pytest.mark.parametrize("odd", [{}, {"metadata": []}, {"metadata": {"ownerReferences": [1, None]}}])
-def test_what_is_no_reference_is_passed_over(odd: dict[str, Any]) -> None:
+def test_invalid_references_are_ignored(odd: dict[str, Any]) -> None:
     assert owners.owner_references(odd) == []
     assert owners.controller_of(odd) is None
 
 
 @pytest.mark.parametrize("case", GO, ids=lambda case: str(len(case["errors"])))
-def test_references_are_refused_in_the_words_of_the_api_server(case: dict[str, Any]) -> None:
+def test_references_are_rejected_in_the_words_of_the_api_server(case: dict[str, Any]) -> None:
     given = [from_dict(OwnerReference, reference) for reference in case["references"]]
     found = owners.validate_owner_references(given, Path("metadata", "ownerReferences"))
     assert [str(error) for error in found] == case["errors"]

@@ -94,7 +94,7 @@ def test_texts_become_canonical(text: str, canonical: str) -> None:
     assert str(Quantity.parse(text)) == canonical
 
 
-def test_a_canonical_text_is_given_back_as_it_is() -> None:
+def test_a_canonical_text_is_returned_as_it_is() -> None:
     for text in ["100m", "128Mi", "1E3", "+1", "1.500", "1500Mi", "010Ki"]:
         assert str(Quantity.parse(text)) == text
 
@@ -107,13 +107,13 @@ def test_an_e_alone_is_exa_and_with_digits_an_exponent() -> None:
 
 
 @pytest.mark.parametrize("text", ["1K", "1.5i", "1e", "1e+", "e9999999999999999999999", "1e1001", "1e-1001"])
-def test_a_suffix_that_is_none_is_refused(text: str) -> None:
+def test_a_suffix_that_is_none_is_rejected(text: str) -> None:
     with pytest.raises(QuantityError, match="unable to parse quantity's suffix"):
         Quantity.parse(text)
 
 
 @pytest.mark.parametrize("text", ["9" * 1001, "0." + "1" * 1000, "Ei", "9" * 10_000_000])
-def test_a_number_that_is_none_or_without_bound_is_refused(text: str) -> None:
+def test_a_number_that_is_none_or_without_bound_is_rejected(text: str) -> None:
     with pytest.raises(QuantityError, match="unable to parse numeric part of quantity"):
         Quantity.parse(text)
 
@@ -241,7 +241,7 @@ def test_sums_and_products_obey_the_laws_of_arithmetic(a: Quantity, b: Quantity,
 
 
 @given(st.text("0123456789.+-eEinumkKMGTP", max_size=12))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_read_or_rejected(text: str) -> None:
     try:
         quantity = Quantity.parse(text)
     except QuantityError:

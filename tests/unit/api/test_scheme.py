@@ -62,7 +62,7 @@ def test_registering_the_same_class_again_changes_nothing(scheme: Scheme) -> Non
     assert scheme.kinds(Widget) == (V1.kind("Widget"),)
 
 
-def test_another_class_for_the_same_kind_is_refused(scheme: Scheme) -> None:
+def test_another_class_for_the_same_kind_is_rejected(scheme: Scheme) -> None:
     with pytest.raises(SchemeError) as caught:
         scheme.register(Fleet, V1.kind("Widget"))
     assert str(caught.value) == (
@@ -147,7 +147,7 @@ def test_versions_are_preferred_in_the_order_of_registration(scheme: Scheme) -> 
     assert scheme.versions("unknown") == ()
 
 
-def test_versions_are_preferred_as_said_and_the_rest_comes_after(scheme: Scheme) -> None:
+def test_preferred_versions_are_first_and_others_follow(scheme: Scheme) -> None:
     scheme.register(WidgetBeta)
     scheme.register(Fleet)
     scheme.prefer(V2)
@@ -174,7 +174,7 @@ def test_an_object_is_converted_to_another_version(scheme: Scheme) -> None:
     assert with_conversions(scheme).convert(Widget(size=3), V2) == WidgetV2(length=3)
 
 
-def test_it_says_what_can_be_converted_into_what(scheme: Scheme) -> None:
+def test_convertible_reports_which_classes_can_be_converted(scheme: Scheme) -> None:
     assert not scheme.convertible(Widget, WidgetBeta)
     assert with_conversions(scheme).convertible(Widget, WidgetBeta)
 
@@ -195,7 +195,7 @@ def test_an_untyped_object_stays_untyped(scheme: Scheme) -> None:
     assert scheme.convert(widget, V1) is widget
 
 
-def test_an_object_of_the_wanted_version_is_given_back(scheme: Scheme) -> None:
+def test_an_object_of_the_wanted_version_is_returned(scheme: Scheme) -> None:
     widget = Widget(size=3)
     assert scheme.convert(widget, V1) is widget
 
@@ -210,7 +210,7 @@ def test_a_version_without_the_kind_is_an_error(scheme: Scheme) -> None:
         scheme.convert(Widget(), GroupVersion("apps", "v1"))
 
 
-def test_field_selectors_are_name_and_namespace_unless_a_kind_says_otherwise(scheme: Scheme) -> None:
+def test_field_selectors_are_name_and_namespace_unless_registered(scheme: Scheme) -> None:
     gvk = V1.kind("Widget")
     assert scheme.field_label(gvk, "metadata.name", "a") == ("metadata.name", "a")
     assert scheme.field_label(gvk, "metadata.namespace", "a") == ("metadata.namespace", "a")

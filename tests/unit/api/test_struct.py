@@ -55,7 +55,7 @@ def test_what_is_written_is_read_again() -> None:
     assert from_json(Rule, to_json(rule)) == rule
 
 
-def test_a_struct_says_whether_it_is_atomic() -> None:
+def test_a_struct_can_be_atomic() -> None:
     assert Reference.__atomic__
     assert not Rule.__atomic__
     assert not Inherited.__atomic__

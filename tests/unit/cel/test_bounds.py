@@ -31,17 +31,17 @@ def _evaluated(text: str, **values: Any) -> Any:
     ],
     ids=lambda text: text[:9],
 )
-def test_what_is_nested_too_deeply_is_refused(text: str) -> None:
+def test_what_is_nested_too_deeply_is_rejected(text: str) -> None:
     with pytest.raises(CompileError, match="expression recursion limit exceeded: 250"):
         Expression(text, {})
 
 
-def test_an_expression_that_is_too_long_is_refused() -> None:
+def test_an_expression_that_is_too_long_is_rejected() -> None:
     with pytest.raises(CompileError, match="expression code point size exceeds limit: size: 100001, limit 100000"):
         Expression("1" * 100_001, {})
 
 
-def test_only_the_first_hundred_issues_are_told() -> None:
+def test_only_the_first_hundred_issues_are_reported() -> None:
     with pytest.raises(CompileError) as caught:
         Expression("$\n" * 40_000, {})
     assert str(caught.value).count("ERROR:") == 100
@@ -54,7 +54,7 @@ def test_macros_do_not_make_expressions_grow_without_end() -> None:
 
 
 @pytest.mark.parametrize("text", ["1" * 9_000, "1" * 9_000 + "u", "1" * 9_000 + ".0"], ids=["int", "uint", "double"])
-def test_numbers_of_too_many_digits_are_refused(text: str) -> None:
+def test_numbers_of_too_many_digits_are_rejected(text: str) -> None:
     with pytest.raises(CompileError, match=r"invalid .* literal"):
         Expression(text, {})
 
@@ -112,12 +112,12 @@ def test_patterns_take_linear_time() -> None:
 
 
 @pytest.mark.parametrize("text", ["] " + "(" * 50_000, ")" * 99_999, "] " + "{" * 500 + "(" * 500, "(" * 100 + "1 2"])
-def test_a_long_or_deep_text_with_errors_of_syntax_is_told_of_and_does_not_exhaust_the_stack(text: str) -> None:
+def test_syntax_errors_of_long_and_deep_texts_do_not_exhaust_the_stack(text: str) -> None:
     _, issues = parse(text)
     assert "Syntax error" in str(issues)
 
 
-def test_every_error_of_syntax_is_told() -> None:
+def test_every_syntax_error_is_reported() -> None:
     _, issues = parse("self.in == 'x' ? ")
     assert [line.partition(" Syntax error: ")[2][:40] for line in str(issues).splitlines() if "Syntax" in line] == [
         "no viable alternative at input '.in'",

@@ -165,7 +165,7 @@ async def test_a_server_takes_what_is_made_and_acts_by_it(api: Api) -> None:
 
 
 @asking
-async def test_a_server_refuses_what_the_types_do_not_allow(api: Api) -> None:
+async def test_a_server_rejects_what_the_types_do_not_allow(api: Api) -> None:
     assert (await api.post(DEFINITIONS, crd_of(Widget))).code == 201
 
     async def told(**spec: Any) -> str:
@@ -302,13 +302,13 @@ def wide(*markers: Any) -> type[Object]:
         ([wide(RawSchema({"minProperties": 1}))], "minProperties is not allowed at the root of an object"),
     ],
 )
-def test_a_kind_that_makes_no_definition_says_why(classes: list[Any], told: str) -> None:
+def test_a_kind_without_a_valid_definition_is_reported(classes: list[Any], told: str) -> None:
     with pytest.raises(SchemaError) as refused:
         crd_of(*classes)
     assert told in str(refused.value)
 
 
-def test_a_field_that_is_selectable_twice_is_told_once() -> None:
+def test_a_field_that_is_selectable_twice_is_listed_once() -> None:
     version = crd_of(wide(Selectable("spec.text"), Selectable(".spec.text")))["spec"]["versions"][0]
     assert version["selectableFields"] == [{"jsonPath": ".spec.text"}]
 
@@ -343,14 +343,14 @@ async def test_versions_with_other_schemas_have_their_selectable_fields_in_anoth
     assert "spec.selectableFields: Invalid value" in refused.message
 
 
-def test_versions_with_one_selectable_field_and_other_schemas_are_refused() -> None:
+def test_versions_with_one_selectable_field_and_other_schemas_are_rejected() -> None:
     first = marked(Stored(), Selectable("spec.replicas"))(kind())
     second = marked(Selectable("spec.replicas"), PreserveUnknown())(kind(version="v2"))
     with pytest.raises(SchemaError, match=r"class Thing: .* only \.spec\.replicas is Selectable\(\) in all of them"):
         crd_of(first, second)
 
 
-def test_versions_with_one_schema_and_other_selectable_fields_are_refused() -> None:
+def test_versions_with_one_schema_and_other_selectable_fields_are_rejected() -> None:
     first, second = marked(Stored(), Selectable("spec.replicas"))(kind()), kind(version="v2")
     with pytest.raises(SchemaError, match="class Thing: versions with the same schema but different"):
         crd_of(first, second)

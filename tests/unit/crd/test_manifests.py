@@ -227,7 +227,7 @@ def test_merged_rules_allow_the_same_whatever_their_order(rules: list[Access]) -
         ({"verbs": "get", "urls": ("/x",)}, "verbs must be a tuple of strings"),
     ],
 )
-def test_access_that_makes_no_sense_is_refused(words: Any, told: str) -> None:
+def test_access_that_makes_no_sense_is_rejected(words: Any, told: str) -> None:
     with pytest.raises((TypeError, ValueError), match=told):
         Access(**words)
 
@@ -286,7 +286,7 @@ def test_a_change_is_shown_as_a_difference(tmp_path: Path) -> None:
     assert write_manifests(wanted, tmp_path) == ["crds/gadgets.example.dev.yaml"]
 
 
-def test_what_is_no_more_is_removed_and_what_others_wrote_stays(tmp_path: Path) -> None:
+def test_stale_generated_files_are_removed_and_others_kept(tmp_path: Path) -> None:
     write_manifests(files(), tmp_path)
     (tmp_path / "crds" / "others.yaml").write_text("kind: CustomResourceDefinition\n")
     less = manifest_files(definitions=[crd_of(Widget)])

@@ -91,11 +91,11 @@ def test_a_marker_knows_its_openapi_form(marker: Marker, schema: dict[str, Any])
         (Len(0, 0), "array", {"maxItems": 0}),
     ],
 )
-def test_a_length_is_said_in_the_words_of_the_type(marker: Len, json_type: str, schema: dict[str, Any]) -> None:
+def test_a_length_has_the_keywords_of_the_type(marker: Len, json_type: str, schema: dict[str, Any]) -> None:
     assert marker.schema_for(json_type) == schema
 
 
-def test_a_rule_says_all_that_kubernetes_knows() -> None:
+def test_a_rule_supports_all_fields_of_kubernetes() -> None:
     rule = Rule(
         "self > 0",
         message="m",
@@ -154,7 +154,7 @@ def test_how_many_fields_are_set_is_a_rule(marker: ExactlyOneOf, rule: str) -> N
         (lambda: marked("x"), "takes markers, got 'x'"),
     ],
 )
-def test_a_marker_that_makes_no_sense_is_refused(make: Any, told: str) -> None:
+def test_a_marker_that_makes_no_sense_is_rejected(make: Any, told: str) -> None:
     with pytest.raises((TypeError, ValueError), match=told):
         make()
 
@@ -178,7 +178,7 @@ def test_a_marker_prints_as_it_is_written(marker: Marker, text: str) -> None:
     assert len({marker, marker.__class__(*marker.arguments, **marker.keywords)}) == 1
 
 
-def test_markers_of_a_class_are_inherited_but_for_what_is_said_of_one_version() -> None:
+def test_markers_of_a_class_are_inherited_except_those_of_a_version() -> None:
     @marked(Rule("a"), Stored(), Deprecated())
     class Base: ...
 

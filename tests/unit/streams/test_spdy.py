@@ -191,7 +191,7 @@ def test_a_ping_is_answered_and_bytes_that_mean_nothing_end_the_connection() -> 
     _run(play)
 
 
-def test_a_stream_with_a_number_that_is_not_the_clients_is_refused() -> None:
+def test_a_stream_with_a_number_that_is_not_the_clients_is_rejected() -> None:
     async def play() -> None:
         writer = frames.FrameWriter()
         wrong = await _answers(writer.open(2, {}))
@@ -203,7 +203,7 @@ def test_a_stream_with_a_number_that_is_not_the_clients_is_refused() -> None:
     _run(play)
 
 
-def test_a_stream_that_nobody_reads_holds_its_sender_back_and_one_that_is_dropped_does_not() -> None:
+def test_an_unread_stream_blocks_its_sender_and_a_dropped_one_does_not() -> None:
     async def play() -> None:
         mine, theirs = ends()
         async with SpdyConnection(mine, server=False) as client, SpdyConnection(theirs, server=True) as server:

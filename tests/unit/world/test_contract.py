@@ -158,7 +158,7 @@ def test_a_deadline_is_on_the_monotonic_clock_and_can_be_moved(world: World, run
     assert SHORT * 0.999 <= run(main()) < LONG
 
 
-def test_a_deadline_in_the_past_ends_its_block_at_once(world: World, run: Run) -> None:
+def test_a_deadline_in_the_past_ends_its_block_immediately(world: World, run: Run) -> None:
     async def main() -> None:
         async with world.clock.deadline(world.clock.monotonic() - 1):
             await world.clock.sleep(LONG)
@@ -247,7 +247,7 @@ def test_an_error_of_a_coroutine_that_a_worker_waits_for_reaches_the_worker(worl
     assert run(world.executor.run(work)) == "caught"
 
 
-def test_nobody_but_a_worker_may_block(world: World, run: Run) -> None:
+def test_block_on_is_allowed_only_in_workers(world: World, run: Run) -> None:
     async def main() -> None:
         world.executor.block_on(world.clock.sleep(0))
 
@@ -361,7 +361,7 @@ def test_a_stopped_thread_cleans_up_and_has_no_result(world: World, run: Run) ->
     assert run(main()) == ["cleaned up", None]
 
 
-def test_a_thread_stopped_at_once_never_begins_or_ends_early(world: World, run: Run) -> None:
+def test_a_thread_stopped_immediately_never_starts_or_ends_early(world: World, run: Run) -> None:
     async def main() -> object:
         thread = world.executor.thread("renewal", lambda: world.clock.sleep(LONG))
         thread.stop()

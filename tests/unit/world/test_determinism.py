@@ -126,7 +126,7 @@ def test_tasks_have_names_that_say_what_they_run() -> None:
         assert Simulation(0).run(main()) == ["renew-2", "mine"]
 
 
-def test_the_trace_says_what_ran_when_and_what_was_noted() -> None:
+def test_the_trace_contains_callbacks_times_and_notes() -> None:
     simulation = Simulation(0)
 
     async def main() -> None:

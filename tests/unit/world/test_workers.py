@@ -52,7 +52,7 @@ def test_no_more_threads_begin_than_there_may_be_and_idle_ones_are_used_again() 
     workers.close()
 
 
-def test_where_the_system_gives_no_more_threads_those_that_there_are_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_further_threads_the_existing_ones_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     workers, gate = Workers(3, "test-few"), threading.Event()
     first = workers.submit(lambda: gate.wait(SECONDS))
     with monkeypatch.context() as system:
@@ -68,7 +68,7 @@ def test_where_the_system_gives_no_more_threads_those_that_there_are_do(monkeypa
     workers.close()
 
 
-def test_a_call_that_was_refused_for_want_of_a_thread_is_not_made_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_call_rejected_for_lack_of_a_thread_is_not_made_later(monkeypatch: pytest.MonkeyPatch) -> None:
     workers, made = Workers(3, "test-none"), list[str]()
     with monkeypatch.context() as system:
         system.setattr(threading.Thread, "start", _refused)
@@ -93,7 +93,7 @@ def test_calls_are_made_in_order_by_one_worker() -> None:
     workers.close()
 
 
-def test_what_a_call_raises_is_handed_over_and_the_worker_goes_on() -> None:
+def test_errors_of_calls_are_returned_and_the_worker_continues() -> None:
     workers = Workers(1, "test-errors")
     with pytest.raises(ZeroDivisionError):
         workers.submit(lambda: 1 // 0).result(SECONDS)

@@ -227,7 +227,7 @@ def test_a_configuration_must_not_bring_managed_fields_and_must_be_of_the_kind()
         assert caught.value.message == f"invalid object type: {shown}"
 
 
-def test_a_configuration_with_unknown_fields_or_duplicates_is_refused() -> None:
+def test_a_configuration_with_unknown_fields_or_duplicates_is_rejected() -> None:
     config = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "namespace": "n"}}
     with pytest.raises(ApplyError) as caught:
         _DEPLOYMENTS.apply(None, {**config, "spec": {"bogus": 1}}, "one", at(1))
@@ -408,7 +408,7 @@ def test_a_write_that_changes_times_alone_is_undone() -> None:
 
 
 @pytest.mark.parametrize("odd", [None, 5, "text", [], [1], {"managedFields": 5}, {"managedFields": {}}], ids=str)
-def test_odd_metadata_is_no_reason_to_fall_over(odd: Any) -> None:
+def test_malformed_metadata_is_tolerated(odd: Any) -> None:
     live = stored(_CONFIG_MAPS.update(None, config_map({"x": "1"}), "m", at(1)))
     for before in (live, {**config_map({}), "metadata": odd}):
         _CONFIG_MAPS.update(before, {**config_map({}), "metadata": odd}, "m", at(2))

@@ -102,7 +102,7 @@ _JSON: st.SearchStrategy[Any] = st.recursive(
 
 @given(_JSON)
 @settings(max_examples=200)
-def test_whatever_is_read_as_a_set_is_one_or_is_refused(value: Any) -> None:
+def test_whatever_is_read_as_a_set_is_one_or_is_rejected(value: Any) -> None:
     try:
         found = parse(value)
     except FieldSetError:
@@ -211,7 +211,7 @@ def test_appliers_of_different_fields_commute(spec: dict[str, Any]) -> None:
 
 @given(_SPECS, _SPECS, _SPECS)
 @settings(max_examples=150)
-def test_nobody_owns_what_is_not_there(first: dict[str, Any], second: dict[str, Any], third: dict[str, Any]) -> None:
+def test_absent_fields_have_no_manager(first: dict[str, Any], second: dict[str, Any], third: dict[str, Any]) -> None:
     now = "2024-01-01T00:00:00Z"
     live = stored(_FIELDS.apply(None, thing(first), "one", now))
     live = stored(_FIELDS.apply(live, thing(second), "two", now, force=True))

@@ -57,6 +57,6 @@ def test_patches_that_give_one_field_different_values_conflict(left: Any, right:
     assert has_conflicts(right, left, SCHEMA) is conflict
 
 
-def test_an_item_without_its_merge_key_is_refused() -> None:
+def test_an_item_without_its_merge_key_is_rejected() -> None:
     with pytest.raises(UnmergeablePatch, match="cannot find merge key `name` in merging list element:map"):
         has_conflicts({"items": [{"name": "a"}]}, {"items": [{"value": "x"}]}, SCHEMA)

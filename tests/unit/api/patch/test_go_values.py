@@ -24,7 +24,7 @@ def test_values_read_as_go_prints_them(value: Any, text: str) -> None:
     ("value", "text"),
     [("x", "x"), (5, "%!s(int64=5)"), (1.5, "%!s(float64=1.5)"), (True, "%!s(bool=true)"), (None, "%!s(<nil>)")],
 )
-def test_what_is_no_string_shows_where_go_expects_one(value: Any, text: str) -> None:
+def test_values_that_are_not_strings_are_format_errors(value: Any, text: str) -> None:
     assert go_string(value) == text
 
 

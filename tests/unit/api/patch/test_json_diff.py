@@ -68,7 +68,7 @@ def test_equal_documents_need_no_operation(document: dict[str, Any]) -> None:
         (1, {"a": 1}, [{"op": "replace", "path": "", "value": {"a": 1}}]),
     ],
 )
-def test_a_change_is_told_as_what_it_is(original: Any, modified: Any, operations: list[dict[str, Any]]) -> None:
+def test_a_single_change_is_one_operation(original: Any, modified: Any, operations: list[dict[str, Any]]) -> None:
     assert create_json_patch(original, modified) == operations
 
 

@@ -65,7 +65,7 @@ def test_a_list_takes_an_item_at_its_end_before_a_position_or_counted_from_the_e
     assert result["metadata"]["finalizers"] == expected
 
 
-def test_a_failed_test_changes_nothing_and_says_where() -> None:
+def test_a_failed_test_changes_nothing_and_reports_the_path() -> None:
     before = deepcopy(OBJECT)
     with pytest.raises(TestFailed, match="testing value /data/a failed: test failed") as refused:
         patched({"op": "remove", "path": "/data/a"}, {"op": "test", "path": "/data/a", "value": "2"})
@@ -110,7 +110,7 @@ def test_values_of_the_patch_are_not_changed_by_later_operations() -> None:
     assert operations == before
 
 
-def test_what_is_not_changed_is_shared() -> None:
+def test_unchanged_parts_are_shared() -> None:
     result = patched({"op": "add", "path": "/data/new", "value": "x"})
     assert result["metadata"] is OBJECT["metadata"]
 
@@ -164,12 +164,12 @@ def test_long_pointers_to_a_shallow_result_are_fine() -> None:
 
 
 @pytest.mark.parametrize("document", [None, "text", 5, True])
-def test_a_document_that_is_no_container_is_refused(document: Any) -> None:
+def test_a_scalar_document_is_rejected(document: Any) -> None:
     with pytest.raises(InapplicablePatch):
         json_patch(document, [])
 
 
-def test_a_patch_that_is_no_list_is_malformed() -> None:
+def test_a_patch_must_be_a_list() -> None:
     with pytest.raises(
         MalformedPatch,
         match=r"error decoding patch: json: cannot unmarshal object into Go value of type \[\]handlers.jsonPatchOp",
@@ -197,7 +197,7 @@ OPERATIONS = st.lists(
 
 @settings(max_examples=150, deadline=None)
 @given(JSON.filter(lambda value: isinstance(value, dict | list)), OPERATIONS)
-def test_any_operations_apply_or_are_refused_and_change_no_argument(
+def test_any_operations_apply_or_are_rejected_and_change_no_argument(
     document: Any, operations: list[dict[str, Any]]
 ) -> None:
     before = deepcopy((document, operations))
@@ -222,6 +222,6 @@ def test_any_value_can_be_set_tested_and_removed(first: Any, second: Any) -> Non
 
 @settings(max_examples=150, deadline=None)
 @given(st.recursive(JSON | st.floats(allow_nan=False), lambda inner: st.lists(inner, max_size=2), max_leaves=3))
-def test_a_patch_of_any_shape_is_refused_with_a_typed_error_or_applies(patch: Any) -> None:
+def test_a_patch_of_any_shape_is_rejected_with_a_typed_error_or_applies(patch: Any) -> None:
     with suppress(MalformedPatch, InapplicablePatch):
         json_patch({"a": 1}, patch)

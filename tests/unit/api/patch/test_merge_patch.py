@@ -40,7 +40,7 @@ def test_examples_of_the_standard(original: dict[str, Any], patch: dict[str, Any
         (True, "error decoding patch: json: cannot unmarshal bool into Go value of type map[string]interface {}"),
     ],
 )
-def test_a_patch_that_is_no_object_is_malformed(patch: Any, message: str) -> None:
+def test_a_patch_must_be_an_object(patch: Any, message: str) -> None:
     with pytest.raises(MalformedPatch) as refused:
         merge_patch({"a": 1}, patch)
     assert str(refused.value) == message
@@ -51,11 +51,11 @@ def test_an_object_without_change_gives_an_empty_patch() -> None:
     assert create_merge_patch(value, deepcopy(value)) == {}
 
 
-def test_a_truth_is_no_number_in_a_difference() -> None:
+def test_booleans_and_numbers_differ() -> None:
     assert create_merge_patch({"a": [True], "b": 1}, {"a": [1], "b": 1.0}) == {"a": [1]}
 
 
-def test_what_is_not_changed_is_shared() -> None:
+def test_unchanged_parts_are_shared() -> None:
     original = {"a": {"b": {"c": 1}}, "d": {"e": 2}}
     assert merge_patch(original, {"a": {"x": 1}})["d"] is original["d"]
 

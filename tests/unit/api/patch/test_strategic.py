@@ -105,7 +105,7 @@ def test_a_patch_of_null_changes_nothing() -> None:
     assert merged(None) == ORIGINAL
 
 
-def test_what_is_not_changed_is_shared() -> None:
+def test_unchanged_parts_are_shared() -> None:
     result = merged({"spec": {"containers": [{"name": "app", "image": "app:2"}]}})
     assert result["metadata"] is ORIGINAL["metadata"]
     assert result["spec"]["volumes"] is ORIGINAL["spec"]["volumes"]
@@ -144,7 +144,7 @@ def test_what_is_not_changed_is_shared() -> None:
         ({"metadata": {"finalizers": [["x"]]}}, UnmergeablePatch, "list element types are not identical: "),
     ],
 )
-def test_a_patch_that_cannot_be_merged_is_refused_in_the_words_of_the_api_server(
+def test_a_patch_that_cannot_be_merged_is_rejected_in_the_words_of_the_api_server(
     patch: Any, error: type[PatchError], message: str
 ) -> None:
     with pytest.raises(error) as refused:
@@ -152,13 +152,13 @@ def test_a_patch_that_cannot_be_merged_is_refused_in_the_words_of_the_api_server
     assert str(refused.value).startswith(message)
 
 
-def test_lists_of_lists_are_refused() -> None:
+def test_lists_of_lists_are_rejected() -> None:
     with pytest.raises(InapplicablePatch, match="lists of lists are not supported") as refused:
         strategic_merge({"metadata": {"finalizers": []}}, {"metadata": {"finalizers": [["x"]]}}, POD)
     assert refused.value.code == 422
 
 
-def test_maps_of_a_merged_list_without_merge_key_are_refused() -> None:
+def test_maps_of_a_merged_list_without_merge_key_are_rejected() -> None:
     schema = Schema.of({"properties": {"list": {"type": "array", "x-kubernetes-patch-strategy": "merge"}}})
     with pytest.raises(UnmergeablePatch, match="cannot merge lists without merge key for struct"):
         strategic_merge({"list": [{"a": 1}]}, {"list": [{"a": 1}]}, schema)
@@ -213,7 +213,7 @@ def test_a_new_value_of_five_hundred_levels_is_cleaned() -> None:
     assert result == {}
 
 
-def test_an_item_of_five_hundred_levels_without_its_merge_key_is_refused() -> None:
+def test_an_item_of_five_hundred_levels_without_its_merge_key_is_rejected() -> None:
     value: Any = 1
     for _ in range(490):
         value = {"a": value}
@@ -237,7 +237,7 @@ ODD = st.recursive(
 
 @settings(max_examples=200, deadline=None)
 @given(st.dictionaries(KEYS, ODD, max_size=4), st.dictionaries(KEYS, ODD, max_size=4))
-def test_odd_objects_and_patches_merge_or_are_refused_with_a_typed_error(
+def test_malformed_objects_and_patches_merge_or_raise_a_typed_error(
     original: dict[str, Any], patch: dict[str, Any]
 ) -> None:
     before = deepcopy((original, patch))

@@ -144,7 +144,7 @@ def test_an_object_without_change_gives_an_empty_patch() -> None:
     assert create_two_way_strategic(value, deepcopy(value), DEPLOYMENT) == {}
 
 
-def test_a_removed_item_becomes_a_delete_directive_and_the_order_is_told() -> None:
+def test_a_removed_item_becomes_a_delete_directive_with_the_new_order() -> None:
     patch = create_two_way_strategic(
         pod_spec(containers=[{"name": "a"}, {"name": "b", "image": "1"}]),
         pod_spec(containers=[{"name": "b", "image": "2"}]),
@@ -256,7 +256,7 @@ def test_a_patch_that_would_make_another_object_of_it_fails_its_preconditions(
         assert str(refused.value) == message
 
 
-def test_a_precondition_on_metadata_holds_where_there_is_none() -> None:
+def test_a_precondition_on_metadata_holds_without_metadata() -> None:
     assert metadata_key_unchanged("name")({"metadata": None})
     assert metadata_key_unchanged("name")({})
 

@@ -129,7 +129,7 @@ def test_built_in_kinds_have_protobuf_and_others_do_not(api_version: str, kind: 
         minimal("v1", "Secret", data={"a": "not base64!"}),
     ],
 )
-def test_an_object_of_another_shape_is_refused(obj: dict[str, Any]) -> None:
+def test_an_object_of_another_shape_is_rejected(obj: dict[str, Any]) -> None:
     with pytest.raises(EncodeError):
         encode(obj)
 
@@ -150,12 +150,12 @@ def test_an_object_of_another_shape_is_refused(obj: dict[str, Any]) -> None:
         b"k8s\x00\x0a\x0f\x0a\x0bexample/dev\x12\x00\x12\x00",
     ],
 )
-def test_broken_data_is_refused(data: bytes) -> None:
+def test_broken_data_is_rejected(data: bytes) -> None:
     with pytest.raises(DecodeError):
         decode(data)
 
 
-def test_a_time_out_of_range_is_refused() -> None:
+def test_a_time_out_of_range_is_rejected() -> None:
     stamp = b"\x08" + varint(2**62)
     with pytest.raises(DecodeError, match="time out of range"):
         read_message("k8s.io.apimachinery.pkg.apis.meta.v1.Time", stamp)
@@ -168,7 +168,7 @@ def test_durations_are_text_in_json() -> None:
     assert read_message(message, write_message(message, None)) == "0s"
 
 
-def test_a_message_that_ends_within_a_field_is_refused() -> None:
+def test_a_message_that_ends_within_a_field_is_rejected() -> None:
     with pytest.raises(DecodeError):
         read_message(SCHEMA, b"\x49\x00\x00")  # a double, field 9
     with pytest.raises(DecodeError):
@@ -226,7 +226,7 @@ def test_lists_within_lists_are_bounded() -> None:
         decode(data)
 
 
-def test_an_object_too_deep_to_write_is_refused() -> None:
+def test_an_object_too_deep_to_write_is_rejected() -> None:
     schema: dict[str, Any] = {}
     for _ in range(3000):
         schema = {"not": schema}
@@ -262,7 +262,7 @@ def test_events_of_a_watch_come_in_frames() -> None:
     assert unframe(frame(b"x")) == ([b"x"], b"")
 
 
-def test_a_frame_that_is_too_long_is_refused_at_once() -> None:
+def test_a_frame_that_is_too_long_is_rejected_before_it_is_read() -> None:
     with pytest.raises(DecodeError, match="longer than 100"):
         unframe(b"\x7f\xff\xff\xff", limit=100)
 
@@ -288,7 +288,7 @@ def test_numbers_read_back(number: int) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(VECTORS), st.data())
-def test_any_damage_is_read_or_refused(vector: dict[str, Any], data: st.DataObject) -> None:
+def test_any_damage_is_read_or_rejected(vector: dict[str, Any], data: st.DataObject) -> None:
     raw = bytearray(base64.b64decode(vector["proto"]))
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(raw) - 1))
@@ -299,7 +299,7 @@ def test_any_damage_is_read_or_refused(vector: dict[str, Any], data: st.DataObje
 
 @settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=300))
-def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+def test_any_bytes_are_read_or_rejected(data: bytes) -> None:
     for message in (SCHEMA, "k8s.io.api.core.v1.Pod"):
         with suppress(DecodeError):
             read_message(message, data)

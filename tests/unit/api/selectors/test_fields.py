@@ -64,7 +64,7 @@ def test_a_set_selects_what_has_all_of_its_values() -> None:
     assert selector.matches({"a": ",", "b": "1"})
 
 
-def test_a_kind_refuses_fields_that_it_does_not_serve() -> None:
+def test_a_kind_rejects_fields_that_it_does_not_serve() -> None:
     selector = fields.parse("metadata.name=a,spec.containers=x")
     with pytest.raises(FieldSelectorError, match=r"^field label not supported: spec\.containers$"):
         selector.transform(fields.only(["metadata.name"]))
@@ -91,7 +91,7 @@ def test_a_written_selector_reads_back(parts: list[Term]) -> None:
 
 
 @given(st.text("ab=!,\\", max_size=15))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_read_or_rejected(text: str) -> None:
     try:
         selector = fields.parse(text)
     except FieldSelectorError:

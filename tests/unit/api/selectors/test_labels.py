@@ -198,7 +198,7 @@ def test_a_checked_requirement_has_as_many_values_as_it_needs(
         {"matchExpressions": [{"key": "a", "operator": "In", "values": [None]}]},
     ],
 )
-def test_a_struct_of_another_shape_is_refused(struct: Any) -> None:
+def test_a_struct_of_another_shape_is_rejected(struct: Any) -> None:
     with pytest.raises(SelectorError, match="label selector: "):
         labels.from_label_selector(struct)
 
@@ -209,7 +209,7 @@ def test_values_from_before_the_rule_can_be_let_through() -> None:
     assert labels.validate_label_selector(struct, Path("spec"), allow_invalid_values=True) == []
 
 
-def test_labels_of_odd_types_do_not_match() -> None:
+def test_labels_of_the_wrong_type_do_not_match() -> None:
     odd: Any = {"x": ["a"], "y": 7}
     assert not labels.parse("x in (a,b)").matches(odd)
     assert not labels.parse("x=a").matches(odd)
@@ -259,7 +259,7 @@ def test_a_written_selector_reads_back_and_matches_the_same(selector: Selector, 
 
 
 @given(st.text("xyin=!(),<> \0\té-", max_size=20))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_read_or_rejected(text: str) -> None:
     try:
         selector = labels.parse(text)
     except SelectorError:

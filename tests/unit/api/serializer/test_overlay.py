@@ -49,7 +49,7 @@ class Scales(CustomResource, group="example.dev", version="v1"):
     by_name: dict[str, float] = {}
 
 
-def test_a_whole_number_is_not_written_anew_as_a_float() -> None:
+def test_an_integer_is_not_rewritten_as_a_float() -> None:
     raw = {"weight": 1, "weights": [1, 2], "matrix": [[1, 2], []], "byName": {"a": 3}}
     scales = from_dict(Scales, {"apiVersion": "example.dev/v1", "kind": "Scales", "metadata": {}, **raw})
     assert msgspec.json.encode(overlay(raw, scales)).endswith(msgspec.json.encode(raw)[1:])
@@ -135,12 +135,12 @@ def test_a_known_field_that_is_set_is_added() -> None:
     assert changed(document(), image="b", replicas=0) == {"image": "b", "replicas": 0}
 
 
-def test_a_field_that_said_the_default_still_says_it() -> None:
+def test_an_explicit_default_is_kept() -> None:
     assert changed(document(replicas=1, tags=[]), image="b") == {"replicas": 1, "tags": [], "image": "b"}
     assert changed(document(replicas=2), replicas=1) == {}
 
 
-def test_an_emptied_status_keeps_only_what_is_not_known() -> None:
+def test_a_cleared_status_keeps_only_unknown_fields() -> None:
     for status, left in (({"phase": "Ready", "new": 1}, {"new": 1}), ({"phase": "Ready"}, None), ({}, {})):
         raw = {**document(), "status": status}
         widget = from_dict(Widget, raw)
@@ -156,7 +156,7 @@ class Archive(CustomResource, group="example.dev", version="v1"):
     spec: Backup
 
 
-def test_a_struct_at_a_default_that_says_something_still_says_it() -> None:
+def test_an_explicit_struct_default_is_kept() -> None:
     for target in ({"port": 80}, {"port": 80, "new": 1}, {"port": 80, "protocol": "TCP"}):
         raw = {"apiVersion": "example.dev/v1", "kind": "Archive", "metadata": {}, "spec": {"target": target}}
         assert overlay(raw, from_dict(Archive, raw)) == raw
@@ -202,7 +202,7 @@ def test_items_without_keys_are_found_by_what_they_say_if_their_number_changed()
     assert spec["nested"] == [[{"path": "/a", "new": 1}]]
 
 
-def test_a_keyed_list_with_odd_items_is_replaced() -> None:
+def test_a_map_list_with_invalid_items_is_replaced() -> None:
     assert changed(document(), ports=[Port(port=80)]) == {"ports": [{"port": 80}]}
     widget = Widget(spec=Spec(ports=[Port(port=80)], nested=[[Rule(path="/")]]))
     odd = document(ports=[1, None, {"port": 80, "new": 1}], nested=[1, {}])

@@ -59,5 +59,5 @@ def test_values_are_printed_as_go_prints_them(value: object, printed: str, json:
     assert (plain(value), json_text(value)) == (printed, json)
 
 
-def test_a_value_that_is_no_json_prints_as_itself() -> None:
+def test_a_value_that_is_not_json_is_printed_with_str() -> None:
     assert json_text(b"x") == "b'x'"

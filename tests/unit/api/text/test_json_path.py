@@ -42,7 +42,7 @@ def test_quoted_text_has_escapes() -> None:
 @pytest.mark.parametrize(
     "text", ["'open", ".a[?(@.b", ".a[?(@.b==1)", ".a[::0]", ".a[]", "%", "1.2.3", "....", ".a[?(@.b=~1)]", "word"]
 )
-def test_bad_syntax_is_refused(text: str) -> None:
+def test_bad_syntax_is_rejected(text: str) -> None:
     with pytest.raises(JsonPathError):
         JsonPath(text)
 

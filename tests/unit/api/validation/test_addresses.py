@@ -33,7 +33,7 @@ def test_every_text_is_judged_as_kubernetes_judges_it() -> None:
 @pytest.mark.parametrize(
     "text", ["1" * 1_000_000, ":" * 1_000_000, "1:" * 500_000, "." * 1_000_000, "1.1.1.1/" + "1" * 9999]
 )
-def test_long_texts_are_refused_quickly(text: str) -> None:
+def test_long_texts_are_rejected_quickly(text: str) -> None:
     assert addresses.parse_ip(text) is None
     assert addresses.parse_cidr(text) is None
 

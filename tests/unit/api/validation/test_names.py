@@ -45,7 +45,7 @@ def function_of(rule: str) -> Callable[[str], list[str]]:
 
 
 @pytest.mark.parametrize(("rule", "expected"), RULES, ids=[rule for rule, _ in RULES])
-def test_every_rule_says_what_kubernetes_says(rule: str, expected: list[list[int]]) -> None:
+def test_every_rule_has_the_messages_of_kubernetes(rule: str, expected: list[list[int]]) -> None:
     function = function_of(rule)
     for text, numbers in zip(TEXTS, expected, strict=True):
         ours = [message.replace(quote(text), "<VALUE>") for message in function(text)]

@@ -43,7 +43,7 @@ def test_the_second_value_is_read_over_the_first(text: str, meaning: object) -> 
     assert decode_repeated(text.encode(), DEPLOYMENT) == meaning
 
 
-def test_a_text_that_repeats_no_key_means_what_it_says() -> None:
+def test_a_text_without_duplicate_keys_is_decoded_normally() -> None:
     assert DEPLOYMENT is not None
     value = {"metadata": {"name": "a"}, "spec": {"template": {"spec": {"containers": [{"name": "c"}]}}}, "odd": [{}]}
     text = json.dumps(value).encode()

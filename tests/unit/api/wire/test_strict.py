@@ -72,7 +72,7 @@ def test_problems_of_built_in_kinds_are_those_that_go_finds(vector: dict[str, An
     assert problems(vector["text"], schema) == vector["strict"]
 
 
-def test_at_most_a_hundred_are_told() -> None:
+def test_at_most_a_hundred_errors_are_reported() -> None:
     text = "{" + ",".join(f'"x{i}":1' for i in range(200)) + "}"
     assert len(problems(text, schema_of("Pod"))) == 100
 
@@ -168,6 +168,6 @@ def test_a_repeated_key_is_never_missed_and_never_made_up(tree: Any, colon: str)
     assert bool(strict_errors(data, decode_json(data), None)) == repeats(tree)
 
 
-def test_a_value_that_is_written_anew_is_clean() -> None:
+def test_a_reencoded_value_has_no_errors() -> None:
     value = {"metadata": {"annotations": {"last": '{"a":"b","c":":"}', "x\\": '\\":'}}}
     assert strict_errors(encode_json(value), value, schema_of("Pod")) == []

@@ -48,14 +48,14 @@ def test_yaml_is_read_as_go_reads_it(vector: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("vector", [v for v in VECTORS if "error" in v], ids=name)
-def test_yaml_is_refused_with_the_words_of_go(vector: dict[str, Any]) -> None:
+def test_yaml_is_rejected_with_the_words_of_go(vector: dict[str, Any]) -> None:
     with pytest.raises(DecodeError) as refused:
         decode_yaml(vector["in"])
     assert str(refused.value) == vector["error"]
 
 
 @pytest.mark.parametrize("vector", [v for v in VALID if "<<" not in v["in"]], ids=name)
-def test_repeated_keys_are_refused_when_strict(vector: dict[str, Any]) -> None:
+def test_repeated_keys_are_rejected_when_strict(vector: dict[str, Any]) -> None:
     if "strict" not in vector:
         decode_yaml(vector["in"], strict=True)
         return
@@ -122,14 +122,14 @@ def test_aliases_are_copies() -> None:
     assert value["d"] == {"b": [1]}
 
 
-def test_aliases_that_grow_beyond_reason_are_refused() -> None:
+def test_aliases_that_grow_beyond_reason_are_rejected() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 10)]
     with pytest.raises(DecodeError, match="document contains excessive aliasing"):
         decode_yaml("\n".join(lines))
 
 
-def test_long_text_that_aliases_repeat_is_refused() -> None:
+def test_long_text_that_aliases_repeat_is_rejected() -> None:
     with pytest.raises(DecodeError, match="document contains excessive aliasing"):
         decode_yaml(f"a: &x {'y' * 1_000_000}\nb: [" + ", ".join(["*x"] * 1000) + "]")
 
@@ -165,7 +165,7 @@ def test_nesting_through_aliases_is_bounded() -> None:
         ("!!int x", "yaml: cannot decode !!str `x` as a !!int"),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_a_reason(text: str | bytes, message: str) -> None:
+def test_what_cannot_be_read_is_rejected_with_a_reason(text: str | bytes, message: str) -> None:
     with pytest.raises(DecodeError) as refused:
         decode_yaml(text)
     assert str(refused.value) == message
@@ -183,7 +183,7 @@ def test_what_is_written_reads_back(value: Any) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=200) | st.text(alphabet="{}[]\",:\\-?&*!|>'%@`#~<a1 \n\t", max_size=60).map(str.encode))
-def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+def test_any_bytes_are_read_or_rejected(data: bytes) -> None:
     for read in (decode_yaml, decode_yaml_documents):
         with suppress(DecodeError):
             read(data)

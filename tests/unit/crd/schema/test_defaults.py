@@ -76,7 +76,7 @@ class Sample(Struct):
     ports: Annotated[list[Port], ListMap("port", "protocol")] = []
 
 
-def test_defaults_that_say_something_are_told() -> None:
+def test_non_empty_defaults_are_in_the_schema() -> None:
     told = {name: below["default"] for name, below in schema_of(Sample)["properties"].items() if "default" in below}
     assert told == {
         "count": 1,
@@ -107,7 +107,7 @@ class Written(Struct):
     same: Annotated[list[str], ServerDefault([])] = []
 
 
-def test_a_default_of_the_class_that_the_server_would_overwrite_is_refused() -> None:
+def test_a_default_of_the_class_that_the_server_would_overwrite_is_rejected() -> None:
     assert to_dict(Hidden(level=0)) == {}  # and so nobody could have 0
     with pytest.raises(SchemaError, match=r"class Hidden, field level: 0 is the default .* would set 7: make it None"):
         schema_of(Hidden)
@@ -115,12 +115,12 @@ def test_a_default_of_the_class_that_the_server_would_overwrite_is_refused() -> 
     assert to_dict(Written(level=0)) == {"level": 0}
 
 
-def test_a_key_of_a_list_is_told_its_default_even_where_that_is_empty() -> None:
+def test_an_empty_default_of_a_list_map_key_is_in_the_schema() -> None:
     items = schema_of(Sample)["properties"]["ports"]["items"]["properties"]
     assert items["protocol"] == {"type": "string", "default": ""}
 
 
-def test_a_default_inside_of_a_default_is_told_once() -> None:
+def test_a_default_inside_of_a_default_is_not_repeated() -> None:
     inner = schema_of(Sample)["properties"]["inner"]
     assert inner == {
         "type": "object",
@@ -129,7 +129,7 @@ def test_a_default_inside_of_a_default_is_told_once() -> None:
     }
 
 
-def test_values_are_compared_with_all_that_a_schema_says_inside() -> None:
+def test_values_are_compared_with_nested_schemas() -> None:
     schema: dict[str, Any] = {
         "type": "object",
         "properties": {

@@ -114,7 +114,7 @@ class Told(pydantic.BaseModel):  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("model", [Checked, Told])
-def test_what_a_field_of_pydantic_says_is_in_the_schema_of_a_model_and_of_a_dataclass(model: type) -> None:
+def test_pydantic_field_constraints_are_in_the_schema(model: type) -> None:
     assert schema_of(model)["properties"] == {
         "size": {
             "type": "integer",
@@ -147,7 +147,7 @@ def test_a_pydantic_model_may_name_models_that_come_after_it() -> None:
     assert schema_of(Early)["properties"]["late"]["properties"] == {"size": {"type": "integer", "default": 1}}
 
 
-def test_a_name_that_nobody_knows_in_a_pydantic_model_is_told() -> None:
+def test_an_unknown_name_in_a_pydantic_model_is_reported() -> None:
     class Local(pydantic.BaseModel):  # type: ignore[misc]
         other: Unknown  # type: ignore[name-defined]  # noqa: F821
 
@@ -155,7 +155,7 @@ def test_a_name_that_nobody_knows_in_a_pydantic_model_is_told() -> None:
         schema_of(Local)
 
 
-def test_a_pydantic_model_that_keeps_what_it_does_not_know_says_so() -> None:
+def test_a_pydantic_model_with_extra_allow_preserves_unknown_fields() -> None:
     assert schema_of(Late)["x-kubernetes-preserve-unknown-fields"] is True
 
 
@@ -178,7 +178,7 @@ class Owner(pydantic.BaseModel):  # type: ignore[misc]
     pet: Annotated[Cat | Dog, pydantic.Field(discriminator="kind")]
 
 
-def test_pydantic_models_that_a_field_tells_apart_are_a_union() -> None:
+def test_pydantic_models_with_a_discriminator_are_a_union() -> None:
     assert schema_of(Owner)["properties"]["pet"] == {
         "type": "object",
         "properties": {
@@ -194,7 +194,7 @@ def test_pydantic_models_that_a_field_tells_apart_are_a_union() -> None:
     }
 
 
-def test_a_struct_with_a_pydantic_model_in_it_is_refused() -> None:
+def test_a_struct_with_a_pydantic_model_in_it_is_rejected() -> None:
     class Mixed(Struct):
         inner: Inner
 
@@ -206,7 +206,7 @@ class Untold(pydantic.BaseModel):  # type: ignore[misc]
     pet: Inner | Late
 
 
-def test_pydantic_models_that_nothing_tells_apart_are_refused() -> None:
+def test_pydantic_models_without_a_discriminator_are_rejected() -> None:
     with pytest.raises(SchemaError, match=r"class Untold, field pet: Inner cannot be distinguished from the others"):
         schema_of(Untold)
 
@@ -219,7 +219,7 @@ class Blob64(Blob):
     model_config = pydantic.ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
 
 
-def test_bytes_of_a_pydantic_model_are_refused_unless_it_writes_them_in_base64() -> None:
+def test_bytes_of_a_pydantic_model_are_rejected_unless_it_writes_them_in_base64() -> None:
     with pytest.raises(SchemaError, match=r'class Blob, field data: .* ser_json_bytes="base64"'):
         schema_of(Blob)
     assert schema_of(Blob64)["properties"]["data"] == {"type": "string", "format": "byte"}
@@ -274,7 +274,7 @@ def test_a_type_variable_may_stand_for_another_type_in_a_base() -> None:
     assert found["sum"] == {"type": "integer"}
 
 
-def test_a_generic_model_without_types_says_what_is_missing() -> None:
+def test_a_generic_model_without_type_arguments_is_rejected() -> None:
     with pytest.raises(SchemaError, match=r"class Page, field items\[\]: ~T is a type variable: .*, Page\[...\]"):
         schema_of(Page)
 

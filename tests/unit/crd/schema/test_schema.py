@@ -210,7 +210,7 @@ def test_a_type_has_a_schema(annotation: Any, expected: dict[str, Any]) -> None:
 NAMED = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
 
-def test_a_list_by_key_says_its_keys() -> None:
+def test_a_map_list_has_its_keys() -> None:
     assert schema(Annotated[list[Named], ListMap("name")]) == {
         "type": "array",
         "items": NAMED,

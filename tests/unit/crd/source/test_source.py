@@ -290,12 +290,12 @@ def nested(depth: int) -> dict[str, Any]:
         (minimal(properties={"a": nested(200)}), "nested too deeply"),
     ],
 )
-def test_what_is_no_definition_is_refused(crd: Any, told: str) -> None:
+def test_documents_that_are_not_definitions_are_rejected(crd: Any, told: str) -> None:
     with pytest.raises(TypesError, match=told):
         types_of(crd)
 
 
-def test_a_version_that_is_not_there_is_told() -> None:
+def test_an_unknown_version_is_reported() -> None:
     with pytest.raises(TypesError, match="no version v9; versions: v1, v1alpha1"):
         types_of(definition(), version="v9")
 

@@ -19,7 +19,7 @@ def test_time_jumps_to_the_next_timer() -> None:
     assert time.monotonic() - began < 60
 
 
-def test_the_date_begins_where_it_is_told_and_moves_with_virtual_time() -> None:
+def test_the_date_starts_as_configured_and_follows_virtual_time() -> None:
     simulation = Simulation(0, start=datetime(2030, 2, 3, 4, 5, 6, tzinfo=UTC))
     simulation.run(simulation.clock.sleep(10.25))
     assert simulation.clock.now() == datetime(2030, 2, 3, 4, 5, 16, 250_000, tzinfo=UTC)
@@ -69,7 +69,7 @@ def test_each_machine_has_its_own_idea_of_the_time() -> None:
     assert [world.clock.monotonic() for world in (ahead, fast, drifting)] == [10, 20, 10]
 
 
-def test_a_wait_takes_as_long_as_the_machines_own_clock_says() -> None:
+def test_a_wait_is_measured_on_the_clock_of_the_machine() -> None:
     simulation = Simulation(0)
     fast, slow = simulation.machine("fast", rate=2), simulation.machine("slow", rate=0.5)
 

@@ -109,7 +109,7 @@ def test_workers_that_wait_for_the_loop_overlap(simulation: Simulation) -> None:
     assert simulation.clock.monotonic() == 2
 
 
-def test_a_worker_that_waits_for_an_earlier_one_to_go_on_is_told_of_a_deadlock(simulation: Simulation) -> None:
+def test_a_worker_that_waits_for_an_earlier_one_is_a_deadlock(simulation: Simulation) -> None:
     async def main() -> None:
         go_on = asyncio.Event()
 

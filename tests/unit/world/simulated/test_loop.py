@@ -147,7 +147,7 @@ def test_a_task_factory_is_honoured(simulation: Simulation) -> None:
         ("add_signal_handler", lambda loop: loop.add_signal_handler(2, print)),
     ],
 )
-def test_what_needs_the_outside_is_refused(
+def test_what_needs_the_outside_is_rejected(
     simulation: Simulation, name: str, call: Callable[[asyncio.AbstractEventLoop], Any]
 ) -> None:
     async def main() -> None:
@@ -157,14 +157,14 @@ def test_what_needs_the_outside_is_refused(
         simulation.run(main())
 
 
-def test_the_streams_and_processes_of_the_standard_library_are_refused(simulation: Simulation) -> None:
+def test_the_streams_and_processes_of_the_standard_library_are_rejected(simulation: Simulation) -> None:
     with pytest.raises(SimulationError):
         simulation.run(asyncio.open_connection("localhost", 80))
     with pytest.raises(SimulationError):
         simulation.run(asyncio.create_subprocess_exec("true"))
 
 
-def test_an_executor_of_threads_is_refused(simulation: Simulation) -> None:
+def test_an_executor_of_threads_is_rejected(simulation: Simulation) -> None:
     async def main() -> None:
         asyncio.get_running_loop().run_in_executor(socket, len, "abc")  # type: ignore[arg-type]
 
@@ -172,7 +172,7 @@ def test_an_executor_of_threads_is_refused(simulation: Simulation) -> None:
         simulation.run(main())
 
 
-def test_calls_from_another_thread_are_refused_and_from_the_same_one_are_not(simulation: Simulation) -> None:
+def test_calls_from_another_thread_are_rejected_and_from_the_same_one_are_not(simulation: Simulation) -> None:
     async def main() -> list[object]:
         loop = asyncio.get_running_loop()
         heard: list[object] = []

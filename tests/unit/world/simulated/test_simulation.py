@@ -43,7 +43,7 @@ def test_a_deadlock_among_many_tasks_names_only_some(simulation: Simulation) -> 
         simulation.run(main())
 
 
-def test_a_deadlock_tells_of_tasks_that_failed_before(simulation: Simulation) -> None:
+def test_a_deadlock_reports_tasks_that_failed_before(simulation: Simulation) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         loop.call_exception_handler({"message": "lost", "exception": KeyError("the reason")})
@@ -53,7 +53,7 @@ def test_a_deadlock_tells_of_tasks_that_failed_before(simulation: Simulation) ->
         simulation.run(main())
 
 
-def test_waiting_for_ever_is_a_deadlock(simulation: Simulation) -> None:
+def test_waiting_forever_is_a_deadlock(simulation: Simulation) -> None:
     with pytest.raises(DeadlockError):
         simulation.run(asyncio.sleep(float("inf")))
 
@@ -96,7 +96,7 @@ def test_a_run_that_yields_without_sleeping_is_a_livelock() -> None:
         simulation.run(main())
 
 
-def test_the_limits_count_for_each_run_anew() -> None:
+def test_limits_apply_to_each_run() -> None:
     simulation = Simulation(0, limits=Limits(time=100))
     for _ in range(5):
         simulation.run(simulation.clock.sleep(99))
@@ -211,7 +211,7 @@ def test_the_error_of_main_is_raised_with_those_of_the_background_as_notes(simul
 
 
 @pytest.mark.parametrize("keep", [True, False])
-def test_the_error_of_a_task_that_nobody_looks_at_is_raised(simulation: Simulation, keep: bool) -> None:
+def test_the_error_of_an_unawaited_task_is_raised(simulation: Simulation, keep: bool) -> None:
     kept = []
 
     async def broken() -> None:
@@ -233,7 +233,7 @@ def test_the_error_of_a_task_that_nobody_looks_at_is_raised(simulation: Simulati
     assert simulation.run(asyncio.sleep(1, "again")) == "again"
 
 
-def test_the_error_of_a_callback_ends_the_run_at_once(simulation: Simulation) -> None:
+def test_the_error_of_a_callback_ends_the_run_immediately(simulation: Simulation) -> None:
     async def main() -> None:
         simulation.clock.timer(3, lambda: {}["missing"])
         await asyncio.sleep(100)
@@ -278,7 +278,7 @@ def test_an_exception_handler_of_the_programs_own_gets_the_errors_instead(simula
     assert [type(error) for error in heard] == [ZeroDivisionError]
 
 
-def test_an_error_that_is_no_exception_proper_is_wrapped(simulation: Simulation) -> None:
+def test_a_base_exception_is_wrapped(simulation: Simulation) -> None:
     async def main() -> None:
         asyncio.get_running_loop().call_exception_handler({"exception": GeneratorExit("odd")})
 

@@ -63,7 +63,7 @@ def histories(managers: Any, writes: list[Any], hour: int) -> list[dict[str, Any
 
 @given(_WRITES)
 @settings(max_examples=200, deadline=None)
-def test_what_was_seen_before_is_what_would_be_found_anew(writes: list[Any]) -> None:
+def test_cached_results_equal_computed_ones(writes: list[Any]) -> None:
     kept = fresh()
     for hour in (1, 2, 1):
         remembered = histories(lambda: kept, writes, hour)
@@ -71,7 +71,7 @@ def test_what_was_seen_before_is_what_would_be_found_anew(writes: list[Any]) -> 
         assert json.dumps(remembered) == json.dumps(anew)
 
 
-def test_times_are_those_of_the_object_at_hand() -> None:
+def test_cached_results_have_the_times_of_the_object() -> None:
     managers = fresh()
     writes = [({"a": "x"}, {}, "me", False), ({"a": "x"}, {"b": "x"}, "you", True)]
     for hour in (1, 2):
@@ -82,7 +82,7 @@ def test_times_are_those_of_the_object_at_hand() -> None:
         ]
 
 
-def test_objects_of_other_owners_do_not_push_out_what_is_remembered() -> None:
+def test_owner_references_are_not_cached() -> None:
     manager = FieldManager(KIND, {KIND.api_version: None})
     head = {"apiVersion": KIND.api_version, "kind": KIND.kind}
     for number in range(200):

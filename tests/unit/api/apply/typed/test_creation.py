@@ -158,7 +158,7 @@ def test_a_well_formed_object_takes_the_short_way() -> None:
         {"status": []},
     ],
 )
-def test_an_odd_object_takes_the_long_way(change: dict[str, Any]) -> None:
+def test_a_malformed_object_takes_the_general_path(change: dict[str, Any]) -> None:
     with pytest.raises(FastPathUnsupported):
         owned({**SAMPLE, **change})
     manager = FieldManager(POD, {"v1": builtin_schemas().of(POD)})

@@ -162,7 +162,7 @@ def of(annotation: Any, **default: Any) -> type[msgspec.Struct]:
     ],
     ids=str,
 )
-def test_an_annotation_that_makes_no_schema_says_why(annotation: Any, told: str) -> None:
+def test_an_annotation_without_a_schema_is_reported(annotation: Any, told: str) -> None:
     with pytest.raises(SchemaError) as refused:
         schema_of(of(annotation))
     assert str(refused.value).startswith(("class Sample, field field", "class Page"))
@@ -227,12 +227,12 @@ def test_a_default_must_fit(annotation: Any, default: Any, told: str) -> None:
     assert f"class Sample, field field: its default is invalid: {told}" in str(refused.value)
 
 
-def test_a_default_that_json_cannot_hold_is_refused() -> None:
+def test_a_default_that_json_cannot_hold_is_rejected() -> None:
     with pytest.raises(SchemaError, match="its default cannot be encoded as JSON"):
         schema_of(of(Any, default=Plain()))
 
 
-def test_a_constraint_of_another_library_that_is_no_number_is_refused() -> None:
+def test_a_constraint_of_another_library_must_be_a_number() -> None:
     other = pytest.importorskip("annotated_types")
     with pytest.raises(SchemaError, match="cannot be part of a schema: Ge needs a number"):
         schema_of(of(Annotated[str, other.Ge("a")]))
@@ -254,14 +254,14 @@ class Leaf(Struct):
     children: Annotated[list[Leaf], Schemaless()] = []
 
 
-def test_a_class_that_contains_itself_is_refused_with_the_way_it_does() -> None:
+def test_a_class_that_contains_itself_is_rejected_with_the_way_it_does() -> None:
     with pytest.raises(SchemaError, match=r"class Node: it contains itself \(Node → Node\)"):
         schema_of(Node)
     with pytest.raises(SchemaError, match=r"Left → Right → Left.*Schemaless"):
         schema_of(Left)
 
 
-def test_a_struct_that_is_written_as_a_list_is_refused() -> None:
+def test_a_struct_that_is_written_as_a_list_is_rejected() -> None:
     with pytest.raises(SchemaError, match=r"class Listed: it is encoded as a list; remove array_like=True"):
         schema_of(of(Listed))
 
@@ -270,7 +270,7 @@ def test_a_class_may_contain_itself_where_anything_may_stand() -> None:
     assert schema_of(Leaf)["properties"]["children"] == {"x-kubernetes-preserve-unknown-fields": True}
 
 
-def test_an_unknown_name_in_an_annotation_is_told() -> None:
+def test_an_unknown_name_in_an_annotation_is_reported() -> None:
     class Local(Struct):
         other: Unknown  # type: ignore[name-defined]  # noqa: F821
 
@@ -278,7 +278,7 @@ def test_an_unknown_name_in_an_annotation_is_told() -> None:
         schema_of(Local)
 
 
-def test_an_annotation_that_is_no_type_is_told() -> None:
+def test_an_annotation_that_is_not_a_type_is_reported() -> None:
     class Local:
         __dataclass_fields__: dict[str, Any] = {}
         other: 5 | 7j  # type: ignore[valid-type]
@@ -325,7 +325,7 @@ def test_a_marker_for_structs_may_stand_on_a_class_and_others_may_not() -> None:
         schema_of(Wrong)
 
 
-def test_a_marker_of_fields_says_nothing_of_a_class_and_one_of_kinds_nothing_of_a_part() -> None:
+def test_markers_in_the_wrong_place_are_rejected() -> None:
     @marked(Schemaless())
     class Anything(Struct):
         a: int = 0
@@ -340,7 +340,7 @@ def test_a_marker_of_fields_says_nothing_of_a_class_and_one_of_kinds_nothing_of_
         schema_of(of(Part))
 
 
-def test_an_enumeration_without_values_is_refused() -> None:
+def test_an_enumeration_without_values_is_rejected() -> None:
     with pytest.raises(ValueError, match="Enum needs at least one value"):
         Enum()
 

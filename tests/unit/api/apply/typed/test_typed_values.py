@@ -1,4 +1,4 @@
-"""The small pieces, where the field manager alone would not show them."""
+"""Typed values: merge rules, comparison, merging, reconciliation with a schema."""
 
 from __future__ import annotations
 
@@ -6,11 +6,6 @@ from typing import Any
 
 import pytest
 
-from ostinato.api.apply.fieldpath.elements import ElementError, canonical, order, text
-from ostinato.api.apply.fieldpath.field_set import FieldSetError, field_path, from_paths, has, only, ordered, parse
-from ostinato.api.apply.managedfields.entries import ManagedFieldsError, decode, encode, identity_text
-from ostinato.api.apply.managedfields.scale import ScaleOwnership
-from ostinato.api.apply.managedfields.updater import Identity
 from ostinato.api.apply.typed.compare import compare, everything, fields_of
 from ostinato.api.apply.typed.merge import extract, merge, remove
 from ostinato.api.apply.typed.merge_rules import DEDUCED, ItemError, rules_of
@@ -31,87 +26,12 @@ def rules(raw: dict[str, Any]) -> Any:
     return rules_of(Schema.of(raw))
 
 
-@pytest.mark.parametrize(
-    ("element", "shown"),
-    [
-        ("f:spec", ".spec"),
-        ('k:{"name":"a b"}', '[name="a b"]'),
-        ('k:{"containerPort":80,"protocol":"TCP"}', '[containerPort=80,protocol="TCP"]'),
-        ("v:true", "[=true]"),
-        ("v:null", "[=null]"),
-        ("v:1.5", "[=1.5]"),
-        ('v:["a",1]', '[=["a",1]]'),
-        ('v:{"a":1}', "[=a=1]"),
-        ("i:7", "[7]"),
-    ],
-)
-def test_an_element_reads_as_kubernetes_shows_it(element: str, shown: str) -> None:
-    assert canonical(element) == element
-    assert text(element) == shown
-
-
-def test_elements_have_one_spelling() -> None:
-    assert canonical('k:{ "b": 1.0, "a": "x" }') == 'k:{"a":"x","b":1}'
-    assert canonical("i:+07") == "i:7"
-    assert canonical("f:" + "x" * 1000) == "f:" + "x" * 1000
-    assert canonical('v:"' + "x" * 1000 + '"') == 'v:"' + "x" * 1000 + '"'
-    assert order('v:"' + "x" * 1000 + '"') == (3, (1, "x" * 1000))
-    assert canonical("q:x") is None
-
-
-@pytest.mark.parametrize(
-    "element", ["", "f", "xx", "k:5", "k:", "v:", "i:x", "v:" + "[" * 9 + "]" * 9, "v:" + "[" * 5000, 'v:"\ud800"']
-)
-def test_what_is_no_element_is_refused(element: str) -> None:
-    with pytest.raises(ElementError):
-        canonical(element)
-
-
-def test_a_set_that_is_nested_without_end_is_refused() -> None:
-    nested: dict[str, Any] = {}
-    for _ in range(600):
-        nested = {"f:a": nested}
-    with pytest.raises(FieldSetError, match="exceeded max depth"):
-        parse(nested)
-
-
-def test_sets_are_put_into_order() -> None:
-    unordered = {
-        "v:10": {},
-        "v:9": {},
-        "f:b": {"f:y": {}, "f:x": {}, ".": {}},
-        'k:{"n":10}': {},
-        'k:{"n":9}': {},
-        "f:a": {},
-    }
-    assert list(ordered(unordered)) == ["f:a", "f:b", 'k:{"n":9}', 'k:{"n":10}', "v:9", "v:10"]
-    assert list(ordered(unordered)["f:b"]) == [".", "f:x", "f:y"]
-    assert list(parse(unordered)) == list(ordered(unordered))
-    assert parse({'k:{"b":1,"a":2}': {}, 'k:{"a":2,"b":1}': {"f:x": {}}}) == {'k:{"a":2,"b":1}': {".": {}, "f:x": {}}}
-
-
-def test_the_root_is_never_a_member() -> None:
-    assert not has({"f:a": {}}, ())
-    assert from_paths(()) == {}
-    assert parse({".": {}}) == {}
-    assert parse(None) == {}
-
-
-def test_a_filter_of_few_paths_keeps_what_leads_to_them() -> None:
-    keep = only(field_path("a", "b"), field_path("c"))
-    assert keep({"f:a": {".": {}, "f:b": {"f:x": {}}, "f:z": {}}, "f:c": {"f:y": {}}, "f:d": {}}) == {
-        "f:a": {".": {}, "f:b": {"f:x": {}}},
-        "f:c": {"f:y": {}},
-    }
-    assert keep({"f:a": {"f:z": {}}}) == {}
-
-
-def test_depth_is_bounded() -> None:
+def test_shallow_limits_the_depth() -> None:
     assert shallow({"a": [1]}, 2)
     assert not shallow({"a": [1]}, 1)
 
 
-def test_items_that_a_list_cannot_hold_are_refused() -> None:
+def test_items_that_a_list_cannot_hold_are_rejected() -> None:
     deep: Any = 1
     for _ in range(20):
         deep = [deep]
@@ -136,7 +56,7 @@ def test_items_that_a_list_cannot_hold_are_refused() -> None:
         rules(untyped).list.element({"v": "x"})
 
 
-def test_walkers_raise_what_check_would_have_found() -> None:
+def test_invalid_items_raise_in_compare_and_merge() -> None:
     with pytest.raises(TypedError):
         compare([{"k": "a"}], [{}], rules(_KEYED))
     with pytest.raises(TypedError, match="element 1"):
@@ -195,7 +115,7 @@ def test_removing_and_extracting_go_item_by_item() -> None:
     assert extract({"a": {"b": 1}}, {"f:a": {}}, DEDUCED) == {"a": None}
 
 
-def test_sets_follow_what_became_atomic() -> None:
+def test_field_sets_are_reconciled_with_the_schema() -> None:
     schema = {
         "type": "object",
         "properties": {
@@ -231,38 +151,3 @@ def test_sets_follow_what_became_atomic() -> None:
     assert ensure_named_fields({"f:rows": {'v:"x"': {"f:y": {}}}}, rules(schema)) == {
         "f:rows": {".": {}, 'v:"x"': {"f:y": {}}}
     }
-
-
-def test_entries_are_written_in_the_order_of_kubernetes() -> None:
-    entry = {
-        "subresource": "status",
-        "fieldsV1": {"f:a": {}},
-        "fieldsType": "FieldsV1",
-        "time": "2024-01-01T00:00:00Z",
-        "apiVersion": "v1",
-        "operation": "Update",
-        "manager": "m",
-    }
-    (written,) = encode(decode([entry]))
-    assert written == entry
-    assert list(written) == ["manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource"]
-    assert (
-        identity_text(Identity("m", "Apply", "", "scale"))
-        == '{"manager":"m","operation":"Apply","subresource":"scale"}'
-    )
-    with pytest.raises(ManagedFieldsError, match='invalid fieldsType "F2" in managed fields entry 0'):
-        decode([{**entry, "fieldsType": "F2"}])
-
-
-def test_a_parent_without_replicas_in_a_version_keeps_its_owners() -> None:
-    entry = {
-        "manager": "m",
-        "operation": "Update",
-        "apiVersion": "x/v1",
-        "fieldsType": "FieldsV1",
-        "fieldsV1": {"f:a": {}},
-    }
-    owners = ScaleOwnership([entry], "x/v1", {"x/v1": None})
-    assert owners.to_scale() == []
-    replicas = {**entry, "manager": "n", "apiVersion": "autoscaling/v1", "fieldsV1": {"f:spec": {"f:replicas": {}}}}
-    assert owners.to_parent([replicas]) == [entry]
