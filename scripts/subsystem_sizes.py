@@ -9,7 +9,7 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[1] / "src" / "ostinato"
 
 SUBSYSTEMS: dict[str, Sequence[str]] = {
-    "HTTP/1.1: messages and streams": ["http/[!w]*.py"],
+    "HTTP/1.1: messages, streams, small server": ["http/[!w]*.py"],
     "HTTP/1.1: client (pool, TLS, proxies, retries)": ["client/http/[!w]*.py"],
     "HTTP/1.1: server (listener, connections, flow control)": ["server/http/*.py"],
     "WebSocket": ["http/websocket.py", "client/http/websocket.py"],

@@ -11,6 +11,7 @@
 | `hosts` | hosts and ports in URLs |
 | `byte_stream`, `tls_stream` | client connections that are read on demand, plain and with TLS |
 | `exchange` | responses on such connections |
+| `server` | small server for webhooks, health and metrics |
 | `websocket` | WebSocket frames and handshake |
 
 The parsers do no I/O: they take bytes in pieces of any size. They are strict: what two implementations could read in

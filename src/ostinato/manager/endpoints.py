@@ -5,14 +5,12 @@ They start first and stop last: probes must be answered while caches sync and wh
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.parse import parse_qs
+from typing import Final, NamedTuple
 
-if TYPE_CHECKING:
-    from aiohttp import web
+from ostinato.http.server import HttpRequest, HttpResponse, SmallHttpServer
+from ostinato.world import Clock
 
 _logger = logging.getLogger("ostinato.manager")
 
@@ -33,52 +31,41 @@ Handler = Callable[[str, Query], Awaitable[Answer | None]]
 class Endpoint:
     """An HTTP server for GET requests."""
 
-    def __init__(self, name: str, address: str, handler: Handler) -> None:
+    def __init__(self, name: str, address: str, handler: Handler, clock: Clock) -> None:
         """`address`: "host:port". ":8080" listens on all addresses, port 0 on any free port."""
         self.name = name
         self._host, self._port = parse_address(address)
         self._handler = handler
-        self._listener: asyncio.Server | None = None
-        self._http: web.Server | None = None
+        self._clock = clock
+        self._server: SmallHttpServer | None = None
 
     @property
     def port(self) -> int:
         """The listening port."""
-        if self._listener is None:
-            return self._port
-        port: int = self._listener.sockets[0].getsockname()[1]
-        return port
+        return self._port if self._server is None else self._server.address[1]
 
     async def start(self) -> None:
         """Start to listen. Raises OSError with the name of the endpoint."""
-        from aiohttp import web  # noqa: PLC0415 - takes 100 ms, only for managers with endpoints
-
-        self._http = web.Server(self._respond, access_log=None, logger=_logger)
+        server = SmallHttpServer(self._respond, self._clock)
         try:
-            self._listener = await asyncio.get_running_loop().create_server(self._http, self._host or None, self._port)
+            await server.start(self._host, self._port)
         except OSError as error:
             raise OSError(error.errno, f"cannot serve {self.name}: {error.strerror or error}") from None
+        self._server = server
         _logger.info("serving endpoint=%s port=%d", self.name, self.port)
 
     async def stop(self) -> None:
         """Stop. No effect if it does not run."""
-        listener, http = self._listener, self._http
-        self._listener = self._http = None
-        if listener is None or http is None:
-            return
-        listener.close()
-        http.pre_shutdown()
-        await http.shutdown(_STOP_SECONDS)
+        server, self._server = self._server, None
+        if server is not None:
+            await server.stop(_STOP_SECONDS)
 
-    async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
-        from aiohttp import web  # noqa: PLC0415
-
+    async def _respond(self, request: HttpRequest) -> HttpResponse:
         if request.method not in ("GET", "HEAD"):
-            return web.Response(status=405, text="method not allowed; use GET\n", headers={"Allow": "GET, HEAD"})
-        query = parse_qs(request.query_string, keep_blank_values=True)
-        answer = await self._handler(clean(request.path), query) or Answer(404, "404 page not found\n")
-        headers = {"Content-Type": answer.content_type, "X-Content-Type-Options": "nosniff"}
-        return web.Response(status=answer.status, body=answer.text.encode(), headers=headers)
+            return HttpResponse(405, b"method not allowed; use GET\n", headers=[("Allow", "GET, HEAD")])
+        answer = await self._handler(clean(request.path), request.query) or Answer(404, "404 page not found\n")
+        headers = [("X-Content-Type-Options", "nosniff")]
+        return HttpResponse(answer.status, answer.text.encode(), answer.content_type, headers)
 
 
 def clean(path: str) -> str:

@@ -114,7 +114,7 @@ class Manager:
         self._worlds: list[World] = []  # worlds of the runnables, with threads of their own
         self._health = {endpoint: Checks(self._world_with_own_threads().executor) for endpoint in ("healthz", "readyz")}
         self._endpoints = [
-            Endpoint(name, address, handler)
+            Endpoint(name, address, handler, self.world.clock)
             for name, address, handler in (
                 ("health", choices.health, self._answer_health),
                 ("metrics", choices.metrics, self._answer_metrics),

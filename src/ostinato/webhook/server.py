@@ -13,28 +13,23 @@ import asyncio
 import logging
 import ssl
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from ostinato.api.errors import APIError
 from ostinato.api.time import Duration, TimeError
 from ostinato.client import TransportError
+from ostinato.http import server as http
 from ostinato.webhook.certificates.ca_injector import CaInjector
 from ostinato.webhook.certificates.certificate import Certificate, CertificateError, CertificateSource, ServerTls
 from ostinato.webhook.dispatch import BodyTooLarge, Dispatcher, Hook, WebhookRequest
 from ostinato.world import World
 
-if TYPE_CHECKING:
-    from aiohttp import web
-
 log = logging.getLogger(__name__)
 
 PORT: Final = 9443
-_IDLE_SECONDS: Final = 90.0  # after which an idle connection is closed
-_HANDSHAKE_SECONDS: Final = 10.0
 _PROPAGATION_SECONDS: Final = 5.0  # until all API servers use a new CA bundle
 _STOP_SECONDS: Final = 60.0
 _MISSING_SECONDS: Final = 2.0
-_FLUSH_SECONDS: Final = 1.0  # for buffered responses, when stopping
 _CHECK_SECONDS: Final = 10.0
 
 
@@ -70,8 +65,7 @@ class WebhookServer:
         self._port = port
         self._tls = ServerTls(client_authorities)
         self._certificate: Certificate | None = None
-        self._http: web.Server | None = None
-        self._listener: asyncio.Server | None = None
+        self._server: http.SmallHttpServer | None = None
 
     def add(self, *hooks: Hook) -> Self:
         """Serve these hooks. Raises ValueError if a path is taken."""
@@ -81,10 +75,7 @@ class WebhookServer:
     @property
     def port(self) -> int:
         """The port."""
-        if self._listener is None or not self._listener.sockets:
-            return self._port
-        port: int = self._listener.sockets[0].getsockname()[1]
-        return port
+        return self._port if self._server is None else self._server.address[1]
 
     async def run(self) -> None:
         """Serve until cancelled; a second cancellation aborts running reviews."""
@@ -96,8 +87,6 @@ class WebhookServer:
 
     async def start(self) -> None:
         """Listen. Raises CertificateError without a certificate, OSError if the port is in use."""
-        from aiohttp import web  # noqa: PLC0415 - takes 0.1 s, only for servers of webhooks
-
         self.dispatcher.conversions.check()
         self.dispatcher.statistics.certificate_reads += 1
         self._use(found := await self._certificates.current())
@@ -106,61 +95,35 @@ class WebhookServer:
                 await self._inject_bundle(found)
         except (APIError, TransportError, TimeoutError) as error:
             log.error("CA bundle not injected, retrying error=%s", str(error) or "timeout")
-        self._http = web.Server(
-            self._respond, access_log=None, logger=log, keepalive_timeout=_IDLE_SECONDS, auto_decompress=False
-        )
+        server = http.SmallHttpServer(self._respond, self._world.clock)
         try:
-            self._listener = await asyncio.get_running_loop().create_server(
-                self._http,
-                self._host or None,
-                self._port,
-                ssl=self._tls.context,
-                ssl_handshake_timeout=_HANDSHAKE_SECONDS,
-            )
+            await server.start(self._host, self._port, self._tls.context)
         except OSError as error:
             raise OSError(error.errno, f"cannot serve webhooks: {error.strerror or error}") from None
+        self._server = server
         log.info("serving webhooks port=%d paths=%s", self.port, ", ".join(self.dispatcher.paths) or "none")
 
     async def stop(self, seconds: float = _STOP_SECONDS) -> None:
         """Stop listening, and wait up to `seconds` for running reviews. No effect if not running."""
-        listener, http = self._listener, self._http
-        self._listener = self._http = None
-        if listener is None or http is None:
-            return
-        listener.close()
-        transports = [each.transport for each in http.connections if each.transport is not None]
-        http.pre_shutdown()
-        try:
-            await http.shutdown(seconds)
-            with suppress(TimeoutError):
-                async with self._world.clock.timeout(_FLUSH_SECONDS):
-                    while any(map(_unsent, transports)):
-                        await self._world.clock.sleep(_FLUSH_SECONDS / 100)
-        finally:
-            for transport in transports:  # without waiting for the TLS closure
-                transport.abort()
+        server, self._server = self._server, None
+        if server is not None:
+            await server.stop(seconds)
 
     async def check(self) -> None:
         """Readiness check: raise NotServing unless the port accepts TLS connections."""
-        if self._listener is None:
+        if self._server is None:
             raise NotServing("webhook server has not been started yet")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE  # checks reachability only
         try:
             async with self._world.clock.timeout(_CHECK_SECONDS):
-                _, writer = await asyncio.open_connection(*self._own_address(), ssl=context)
+                _, writer = await asyncio.open_connection(*_reachable(*self._server.address), ssl=context)
         except (OSError, TimeoutError) as error:
             raise NotServing(f"webhook server is not reachable: {error}") from None
         writer.close()
         with suppress(OSError):
             await writer.wait_closed()
-
-    def _own_address(self) -> tuple[str, int]:
-        """Return the address to connect to: loopback, if it listens on all addresses."""
-        assert self._listener is not None, "listening"
-        host, port = self._listener.sockets[0].getsockname()[:2]
-        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port  # noqa: S104 - not bound here
 
     # Certificates
 
@@ -220,38 +183,25 @@ class WebhookServer:
 
     # HTTP
 
-    async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
-        from aiohttp import web  # noqa: PLC0415
-
+    async def _respond(self, request: http.HttpRequest) -> http.HttpResponse:
         if request.method != "POST":
-            return web.Response(status=405, text="use POST\n", headers={"Allow": "POST"})
+            return http.HttpResponse(405, b"use POST\n", headers=[("Allow", "POST")])
 
         async def read(most: int) -> bytes:
-            return await _body(request, most)
+            try:
+                return await request.read(most)
+            except http.BodyTooLarge:
+                raise BodyTooLarge from None
 
-        content_type = request.headers.get("Content-Type", "")
-        review = WebhookRequest(request.path, content_type, read, _seconds(request.query.get("timeout", "")))
+        timeout = request.query.get("timeout", ("",))[0]
+        review = WebhookRequest(request.path, request.headers.get("content-type", ""), read, _seconds(timeout))
         response = await self.dispatcher.handle(review)
-        return web.Response(status=response.status, body=response.body, content_type=response.content_type)
+        return http.HttpResponse(response.status, response.body, response.content_type)
 
 
-def _unsent(transport: asyncio.Transport) -> int:
-    """Return the number of buffered bytes; 0 for a TLS transport that is closed."""
-    try:
-        return transport.get_write_buffer_size()
-    except AttributeError:
-        return 0
-
-
-async def _body(request: web.BaseRequest, most: int) -> bytes:
-    if (request.content_length or 0) > most:
-        raise BodyTooLarge
-    body = bytearray()
-    async for chunk in request.content.iter_any():
-        body += chunk
-        if len(body) > most:
-            raise BodyTooLarge
-    return bytes(body)
+def _reachable(host: str, port: int) -> tuple[str, int]:
+    """Return the address to connect to: loopback, if it listens on all addresses."""
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), port  # noqa: S104 - not bound here
 
 
 def _seconds(text: str) -> float | None:

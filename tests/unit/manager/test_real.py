@@ -114,7 +114,7 @@ def test_a_port_that_is_taken_ends_the_start_with_a_clear_error(name: str) -> No
     async def play() -> None:
         async def nothing(path: str, query: Any) -> None: ...
 
-        first = Endpoint("health", "127.0.0.1:0", nothing)
+        first = Endpoint("health", "127.0.0.1:0", nothing, World.real().clock)
         await first.stop()
         await first.start()
         with pytest.raises(OSError, match=f"cannot serve {name}: "):

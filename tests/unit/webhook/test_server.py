@@ -42,6 +42,7 @@ from ostinato.webhook import (
     defaulter,
     validator,
 )
+from ostinato.webhook import server as server_module
 from ostinato.webhook.certificates.generate import generate_certificate
 from ostinato.webhook.certificates.object_access import SECRET, VALIDATING
 from ostinato.webhook.server import _seconds
@@ -121,11 +122,11 @@ async def test_reviews_are_answered_over_https() -> None:
 async def test_a_connection_that_was_closed_twice_does_not_keep_the_server_from_stopping() -> None:
     async with serving() as (caller, server):
         await caller.post(admission_review(widget()))
-        assert server._http is not None
-        (connection,) = server._http.connections
-        assert connection.transport is not None
-        connection.transport.close()
-        connection.transport.close()
+        assert server._server is not None
+        (connection,) = server._server._connections
+        assert connection._transport is not None
+        connection._transport.close()
+        connection._transport.close()
         await server.stop(1)
 
 
@@ -259,7 +260,7 @@ async def test_the_check_passes_while_the_server_serves(monkeypatch: pytest.Monk
     await server.start()
     await server.check()
     assert server.port > 0
-    monkeypatch.setattr(server, "_own_address", lambda: ("127.0.0.2", server.port))  # where nobody listens
+    monkeypatch.setattr(server_module, "_reachable", lambda _host, port: ("127.0.0.2", port))  # where nothing listens
     with pytest.raises(NotServing, match="not reachable"):
         await server.check()
     await server.stop(1)
@@ -426,7 +427,7 @@ async def test_the_ca_bundle_is_written_before_the_server_listens(caplog: pytest
 
     class Listening(Told):
         async def inject(self, authorities: bytes) -> None:
-            assert server._listener is None
+            assert server._server is None
             await super().inject(authorities)
 
     told = Listening()
@@ -479,7 +480,7 @@ async def test_webhooks_run_with_everything_made_by_themselves() -> None:
 
         async with asyncio.timeout(10):
             await bundle_is_written()
-        await until(lambda: webhooks._server is not None and webhooks._server._listener is not None)
+        await until(lambda: webhooks._server is not None and webhooks._server._server is not None)
         await webhooks.check()
         assert len(shown.families) == 1
         assert (webhooks.name, webhooks.needs_leader_election) == ("hooks", False)

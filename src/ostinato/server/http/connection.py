@@ -17,8 +17,8 @@ from ostinato.http.encoding import CONTINUE
 from ostinato.http.errors import InvalidHttp
 from ostinato.http.fields import MAX_HEAD
 from ostinato.http.request import RequestBody, RequestHead, parse_head
+from ostinato.http.status import rejection
 from ostinato.server.http.closed import CLOSED
-from ostinato.server.http.head import rejection
 from ostinato.server.http.response_writer import REQUEST_TIMEOUT, ResponseWriter
 from ostinato.server.http.upgraded import UpgradedConnection, upgrade_head
 from ostinato.server.request import MAX_BODY, Answer, Peer, Request, Response, Stream

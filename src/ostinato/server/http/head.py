@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ostinato.http.encoding import clean
-from ostinato.http.status import reason_phrase, status_line
+from ostinato.http.status import status_line
 
 _UNCACHED = b"Cache-Control: no-cache, private\r\n"
 
@@ -39,10 +39,3 @@ def _fields(headers: Sequence[tuple[str, str]]) -> bytes:
     if any(name.lower() == "cache-control" for name, _ in headers):
         return lines
     return _UNCACHED + lines
-
-
-def rejection(status: int, why: str) -> bytes:
-    """Encode the response to data that is not a valid request, after which the connection is closed."""
-    text = f"{status} {reason_phrase(status)}" + (f": {why}" if why else "")
-    head = f"HTTP/1.1 {text}\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n"
-    return (head + ("Unsupported transfer encoding" if status == 501 else text)).encode()
