@@ -1,4 +1,4 @@
-"""The servers that the scenarios of admission plugins are for: their options, and the backend of the image policy."""
+"""Servers for the scenarios of admission plugins: their options, and the backend of the image policy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def groups() -> dict[str, dict[str, Any]]:
 
 @contextlib.contextmanager
 def options(group: str, place: Path) -> Iterator[list[str]]:
-    """The options of the server of a group, by kube-apiserver's names; its backend runs meanwhile."""
+    """The options of the server of a group, by kube-apiserver's names, while its backend runs."""
     wanted = groups()[group]
     found = [f"--enable-admission-plugins={','.join(wanted['enable'])}"] if "enable" in wanted else []
     found += [f"--disable-admission-plugins={','.join(wanted['disable'])}"] if "disable" in wanted else []
@@ -44,7 +44,7 @@ def options(group: str, place: Path) -> Iterator[list[str]]:
 
 @contextlib.contextmanager
 def backend(place: Path) -> Iterator[Path]:
-    """A backend that decides by the names of images; the kubeconfig that names it."""
+    """A backend that decides by image names; yields its kubeconfig."""
     (place / "backend").mkdir(mode=0o700)
     authority = Authority(World.real(), place / "backend")
     pair = authority.server("backend", ["127.0.0.1"])
@@ -106,4 +106,4 @@ class _Decision(http.server.BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""

@@ -1,4 +1,4 @@
-"""Audit events of recorded conversations: what a server writes to its log for each request, normalised."""
+"""Audit events of recorded scenarios: the events that a server logs for each request, normalised."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Numbered(Server):
 
 
 class Recorder(Normaliser):
-    """Ids and versions become placeholders, and so do the names that the server makes up."""
+    """Replaces ids, resourceVersions and generated names with placeholders."""
 
     def __call__(self, value, key=""):
         if key == "auditID":
@@ -54,7 +54,7 @@ def recorded(group: str = "audit") -> dict[str, list]:
 
 
 def events_of(server: Numbered, log: Path, scenario: dict) -> list[list[dict]]:
-    """The events of each request, in order: those of the harness, which makes the namespace, are the first."""
+    """The events of each request, in order; those of the setup, which creates the namespace, come first."""
     server.ids.clear()
     server.paths.clear()
     run_scenario(server, scenario, [])
@@ -70,14 +70,14 @@ def events_of(server: Numbered, log: Path, scenario: dict) -> list[list[dict]]:
 
 
 def _trimmed(event: dict) -> dict:
-    """An event without times and without who manages which field."""
+    """An event without times and managedFields."""
     for path in IGNORED:
         drop(event, path.split("."))
     return event
 
 
 def check(server: Numbered, log: Path, scenario: dict, expected: list[list[dict]]) -> tuple[int, str]:
-    """For how many requests the events are the recorded ones, and the differences."""
+    """The number of requests whose events are as recorded, and the differences."""
     got = json.loads(json.dumps(events_of(server, log, scenario)))
     good, differences = 0, []
     for i, want in enumerate(expected):
@@ -92,7 +92,7 @@ def check(server: Numbered, log: Path, scenario: dict, expected: list[list[dict]
 
 
 def _wait_for_silence(log: Path) -> None:
-    """Wait until the log has not grown for a moment: what is not audited cannot be waited for."""
+    """Wait until the log has stopped growing: requests that are not audited cannot be awaited."""
     size, since = -1, time.monotonic()
     while time.monotonic() - since < 0.3:
         now = log.stat().st_size if log.exists() else 0

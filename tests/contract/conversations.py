@@ -63,7 +63,7 @@ class Server:
 
 
 class Watch(threading.Thread):
-    """Reads watch events in the background until enough have come or time is up."""
+    """Reads watch events in the background until enough have arrived or the time is up."""
 
     def __init__(self, server, path, headers, want, seconds):
         super().__init__(daemon=True)
@@ -89,7 +89,7 @@ class Watch(threading.Thread):
                     self.end = "closed by the server"
                     break
                 event = decode(line)
-                # Periodic bookmarks come by the clock; only the one that ends a streaming list counts.
+                # Periodic bookmarks depend on the clock; only the one that ends a streaming list counts.
                 if isinstance(event, dict) and event.get("type") == "BOOKMARK" and b"initial-events-end" not in line:
                     continue
                 self.events.append(event)
@@ -120,7 +120,7 @@ def pick(value, path: str):
 
 
 class Normaliser:
-    """Turns one scenario's volatile values into numbered placeholders."""
+    """Replaces the volatile values of one scenario with numbered placeholders."""
 
     TIME = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\b")
     UID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
@@ -132,7 +132,7 @@ class Normaliser:
     AGE_COLUMNS = ("Age", "Last Seen", "First Seen", "Last Schedule", "Duration")
     YEARS = re.compile(r"\b\d+y(\d+d)?\b")  # since a moment that a step names: other every day
 
-    # A refused patch quotes the whole patched object: only the reason behind it counts.
+    # The error of a rejected patch quotes the whole object: only the reason counts.
     QUOTED = re.compile(r'Invalid value: "(\{(?:[^"\\]|\\.)*\})"')
 
     def __init__(self, namespace: str):
@@ -160,7 +160,7 @@ class Normaliser:
                     cells[i] = self.YEARS.sub("<years>", cell)
 
     def generated(self, value):
-        """Numbers the generated names in a value."""
+        """Number the generated names in a value."""
         if isinstance(value, list):
             for item in value:
                 self.generated(item)
@@ -172,8 +172,10 @@ class Normaliser:
                 self.generated(item)
 
     def collection(self, value):
-        """The resource version of a list or bookmark is the server's, not an object's: any other
-        client's write moves it, so it takes no number; only the pages of one list are compared."""
+        """The resourceVersion of a list or bookmark is the server's, not an object's: any other client's write changes
+        it, so it
+        has no number; only the pages of one list are compared.
+        """
         if value.get("type") == "BOOKMARK" and isinstance(value.get("object"), dict):
             inner = value["object"]
             if isinstance(inner.get("metadata"), dict) and inner["metadata"].get("resourceVersion"):
@@ -292,8 +294,8 @@ def substitute(value, variables):
 
 
 def run_scenario(server: Server, scenario: dict, ignore_always: list[str]):
-    """Runs the steps and returns one normalised answer a step."""
-    namespace = f"c-{(int(time.time()) * 10**4 + next(_serial) * 10 + os.getpid() % 10) % 10**10:010d}"  # nobody else's
+    """Run the steps; return one normalised answer per step."""
+    namespace = f"c-{(int(time.time()) * 10**4 + next(_serial) * 10 + os.getpid() % 10) % 10**10:010d}"  # unique
     variables = {"ns": namespace}
     normalise = Normaliser(namespace)
     watches: dict[str, Watch] = {}
@@ -351,7 +353,7 @@ def run_scenario(server: Server, scenario: dict, ignore_always: list[str]):
             if step.get("show_headers") and watch.response:
                 answer["headers"] = {h: normalise(watch.response.getheader(h)) for h in step["show_headers"]}
         elif verb == "until":
-            # Poll a path until a value appears: for what the server does in its own time.
+            # Poll a path until a value appears: for asynchronous effects.
             deadline = time.time() + step.get("seconds", 10)
             while True:
                 response, body = call("GET", step["until"], headers, None)
@@ -391,7 +393,7 @@ def run_scenario(server: Server, scenario: dict, ignore_always: list[str]):
         for name, path in step.get("save", {}).items():
             with contextlib.suppress(KeyError, IndexError, TypeError, ValueError):
                 variables[name] = pick(answer["body"], path)
-        # Dropped before numbering: what is ignored takes no placeholder (but for generated names).
+        # Dropped before numbering: ignored values take no placeholder (except for generated names).
         normalise.generated(answer["body"])
         for path in ignore_always + scenario.get("ignore", []) + step.get("ignore", []):
             bodies = answer["body"] if verb == "collect" else [answer["body"]]
@@ -424,14 +426,14 @@ def groups() -> list[str]:
 
 
 def scenarios(group: str, place: Path = HERE, *, recorded: bool = True) -> list[tuple[dict, list[dict]]]:
-    """The scenarios of a group, each with what kube-apiserver answered, if that is recorded already."""
+    """The scenarios of a group, each with kube-apiserver's recorded answers, if any."""
     answers = json.loads((place / "recorded" / f"{group}.json").read_text()) if recorded else {}
     found = yaml.safe_load((place / "scenarios" / f"{group}.yaml").read_text())
     return [(scenario, answers.get(scenario["name"].replace(" ", "-"), [])) for scenario in found]
 
 
 def check(server: Server, scenario: dict, expected: list[dict]) -> tuple[int, str]:
-    """How many of the answers are the recorded ones, and the differences."""
+    """The number of answers that are as recorded, and the differences."""
     try:
         answers = run_scenario(server, scenario, IGNORED)
     except (OSError, http.client.HTTPException, KeyError) as error:

@@ -1,4 +1,4 @@
-"""The counts: how many recorded answers the server gives, by group. They may only grow."""
+"""Counts: the number of answers equal to the recorded ones, by group. They may only grow."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from tests.conftest import one_at_a_time
 FILE = Path(__file__).resolve().parent / "counts.json"
 
 
-Result = tuple[int, str]  # how many answers of a case are equal, and the differences
+Result = tuple[int, str]  # the number of equal answers of a case, and the differences
 
 
 def best_of_two(group: str, results: list[Result], again: Callable[[int], Result]) -> list[Result]:
-    """The results; if they fall short, the cases that differ are tried once more: some race against the clock."""
+    """The results; if there are too few equal answers, retry the differing cases once: some depend on timing."""
     if sum(good for good, _ in results) >= _held().get(group, [0])[0]:
         return results
     return [max(result, again(i)) if result[1] else result for i, result in enumerate(results)]
 
 
 def hold(request: pytest.FixtureRequest, group: str, results: list[Result], total: int) -> None:
-    """Fail if fewer answers are equal than the file says; raise the count there if asked to."""
+    """Fail if fewer answers are equal than in the file; with --update-counts, raise the count there."""
     equal = sum(good for good, _ in results)
     differences = "\n".join(text for _, text in results if text)
     print(f"{group}: {equal}/{total}\n{differences}")

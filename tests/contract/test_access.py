@@ -1,4 +1,4 @@
-"""Access questions are answered as kube-apiserver answers them."""
+"""Access requests have the answers of kube-apiserver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The API server answers as a kube-apiserver with the same admission plugins does: the share may only grow."""
+"""The API server answers like a kube-apiserver with the same admission plugins: the share may only grow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The API server writes the audit events that a kube-apiserver writes: the share of equal ones may only grow."""
+"""The API server logs the audit events of a kube-apiserver: the share of equal ones may only grow."""
 
 from __future__ import annotations
 

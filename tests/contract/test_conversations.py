@@ -1,4 +1,4 @@
-"""The API server answers as a kube-apiserver does: the share of equal answers may only grow."""
+"""The API server answers like a kube-apiserver: the share of equal answers may only grow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.contract.counts import best_of_two, hold
 if TYPE_CHECKING:
     from tests.conftest import ApiServer
 
-# Most scenarios are compared one at a time: some list or watch every namespace. Those that mostly wait go together.
+# Most scenarios run one at a time: some list or watch all namespaces. Those that mostly wait run concurrently.
 AT_ONCE = {"access": 6}
 
 

@@ -1,7 +1,7 @@
-"""Nodes make of scripted Pods what a kubelet makes of them: the share may only grow.
+"""Nodes run scripted Pods like a kubelet: the share of equal results may only grow.
 
-Containers are processes here; with `--cluster KUBECONFIG` the scenarios are played on that server instead, and those
-that need real containers are too.
+Containers are processes here; with `--cluster KUBECONFIG` the scenarios run on that server instead, including those
+that need real containers.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def kubeconfig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture(scope="module")
 def kubectl(kubeconfig: Path, go_programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:
-    """Of the version that was recorded: the texts of its errors are compared."""
+    """kubectl of the recorded version: its error messages are compared."""
     return Kubectl(str(go_programs / "kubectl"), kubeconfig, tmp_path_factory.mktemp("kubectl"))
 
 
 @pytest.fixture(scope="module")
 def results(kubeconfig: Path, kubectl: Kubectl, request: pytest.FixtureRequest) -> dict[Scenario, Result]:
-    """What came of the scenarios of all groups that are to be tested: they are played together."""
+    """The results of the scenarios of all selected groups, which are played concurrently."""
     items = [item for item in request.session.items if isinstance(item, pytest.Function)]
     groups = {str(item.callspec.params["group"]) for item in items if item.module is request.module}
     wanted = sorted(group for group in groups if playable(group, request))
@@ -70,7 +70,7 @@ def playable(group: str, request: pytest.FixtureRequest) -> bool:
 
 
 def compared(kubeconfig: Path, kubectl: Kubectl, cases: Sequence[Scenario]) -> dict[Scenario, Result]:
-    """How each scenario compares with what was recorded."""
+    """The comparison of each scenario with its recording."""
 
     async def play_all() -> dict[Scenario, Answers]:
         async with cluster(kubeconfig, kubectl) as stage:

@@ -1,7 +1,7 @@
-"""The control plane makes of scripted situations what the real one makes of them: the share may only grow.
+"""The control plane handles scripted scenarios like the real one: the share of equal results may only grow.
 
-With `--cluster KUBECONFIG` the scenarios are played on that server instead: it must run controllers and a scheduler,
-and have no nodes.
+With `--cluster KUBECONFIG` the scenarios run on that server instead: it must run controllers and a scheduler, and have
+no nodes.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tests.contract.player.play import play_in_turn, play_together
 from tests.contract.player.recordings import Answers, Scenario, files, scenarios
 from tests.contract.player.stage import plane
 
-AT_ONCE = 32  # of the scenarios that share their nodes; they mostly wait
+AT_ONCE = 32  # scenarios that share their nodes; they mostly wait
 
 
 @pytest.fixture(scope="module")
 def kubeconfigs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Path]]:
-    """Three planes: scenarios with nodes of their own have two, and need not wait for the others. Or the one named."""
+    """Three planes, two of them for scenarios with their own nodes; or the given one."""
     other = request.config.getoption("--cluster")
     if other:
         yield [Path(other)]
@@ -40,7 +40,7 @@ def kubeconfigs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture(scope="module")
 def results(kubeconfigs: list[Path], request: pytest.FixtureRequest) -> dict[Scenario, Result]:
-    """What came of the scenarios of all groups that are to be tested: they are played together."""
+    """The results of the scenarios of all selected groups, which are played concurrently."""
     items = [item for item in request.session.items if isinstance(item, pytest.Function)]
     groups = {str(item.callspec.params["group"]) for item in items if item.module is request.module}
     return compared(kubeconfigs, [scenario for group in sorted(groups) for scenario in scenarios("plane", group)])
@@ -60,13 +60,13 @@ def test_the_plane_does_as_recorded(
 
 
 def compared(kubeconfigs: Sequence[Path], cases: Sequence[Scenario]) -> dict[Scenario, Result]:
-    """How each scenario compares with what was recorded."""
+    """The comparison of each scenario with its recording."""
     answers = asyncio.run(answers_of(kubeconfigs, cases))
     return {case: case.compare(answers[case]) for case in cases}
 
 
 async def answers_of(kubeconfigs: Sequence[Path], cases: Sequence[Scenario]) -> dict[Scenario, Answers]:
-    """Those that share their nodes are played on the first plane, the others on the rest, if there are more."""
+    """Scenarios on shared nodes are played on the first plane, the others on the rest, if any."""
     common, own = ([case for case in cases if case.has_nodes is has_nodes] for has_nodes in (False, True))
 
     async def together() -> dict[Scenario, Answers]:

@@ -1,4 +1,4 @@
-"""Paths, methods and users: each request answered as the recorded kube-apiserver answered it."""
+"""Paths, methods and users: each request has the recorded answer of kube-apiserver."""
 
 from __future__ import annotations
 

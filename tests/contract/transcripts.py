@@ -1,4 +1,4 @@
-"""Replay kubectl sessions against a server, and compare what they print with what a kube-apiserver makes them print.
+"""Replay kubectl sessions against a server, and compare their output with that against a kube-apiserver.
 
 A transcript is a list of shell commands (kubectl/transcripts/*.yaml); kubectl/recorded/*.json has the normalised
 output. kubectl/README.md describes the keys of a transcript.
@@ -22,11 +22,11 @@ from pathlib import Path
 import yaml
 
 HERE = Path(__file__).resolve().parent / "kubectl"
-SECONDS = 30  # the longest a kubectl call may take
+SECONDS = 30  # timeout of a kubectl call
 
 
 class Kubectl:
-    """A kubectl binary and the one cluster of a kubeconfig, under names of our own."""
+    """A kubectl binary and the one cluster of a kubeconfig, under fixed names."""
 
     def __init__(self, binary: str, kubeconfig: Path):
         self.binary = shutil.which(binary) or sys.exit(f"no such binary: {binary}")
@@ -118,7 +118,7 @@ AGE = r"(?:(?:\d+[mhdy])?\d+[shd]|\d+y)"  # never a bare 100m, which is a quanti
 
 
 class Normaliser:
-    """Turns the volatile parts of one transcript's output into placeholders."""
+    """Replaces the volatile parts of one transcript's output with placeholders."""
 
     RULES = [
         (r"\beyJ[\w-]+\.[\w-]+\.[\w-]+", "<token>"),
@@ -136,7 +136,7 @@ class Normaliser:
     NODE_PORT = re.compile(r"(?<!-)\b3[0-2]\d{3}\b(?!-)")
 
     def __init__(self, namespace: str, server: str, root: Path, text: str):
-        self.text = text  # an address or port that the transcript itself names is not volatile
+        self.text = text  # an address or port in the transcript itself is not volatile
         self.words = [
             (namespace, "<ns>"),
             (server, "<server>"),
@@ -157,7 +157,7 @@ class Normaliser:
         return value if value in self.text else self.name(kind, value)
 
     def tables(self, text: str):
-        """Puts three spaces between the cells of a table, whose widths follow its volatile values."""
+        """Put three spaces between the cells of a table, whose widths depend on volatile values."""
         starts: list[int] = []
         for line in text.split("\n"):
             if self.HEADER.fullmatch(line):
@@ -189,7 +189,7 @@ class Normaliser:
 
 
 def run_transcript(kubectl: Kubectl, transcript: dict) -> list[dict]:
-    """Runs the commands and returns one normalised answer a command."""
+    """Run the commands; return one normalised answer per command."""
     namespace = f"k-{int(time.time() * 1000) % 10**10:010}"
     commands = [c if isinstance(c, dict) else {"run": c} for c in transcript["commands"]]
     text = yaml.safe_dump(transcript, width=10**6)
@@ -217,7 +217,7 @@ def run_transcript(kubectl: Kubectl, transcript: dict) -> list[dict]:
             answers.append({"command": command["run"], **answer})
         for command in transcript.get("cleanup", []):
             box.run(command.replace("${ns}", namespace))
-        # Without a namespace controller a service would keep its address and ports for ever.
+        # Without a namespace controller a Service would keep its address and ports.
         box.run(f"kubectl delete services --all -n {namespace}; kubectl delete namespace {namespace} --wait=false")
     return answers
 
@@ -227,14 +227,14 @@ def groups() -> list[str]:
 
 
 def transcripts(group: str) -> list[tuple[dict, list[dict]]]:
-    """The transcripts of a group, each with what was recorded."""
+    """The transcripts of a group, each with its recording."""
     recorded = json.loads((HERE / "recorded" / f"{group}.json").read_text())
     found = yaml.safe_load((HERE / "transcripts" / f"{group}.yaml").read_text())
     return [(transcript, recorded[transcript["name"].replace(" ", "-")]) for transcript in found]
 
 
 def check(kubectl: Kubectl, transcript: dict, expected: list[dict]) -> tuple[int, str]:
-    """How many of the commands print what is recorded, and the differences."""
+    """The number of commands with the recorded output, and the differences."""
     answers = run_transcript(kubectl, transcript)
     good, differences = 0, []
     for i, want in enumerate(expected):

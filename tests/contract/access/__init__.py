@@ -1,1 +1,1 @@
-"""Access questions: thousands of requests that kube-apiserver has answered, and this server must answer alike."""
+"""Access requests: thousands of requests with the answers of kube-apiserver."""

@@ -1,4 +1,4 @@
-"""Answers to the questions: what is compared of them, and how they are kept."""
+"""Answers to access requests: the compared part, and its recording."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ Ask = Callable[[Question], Awaitable[tuple[int, bytes]]]
 
 
 class Answer(NamedTuple):
-    """The code, and what the answer says of access: the message of a refusal, or the verdict of a review."""
+    """The status code, and the decision: the message of a rejection, or the status of a review."""
 
     code: int
     says: Any
 
 
 class Recording(msgspec.Struct):
-    """Each answer as the place of its text among those that differ: many are alike."""
+    """Each answer as an index into the distinct texts: many are equal."""
 
-    questions: str  # a digest of what was asked
+    questions: str  # a digest of the requests
     texts: list[Answer]
     answers: list[int]
 
 
 async def set_up(ask: Ask) -> None:
-    """Bring the situation into being."""
+    """Create the objects that the requests refer to."""
     for path, obj in objects():
         code, body = await ask(Question("admin", "POST", path, obj))
         if code not in (200, 201, 409):
@@ -77,7 +77,7 @@ def _of(code: int, body: bytes) -> Answer:
 
 def _verdict(status: dict[str, Any]) -> Any:
     for field in ("resourceRules", "nonResourceRules"):
-        if field in status:  # a set of rules: their order says nothing
+        if field in status:  # rules have no order
             rules = ({key: sorted(values) for key, values in rule.items() if values} for rule in status[field] or ())
             status[field] = sorted(rules, key=repr)
     return {key: value for key, value in sorted(status.items()) if value}

@@ -1,4 +1,4 @@
-"""Requests for certificates, as the API takes them: the subjects that nodes and others might ask for."""
+"""Certificate signing requests of nodes and other users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where answers differ, and why that is right."""
+"""Intended differences between the answers, with their reasons."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from tests.contract.access.answers import Answer
 from tests.contract.access.questions import Question
 
-_REASONS: Final = (  # what a path contains, the codes of both, and why they differ
+_REASONS: Final = (  # part of the path, the status codes of both, and the reason
     ("/log", (500, 500), "the Nodes have no agents; the wording differs"),
     ("/exec", (500, 400), "the Nodes have no agents; a request that is no upgrade is refused first here"),
     ("fieldSelector=spec.host", (400, 400), "the message does not name the kind of a field that cannot be selected"),
@@ -17,7 +17,7 @@ _REASONS: Final = (  # what a path contains, the codes of both, and why they dif
 
 
 def reason(question: Question, theirs: Answer, ours: Answer) -> str:
-    """Why the answers to a question may differ, "" if they may not."""
+    """Why the answers to a request may differ, "" if they may not."""
     if "subjectaccessreviews" in question.path and theirs.code == ours.code == 201:
         texts = [dict(each.says) for each in (theirs, ours)]
         named = [text.pop("reason", "") for text in texts]

@@ -1,4 +1,4 @@
-"""The cluster that the questions are about: who is bound to what, and which Pods run on which node."""
+"""The cluster of the access requests: role bindings, nodes and their Pods."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 
 
 class Identity(NamedTuple):
-    """Who asks. The name is that of the bearer token, too."""
+    """A user. The name is also that of the bearer token."""
 
     token: str
     user: str
@@ -42,7 +42,7 @@ IDENTITIES: Final = (
 
 
 def objects() -> list[tuple[str, Json]]:
-    """What is created, in this order, each with the path that it is posted to."""
+    """The objects to create, in this order, each with the path that it is posted to."""
     made: list[tuple[str, Json]] = []
 
     def add(path: str, kind: str, name: str, namespace: str = "", **fields: Any) -> None:

@@ -1,6 +1,6 @@
-"""The questions: users by verbs, resources, subresources, namespaces, impersonation and nodes, always the same ones.
+"""The access requests: users by verbs, resources, subresources, namespaces, impersonation and nodes; always the same.
 
-Writes are dry runs, so that no question changes the answer to another.
+Writes are dry runs, so that no request changes the answer to another.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DRY: Final = "dryRun=All"
 
 
 class Question(NamedTuple):
-    """A request. `{uid PATH}` in the body stands for the uid of the object at a path."""
+    """A request. `{uid PATH}` in the body is replaced by the uid of the object at a path."""
 
     who: str  # the name of a token
     method: str
@@ -31,7 +31,7 @@ def questions() -> list[Question]:
     return [*_reviews(), *_requests(), *_rules(), *_by_nodes(), *_impersonations(), *_grants(), *_paths()]
 
 
-# Reviews: what an administrator is told of what others may do
+# Reviews: an administrator reviews the access of others
 
 _RESOURCES: Final = (  # group, resource, subresource, is namespaced
     ("", "pods", "", True),
@@ -138,7 +138,7 @@ def _review(user: str, groups: tuple[str, ...], attributes: Json) -> Question:
 
 # Requests
 
-_WATCHERS: Final = ("grace", "ivan", "node-3", "")  # who are refused: a watch that is allowed does not end
+_WATCHERS: Final = ("grace", "ivan", "node-3", "")  # users that are rejected: an allowed watch does not end
 
 
 def _requests() -> Iterator[Question]:

@@ -1,8 +1,8 @@
-"""Record what a kube-apiserver answers with other admission plugins.
+"""Record the answers of a kube-apiserver with other admission plugins.
 
     python -m tests.contract.admission.record GROUP PLACE URL TOKEN-FILE
 
-The options for the kube-apiserver are printed first; recording begins when it answers at URL.
+The options for the kube-apiserver are printed first; recording begins when it responds at URL.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.contract import conversations
 from tests.contract.admission_servers import HERE, options
 
-SECONDS = 120  # to start a kube-apiserver in
+SECONDS = 120  # for kube-apiserver to start
 
 
 def main(group: str, place: str, url: str, token: str) -> None:

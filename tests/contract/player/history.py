@@ -1,6 +1,6 @@
-"""Histories: what is asked of the events that were observed in a namespace, since a mark.
+"""Histories: queries on the events observed in a namespace since a mark.
 
-Terminating and finished Pods count nowhere.
+Terminating and finished Pods are not counted.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from tests.contract.player.observer import Observed
 from tests.contract.player.paths import ABSENT, Json, Object, pick
 
 _SUFFIX: Final = "[bcdfghjklmnpqrstvwxz2456789]{5}"
-Range = list[int]  # the least and the most
+Range = list[int]  # minimum and maximum
 
 
 def generated(meta: Object) -> bool:
-    """Whether the server made the name up; a StatefulSet's Pods have a generateName, too, but not such a name."""
+    """Whether the name was generated; StatefulSet Pods have a generateName, too, but not a generated name."""
     prefix = meta.get("generateName") or "-"
     return re.fullmatch(re.escape(prefix) + _SUFFIX, meta["name"]) is not None
 
@@ -26,7 +26,7 @@ def generated(meta: Object) -> bool:
 class History:
     def __init__(self, events: Sequence[Observed], mark: int) -> None:
         self._events = events
-        self._mark = mark  # how many of the events came before that which is asked about
+        self._mark = mark  # the number of events before the queried ones
 
     def answer(self, step: Object) -> Object:
         answer: Object = {}
@@ -50,7 +50,7 @@ class History:
         return answer
 
     def versions(self, step: Object) -> list[Object]:
-        """An object from one write to the next; the last one of a deleted object is its last state."""
+        """The states of an object, write by write; a deleted object ends with its last state."""
         return [
             event.object
             for event in self._events[self._mark :]
@@ -65,7 +65,7 @@ class History:
         return {"created": count("ADDED"), "deleted": count("DELETED")}
 
     def _pods(self, selector: str) -> dict[str, dict[str, Range]]:
-        """The least and most Pods, and ready Pods, that there were at any time: in all and by owner."""
+        """The minimum and maximum number of Pods, and of ready Pods: in total and by owner."""
         wanted = dict(part.split("=", 1) for part in selector.split(",") if part)
         pods: dict[str, tuple[str, bool]] = {}  # uid: owner, and whether it is ready
         ranges: dict[str, dict[str, Range]] = {}  # by owner
@@ -83,10 +83,10 @@ class History:
         return ranges
 
     def _extremes(self, selector: str) -> dict[str, int]:
-        """How few Pods were ready, and how many there were.
+        """The minimum number of ready Pods, and the maximum number of Pods.
 
-        The Pods of ReplicaSets are counted by what the sets asked for: one that is scaled up may have made its Pods
-        before the one that is scaled down has deleted its own.
+        Pods of ReplicaSets are counted by the desired replicas: a set that is scaled up may create its Pods before the
+        one that is scaled down has deleted its own.
         """
         total = self._pods(selector)["all"]
         asked: dict[str, int] = {}
@@ -102,7 +102,7 @@ class History:
         return {"least ready": total["ready"][0], "most pods": total["pods"][1]}
 
     def _reasons(self, about: set[str], *, messages: bool) -> dict[str, list[str]]:
-        """The reasons of the Events about each object; those with generated names are taken together."""
+        """The reasons of the Events of each object; objects with generated names are merged."""
         metas = [event.object["metadata"] for event in self._events]
         ids = {meta["name"]: f"{meta['generateName']}<id>" for meta in metas if generated(meta)}
         found: dict[str, set[str]] = {}
@@ -130,7 +130,7 @@ def _controller(meta: Object) -> Object:
 
 
 def _widen(ranges: dict[str, dict[str, Range]], pods: Sequence[tuple[str, bool]]) -> None:
-    """Takes what there is now into the ranges, of all and of each owner there is or was."""
+    """Extend the ranges, in total and of each current or former owner, by the current state."""
     for owner in {"all", *(owner for owner, _ in pods), *ranges}:
         mine = [ready for its_owner, ready in pods if owner in ("all", its_owner)]
         for what, count in (("pods", len(mine)), ("ready", sum(mine))):

@@ -1,4 +1,4 @@
-"""kubectl, with a kubeconfig and a cache of its own, as a step of a scenario."""
+"""The step `kubectl`, with its own kubeconfig and cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Kubectl:
         self._environment = {**os.environ, "KUBECACHEDIR": str(cache)}
 
     async def run(self, arguments: Sequence[str], namespace: str, stdin: str, seconds: float) -> Json:
-        """What the command printed, line by line, and its exit code."""
+        """The output of the command, line by line, and its exit code."""
         process = await asyncio.create_subprocess_exec(
             *self._command,
             "--namespace",

@@ -1,7 +1,7 @@
-"""Played nodes: registered as a kubelet registers them, their leases renewed, and the Pods bound to them moved along.
+"""Simulated nodes: registered like a kubelet's, with renewed leases; they update the Pods bound to them.
 
-A Pod's annotation says how it fares (plane/README.md lists the words); a change of it is acted upon. What is to happen
-in a namespace happens one thing after the other, in the order in which it is due.
+A Pod's annotation selects its behaviour (plane/README.md lists the values); a change of it takes effect. Actions in a
+namespace are executed one after the other, in the order in which they are due.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.contract.player.statuses import FINISHED, Moment, course, microsecond
 
 BEHAVIOUR: Final = "script.ostinato.dev/behaviour"
 START: Final = 0.25  # seconds from binding to Running
-CHANGE: Final = 0.05  # seconds from a change of the annotation of a Pod that runs to what it says
+CHANGE: Final = 0.05  # seconds from a change of a running Pod's annotation to its effect
 END: Final = 0.15  # seconds from the deletion mark to removal
 RENEWAL: Final = 10.0  # seconds between renewals of a lease
 _LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
@@ -33,11 +33,11 @@ class PlayedNodes:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._nodes: dict[str, str] = {}  # name: uid
-        self._acting: dict[str, str] = {}  # Pod uid: what is being acted upon; an action for another is stale
+        self._acting: dict[str, str] = {}  # Pod uid: the current behaviour; actions for another one are stale
         self._addresses: dict[str, str] = {}  # Pod uid: its address
-        self._ended: set[str] = set()  # namespaces whose scenario is over: nothing lingers there
-        self._pending: Counter[str] = Counter()  # namespace: actions that are to come or under way
-        self._turn: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # namespace: held by the action under way
+        self._ended: set[str] = set()  # namespaces whose scenario has ended: Pods are removed immediately
+        self._pending: Counter[str] = Counter()  # namespace: scheduled and running actions
+        self._turn: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)  # namespace: held by the running action
         self._tasks: set[asyncio.Task[None]] = set()
         self._numbers = itertools.count(1)
 
@@ -47,17 +47,17 @@ class PlayedNodes:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def pending(self, namespace: str) -> bool:
-        """Whether something is still to happen there."""
+        """Whether actions are pending in a namespace."""
         return self._pending[namespace] > 0
 
     def end(self, namespace: str) -> None:
-        """The scenario is over: nothing lingers."""
+        """End a scenario: Pods are removed immediately."""
         self._ended.add(namespace)
 
     # Nodes
 
     async def add(self, nodes: dict[str, Object]) -> None:
-        """Returns when the plane has taken their not-ready taints off, or has not done so for ten seconds."""
+        """Add nodes; return when the plane has removed their not-ready taints, or after ten seconds."""
         for name, spec in nodes.items():
             await self._register(name, spec or {})
         with suppress(TimeoutError):
@@ -66,7 +66,7 @@ class PlayedNodes:
         await asyncio.sleep(0.2)  # the scheduler's own watch
 
     def forget(self, name: str) -> None:
-        """The node is being deleted: its kubelet is gone."""
+        """Forget a node that is being deleted."""
         self._nodes.pop(name, None)
 
     async def remove(self, name: str) -> None:
@@ -104,7 +104,7 @@ class PlayedNodes:
         self._spawn(self._renew(name, uid))
 
     async def _usable(self, name: str) -> None:
-        """Returns when the node has no not-ready taint."""
+        """Wait until the node has no not-ready taint."""
         while True:
             code, node = await self._server.call("GET", f"/api/v1/nodes/{name}")
             taints = node["spec"].get("taints") or [] if code == 200 else []
@@ -152,7 +152,7 @@ class PlayedNodes:
             self._after((CHANGE if started else START) + moment.after, namespace, act)
 
     async def _finish(self, pod: Object) -> None:
-        """Ends a deleted Pod: its terminal phase, then its removal."""
+        """End a deleted Pod: set its terminal phase, then remove it."""
         meta = pod["metadata"]
         if pod["status"].get("phase") == "Running":
             await self._write(pod, Moment(0, "Failed", exit_code=143))
@@ -174,7 +174,7 @@ class PlayedNodes:
         address = f"10.{244 + number // 62500}.{number // 250 % 250}.{number % 250 + 1}"
         return self._addresses.setdefault(uid, address)
 
-    # What is to happen
+    # Actions
 
     def _after(self, seconds: float, namespace: str, action: Callable[[], Awaitable[None]]) -> None:
         async def act() -> None:

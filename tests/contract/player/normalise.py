@@ -1,6 +1,6 @@
-"""Normalising: what varies from run to run is replaced by names that follow from the objects' histories.
+"""Normalisation: values that vary from run to run are replaced by names derived from the objects' histories.
 
-plane/README.md says by which; node/README.md says what else where nodes have agents.
+plane/README.md describes the names; node/README.md those of nodes with agents.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.contract.player.paths import ABSENT, Json, Object, by_json, pick
 _TIME: Final = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\b")
 _UID: Final = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _TOKEN_VOLUME: Final = re.compile(r"\bkube-api-access-[b-z2-9]{5}\b")
-_USE: Final = re.compile(r"\b(used|capacity): \d+")  # why an agent rejected a Pod
+_USE: Final = re.compile(r"\b(used|capacity): \d+")  # in an agent's reason for a rejection
 _LONG_ID: Final = re.compile(r"\b[0-9a-f]{64}\b")
 _MAKERS: Final = ("ReplicaSet", "Job", "DaemonSet", "ReplicationController")
 
@@ -31,7 +31,7 @@ class Normaliser:
         exact = self._names(events) | _addresses(events) | dict.fromkeys(pool, "<node>")
         if agents:
             exact |= _marks_of_agents(event.object.get("status", {}) for event in events if event.kind == "Pod")
-        # Names of Pods that were refused appear in messages alone.
+        # Names of rejected Pods appear only in messages.
         makers = {event.object["metadata"]["name"] for event in events if event.kind in _MAKERS}
         self._refused = [
             re.compile(rf"\b({re.escape(name)}(?:-\d+)?-)[bcdfghjklmnpqrstvwxz2456789]{{5}}(?![\w-])")
@@ -53,7 +53,7 @@ class Normaliser:
         value = _UID.sub(lambda m: f"<uid of {self._uids[m[0]]}>" if m[0] in self._uids else "<uid>", value)
         for name in self._refused:
             value = name.sub(lambda m: m[0] if m[0] in self._known else m[1] + "<id>", value)
-        for real, shown in self._exact * 2:  # twice: an address names a Pod, whose name is generated, too
+        for real, shown in self._exact * 2:  # twice: an address is replaced by a Pod name, which is generated, too
             if real in value:
                 value = re.sub(rf"(?<![\w.]){re.escape(real)}(?!\w|\.\d)", shown, value)
         value = _TIME.sub("<time>", value)
@@ -63,7 +63,7 @@ class Normaliser:
         return value.replace(f"-{self._run}", "").replace(self._run, "<run>")
 
     def _names(self, events: Iterable[Observed]) -> dict[str, str]:
-        """Names that somebody made up, numbered in the order in which the objects came; notes the uids, too."""
+        """Number generated names in the order of creation; record the uids, too."""
         exact: dict[str, str] = {}
         counts: Counter[str] = Counter()
 
@@ -90,7 +90,7 @@ class Normaliser:
 
 
 def in_order(answer: Json) -> Json:
-    """Shown objects have no order, nor have lists asked for with |sort: by content, once that is normalised."""
+    """Sort objects without an order, and lists with |sort, by their normalised content."""
     if not (isinstance(answer, dict) and "shown" in answer):
         return answer
 
@@ -117,7 +117,7 @@ def _addresses(events: Iterable[Observed]) -> dict[str, str]:
 
 
 def _marks_of_agents(statuses: Iterable[Object]) -> dict[str, str]:
-    """The ids and addresses that agents put into Pods."""
+    """The ids and addresses that agents set in Pods."""
     exact = {}
     for status in statuses:
         if "hostIP" in status:

@@ -1,4 +1,4 @@
-"""The observer: what happens on the server, by namespace, in the order in which each kind's watch tells it."""
+"""Observer: records the watch events of a server by namespace, in the order of each kind's watch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.contract.player.server import FAILURES, WATCHED, Server
 
 
 class Observed(NamedTuple):
-    """An event of a watch."""
+    """A watch event."""
 
     type: str
     kind: str
@@ -26,13 +26,13 @@ class Observer:
         self._server = server
         self._listener = listener
         self._log: dict[str, list[Observed]] = defaultdict(list)  # by namespace
-        self._written: dict[str, float] = {}  # namespace: when something was last written there
-        self._news: dict[str, asyncio.Event] = defaultdict(asyncio.Event)  # namespace: set when something is written
-        self._versions: dict[str, str] = {}  # kind: the version up to which all was seen
+        self._written: dict[str, float] = {}  # namespace: time of the last write
+        self._news: dict[str, asyncio.Event] = defaultdict(asyncio.Event)  # namespace: set on a write
+        self._versions: dict[str, str] = {}  # kind: the last resourceVersion seen
         self._reflectors: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        """Returns when all that is there has been seen."""
+        """Start; return when the current state has been read."""
         synced = []
         for kind in WATCHED:
             synced.append(asyncio.Event())
@@ -49,11 +49,11 @@ class Observer:
         return list(self._log[namespace])
 
     def quiet(self, namespace: str) -> float:
-        """For how many seconds nothing has been written there."""
+        """Seconds since the last write in a namespace."""
         return time.monotonic() - self._written.get(namespace, 0.0)
 
     def news(self, namespace: str) -> asyncio.Event:
-        """Set when something is written there; whoever waits for it clears it first."""
+        """An event that is set on a write in a namespace; a waiter clears it first."""
         return self._news[namespace]
 
     def _observe(self, observed: Observed) -> None:
@@ -87,7 +87,7 @@ class Observer:
         self._versions[kind] = found["metadata"]["resourceVersion"]
 
     async def _watch(self, kind: str, path: str) -> None:
-        """Follows the kind until the watch ends; if the server cannot go on from there, it must be listed again."""
+        """Watch a kind until the watch ends; list again if the server cannot resume."""
         query = f"watch=1&resourceVersion={self._versions[kind]}&timeoutSeconds=3000"
         async with aclosing(self._server.watch(f"{path}?{query}")) as events:
             async for event in events:

@@ -1,5 +1,5 @@
-"""Paths into JSON: `a.b`, `a[key.with/dots]`, `a[0]`, `a[*]` (of each), `a[type=Ready]` (the first such), and a last
-`|modifier`. Where a path leads nowhere, there is `ABSENT`.
+"""Paths into JSON: `a.b`, `a[key.with/dots]`, `a[0]`, `a[*]` (of each), `a[type=Ready]` (the first match), and a final
+`|modifier`. A path that does not resolve yields `ABSENT`.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-Json = Any  # decoded JSON: scenarios and answers are data of any shape, not kinds of ours
+Json = Any  # decoded JSON of any shape
 Object = dict[str, Any]
 
 ABSENT: Final = "<absent>"
 
 _TOKEN: Final = re.compile(r"([^.\[\]]+)|\[([^\]]+)\]")
-_Tokens = Sequence[tuple[str | None, str | None]]  # of each, either a plain name or what stood in brackets
+_Tokens = Sequence[tuple[str | None, str | None]]  # each either a plain name or the text in brackets
 
 
 def pick(value: Json, path: str) -> Json:
@@ -27,7 +27,7 @@ def pick(value: Json, path: str) -> Json:
 
 
 def by_json(value: Json) -> str:
-    """What values without an order of their own are sorted by."""
+    """Sort key for values without an order."""
     return json.dumps(value, sort_keys=True)
 
 
@@ -55,7 +55,7 @@ def _item(items: list[Json], key: str, *, by_field: bool) -> Json:
 
 
 def _brief(conditions: list[Object]) -> Object:
-    """Conditions without their times, and whatever their order."""
+    """Conditions without their times, in any order."""
     return {c["type"]: [c["status"], c.get("reason", ""), c.get("message", "")] for c in conditions}
 
 
@@ -64,13 +64,13 @@ def _reasons(conditions: list[Object]) -> Object:
 
 
 def _containers(statuses: list[Object]) -> Object:
-    """The statuses of containers without what depends on the image and the machine."""
+    """Container statuses without fields that depend on the image and the machine."""
     fields = ("ready", "started", "restartCount", "state", "lastState")
     return {status["name"]: {field: status.get(field, ABSENT) for field in fields} for status in statuses}
 
 
 _MODIFIERS: Final[dict[str, Callable[[Json], Json]]] = {
-    "sort": lambda value: value,  # sorted once it is normalised
+    "sort": lambda value: value,  # sorted after normalisation
     "count": len,
     "keys": sorted,
     "present": lambda value: value != ABSENT,

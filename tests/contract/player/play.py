@@ -1,4 +1,4 @@
-"""Playing scenarios on a stage: side by side, or one after the other."""
+"""Play scenarios on a stage, concurrently or one after the other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.contract.player.templates import substitute
 
 
 async def play(stage: Stage, scenario: Scenario) -> Answers:
-    """The answers of the steps that are compared, normalised; a stage with played nodes must have some already."""
+    """The normalised answers of the compared steps; simulated nodes must exist already."""
     try:
         answers = await _play(stage, scenario)
     except FAILURES as error:
@@ -26,7 +26,7 @@ async def play(stage: Stage, scenario: Scenario) -> Answers:
 
 
 async def play_together(stage: Stage, scenarios: Sequence[Scenario], at_once: int) -> dict[Scenario, Answers]:
-    """Side by side, on nodes that they share."""
+    """Play scenarios concurrently, on shared nodes."""
     turn = asyncio.Semaphore(at_once)
 
     async def one(scenario: Scenario) -> Answers:
@@ -40,7 +40,7 @@ async def play_together(stage: Stage, scenarios: Sequence[Scenario], at_once: in
 
 
 async def play_in_turn(stage: Stage, scenarios: Sequence[Scenario]) -> dict[Scenario, Answers]:
-    """One after the other, each on nodes of its own."""
+    """Play scenarios one after the other, each on its own nodes."""
     return {scenario: await play(stage, scenario) for scenario in scenarios}
 
 
@@ -58,7 +58,7 @@ async def _play(stage: Stage, scenario: Scenario) -> Answers:
                 answer = {"error": f"{type(error).__name__}: {error}"}
             if answer is not None:
                 answers[f"{number} {verb}"] = answer if stage.agents else scene.normal(answer)
-        if stage.agents:  # only now: the watch may tell of an id or an address later than the answer that has it
+        if stage.agents:  # only now: the watch may report an id or an address later than the answer
             await scene.settle(0.3, 3)
             answers = {step: scene.normal(answer) for step, answer in answers.items()}
     finally:

@@ -1,4 +1,4 @@
-"""Recordings: the scenarios that there are, what the real thing answered, and how an answer is compared with that."""
+"""Recordings: scenarios with the answers of the real components, and their comparison."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Answers = dict[str, Json]  # by number and verb of the step: "3 show"
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    file: str  # without its suffix: the group that it is counted in
+    file: str  # without its suffix: the group in counts.json
     name: str
     script: Object = field(repr=False)
     manifests: Object = field(repr=False)
@@ -27,11 +27,11 @@ class Scenario:
 
     @property
     def has_nodes(self) -> bool:
-        """Whether it has nodes of its own, maybe none, and must have the server to itself."""
+        """Whether it has its own nodes, possibly none, and needs the server for itself."""
         return "nodes" in self.script
 
     def compare(self, answers: Answers) -> tuple[int, str]:
-        """How many answers are as recorded, less those that nobody expects; and the differences."""
+        """The number of answers that are as recorded, without unexpected ones; and the differences."""
         good, differences = 0, []
         for step in sorted({*self.expected, *answers}, key=lambda step: int(step.split()[0])):
             want, got = self.expected.get(step), answers.get(step)
@@ -52,7 +52,7 @@ def files(of: str) -> list[str]:
 
 @cache
 def scenarios(of: str, file: str) -> list[Scenario]:
-    """Those of a group, each with what was recorded."""
+    """The scenarios of a group, each with its recording."""
     content = yaml.safe_load((CONTRACT / of / "scenarios" / f"{file}.yaml").read_text())
     found = []
     for script in content["scenarios"]:

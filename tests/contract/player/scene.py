@@ -1,4 +1,4 @@
-"""The scene of one scenario: its namespace, its variables, its nodes, and what it leaves behind to be tidied up."""
+"""Scene of one scenario: its namespace, variables, nodes, and the objects to clean up."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.contract.player.server import PATCH_TYPES, WATCHED
 from tests.contract.player.stage import Stage
 from tests.contract.player.templates import substitute
 
-_LEAST, _MOST = 0.05, 0.5  # seconds between two looks at something that a watch tells of
-_MOMENT = 0.1  # seconds by which a watch may lag behind
+_LEAST, _MOST = 0.05, 0.5  # interval in seconds between checks of watched objects
+_MOMENT = 0.1  # maximum lag of a watch, in seconds
 
 
 class Scene:
@@ -29,7 +29,7 @@ class Scene:
         if stage.agents:
             self.variables["node"] = stage.pool[0]
         self.cluster_scoped: list[str] = []  # paths of objects, deleted at the end
-        self.mark = 0  # where in the events the history starts
+        self.mark = 0  # index of the first event of the history
         self._nodes: list[str] = []
 
     async def begin(self, nodes: Object | None) -> None:
@@ -52,7 +52,7 @@ class Scene:
         pods = await server.path("Pod", self.namespace)
         self.stage.nodes.end(self.namespace)
         await server.call("DELETE", f"/api/v1/namespaces/{self.namespace}")
-        if self.stage.agents:  # they end their containers before the Pods go
+        if self.stage.agents:  # agents terminate the containers before the Pods are removed
             await server.call("DELETE", pods, {"gracePeriodSeconds": 1})
 
         async def emptied() -> bool:
@@ -76,7 +76,7 @@ class Scene:
         await self.stage.nodes.add(named)
 
     async def found(self, step: Object) -> list[Object]:
-        """The objects that a step means, as they are now: by name, or by selector."""
+        """The current objects that a step selects by name or selector."""
         server, kind = self.stage.server, step["kind"]
         if "name" in step:
             code, body = await server.call("GET", await server.path(kind, self.namespace, step["name"]))
@@ -89,7 +89,7 @@ class Scene:
         return self.stage.observer.events(self.namespace)
 
     def history(self) -> History:
-        """Since the mark."""
+        """The history since the mark."""
         return History(self.events(), self.mark)
 
     def normal(self, answer: Json) -> Json:
@@ -98,7 +98,7 @@ class Scene:
         return in_order(normalise(answer))
 
     async def until(self, kind: str, condition: Callable[[], Awaitable[bool]], seconds: float) -> bool:
-        """Whether the condition came true in time; it is about objects of a kind."""
+        """Whether a condition on objects of a kind became true in time."""
         end = time.monotonic() + seconds
         news = self.stage.observer.news(self.namespace)
         while True:
@@ -108,13 +108,13 @@ class Scene:
             if time.monotonic() > end:
                 return False
             await asyncio.sleep(_LEAST)
-            if kind in WATCHED:  # others may change without notice
+            if kind in WATCHED:  # other kinds are polled
                 with suppress(TimeoutError):
                     async with asyncio.timeout(min(_MOST, end - time.monotonic())):
                         await news.wait()
 
     async def catch_up(self) -> None:
-        """Lets watches tell what reads have shown already; they take a moment."""
+        """Wait until the watches have caught up with reads."""
         for _ in range(5):
             left = _MOMENT - self.stage.observer.quiet(self.namespace)
             if left <= 0:
@@ -122,7 +122,7 @@ class Scene:
             await asyncio.sleep(left)
 
     async def settle(self, quiet: float, seconds: float) -> None:
-        """Until nothing was written for a while and no node has anything to do, or the time is over."""
+        """Wait until nothing was written for a while and no node action is pending, or until the timeout."""
         begun = time.monotonic()
         while (now := time.monotonic()) - begun < seconds:
             since = min(now - begun, self.stage.observer.quiet(self.namespace))

@@ -1,4 +1,4 @@
-"""The server under test: requests as they are, never repeated on a refusal, and paths found through discovery."""
+"""The server under test: requests without retries, and paths from discovery."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ FAILURES: Final = (OSError, aiohttp.ClientError)
 """No answer, or not all of one."""
 
 _LONGEST_LINE: Final = 2**24
-_NEW_KIND_SECONDS: Final = 5.0  # a new CRD is not served at once
+_NEW_KIND_SECONDS: Final = 5.0  # a new CRD is not served immediately
 
 
 class _Answer(aiohttp.ClientResponse):
-    """Closed before its end, it waits for no farewell as TLS does: the loop may end before it comes."""
+    """A response that is closed without waiting for the TLS shutdown: the loop may end before it."""
 
     def close(self) -> None:
         if self.connection is not None and self.connection.transport is not None:
@@ -102,12 +102,12 @@ class Server:
             yield cls(session, config.url)
 
     async def call(self, method: str, path: str, body: Json = None, kind: str = "application/json") -> tuple[int, Json]:
-        """One request; the status code and the decoded answer."""
+        """Send one request; return the status code and the decoded answer."""
         data = None if body is None else json.dumps(body)
         headers = {} if body is None else {"Content-Type": kind}
         try:
             return await self._send(method, path, data, headers)
-        except aiohttp.ServerDisconnectedError:  # a kept connection that the server had just closed
+        except aiohttp.ServerDisconnectedError:  # a kept-alive connection that the server has just closed
             return await self._send(method, path, data, headers)
 
     async def _send(self, method: str, path: str, data: str | None, headers: dict[str, str]) -> tuple[int, Json]:
@@ -120,7 +120,7 @@ class Server:
             return response.status, answer.decode("utf-8", "replace")
 
     async def watch(self, path: str) -> AsyncGenerator[Object, None]:
-        """The events of a watch, until the server ends it; a refusal is an event of type ERROR."""
+        """The events of a watch, until the server ends it; a rejection is an event of type ERROR."""
         url = URL(self._url + path, encoded=True)
         async with self._session.get(url, timeout=aiohttp.ClientTimeout(total=None)) as response:
             if response.status != 200:
@@ -133,7 +133,7 @@ class Server:
                 response.close()
 
     async def path(self, kind: str, namespace: str | None, name: str = "", sub: str = "", version: str = "") -> str:
-        """Where objects of a kind are; the kind is one of those known here, or `group/version/Kind`."""
+        """The path of objects of a kind: one listed here, or `group/version/Kind`."""
         if "/" in kind:
             version, kind = kind.rsplit("/", 1)
         version = version or _VERSIONS[kind]
@@ -152,7 +152,7 @@ class Server:
         return [n["metadata"]["name"] for n in nodes if pick(n, "status.conditions[type=Ready].status") == "True"]
 
     async def _resource(self, version: str, kind: str) -> tuple[str, bool]:
-        """KeyError if the server does not serve the kind."""
+        """The resource of a kind; KeyError if it is not served."""
         end = asyncio.get_running_loop().time() + (0 if kind in WATCHED else _NEW_KIND_SECONDS)
         while (version, kind) not in self._resources:
             code, found = await self.call("GET", ("/apis/" if "/" in version else "/api/") + version)

@@ -1,4 +1,4 @@
-"""A stage: a server, what is observed on it, and its nodes: played ones, or nodes that have agents."""
+"""Stage: a server, its observer, and its nodes, either simulated or with agents."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Stage:
         self.observer = observer
         self.nodes = nodes
         self._kubectl = kubectl
-        self.agents = False  # whether the nodes have agents, and are not played
-        self.pool: list[str] = []  # the nodes that all scenarios share
-        self.patience, self.quiet = 15.0, 1.5  # seconds that a wait has, and without writes in a settle
+        self.agents = False  # whether the nodes have agents instead of being simulated
+        self.pool: list[str] = []  # nodes that all scenarios share
+        self.patience, self.quiet = 15.0, 1.5  # timeout of a wait, and seconds without writes for a settle
 
     @property
     def kubectl(self) -> Kubectl:
@@ -31,7 +31,7 @@ class Stage:
 
     @asynccontextmanager
     async def common_nodes(self) -> AsyncIterator[None]:
-        """Three large nodes, for scenarios that have none of their own."""
+        """Add three large nodes, for scenarios without their own."""
         pool = [f"pool-{i}-{random.randrange(16**6):06x}" for i in range(1, 4)]
         self.pool = pool
         await self.nodes.add({name: {"capacity": {"cpu": "64", "memory": "256Gi"}} for name in pool})
@@ -44,7 +44,7 @@ class Stage:
 
 @asynccontextmanager
 async def plane(kubeconfig: Path) -> AsyncIterator[Stage]:
-    """A server with controllers and a scheduler but without nodes: they are played."""
+    """A server with controllers and a scheduler; its nodes are simulated."""
     async with Server.of_kubeconfig(kubeconfig) as server:
         nodes = PlayedNodes(server)
         observer = Observer(server, nodes.observe)

@@ -1,4 +1,4 @@
-"""What a kubelet writes: the status of a node that is ready, and those of a Pod through its life."""
+"""Statuses that a kubelet writes: of a ready node, and of a Pod through its life cycle."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FINISHED: Final = ("Succeeded", "Failed")
 
 
 class Moment(NamedTuple):
-    """A step of a Pod's life."""
+    """A step of a Pod's life cycle."""
 
     after: float  # seconds after its start
     phase: str
@@ -22,7 +22,7 @@ class Moment(NamedTuple):
 
 
 def course(words: Sequence[str]) -> list[Moment]:
-    """The life of a Pod that behaves as the words say."""
+    """The life cycle of a Pod with this behaviour."""
     running = Moment(0, "Running", ready=True)
     for word in words:
         match word.partition(":"):
@@ -50,7 +50,7 @@ def microseconds() -> str:
 
 
 def node_status(name: str, number: int) -> Object:
-    """That of a node that is ready; its address follows from the number."""
+    """The status of a ready node; its address is derived from the number."""
     reasons = {
         "MemoryPressure": "KubeletHasSufficientMemory",
         "DiskPressure": "KubeletHasNoDiskPressure",

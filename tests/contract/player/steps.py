@@ -1,7 +1,7 @@
-"""The steps of a scenario, by their names there; the README of the format says what each means.
+"""Steps of a scenario, by their names; the README of the format describes them.
 
-A step that is compared gives an answer, others give None; a write that the server refuses gives what it said, and a
-wait that was in vain says so.
+A compared step returns an answer, other steps None. A rejected write returns the error, a wait that timed out reports
+it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.contract.player.scene import Scene
 from tests.contract.player.server import PATCH_TYPES
 from tests.contract.player.templates import manifest
 
-_AFTER_A_TIMEOUT: Final = 2.0  # seconds that a wait has once another was in vain
+_AFTER_A_TIMEOUT: Final = 2.0  # timeout in seconds of a wait after another has timed out
 
 
 class Steps:
@@ -25,7 +25,7 @@ class Steps:
         self._scene = scene
         self._server = scene.stage.server
         self._manifests = manifests
-        self._late = False  # a wait was in vain: later ones are kept short
+        self._late = False  # a wait has timed out: later ones are short
         self._verbs: dict[str, Callable[[Json], Awaitable[Json]]] = {
             "create": self._create,
             "apply": self._apply,
@@ -45,7 +45,7 @@ class Steps:
         }
 
     async def take(self, verb: str, step: Json) -> Json:
-        """The answer, not normalised yet."""
+        """Run a step; return the answer, not normalised yet."""
         return await self._verbs[verb](step)
 
     # Writes
@@ -58,7 +58,7 @@ class Steps:
                 self._scene.cluster_scoped.append(f"{path}/{item['metadata']['name']}")
             code, body = await self._server.call("POST", path, item)
             for _ in range(20):
-                if code != 404:  # a new CRD's resource may be a moment late
+                if code != 404:  # the resource of a new CRD may be served late
                     break
                 await asyncio.sleep(0.1)
                 code, body = await self._server.call("POST", path, item)
@@ -100,7 +100,7 @@ class Steps:
         return None
 
     async def _script(self, step: Object) -> None:
-        """Changes the behaviour of Pods; the oldest come first where not all are meant."""
+        """Change the behaviour of Pods; the oldest first if not all are selected."""
         events = self._scene.events()
         seen = [e.object["metadata"]["name"] for e in events if e.kind == "Pod" and e.type == "ADDED"]
         pods = [item["metadata"] for item in await self._scene.found({"kind": "Pod", **step})]
@@ -136,7 +136,7 @@ class Steps:
         self._scene.mark = len(self._scene.events())
 
     async def _kubectl(self, step: Json) -> Json:
-        """One command, or the same again until its output has a text."""
+        """Run a command, or repeat it until its output has a text."""
         step = step if isinstance(step, dict) else {"args": step}
         arguments = [str(argument) for argument in step["args"]]
         seconds = step.get("seconds", self._scene.stage.patience)
@@ -144,7 +144,7 @@ class Steps:
         while True:
             kubectl = self._scene.stage.kubectl
             answer = await kubectl.run(arguments, self._scene.namespace, step.get("stdin", ""), seconds)
-            if step.get("sort"):  # kubectl asks for the logs of several containers in any order
+            if step.get("sort"):  # kubectl requests the logs of several containers in any order
                 answer.get("stdout", []).sort()
             if step.get("until", "") in "\n".join(answer.get("stdout", [])):
                 return answer
@@ -194,5 +194,5 @@ def _several(value: Json) -> list[Json]:
 
 
 def _refusal(code: int, body: Json) -> Object:
-    """What a refused write leaves in the answers."""
+    """The answer of a rejected write."""
     return {"refused": code, "reason": body.get("reason"), "message": body.get("message")}

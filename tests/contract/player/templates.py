@@ -1,4 +1,4 @@
-"""Manifests with variables, and merge patches on them."""
+"""Manifests with variables, and merge patches of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def merged(base: Json, change: Json) -> Json:
 
 
 def substitute(value: Json, variables: Mapping[str, Json]) -> Json:
-    """The value with `${name}` replaced, in keys too; KeyError for a name that is not there."""
+    """The value with `${name}` replaced, in keys too; KeyError for an unknown name."""
     if isinstance(value, str):
         return _VARIABLE.sub(lambda match: str(variables[match[1]]), value)
     if isinstance(value, list):
@@ -37,7 +37,7 @@ def substitute(value: Json, variables: Mapping[str, Json]) -> Json:
 
 
 def manifest(entry: Json, manifests: Mapping[str, Json], variables: Mapping[str, Json]) -> Object:
-    """What a step means by an entry: a name of `manifests`, `{from: name, with: merge patch}`, or a whole object."""
+    """Resolve an entry: a name of `manifests`, `{from: name, with: merge patch}`, or a whole object."""
     if isinstance(entry, str):
         entry = {"from": entry}
     if "from" in entry:

@@ -1,1 +1,1 @@
-"""Routing beside kube-apiserver: paths, methods and users, and what the real server answered."""
+"""Routing compared with kube-apiserver: paths, methods and users, with the recorded answers."""

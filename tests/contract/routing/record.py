@@ -1,4 +1,4 @@
-"""Ask a running server all cases of the routing table, and write down what it answers.
+"""Record the answers of a running server to all cases of the routing table.
 
 python -m tests.contract.routing.record https://127.0.0.1:6443 TOKEN answers.json
 """
@@ -20,7 +20,7 @@ RECORDED = Path(__file__).parent / "recorded.json"
 
 
 class Asker:
-    """One connection to a server, as its administrator or as whom the administrator impersonates."""
+    """One connection to a server, as its administrator or impersonating another user."""
 
     def __init__(self, url: str, token: str) -> None:
         self._host = urlsplit(url).netloc
@@ -29,7 +29,7 @@ class Asker:
         self._connection: http.client.HTTPSConnection | None = None
 
     def ask(self, case: Case, sent: Any = None) -> tuple[int, str, bytes]:
-        """Status, content type and body; the body of a watch is not waited for."""
+        """Send a request; return status, content type and body. The body of a watch is not read."""
         connection = self._connection
         if connection is None:
             connection = http.client.HTTPSConnection(self._host, context=self._context, timeout=30)
@@ -45,7 +45,7 @@ class Asker:
         connection.endheaders(data)
         response = connection.getresponse()
         kind = response.headers.get("Content-Type", "")
-        if case.watches and response.status == 200:  # its body has no end
+        if case.watches and response.status == 200:  # its body does not end
             connection.close()
             return response.status, kind, b""
         body = response.read()
@@ -61,9 +61,9 @@ def _media(case: Case) -> str:
 
 
 def told(status: int, kind: str, body: bytes) -> list[Any]:
-    """What is compared: status, reason and message of a refusal; which objects were read otherwise.
+    """The compared part: status, reason and message of an error; else the names of the objects.
 
-    The message of a 403 repeats what is in the path, so a checksum of it is enough.
+    The message of a 403 repeats the path, so a checksum of it is enough.
     """
     if status >= 400:
         if "json" not in kind or not body:

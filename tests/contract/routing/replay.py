@@ -1,4 +1,4 @@
-"""Ask a server in this process the cases of the routing table."""
+"""Replay the cases of the routing table against a server in this process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def started(world: World) -> Server:
 
 
 def request_of(case: Case, sent: Any = None) -> Request:
-    """The request as the HTTP server reads it; InvalidHttp if it does not."""
+    """The request as the HTTP server parses it; InvalidHttp if it is malformed."""
     head = parse_head(f"{case.method} {case.target} HTTP/1.1\r\nHost: routing.example".encode())
     media = "application/merge-patch+json" if case.method == "PATCH" else "application/json"
     headers = {"authorization": "Bearer admin", "content-type": media}

@@ -1,7 +1,6 @@
-"""The requests of the routing table, and the objects that they are asked about.
+"""The requests of the routing table, and the objects that they refer to.
 
-Each case is a request line for one user. Writes are dry runs, so that no case changes what the next one finds; the
-first case and the last one see the same objects.
+Each case is a request line for one user. Writes are dry runs, so that all cases see the same objects.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from urllib.parse import parse_qs
 
 Json = dict[str, Any]
 
-CASES = 6000  # of generated combinations, besides those written out here
+CASES = 6000  # generated combinations, besides those written out here
 USERS = ("admin", "owner", "named", "nobody")
 """- `admin`: may do everything.
 - `owner`: may do everything in the namespace `mine`, nothing elsewhere.
@@ -128,7 +127,7 @@ _QUERIES = (
 
 
 class Case(NamedTuple):
-    """One request. `target` is path and query as they stand on the request line."""
+    """One request. `target` is the path and query of the request line."""
 
     user: str
     method: str
@@ -136,14 +135,14 @@ class Case(NamedTuple):
 
     @property
     def watches(self) -> bool:
-        """Whether its answer may go on until somebody ends it."""
+        """Whether the response may be an endless stream."""
         path, _, query = self.target.partition("?")
         asked = parse_qs(query, keep_blank_values=True).get("watch", ["0"])
         return "/watch/" in path or (self.method in ("GET", "HEAD") and asked[0] not in ("0", "false"))
 
 
 def objects() -> Iterator[tuple[str, Json]]:
-    """What there is before the first case: where it is created, and the object."""
+    """The objects to create, each with the path that it is posted to."""
     for name in ("mine", "victim"):
         yield "/api/v1/namespaces", {"metadata": {"name": name}}
     for plural, kind, scope in (
@@ -192,7 +191,7 @@ def objects() -> Iterator[tuple[str, Json]]:
 
 
 def cases(seed: int = 1) -> list[Case]:
-    """All cases, in order and each once."""
+    """All cases, in order, without duplicates."""
     found = dict.fromkeys(_written_out())
     chance = random.Random(seed)
     while len(found) < CASES:
@@ -212,7 +211,7 @@ def _case(user: str, method: str, path: str, query: str = "") -> Case:
 
 
 def _written_out() -> Iterator[Case]:
-    """What attackers tried: a right in one namespace, used on an object elsewhere."""
+    """Attacks: a permission in one namespace, used on an object elsewhere."""
     for user in USERS:
         for method in _METHODS:
             for prefix in ("/api/v1", "/api/v1/watch"):

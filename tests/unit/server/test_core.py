@@ -1,4 +1,4 @@
-"""The core: deadlines, errors in the form that was asked for, warnings, limits."""
+"""The core: deadlines, errors in the negotiated form, warnings, limits, synchronous gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a client sends as an object of a core kind, the server answers; it never fails of itself."""
+"""Arbitrary objects of core kinds never cause an internal error."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def _twisted(sample: dict[str, Any], chance: random.Random) -> dict[str, Any]:
-    """A sample with a few odd values in it."""
+    """A sample with a few unusual values."""
     made = copy.deepcopy(sample)
     for _ in range(chance.randint(1, 3)):
         places = [place for place in _places(made) if len(place) > 1]

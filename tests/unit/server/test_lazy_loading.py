@@ -1,4 +1,4 @@
-"""What a server does not need in order to begin is not loaded."""
+"""Modules that a server does not need at start are not loaded."""
 
 from __future__ import annotations
 

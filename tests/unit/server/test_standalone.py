@@ -1,4 +1,4 @@
-"""A whole server in this process, over TLS."""
+"""A standalone server in this process, over TLS."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_livez_fails_while_the_store_is_out_of_order(tmp_path: Path) -> None:
 
 
 class SteppedClock(RealClock):
-    """The real time, and so many days more."""
+    """The real time plus a number of days."""
 
     days = 400.0
 

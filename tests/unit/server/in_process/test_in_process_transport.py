@@ -1,4 +1,4 @@
-"""The in-process transport keeps the promises of transports."""
+"""The in-process transport implements the transport protocol."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GET = Asked("GET", "/api/v1/namespaces/default")
 
 
 class Core:
-    """A core that answers as the test says."""
+    """A core with scripted responses."""
 
     def __init__(self, world: Simulation, handler: Handler) -> None:
         self.world = world

@@ -1,4 +1,4 @@
-"""A server to ask what it publishes, custom resources for it, and what kube-apiserver answered."""
+"""A server with custom resources, and the recorded answers of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def ask(server: Server, path: str, *, method: str = "GET", **headers: str) -> Re
 
 
 def custom_resources(definitions: list[dict[str, Any]]) -> Iterator[Resource]:
-    """The resources of definitions of custom resources, as the registry would hold them."""
+    """The resources of CustomResourceDefinitions, as in the registry."""
     verbs = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
     for definition in definitions:
         spec, names = definition["spec"], definition["spec"]["names"]

@@ -1,4 +1,4 @@
-"""Discovery says what is served, in the words and the order of kube-apiserver."""
+"""Discovery lists the served resources in the form and order of kube-apiserver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The OpenAPI documents tell operations and schemas as kube-apiserver's do, without its prose."""
+"""The OpenAPI documents have the operations and schemas of kube-apiserver's, without descriptions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def v3(server: Server, path: str) -> Json:
 
 
 def operations(paths: Json) -> Json:
-    """What tells operations apart, by method and path."""
+    """The identifying parts of operations, by method and path."""
     found = {}
     for path, item in paths.items():
         for method, operation in item.items():

@@ -1,4 +1,4 @@
-"""The paths that name no resource: who may ask for them, and what they answer."""
+"""Non-resource paths: authorization and responses."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_the_issuer_of_tokens_publishes_its_key(server: Server) -> None:
     )
 
 
-# What there is not.
+# Unknown paths.
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_an_unknown_media_type_is_rejected(server: Server, path: str, message: s
     assert told == message + "application/vnd.kubernetes.protobuf"
 
 
-# Who may ask.
+# Authorization.
 
 
 def response_to(server: Server, user: User | None, path: str, method: str = "GET") -> Response:

@@ -1,4 +1,4 @@
-"""Bodies: kinds, unknown and repeated fields, in every form."""
+"""Bodies: kinds, unknown and duplicate fields, in every media type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies that once made the server fail of itself: each is refused in the words of kube-apiserver."""
+"""Bodies that once caused an internal error: each is rejected with kube-apiserver's message."""
 
 from __future__ import annotations
 

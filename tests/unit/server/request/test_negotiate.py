@@ -1,4 +1,4 @@
-"""Negotiation: which form an Accept header gets, and which bodies are read."""
+"""Content negotiation: Accept headers and content types."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TABLE = f"application/json;as=Table;{META}"
 
 
 class Kind:
-    """What negotiation looks at of a resource."""
+    """The attributes of a resource that negotiation uses."""
 
     def __init__(self, *, custom: bool = False, table: bool = True) -> None:
         self.custom = custom

@@ -1,4 +1,4 @@
-"""Options: query parameters as Go reads them, and combinations that mean nothing."""
+"""Options: query parameters as Go parses them, and invalid combinations."""
 
 from __future__ import annotations
 

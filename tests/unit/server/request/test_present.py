@@ -1,4 +1,4 @@
-"""Presentation: Tables and partial objects, and which objects a selection shows."""
+"""Presentation: Tables, partial objects, and selections."""
 
 from __future__ import annotations
 

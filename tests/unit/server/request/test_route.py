@@ -1,4 +1,4 @@
-"""Routes: what paths and methods ask for, and what answers that are not there look like."""
+"""Routes: parsing of paths and methods, and responses for paths that do not exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defaults, conversions and Table rows, compared with what Kubernetes' own code makes of the same objects."""
+"""Defaults, conversions and Table rows, compared with the results of Kubernetes' own code."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def without_type(obj: Json) -> Json:
 def test_a_kind_is_defaulted_as_by_kubernetes(case: Json) -> None:
     resource = resource_of(case["object"])
     obj = body.shaped(resource, case["object"])
-    if resource.to_storage is not None:  # a conversion fills in, too
+    if resource.to_storage is not None:  # conversion applies defaults, too
         assert resource.from_storage is not None
         obj = resource.object(msgspec.json.encode(resource.stored(obj)))
     assert obj == case["defaulted"]
@@ -66,7 +66,7 @@ def test_a_kind_of_two_versions_survives_a_round_trip(case: Json) -> None:
     stored = one.stored(body.shaped(one, case["object"]))
     back = other.stored(body.shaped(other, case["other"]))
     for obj in (stored, back):
-        obj.get("spec", {}).get("metrics", []).sort(key=str)  # the old version has that of the CPU last
+        obj.get("spec", {}).get("metrics", []).sort(key=str)  # v1 has the CPU metric last
     assert back == stored
 
 

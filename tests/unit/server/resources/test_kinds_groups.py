@@ -43,7 +43,7 @@ def named(name: str = "a", /, **fields: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, **fields}
 
 
-# What is wrong with a new object: where it is posted, what is sent, what is said.
+# Invalid new objects: path, body, message.
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     (
         "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
@@ -380,7 +380,7 @@ def test_a_bad_policy_is_refused(kind: str, spec: dict[str, Any], part: str) -> 
     check()
 
 
-# What cannot change: the object, the change, what is said.
+# Invalid updates: the object, the change, the message.
 FIXED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     (
         "/apis/scheduling.k8s.io/v1/priorityclasses",

@@ -1,4 +1,4 @@
-"""Updates of built-in kinds: what may change, and the words for what may not."""
+"""Updates of built-in kinds: mutable fields, and the messages for immutable ones."""
 
 from __future__ import annotations
 

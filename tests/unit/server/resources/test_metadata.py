@@ -1,4 +1,4 @@
-"""Metadata: what is wrong with it, in a new object and in a changed one."""
+"""Validation of metadata, in new and in updated objects."""
 
 from __future__ import annotations
 

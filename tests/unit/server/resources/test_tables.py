@@ -1,4 +1,4 @@
-"""Tables as the server answers them; what the cells hold is compared with Kubernetes elsewhere."""
+"""Tables in responses; the cells are compared with Kubernetes in test_kinds_against_kubernetes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def test_every_row_has_a_cell_for_every_column(api: Api) -> None:
             continue
         for entry in resource.collection.select():
             cells = resource.row(resource.object(entry.data))
-            too_many = resource.gvr.resource == "ipaddresses"  # a kube-apiserver gives their age, but names no column
+            too_many = resource.gvr.resource == "ipaddresses"  # kube-apiserver returns their age without a column
             assert len(cells) == len(resource.columns) + too_many, resource.gvr
 
 

@@ -1,4 +1,4 @@
-"""Structural schemas: what Go's code answered, and the laws that checking, pruning and defaulting keep."""
+"""Structural schemas: recorded results of Go code, and laws of validation, pruning and defaulting."""
 
 from __future__ import annotations
 
@@ -254,13 +254,13 @@ KEYED = {
     ("new", "old", "fields"),
     [
         ({"l": [{"k": "a", "n": 9}]}, {"l": [{"k": "a", "n": 9}]}, []),
-        ({"l": [{"k": "b"}, {"k": "a", "n": 9}]}, {"l": [{"k": "a", "n": 9}]}, []),  # found again by its key
+        ({"l": [{"k": "b"}, {"k": "a", "n": 9}]}, {"l": [{"k": "a", "n": 9}]}, []),  # correlated by its key
         ({"l": [{"k": "a", "n": 8}]}, {"l": [{"k": "a", "n": 9}]}, ["l[0].n"]),
         ({"l": [{"k": "b", "n": 9}]}, {"l": [{"k": "a", "n": 9}]}, ["l[0].n"]),
-        ({"l": [{"n": 9}]}, {"l": [{"n": 9}]}, ["l[0].n"]),  # without a key nothing is found again
+        ({"l": [{"n": 9}]}, {"l": [{"n": 9}]}, ["l[0].n"]),  # not correlated without a key
         ({"l": ["x", {"k": "a", "n": 9}]}, {"l": [{"k": "a", "n": 9}, 5]}, ["l[0]"]),
         ({"l": [{"k": "a", "n": 9}]}, {"l": "x"}, ["l[0].n"]),
-        ({"plain": [9]}, {"plain": [9]}, []),  # the same as a whole
+        ({"plain": [9]}, {"plain": [9]}, []),  # the whole list is unchanged
         ({"plain": [9, 1]}, {"plain": [9]}, ["plain[0]"]),
         ({"l": "x"}, {"l": "x"}, []),
         ({"l": "x"}, {"l": "y"}, ["l"]),

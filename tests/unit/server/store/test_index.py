@@ -14,7 +14,7 @@ from ostinato.world import Simulation
 
 
 class SlowLog:
-    """A log that takes a second for a batch, and fails when told."""
+    """A log that takes a second per batch, and fails on request."""
 
     def __init__(self, world: Simulation) -> None:
         self._world = world
@@ -40,7 +40,7 @@ def describe(data: bytes) -> tuple[dict[str, str], dict[str, str], str]:
 
 
 class Shelf:
-    """An index on a slow log, and short words for what tests do with it."""
+    """An index on a slow log, with shorthands for tests."""
 
     def __init__(self) -> None:
         self.world = Simulation(1)
@@ -49,7 +49,7 @@ class Shelf:
         self.things = self.index.collection("things", describe)
 
     def put(self, key: str, data: bytes = b"x", *, expected: Entry | str | None = "newest") -> asyncio.Task[Entry]:
-        """Begin a write; it is on its way when the loop has turned once."""
+        """Begin a write; it is pending after one turn of the loop."""
         entry = Entry(key, 0, b"", {}, {}, "")
         at = self.things.newest(key) if expected == "newest" else expected
         assert not isinstance(at, str)
@@ -195,7 +195,7 @@ def test_when_the_log_fails_the_writes_fail_reads_go_on_and_the_next_write_tries
         shelf.log.failure = OSError("no space left on device")
         refused = [shelf.put("a", b"2"), shelf.put("b")]
         await turn()
-        behind = shelf.put("a", b"3")  # goes by a write that will never be
+        behind = shelf.put("a", b"3")  # based on a write that will fail
         results = await asyncio.gather(*refused, behind, return_exceptions=True)
         assert all(isinstance(result, StoreFailed) for result in results)
         assert str(results[0]) == "the store cannot write: no space left on device"

@@ -1,4 +1,4 @@
-"""The index against a model that keeps every version of everything."""
+"""The index against a model with the full history."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PREFIXES = ["", "a/", "b/"]
 
 
 class Log:
-    """Durable: what `disk` holds. Some batches fail, as the test says."""
+    """A log whose durable state is `disk`. Some batches fail, as the test requests."""
 
     def __init__(self, world: Simulation, failing: set[int]) -> None:
         self._world = world
@@ -71,9 +71,9 @@ async def check(world: Simulation, steps: list[tuple[str, str, bool]], failing: 
     index = Index(log, world.clock)
     things = index.collection("things", lambda data: ({}, {}, ""))
     subscription = things.hub.subscribe()
-    states: dict[int, dict[str, bytes]] = {index.version: {}}  # what the durable state was at each version
+    states: dict[int, dict[str, bytes]] = {index.version: {}}  # the durable state at each resourceVersion
     acknowledged: list[int] = []
-    seen: dict[str, Entry | None] = {}  # an old version of each key, for stale writes
+    seen: dict[str, Entry | None] = {}  # an old state of each key, for stale writes
     loop = asyncio.get_running_loop()
     tasks: list[asyncio.Task[None]] = []
 
@@ -106,7 +106,7 @@ async def check(world: Simulation, steps: list[tuple[str, str, bool]], failing: 
     results = await asyncio.gather(*tasks, return_exceptions=True)
     assert all(result is None or isinstance(result, StoreFailed) for result in results)
 
-    # What is acknowledged is in the log, once, in order; nothing else is.
+    # Acknowledged writes are in the log, once, in order; nothing else is.
     assert [write.version for write in log.writes] == sorted(acknowledged)
     assert things.pending == {}
     state: dict[str, bytes] = {}
@@ -117,7 +117,7 @@ async def check(world: Simulation, steps: list[tuple[str, str, bool]], failing: 
         states[write.version] = state
     assert {entry.key: entry.data for entry in things.select()} == log.disk == state
 
-    # A watcher from the beginning has every event, in order, with what was before.
+    # A watcher from the beginning has every event, in order, with the previous state.
     events = subscription.take()
     assert [event.version for event in events] == [write.version for write in log.writes]
     before: dict[str, bytes] = {}
@@ -126,7 +126,7 @@ async def check(world: Simulation, steps: list[tuple[str, str, bool]], failing: 
         before = states[event.version]
         assert (event.entry.data if event.entry else None) == before.get(event.key)
 
-    # The past is as it was, or refused as compacted; never wrong.
+    # Older states are exact, or rejected as compacted.
     for version, then in states.items():
         for prefix in PREFIXES:
             for after in ("", "a/1"):

@@ -1,4 +1,4 @@
-"""The SQLite log, and what happens to its file."""
+"""The SQLite log, and faults of its file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def objects(path: Path, world: World) -> tuple[int, dict[str, bytes]]:
-    """What the file holds."""
+    """The objects in the file."""
     with closing(SQLiteLog(path, world)) as log:
         version, rows = log.load()
         return version, {f"{collection}/{key}": data for collection, key, _, data in rows}
@@ -95,7 +95,7 @@ COMMIT;"""
 
 
 def old_store(path: Path, *, clean: bool) -> None:
-    """A store of format 1, as it is after a clean stop, or with everything in the write-ahead log."""
+    """A store of format 1, after a clean stop, or with everything in the write-ahead log."""
     away = path.with_name("away.db")
     with closing(sqlite3.connect(away, isolation_level=None)) as database:
         database.execute("PRAGMA journal_mode = WAL")
@@ -263,7 +263,7 @@ def test_acknowledged_writes_survive_a_kill(path: Path, world: World, after: int
     with process.stdout:
         lines = [process.stdout.readline() for _ in range(after)]
         process.send_signal(signal.SIGKILL)
-        lines += process.stdout.read().splitlines(keepends=True)  # what it said before it died
+        lines += process.stdout.read().splitlines(keepends=True)  # its output before it was killed
     process.wait()
     last: dict[str, int] = {}
     for line in lines:
@@ -275,11 +275,11 @@ def test_acknowledged_writes_survive_a_kill(path: Path, world: World, after: int
     for key, number in last.items():
         worker, _, written = found[f"things/{key}"].decode().partition(":")
         assert key.startswith(worker + "/")
-        assert int(written) >= number  # what was not acknowledged may be there, too
+        assert int(written) >= number  # unacknowledged writes may be there, too
 
 
 def crashed(path: Path, world: World, copy: Path) -> Path:
-    """A copy of the files as a crash leaves them: of three batches in the write-ahead log, two were acknowledged."""
+    """A copy of the files after a crash: of three batches in the write-ahead log, two were acknowledged."""
     copy.mkdir()
     with closing(SQLiteLog(path, world)) as log:
         for number in range(3):

@@ -1,4 +1,4 @@
-"""Watchers and writers, many at a time: no event lost, doubled or out of order."""
+"""Concurrent watchers and writers: no event is lost, duplicated or out of order."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def write(world: Simulation, server: Server, writer: int) -> None:
 
 
 async def watch(world: Simulation, stream: Stream) -> list[tuple[str, str, int]]:
-    """The events of a stream, to its end: type, name and version."""
+    """The events of a stream, to its end: type, name and resourceVersion."""
     seen = []
     async for chunk in stream.chunks:
         await world.clock.sleep(world.rng.uniform(0, 0.05))  # some are slower than others
@@ -104,9 +104,9 @@ def test_a_slow_watcher_is_closed_and_keeps_its_backlog(monkeypatch: pytest.Monk
         hub.publish(event(version))
         taken += [e.version for e in quick.take()]
     assert taken == [1, 2, 3, 4, 5]
-    assert [e.version for e in slow.take()] == [1, 2, 3]  # no gap: it ends there
+    assert [e.version for e in slow.take()] == [1, 2, 3]  # no gap before the end
     assert (slow.closed, quick.closed, len(hub)) == (True, False, 1)
-    asyncio.run(slow.wait())  # does not wait: nothing will come
+    asyncio.run(slow.wait())  # returns immediately: the watcher is closed
 
 
 def test_a_watcher_that_is_behind_by_too_many_bytes_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Apply over the wire: what comes before and after the field manager."""
+"""Server-side apply: the steps before and after the field manager."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def test_a_dry_run_stores_nothing(api: Api) -> None:
 @asking
 async def test_preconditions_hold_for_objects_that_are_there(api: Api) -> None:
     created = await apply(api, config({"x": "1"}, resourceVersion="5"))
-    assert created.code == 201  # of an object that is not there, any version will do
+    assert created.code == 201  # ignored for an object that does not exist
     stale = await apply(api, config({"x": "2"}, resourceVersion=str(version(created.body) - 1)))
     assert stale.body["reason"] == "Conflict"
     other = await apply(api, config({"x": "2"}, uid="another"))

@@ -1,6 +1,6 @@
-"""Patches: the three kinds that change an object, their order of steps, and what is refused.
+"""Patches: the three kinds that change an object, their order of steps, and rejections.
 
-The conversations recorded from a kube-apiserver say what is told in which words; here is what they leave open.
+The scenarios recorded from kube-apiserver cover the messages; these tests cover the rest.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ A = f"{CONFIG_MAPS}/a"
 
 
 async def patch(api: Api, path: str, kind: str, sent: Any) -> Answer:
-    """Send a patch: text as it is, everything else as JSON."""
+    """Send a patch: text unchanged, everything else as JSON."""
     path, _, query = path.partition("?")
     data = sent.encode() if isinstance(sent, str) else json.dumps(sent).encode()
     headers = {"authorization": "Bearer admin", "content-type": kind}
@@ -33,7 +33,7 @@ async def patch(api: Api, path: str, kind: str, sent: Any) -> Answer:
 
 
 def slowly(api: Api) -> None:
-    """Let admission take its time, so that writes overtake each other."""
+    """Delay admission, so that writes overtake each other."""
 
     class Slow:
         async def mutate(self, *args: Any) -> None:

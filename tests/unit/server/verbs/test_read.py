@@ -1,4 +1,4 @@
-"""get and list: versions, pages, tokens, selections."""
+"""get and list: resourceVersions, pages, continue tokens, selections."""
 
 from __future__ import annotations
 

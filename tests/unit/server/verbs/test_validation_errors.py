@@ -1,4 +1,4 @@
-"""Refusals show empty lists and maps as the client sent them, though they are not stored."""
+"""Validation errors show empty lists and maps as the client sent them, though they are not stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watches: where they begin, what they show, how they end."""
+"""Watches: start, events, end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def test_a_watch_from_a_version_sees_each_later_change_in_order(api: Api) 
     events = await live.take(3)
     assert told(events) == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
     assert events[1]["object"] == changed.body
-    assert events[2]["object"]["data"] == {"k": "2"}  # as it was
+    assert events[2]["object"]["data"] == {"k": "2"}  # its last state
     assert [version(event["object"]) for event in events] == [start + 1, start + 2, start + 3]
     replayed = await watch(api, f"{CONFIG_MAPS}?watch=1&resourceVersion={start}")
     assert await replayed.take(3) == events
@@ -138,7 +138,7 @@ async def test_a_terminating_object_is_modified_before_it_is_deleted(api: Api) -
     await api.merge(f"{CONFIG_MAPS}/a", {"metadata": {"finalizers": None}, "data": {"k": "last"}})
     dying, gone = await live.take(2)
     assert (dying["type"], gone["type"]) == ("MODIFIED", "DELETED")
-    assert "data" not in gone["object"]  # as it was before the write that ended it
+    assert "data" not in gone["object"]  # its state before the last write
     assert gone["object"]["metadata"]["finalizers"] == ["example.com/f"]
     assert version(gone["object"]) == version(dying["object"]) + 1
 

@@ -1,4 +1,4 @@
-"""Watches: bookmarks, and the forms in which events come."""
+"""Watches: bookmarks, and the forms of events."""
 
 from __future__ import annotations
 

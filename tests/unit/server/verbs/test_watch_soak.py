@@ -1,4 +1,4 @@
-"""Many writers and watchers of many scopes at once: each watch is the part of the store's log that it asked for."""
+"""Concurrent writers and watchers of many scopes: each watch is its selection of the store's log."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ostinato.world import Simulation
 WRITERS, WATCHERS, ROUNDS = 16, 24, 6
 NAMESPACES = ("default", "kube-system", "kube-public")
 
-Seen = list[tuple[str, str, int]]  # type, key and version of each event
+Seen = list[tuple[str, str, int]]  # type, key and resourceVersion of each event
 
 
 class SlowLog(MemoryLog):
-    """A disk that takes its time."""
+    """A log with random delays."""
 
     def __init__(self, world: Simulation) -> None:
         self._world = world
@@ -59,7 +59,7 @@ async def read(world: Simulation, live: Watch) -> Seen:
 
 
 def expected(log: list[Event], key: str, labels: dict[str, str]) -> Seen:
-    """What a watch of the keys that begin so, and of these labels, sees of a log."""
+    """The events of a log for a watch of a key prefix and labels."""
 
     def matches(entry: object) -> bool:
         found = getattr(entry, "labels", None)

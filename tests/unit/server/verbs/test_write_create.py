@@ -1,4 +1,4 @@
-"""create: names, system fields, owners, dry runs, and what a body may be."""
+"""create: names, system fields, owners, dry runs, and bodies."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def test_two_creates_at_once_make_one_object(api: Api) -> None:
 @asking
 async def test_an_object_that_another_makes_meanwhile_is_not_overwritten(api: Api) -> None:
     class Slow(Plugin):
-        """Lets another request go first, once."""
+        """An admission plugin that lets another request overtake, once."""
 
         waiting = True
 
@@ -148,7 +148,7 @@ async def test_a_dry_run_of_an_existing_object_is_rejected(api: Api) -> None:
 
 
 class _Moving(Plugin):
-    """An admission plugin that moves each object to another place."""
+    """An admission plugin that changes the name and namespace of objects."""
 
     def __init__(self, **metadata: str) -> None:
         self._metadata = metadata

@@ -1,4 +1,4 @@
-"""delete: preconditions, policies, finalizers, grace, collections, and namespaces, which end in phases."""
+"""delete: preconditions, propagation policies, finalizers, grace periods, collections, and namespaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""update: versions, no-ops, what cannot be changed, and objects that end with their last finalizer."""
+"""update: resourceVersions, no-ops, immutable fields, and removal with the last finalizer."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ async def test_an_object_that_changes_meanwhile_is_updated_again(api: Api) -> No
     await made(api)
 
     class Slow(Plugin):
-        """Lets other requests go first, once."""
+        """An admission plugin that lets other requests overtake, once."""
 
         waiting = True
 

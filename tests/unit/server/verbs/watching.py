@@ -15,7 +15,7 @@ CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 
 class Watch:
-    """One watch; its events are read as they are asked for."""
+    """One watch; events are read on demand."""
 
     def __init__(self, stream: Stream) -> None:
         self.content_type = stream.content_type
@@ -37,7 +37,7 @@ class Watch:
         return await self.take(1_000_000)
 
     async def chunk(self) -> bytes | None:
-        """What is sent next, None at the end."""
+        """The next chunk, None at the end."""
         return await anext(self._chunks, None)
 
     async def close(self) -> None:
@@ -52,7 +52,7 @@ async def watch(api: Api, path: str, **headers: str) -> Watch:
 
 
 async def refused(api: Api, path: str, **headers: str) -> Answer:
-    """The answer to a watch that does not begin."""
+    """The response to a watch that is rejected."""
     answer = await _answer(api, path, headers)
     assert not isinstance(answer, Stream)
     return Answer(answer.status, decode_yaml(answer.body), ())

@@ -1,7 +1,7 @@
-"""Conversations about core kinds, as a kube-apiserver v1.36.4 answered them.
+"""Scenarios with core kinds, compared with the answers of kube-apiserver v1.36.4.
 
-What varies from run to run (uids, times, addresses, ports, generated suffixes) counts as equal. What a message lists in
-the order of a Go map, or shows of internal structures, is compared without its order, or not at all.
+Volatile values (uids, times, addresses, ports, generated suffixes) count as equal. Parts of a message in the order of a
+Go map are compared without their order; internal structures are not compared.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _masked(value: Any) -> Any:
 
 
 def _comparable(body: Any, *, owners: bool) -> Any:
-    """An answer without what may differ."""
+    """An answer without volatile values."""
     if not isinstance(body, dict):
         return body
     body = dict(body)

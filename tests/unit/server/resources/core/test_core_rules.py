@@ -1,4 +1,4 @@
-"""Rules of core kinds that no recorded conversation comes to: asked of the functions themselves."""
+"""Rules of core kinds that no recorded scenario covers, tested directly."""
 
 from __future__ import annotations
 

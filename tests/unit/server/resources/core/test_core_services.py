@@ -1,4 +1,4 @@
-"""Services get addresses and ports of their own, whatever happens at the same time."""
+"""Allocation of cluster IPs and node ports, also under concurrency."""
 
 from __future__ import annotations
 

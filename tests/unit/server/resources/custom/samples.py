@@ -1,4 +1,4 @@
-"""A server to talk to in a test, definitions of custom resources for it, and what Go answered."""
+"""A server with CustomResourceDefinitions for tests, and recorded answers of Go code."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Answer:
 
 
 class Api:
-    """A client in the server's own process, an administrator."""
+    """A client in the server's process, as an administrator."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -82,7 +82,7 @@ class Api:
         return Answer(answer)
 
     async def good(self, method: str, path: str, body: Any = None, **headers: str) -> Json:
-        """The body of an answer that must be no refusal."""
+        """The body of a successful response."""
         answer = await self(method, path, body, **headers)
         assert answer.code < 300, answer.text
         return answer.body
@@ -97,7 +97,7 @@ class Api:
 
 
 def run(test: Callable[[Api], Awaitable[None]], log: Log | None = None) -> None:
-    """Run a conversation with a fresh server, in virtual time."""
+    """Run a test with a new server, in virtual time."""
     simulation = Simulation(0)
 
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""Conversion by webhook: what is stored in one version is served in another as the webhook says, or not at all."""
+"""Webhook conversion: objects are served in other versions than the storage version as the webhook converts them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
 class Hook:
-    """A webhook that calls `a` of v1 `b` in v2; `change` is let at its answers."""
+    """A webhook that renames `a` of v1 to `b` in v2; `change` modifies its responses."""
 
     def __init__(self) -> None:
         self.reviews: list[Json] = []
@@ -61,7 +61,7 @@ def _converted(obj: Json, to: str) -> Json:
 
 
 def play(test: Callable[[Api, Hook], Any], *, storage: str = "v2", reviews: str = "v1", **more: Any) -> None:
-    """A conversation with a server that has Widgets, stored in one of two versions."""
+    """Run a test with a server that has Widgets, stored in one of two versions."""
 
     async def talk(api: Api) -> None:
         hook = Hook()
@@ -95,7 +95,7 @@ def test_an_object_is_converted_by_the_webhook() -> None:
         assert back["request"]["desiredAPIVersion"] == "example.com/v1"
         stored = await api.good("GET", f"{SECOND}/w")
         assert (stored["apiVersion"], stored["spec"]) == ("example.com/v2", {"b": "x", "n": 7})
-        assert len(hook.reviews) == 2  # what is stored in the version that is read is read as it is
+        assert len(hook.reviews) == 2  # reading the storage version needs no conversion
         assert stored["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
 
     play(talk)
@@ -112,7 +112,7 @@ def test_a_get_calls_the_webhook_each_time_and_a_list_once() -> None:
         for _ in range(2):
             listed = await api.good("GET", WIDGETS)
             assert [item["spec"]["a"] for item in listed["items"]] == ["a", "b", "c"]
-        assert [len(review["request"]["objects"]) for review in hook.reviews[2:]] == [2]  # one was known
+        assert [len(review["request"]["objects"]) for review in hook.reviews[2:]] == [2]  # one was cached
         page = await api.good("GET", f"{WIDGETS}?limit=2")
         assert [item["spec"]["a"] for item in page["items"]] == ["a", "b"]
 
@@ -179,7 +179,7 @@ def test_owners_speak_of_their_fields_in_their_own_version() -> None:
         assert forced["spec"] == {"b": "y", "n": 7}
         owners = {entry["manager"]: entry["fieldsV1"] for entry in forced["metadata"]["managedFields"]}
         assert owners == {"two": {"f:spec": {"f:b": {}}}}
-        # What cannot be worked out without the webhook is no longer told; the write goes on.
+        # Field ownership that needs the webhook is dropped; the write succeeds.
         await api.good("PATCH", f"{WIDGETS}/w?fieldManager=three", widget("w", {"n": 1}), content_type=APPLY)
         hook.gone = True
         written = await api.good("PATCH", f"{SECOND}/w", {"spec": {"b": "z"}}, content_type=MERGE)

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: what is refused, which names are accepted, and how they end."""
+"""CustomResourceDefinitions: validation, accepted names, deletion."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Definitions of the size and the style of popular operators: they load, and their objects are answered as a
-kube-apiserver answers them (`tests/data/crds`, recorded). Definitions that are made to hurt are refused or bounded.
+"""Definitions of popular operators: they load, and their objects have kube-apiserver's recorded answers
+(`tests/data/crds`). Definitions that are designed to be expensive are rejected or bounded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def of(plural: str) -> list[dict[str, Any]]:
 
 
 def faults(message: str) -> set[str]:
-    """The parts of a message: properties are checked in no order."""
+    """The parts of a message: properties are validated in no order."""
     about, _, rest = message.partition(" is invalid: ")
     return {about, *re.split(r", (?=(?:spec|<nil>)[.\[:])", rest.removeprefix("[").removesuffix("]"))}
 

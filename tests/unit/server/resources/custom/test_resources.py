@@ -1,4 +1,4 @@
-"""Custom resources: how their objects are written, read, shown and changed."""
+"""Custom resources: writing, reading, Tables, versions and subresources."""
 
 from __future__ import annotations
 

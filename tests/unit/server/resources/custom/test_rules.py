@@ -1,4 +1,4 @@
-"""Rules of schemas in CEL: what an object breaks, what is forgiven, and what it may cost."""
+"""CEL validation rules: violations, ratcheting and cost limits."""
 
 from __future__ import annotations
 

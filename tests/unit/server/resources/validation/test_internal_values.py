@@ -1,4 +1,4 @@
-"""Values in messages: under the names of a kube-apiserver's own types, in their order."""
+"""Values in messages: field names and order of kube-apiserver's internal types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods, Services and nodes are asked through the server."""
+"""The proxy subresources of Pods, Services and nodes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ Peer = Callable[[bytes], bytes]
 
 
 def _with_peer(answer: Peer, test: Callable[[Backend], Awaitable[None]]) -> None:
-    """Run a test against a peer that reads one request and answers it."""
+    """Run a test against a peer that reads one request and sends a response."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = await reader.readuntil(b"\r\n\r\n")
@@ -113,8 +113,8 @@ def test_a_request_is_forwarded_with_its_body_and_without_credentials() -> None:
         ("there", "there"),
         ("http://else/where", "http://else/where"),
         ("//else/where", "//else/where"),
-        ("http://me/there", "http://me/x/proxy/there"),  # the host that the client asked
-        ("/x/proxy/there", "/x/proxy/there"),  # a backend that knows where it is reached
+        ("http://me/there", "http://me/x/proxy/there"),  # the requested host
+        ("/x/proxy/there", "/x/proxy/there"),  # a backend that knows its proxy path
     ],
 )
 def test_a_redirection_leads_through_the_server_again(location: str, shown: str) -> None:
