@@ -90,7 +90,7 @@ async def _hang() -> None:
     await asyncio.get_running_loop().create_future()
 
 
-async def _told(client: Client, count: int) -> list[tuple[str, str]]:
+async def _events(client: Client, count: int) -> list[tuple[str, str]]:
     found = []
     async with client.watch(ConfigMap, since="1") as events:
         async for event in events:
@@ -122,7 +122,7 @@ def test_a_connection_cut_at_every_byte_loses_nothing_and_repeats_nothing(end: s
             await _hang()
 
         async with FaultServer(answer) as server, server.client(world) as client:
-            assert await _told(client, 4) == TOLD, f"cut after {cut} bytes"
+            assert await _events(client, 4) == TOLD, f"cut after {cut} bytes"
 
     async def main() -> None:
         async with asyncio.timeout(120):
@@ -148,7 +148,7 @@ def test_a_server_that_is_silent_without_an_end_is_noticed_and_left() -> None:
     async def main() -> None:
         async with asyncio.timeout(30), server, server.client(world) as client:
             begun = world.clock.monotonic()
-            assert await _told(client, 4) == TOLD
+            assert await _events(client, 4) == TOLD
             assert STALL_TIMEOUT <= world.clock.monotonic() - begun < 10 * STALL_TIMEOUT
         assert server.since == [1, 1]
 
@@ -172,7 +172,7 @@ def test_a_watch_on_which_something_comes_now_and_then_is_never_left() -> None:
 
     async def main() -> None:
         async with asyncio.timeout(30), server, server.client(world) as client:
-            assert await _told(client, 4) == TOLD
+            assert await _events(client, 4) == TOLD
         assert server.since == [1]
 
     asyncio.run(main())
@@ -190,7 +190,7 @@ def test_a_server_that_accepts_and_never_answers_is_left_too() -> None:
 
     async def main() -> None:
         async with asyncio.timeout(30), server, server.client(world) as client:
-            assert await _told(client, 4) == TOLD
+            assert await _events(client, 4) == TOLD
 
     asyncio.run(main())
 
@@ -206,7 +206,7 @@ def test_a_server_that_is_away_for_a_while_is_waited_for() -> None:
         async with asyncio.timeout(30):
             async with FaultServer(answer) as server:
                 port, client = server.port, server.client(world)
-            waiting = asyncio.ensure_future(_told(client, 4))
+            waiting = asyncio.ensure_future(_events(client, 4))
             await asyncio.sleep(0.05)  # some of its tries are refused
             assert not waiting.done()
             listener = await asyncio.start_server(server._serve, "127.0.0.1", port)
@@ -240,7 +240,7 @@ def test_both_forms_of_410_are_told(sent: bytes, error: type[Exception]) -> None
     async def main() -> None:
         async with asyncio.timeout(30), FaultServer(answer) as server, server.client(world) as client:
             with pytest.raises(error, match="too old resource version"):
-                await _told(client, 1)
+                await _events(client, 1)
             assert server.since == [1]
 
     asyncio.run(main())
@@ -262,7 +262,7 @@ def test_a_storm_of_429_ends_in_the_events() -> None:
     async def main() -> None:
         async with asyncio.timeout(30), server, server.client(world) as client:
             begun = world.clock.monotonic()
-            assert await _told(client, 4) == TOLD
+            assert await _events(client, 4) == TOLD
             assert world.clock.monotonic() - begun >= 25 - 3, "it waited as it was told"
 
     asyncio.run(main())

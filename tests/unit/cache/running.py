@@ -1,4 +1,4 @@
-"""Running informers on a scripted server, in virtual time."""
+"""Run informers with a scripted server in virtual time."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def names(informer: Informer) -> list[str]:
 
 
 def state(informer: Informer) -> dict[str, str]:
-    """The version of each object."""
+    """Return the resourceVersion of each object."""
     return {str(entry.key): entry.resource_version for entry in informer.store.entries()}
 
 
@@ -59,24 +59,24 @@ def truth(source: ScriptedServer) -> dict[str, str]:
     return {str(each): value["metadata"]["resourceVersion"] for each, value in source.objects.items()}
 
 
-class Heard:
-    """A handler that remembers, in short words, what it was told."""
+class Recorder:
+    """An event handler that keeps the events and summarizes them."""
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.items: list[Event] = []
 
     def __call__(self, event: Event) -> None:
-        self.events.append(event)
+        self.items.append(event)
 
     @property
-    def words(self) -> list[str]:
-        return [told(event) for event in self.events]
+    def summaries(self) -> list[str]:
+        return [summary(event) for event in self.items]
 
     def clear(self) -> None:
-        self.events.clear()
+        self.items.clear()
 
 
-def told(event: Event) -> str:
+def summary(event: Event) -> str:
     match event:
         case Added(object=entry, initial=initial):
             return f"{'initial' if initial else 'added'} {entry.key.name}"

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.stage.transport import Streamed, scripted
-from tests.unit.cache.running import Heard, key, names, simulate, state, truth, with_informer
+from tests.unit.cache.running import Recorder, key, names, simulate, state, truth, with_informer
 from tests.unit.cache.scripted import ScriptedServer
 
 from ostinato.api.errors import APIError, Expired, Gone, InternalError, Timeout, TooManyRequests
@@ -95,18 +95,18 @@ def test_a_connection_that_is_cut_at_any_byte_of_an_event_loses_and_repeats_noth
             return Streamed(after(int(query["resourceVersion"])), hangs=True)
 
         client, transport = scripted(simulation, script)
-        heard = Heard()
+        events = Recorder()
 
-        async def main(simulation: Simulation = simulation, client: Client = client, heard: Heard = heard) -> None:
+        async def main(simulation: Simulation = simulation, client: Client = client, events: Recorder = events) -> None:
             informer = Informer([client.list_watch(ConfigMap)], simulation)
-            informer.add_handler(heard)
+            informer.add_handler(events)
             informer.start()
             await simulation.clock.sleep(5)
             assert state(informer) == {"default/a": "12"}
             await informer.stop()
 
         simulation.run(main())
-        assert heard.words == ["initial a", "added b", "updated a", "deleted b"], f"cut at {cut}"
+        assert events.summaries == ["initial a", "added b", "updated a", "deleted b"], f"cut at {cut}"
         assert len(transport.requests) == 2
 
 
@@ -152,10 +152,10 @@ def test_writes_of_a_restored_server_with_reused_resource_versions_are_cached() 
         version = server.version
         server.put("y")
         await simulation.clock.sleep(1)
-        heard = Heard()
-        informer.add_handler(heard)
+        events = Recorder()
+        informer.add_handler(events)
         await simulation.clock.sleep(1)
-        heard.events.clear()
+        events.items.clear()
         server.dropping = True  # a watch from a later version is told nothing of this
         server.version = version - 1
         del server.objects[key("x")], server.objects[key("y")]
@@ -165,8 +165,10 @@ def test_writes_of_a_restored_server_with_reused_resource_versions_are_cached() 
         await simulation.clock.sleep(5)
         assert state(informer) == truth(server)
         assert informer.lister(Pod).get(key("x")).spec.node_name == "after"
-        assert {"gone x", "added x", "gone y"} <= set(heard.words)
-        assert {"gone a", "added a"} <= set(heard.words), "what was done about it may be lost, though it is as it was"
+        assert {"gone x", "added x", "gone y"} <= set(events.summaries)
+        assert {"gone a", "added a"} <= set(events.summaries), (
+            "what was done about it may be lost, though it is as it was"
+        )
 
     with_informer(scenario)
 
@@ -198,10 +200,10 @@ def test_a_suspected_restore_without_a_watch_is_kept_and_ends_all_waits() -> Non
 
 def test_a_write_is_not_lost_as_long_as_nothing_can_be_watched() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
-        heard = Heard()
-        informer.add_handler(heard)
+        events = Recorder()
+        informer.add_handler(events)
         await simulation.clock.sleep(1)
-        heard.events.clear()
+        events.items.clear()
         server.cut()
         server.watch_errors.extend(ConnectionLost("there is no network") for _ in range(12))
         written = server.put("mine")["metadata"]["resourceVersion"]
@@ -212,7 +214,7 @@ def test_a_write_is_not_lost_as_long_as_nothing_can_be_watched() -> None:
         assert simulation.clock.monotonic() > 100
         await wait_for([late], 90, simulation.clock)
         assert state(informer) == truth(server)
-        assert heard.words == ["added mine"], "and nothing was listed anew"
+        assert events.summaries == ["added mine"], "and nothing was listed anew"
 
     with_informer(scenario)
 
@@ -283,16 +285,16 @@ def test_a_namespace_of_very_many_objects() -> None:
         for number in range(count):
             server.put(f"pod-{number}", spec={"nodeName": f"node-{number % 100}"})
         informer = Informer([server], simulation, FeedOptions(indexes=(by_field("spec.nodeName"),)))
-        heard = 0
+        events = 0
 
         def count_events(event: Event) -> None:
-            nonlocal heard
-            heard += 1
+            nonlocal events
+            events += 1
 
         registration = informer.add_handler(count_events)
         informer.start()
         await registration.synced(timeout=10)
-        assert heard == len(informer.store) == count
+        assert events == len(informer.store) == count
         assert len(informer.store.index_keys("spec.nodeName", "node-7")) == count // 100
         await informer.stop()
 
@@ -424,7 +426,7 @@ def test_whatever_happens_the_cache_and_every_handler_end_with_the_state_of_the_
         await simulation.clock.sleep(300)
         assert state(informer) == truth(server)
         assert early.state == late.state == slow.state == truth(server)
-        assert [each for each in caplog.messages if "handler failed" in each] == [], "a handler heard nonsense"
+        assert [each for each in caplog.messages if "handler failed" in each] == [], "a handler events nonsense"
         assert len(server.watches) >= 3
         indexed = {
             str(each)
@@ -441,19 +443,19 @@ def test_whatever_happens_the_cache_and_every_handler_end_with_the_state_of_the_
 def test_a_run_with_faults_is_the_same_every_time() -> None:
     def run() -> list[str]:
         simulation = Simulation(7)
-        heard = Heard()
+        events = Recorder()
 
         async def main() -> None:
             server = ScriptedServer(simulation)
             informer = Informer([server], simulation)
-            informer.add_handler(heard)
+            informer.add_handler(events)
             informer.start()
             await Chaos(simulation, server, simulation.rng.fork("chaos")).run(50)
             await simulation.clock.sleep(100)
             await informer.stop()
 
         simulation.run(main())
-        return heard.words
+        return events.summaries
 
     first = run()
     assert first

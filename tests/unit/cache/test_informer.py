@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.unit.cache.running import Heard, key, names, simulate, state, truth, with_informer
+from tests.unit.cache.running import Recorder, key, names, simulate, state, truth, with_informer
 from tests.unit.cache.scripted import ScriptedServer
 
 from ostinato.api.errors import APIError, Expired, Forbidden, NotFound
@@ -52,22 +52,22 @@ def test_a_handler_receives_initial_objects_and_then_changes() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         server.put("a")
         informer = Informer([server], simulation)
-        heard = Heard()
-        informer.add_handler(heard)
+        events = Recorder()
+        informer.add_handler(events)
         informer.start()
         await informer.synced(timeout=1)
         server.put("b")
         server.put("a", spec={"nodeName": "node-1"})
         server.delete("b")
         await simulation.clock.sleep(0.1)
-        assert heard.words == ["initial a", "added b", "updated a", "deleted b"]
-        updated, deleted = heard.events[2], heard.events[3]
+        assert events.summaries == ["initial a", "added b", "updated a", "deleted b"]
+        updated, deleted = events.items[2], events.items[3]
         assert isinstance(updated, Updated)
         assert (updated.old.resource_version, updated.new.resource_version) == ("101", "103")
         assert updated.object.read(Pod).spec.node_name == "node-1"  # type: ignore[union-attr]
         assert isinstance(deleted, Deleted)
         assert deleted.last_known.resource_version == "104"  # the final state, as the deletion left it
-        assert {str(event.key) for event in heard.events} == {"default/a", "default/b"}
+        assert {str(event.key) for event in events.items} == {"default/a", "default/b"}
         await informer.stop()
 
     simulate(scenario)
@@ -75,29 +75,29 @@ def test_a_handler_receives_initial_objects_and_then_changes() -> None:
 
 def test_the_store_decides_between_added_and_updated() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
-        heard = Heard()
-        informer.add_handler(heard)
+        events = Recorder()
+        informer.add_handler(events)
         await simulation.clock.sleep(0.1)
-        heard.clear()
+        events.clear()
         server.send(RawEvent("MODIFIED", b'{"metadata":{"name":"x","uid":"x","resourceVersion":"200"}}'))
         server.send(RawEvent("ADDED", b'{"metadata":{"name":"x","uid":"x","resourceVersion":"201"}}'))
         await simulation.clock.sleep(0.1)
-        assert heard.words == ["added x", "updated x"]
+        assert events.summaries == ["added x", "updated x"]
 
     with_informer(scenario)
 
 
 def test_the_deletion_of_an_unknown_object_emits_no_event() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
-        heard = Heard()
-        informer.add_handler(heard)
+        events = Recorder()
+        informer.add_handler(events)
         await simulation.clock.sleep(0.1)
-        heard.clear()
+        events.clear()
         server.send(RawEvent("DELETED", b'{"metadata":{"name":"x","resourceVersion":"200"}}'))
         server.delete("a")
         server.send(RawEvent("DELETED", b'{"metadata":{"name":"a","namespace":"default","resourceVersion":"201"}}'))
         await simulation.clock.sleep(0.1)
-        assert heard.words == ["deleted a"]
+        assert events.summaries == ["deleted a"]
         assert informer.resource_version == "201"
 
     with_informer(scenario)
@@ -106,15 +106,15 @@ def test_the_deletion_of_an_unknown_object_emits_no_event() -> None:
 def test_a_relist_emits_deletions_first_with_the_last_known_state() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         seen: list[tuple[str, list[str]]] = []
-        heard = Heard()
+        events = Recorder()
 
         def handler(event: Event) -> None:
-            heard(event)
+            events(event)
             seen.append((event.key.name, names(informer)))
 
         informer.add_handler(handler)
         await simulation.clock.sleep(0.1)
-        heard.clear()
+        events.clear()
         seen.clear()
         server.dropping = True
         server.put("d")
@@ -122,9 +122,9 @@ def test_a_relist_emits_deletions_first_with_the_last_known_state() -> None:
         server.delete("a")
         server.delete("c")
         await relist(simulation, server)
-        assert heard.words == ["gone a", "gone c", "updated b", "added d"]
+        assert events.summaries == ["gone a", "gone c", "updated b", "added d"]
         assert all(store == ["b", "d"] for _, store in seen)  # the store was swapped before anybody was told
-        gone = heard.events[0]
+        gone = events.items[0]
         assert isinstance(gone, Deleted)
         assert gone.last_known.resource_version == "101"
 
@@ -133,32 +133,32 @@ def test_a_relist_emits_deletions_first_with_the_last_known_state() -> None:
 
 def test_a_recreated_object_is_a_deletion_and_an_addition() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
-        heard = Heard()
-        informer.add_handler(heard)
+        events = Recorder()
+        informer.add_handler(events)
         await simulation.clock.sleep(0.1)
-        heard.clear()
+        events.clear()
         server.dropping = True
         server.delete("a")
         server.put("a")
         await relist(simulation, server)
-        assert heard.words == ["gone a", "added a"]
+        assert events.summaries == ["gone a", "added a"]
 
     with_informer(scenario)
 
 
 def test_a_relist_without_changes_emits_no_events() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
-        heard, resynced = Heard(), Heard()
-        informer.add_handler(heard)
+        events, resynced = Recorder(), Recorder()
+        informer.add_handler(events)
         informer.add_handler(resynced, resync=3600)
         await simulation.clock.sleep(0.1)
-        heard.clear()
+        events.clear()
         resynced.clear()
         before = informer.store.get(key("a"))
         await relist(simulation, server)
         server.send(server.history[0][1])  # the same version again
         await simulation.clock.sleep(0.1)
-        assert heard.events == resynced.events == []
+        assert events.items == resynced.items == []
         assert informer.store.get(key("b")) is not None
         assert before is not None
 
@@ -167,16 +167,16 @@ def test_a_relist_without_changes_emits_no_events() -> None:
 
 def test_a_list_that_changed_something_reaches_everyone() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
-        heard, resynced = Heard(), Heard()
-        informer.add_handler(heard)
+        events, resynced = Recorder(), Recorder()
+        informer.add_handler(events)
         informer.add_handler(resynced, resync=3600)
         await simulation.clock.sleep(0.1)
-        heard.clear()
+        events.clear()
         resynced.clear()
         server.dropping = True
         server.put("b", spec={})
         await relist(simulation, server)
-        assert heard.words == resynced.words == ["updated b"]
+        assert events.summaries == resynced.summaries == ["updated b"]
 
     with_informer(scenario)
 
@@ -200,16 +200,16 @@ def test_handlers_decode_nothing_they_do_not_ask_for(monkeypatch: pytest.MonkeyP
 
 def test_a_coroutine_handler_receives_one_event_at_a_time() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
-        heard: list[str] = []
+        events: list[str] = []
 
         async def handler(event: Event) -> None:
-            heard.append(f"begin {event.key.name}")
+            events.append(f"begin {event.key.name}")
             await simulation.clock.sleep(1)
-            heard.append(f"end {event.key.name}")
+            events.append(f"end {event.key.name}")
 
         informer.add_handler(handler)
         await simulation.clock.sleep(10)
-        assert heard == ["begin c", "end c", "begin b", "end b", "begin a", "end a"]
+        assert events == ["begin c", "end c", "begin b", "end b", "begin a", "end a"]
 
     with_informer(scenario)
 
@@ -219,13 +219,13 @@ def test_a_slow_handler_does_not_delay_others() -> None:
         async def slow(event: Event) -> None:
             await simulation.clock.sleep(1000)
 
-        heard = Heard()
+        events = Recorder()
         registration = informer.add_handler(slow)
-        informer.add_handler(heard)
+        informer.add_handler(events)
         for number in range(5000):
             server.put(f"pod-{number}")
         await simulation.clock.sleep(0.1)
-        assert len(heard.events) == 5003
+        assert len(events.items) == 5003
         assert len(informer.store) == 5003
         assert registration.pending == 5002
         registration.remove()
@@ -237,16 +237,16 @@ def test_a_slow_handler_does_not_delay_others() -> None:
 def test_a_failing_handler_is_logged_and_receives_the_next_event(caplog: pytest.LogCaptureFixture) -> None:
 
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
-        heard, others = Heard(), Heard()
+        events, others = Recorder(), Recorder()
 
         def handler(event: Event) -> None:
-            heard(event)
+            events(event)
             raise ZeroDivisionError
 
         registration = informer.add_handler(handler, name="divide")
         informer.add_handler(others)
         await registration.synced(timeout=1)
-        assert len(heard.events) == len(others.events) == 3
+        assert len(events.items) == len(others.items) == 3
 
     with_informer(scenario)
     assert caplog.messages == [
@@ -257,16 +257,16 @@ def test_a_failing_handler_is_logged_and_receives_the_next_event(caplog: pytest.
 
 def test_a_handler_cancelled_by_its_awaitable_receives_the_next_event(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
-        heard = Heard()
+        events = Recorder()
 
         async def handler(event: Event) -> None:
-            heard(event)
+            events(event)
             connection = asyncio.get_running_loop().create_future()
             connection.cancel()
             await connection
 
         await informer.add_handler(handler, name="cancelled").synced(timeout=1)
-        assert len(heard.events) == 3
+        assert len(events.items) == 3
 
     with_informer(scenario)
     assert caplog.messages == [
@@ -309,17 +309,17 @@ def test_a_handler_can_have_a_predicate() -> None:
         return {"metadata": {"labels": labels}}
 
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
-        heard = Heard()
-        informer.add_handler(heard, predicate=lambda entry: "wanted" in entry.labels)
+        events = Recorder()
+        informer.add_handler(events, predicate=lambda entry: "wanted" in entry.labels)
         await simulation.clock.sleep(0.1)
-        assert heard.events == []
+        assert events.items == []
         for name, wanted in (("a", True), ("a", True), ("b", True), ("a", False), ("a", False), ("a", True)):
             server.put(name, **entry(name, wanted))
         server.delete("c")
         server.delete("b")
         await simulation.clock.sleep(0.1)
-        assert heard.words == ["added a", "updated a", "added b", "deleted a", "added a", "deleted b"]
-        left = heard.events[3]
+        assert events.summaries == ["added a", "updated a", "added b", "deleted a", "added a", "deleted b"]
+        left = events.items[3]
         assert isinstance(left, Deleted)
         assert left.last_known.labels == {"wanted": "yes"}  # as it last was among those that are wanted
 
@@ -349,38 +349,38 @@ def test_predicates_are_evaluated_once_for_unchanged_objects() -> None:
 def test_a_late_handler_receives_every_object_once() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         server.put("d")  # on its way
-        heard = Heard()
-        registration = informer.add_handler(heard)
+        events = Recorder()
+        registration = informer.add_handler(events)
         assert not registration.has_synced
         server.put("e")
         await registration.synced(timeout=1)
         await simulation.clock.sleep(0.1)
-        assert heard.words == ["initial c", "initial b", "initial a", "added d", "added e"]
+        assert events.summaries == ["initial c", "initial b", "initial a", "added d", "added e"]
 
     with_informer(scenario)
 
 
 def test_a_handler_added_twice_receives_events_twice() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
-        heard = Heard()
-        first, second = informer.add_handler(heard), informer.add_handler(heard)
+        events = Recorder()
+        first, second = informer.add_handler(events), informer.add_handler(events)
         assert first is not second
         await simulation.clock.sleep(0.1)
-        assert len(heard.events) == 6
+        assert len(events.items) == 6
         first.remove()
         server.put("d")
         await simulation.clock.sleep(0.1)
-        assert len(heard.events) == 7
+        assert len(events.items) == 7
 
     with_informer(scenario)
 
 
 def test_a_removed_handler_receives_nothing_and_its_task_ends() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
-        heard = Heard()
+        events = Recorder()
 
         async def handler(event: Event) -> None:
-            heard(event)
+            events(event)
             await simulation.clock.sleep(1)
 
         before = len(asyncio.all_tasks())
@@ -390,7 +390,7 @@ def test_a_removed_handler_receives_nothing_and_its_task_ends() -> None:
         registration.remove()
         registration.remove()
         await simulation.clock.sleep(10)
-        assert heard.words == ["initial c"]
+        assert events.summaries == ["initial c"]
         assert len(asyncio.all_tasks()) == before
 
     with_informer(scenario)
@@ -400,22 +400,22 @@ def test_a_handler_of_another_informer_is_not_removed() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         other = Informer([server], simulation)
         with pytest.raises(ValueError, match="was not added to the informer of pods"):
-            other.remove_handler(informer.add_handler(Heard()))
+            other.remove_handler(informer.add_handler(Recorder()))
 
     with_informer(scenario)
 
 
 def test_a_handler_can_be_removed_from_inside_a_handler() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
-        heard = Heard()
+        events = Recorder()
 
         def handler(event: Event) -> None:
-            heard(event)
+            events(event)
             registration.remove()
 
         registration = informer.add_handler(handler)
         await simulation.clock.sleep(0.1)
-        assert len(heard.events) == 1
+        assert len(events.items) == 1
 
     with_informer(scenario)
 
@@ -461,14 +461,14 @@ def test_a_handler_is_synced_when_it_has_returned_from_the_last_initial_object()
 
 def test_objects_added_after_the_first_list_are_not_initial() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
-        heard = Heard()
-        informer.add_handler(heard)
+        events = Recorder()
+        informer.add_handler(events)
         await simulation.clock.sleep(0.1)
-        heard.clear()
+        events.clear()
         server.dropping = True
         server.put("d")
         await relist(simulation, server)
-        assert heard.words == ["added d"]
+        assert events.summaries == ["added d"]
 
     with_informer(scenario)
 
@@ -573,13 +573,13 @@ def test_a_failed_informer_raises_its_error(caplog: pytest.LogCaptureFixture) ->
 
 def test_a_resync_replays_all_objects_without_a_request() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
-        heard = Heard()
-        informer.add_handler(heard, resync=10)
+        events = Recorder()
+        informer.add_handler(events, resync=10)
         await simulation.clock.sleep(9)
-        heard.clear()
+        events.clear()
         asked = len(server.asked)
         await simulation.clock.sleep(2)
-        assert heard.words == ["resync c", "resync b", "resync a"]
+        assert events.summaries == ["resync c", "resync b", "resync a"]
         assert len(server.asked) == asked
         assert len(server.lists) == 0
 
@@ -588,16 +588,16 @@ def test_a_resync_replays_all_objects_without_a_request() -> None:
 
 def test_each_handler_has_its_own_period() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
-        never, two, three = Heard(), Heard(), Heard()
-        for heard, period in ((never, 0), (two, 2), (three, 3)):
-            informer.add_handler(heard, resync=period)
+        never, two, three = Recorder(), Recorder(), Recorder()
+        for events, period in ((never, 0), (two, 2), (three, 3)):
+            informer.add_handler(events, resync=period)
         await simulation.clock.sleep(0.5)
-        for heard in (never, two, three):
-            heard.clear()
+        for events in (never, two, three):
+            events.clear()
         counts = []
         for _ in range(6):
             await simulation.clock.sleep(1)
-            counts.append((len(never.events) // 3, len(two.events) // 3, len(three.events) // 3))
+            counts.append((len(never.items) // 3, len(two.items) // 3, len(three.items) // 3))
         assert counts == [(0, 0, 0), (0, 1, 0), (0, 1, 1), (0, 2, 1), (0, 2, 1), (0, 3, 2)]
 
     with_informer(scenario)
@@ -605,24 +605,24 @@ def test_each_handler_has_its_own_period() -> None:
 
 def test_a_period_is_at_least_a_second() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
-        heard = Heard()
-        informer.add_handler(heard, resync=0.001)
+        events = Recorder()
+        informer.add_handler(events, resync=0.001)
         await simulation.clock.sleep(10.5)
-        assert len(heard.events) == 3 + 10 * 3
+        assert len(events.items) == 3 + 10 * 3
 
     with_informer(scenario)
 
 
 def test_a_resync_never_overtakes_a_change() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
-        heard = Heard()
-        informer.add_handler(heard, resync=1)
+        events = Recorder()
+        informer.add_handler(events, resync=1)
         for number in range(200):
             server.put("a", spec={"number": number})
             await simulation.clock.sleep(0.05)
-        versions = [int(event.object.resource_version) for event in heard.events if event.key.name == "a"]
+        versions = [int(event.object.resource_version) for event in events.items if event.key.name == "a"]
         assert versions == sorted(versions)
-        assert any(isinstance(event, Updated) and event.is_resync for event in heard.events)
+        assert any(isinstance(event, Updated) and event.is_resync for event in events.items)
 
     with_informer(scenario)
 
@@ -643,13 +643,13 @@ def test_a_handler_that_is_slower_than_its_period_is_not_buried_in_resyncs() -> 
 def test_resyncs_end_with_the_informer() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         informer = Informer([server], simulation)
-        heard = Heard()
-        informer.add_handler(heard, resync=1)
+        events = Recorder()
+        informer.add_handler(events, resync=1)
         informer.start()
         await informer.synced(timeout=1)
         await informer.stop()
         await simulation.clock.sleep(10)
-        assert heard.events == []
+        assert events.items == []
 
     simulate(scenario)
 
@@ -659,13 +659,13 @@ def test_nothing_is_resynced_before_the_first_list() -> None:
         server.put("a")
         server.pause()
         informer = Informer([server], simulation)
-        heard = Heard()
-        informer.add_handler(heard, resync=1)
+        events = Recorder()
+        informer.add_handler(events, resync=1)
         informer.start()
         await simulation.clock.sleep(5.5)
         server.resume()
         await simulation.clock.sleep(0.1)
-        assert heard.words == ["initial a"]
+        assert events.summaries == ["initial a"]
         await informer.stop()
 
     simulate(scenario)
@@ -689,12 +689,12 @@ def test_a_stopped_informer_only_serves_its_store() -> None:
         informer = Informer([server], simulation)
         informer.start()
         await informer.synced(timeout=1)
-        registration = informer.add_handler(Heard())
+        registration = informer.add_handler(Recorder())
         await informer.stop()
         await informer.stop()
         assert informer.has_stopped
         for refused in (
-            lambda: informer.add_handler(Heard()),
+            lambda: informer.add_handler(Recorder()),
             lambda: informer.add_index(by_field("spec.nodeName")),
             informer.start,
         ):
@@ -711,12 +711,12 @@ def test_when_stop_returns_nothing_runs_any_more() -> None:
         server.put("a")
         before = asyncio.all_tasks()
         informer = Informer([server], simulation)
-        heard: list[str] = []
+        events: list[str] = []
 
         async def slow(event: Event) -> None:
-            heard.append("begin")
+            events.append("begin")
             await simulation.clock.sleep(5)
-            heard.append("end")
+            events.append("end")
 
         informer.add_handler(slow)
         informer.start()
@@ -725,7 +725,7 @@ def test_when_stop_returns_nothing_runs_any_more() -> None:
         server.put("b")
         await simulation.clock.sleep(0)
         await informer.stop()
-        assert heard == ["begin", "end"]  # the event that was being heard was heard to its end, the next was dropped
+        assert events == ["begin", "end"]  # the event that was being events was events to its end, the next was dropped
         assert asyncio.all_tasks() == before
         assert server.streams == []
 
@@ -754,14 +754,14 @@ def test_an_informer_can_be_stopped_before_it_was_started_and_from_a_handler() -
 def test_a_handler_of_an_informer_that_is_not_started_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer) -> None:
         informer = Informer([server], simulation)
-        informer.add_handler(Heard(), name="forgotten")
+        informer.add_handler(Recorder(), name="forgotten")
         await simulation.clock.sleep(31)
         assert caplog.messages == ["informer not started, handler gets no events handler=forgotten collection=pods"]
         informer.start()
         await informer.synced(timeout=1)
         await informer.stop()
         started = Informer([server], simulation)
-        started.add_handler(Heard())
+        started.add_handler(Recorder())
         started.start()
         await simulation.clock.sleep(60)
         await started.stop()
@@ -774,8 +774,8 @@ def test_informers_and_handlers_can_be_made_before_there_is_a_loop() -> None:
     simulation = Simulation(1)
     server = ScriptedServer(simulation)
     informer = Informer([server], simulation)
-    heard = Heard()
-    informer.add_handler(heard)
+    events = Recorder()
+    informer.add_handler(events)
     server.put("a")
 
     async def main() -> None:
@@ -785,7 +785,7 @@ def test_informers_and_handlers_can_be_made_before_there_is_a_loop() -> None:
         await informer.stop()
 
     simulation.run(main())
-    assert heard.words == ["initial a"]
+    assert events.summaries == ["initial a"]
 
 
 # Several namespaces
@@ -799,19 +799,19 @@ def test_an_informer_of_several_namespaces_is_synced_when_all_are() -> None:
         two.put("b")
         two.pause()
         informer = Informer([one, two], simulation, FeedOptions(indexes=(by_field("metadata.name"),)))
-        heard = Heard()
-        registration = informer.add_handler(heard)
+        events = Recorder()
+        registration = informer.add_handler(events)
         informer.start()
         with pytest.raises(SyncError, match="not synced after 5 s: pods in namespace two"):
             await informer.synced(timeout=5)
         assert names(informer) == ["a"]
         assert not registration.has_synced
-        late = informer.add_handler(Heard())
+        late = informer.add_handler(Recorder())
         two.resume()
         await informer.synced(timeout=5)
         await registration.synced(timeout=5)
         await late.synced(timeout=5)
-        assert heard.words == ["initial a", "initial b"]
+        assert events.summaries == ["initial a", "initial b"]
         assert informer.namespaces == ("one", "two")
         assert names(informer) == ["a", "b"]
         assert [entry.key.namespace for entry in informer.store.by_index("metadata.name", "b")] == ["two"]
@@ -894,7 +894,7 @@ def test_the_store_has_the_result_of_the_transform() -> None:
 
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
         server.put("d", spec={"nodeName": "x"})
-        informer.add_handler(Heard(), resync=1)
+        informer.add_handler(Recorder(), resync=1)
         await simulation.clock.sleep(3)
         server.delete("d")
         await simulation.clock.sleep(0.1)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.stage.kinds import Widget, config_map
 from tests.unit.cache.lagging import InformerSettings, LaggingStage, staged
-from tests.unit.cache.running import Heard, key
+from tests.unit.cache.running import Recorder, key
 from tests.unit.cache.store.test_store import pod
 
 from ostinato.api.errors import NotFound
@@ -70,12 +70,12 @@ async def test_all_namespaces_are_all_whatever_others_are_named(stage: LaggingSt
     maps = stage.informers.of(ConfigMap, InformerSettings(namespaces=("default", "")))
     assert maps.namespaces == ("",)
     assert stage.informers.of(ConfigMap) is maps
-    heard = Heard()
-    maps.add_handler(heard)
+    events = Recorder()
+    maps.add_handler(events)
     stage.informers.start()
     await stage.informers.synced(timeout=5)
     await stage.world.clock.sleep(1)
-    assert heard.words.count("initial a") == 1
+    assert events.summaries.count("initial a") == 1
     assert [each.metadata.name for each in maps.lister(ConfigMap).list("default")] == ["a"]
 
 
@@ -261,8 +261,8 @@ async def test_a_sync_timeout_names_all_unsynced_informers(stage: LaggingStage) 
 @staged
 async def test_handlers_receive_the_events_of_a_server(stage: LaggingStage) -> None:
     await stage.live.create(config_map("a"))
-    heard = Heard()
-    stage.informers.of(ConfigMap, InformerSettings(namespaces=("default",))).add_handler(heard)
+    events = Recorder()
+    stage.informers.of(ConfigMap, InformerSettings(namespaces=("default",))).add_handler(events)
     stage.informers.start()
     await stage.informers.synced(timeout=5)
     made = await stage.live.create(config_map("b"))
@@ -270,7 +270,7 @@ async def test_handlers_receive_the_events_of_a_server(stage: LaggingStage) -> N
     await stage.live.update(made)
     await stage.live.delete(made)
     await stage.world.clock.sleep(1)
-    assert heard.words == ["initial a", "added b", "updated b", "deleted b"]
+    assert events.summaries == ["initial a", "added b", "updated b", "deleted b"]
     maps = stage.informers.all()[0].lister(ConfigMap)
     assert [each.metadata.name for each in maps.list("default")] == ["a"]
 

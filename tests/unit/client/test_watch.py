@@ -37,7 +37,7 @@ def _versions(transport: Any) -> list[str]:
     return [dict(request.query)["resourceVersion"] for request in transport.requests if request.stream]
 
 
-def _told(script: Script, count: int, *, since: str | None = "1") -> tuple[list[tuple[str, str]], Any, Simulation]:
+def _events(script: Script, count: int, *, since: str | None = "1") -> tuple[list[tuple[str, str]], Any, Simulation]:
     """The first events of a watch on a server that answers so."""
     world = Simulation(1)
     client, transport = scripted(world, script)
@@ -219,14 +219,14 @@ def _version(line: bytes) -> int:
 
 @pytest.mark.parametrize("cut", range(len(STREAM) + 1))
 def test_a_connection_cut_at_any_byte_loses_nothing_and_repeats_nothing(cut: int) -> None:
-    found, transport, _ = _told(_cut_once(cut, ConnectionLost("cut")), 3)
+    found, transport, _ = _events(_cut_once(cut, ConnectionLost("cut")), 3)
     assert found == HISTORY
     assert len(transport.requests) <= 2
 
 
 @pytest.mark.parametrize("cut", range(0, len(STREAM), 7))
 def test_a_stream_that_ends_well_in_the_middle_of_an_event_is_taken_no_better(cut: int) -> None:
-    found, _, _ = _told(_cut_once(cut, None), 3)
+    found, _, _ = _events(_cut_once(cut, None), 3)
     assert found == HISTORY
 
 
@@ -234,7 +234,7 @@ def test_a_stream_that_ends_well_in_the_middle_of_an_event_is_taken_no_better(cu
 
 
 def test_a_watch_that_the_server_ends_is_resumed_immediately() -> None:
-    found, transport, world = _told(
+    found, transport, world = _events(
         in_turn(Streamed(_line("ADDED", 2)), Streamed(_line("BOOKMARK", 5)), Streamed(_line("ADDED", 6))), 2
     )
     assert found == [("ADDED", "2"), ("ADDED", "6")]
@@ -244,7 +244,7 @@ def test_a_watch_that_the_server_ends_is_resumed_immediately() -> None:
 
 def test_a_watch_that_ends_immediately_without_events_is_reopened_with_backoff() -> None:
     answers = [Streamed()] * 5 + [Streamed(_line("ADDED", 2))]
-    found, _, world = _told(in_turn(*answers), 1)
+    found, _, world = _events(in_turn(*answers), 1)
     assert found == [("ADDED", "2")]
     assert 0.8 * (1 + 2 + 4 + 8 + 16) <= world.clock.monotonic() <= 2 * 0.8 * (1 + 2 + 4 + 8 + 16)
 
@@ -265,7 +265,7 @@ def test_a_watch_that_ends_immediately_without_events_is_reopened_with_backoff()
     ],
 )
 def test_transient_errors_are_retried(trouble: Answer | Exception, caplog: pytest.LogCaptureFixture) -> None:
-    found, transport, world = _told(in_turn(trouble, Streamed(_line("ADDED", 2))), 1)
+    found, transport, world = _events(in_turn(trouble, Streamed(_line("ADDED", 2))), 1)
     assert found == [("ADDED", "2")]
     assert _versions(transport) == ["1", "1"]
     assert 0.8 <= world.clock.monotonic() <= STALL_TIMEOUT + 1.6
@@ -274,17 +274,19 @@ def test_transient_errors_are_retried(trouble: Answer | Exception, caplog: pytes
 
 
 def test_retry_after_sets_the_delay() -> None:
-    _, _, world = _told(in_turn(Answer(429, TooManyRequests.of("busy", 20).to_dict()), Streamed(_line("ADDED", 2))), 1)
+    _, _, world = _events(
+        in_turn(Answer(429, TooManyRequests.of("busy", 20).to_dict()), Streamed(_line("ADDED", 2))), 1
+    )
     assert world.clock.monotonic() == pytest.approx(20)
 
 
 def test_the_backoff_grows_to_a_minute_and_is_reset_by_an_event() -> None:
     answers = [ConnectionLost("gone")] * 12 + [Streamed(_line("ADDED", 2), end=ConnectionLost("gone"))]
-    _, _, world = _told(in_turn(*answers), 1)
+    _, _, world = _events(in_turn(*answers), 1)
     spent = world.clock.monotonic()
     assert 150 < spent < 12 * 60
     answers += [Streamed(_line("ADDED", 3))]
-    _, _, world = _told(in_turn(*answers), 2)
+    _, _, world = _events(in_turn(*answers), 2)
     assert world.clock.monotonic() - spent < 2
 
 
@@ -318,7 +320,7 @@ def test_permanent_errors_are_raised(error: Exception) -> None:
     answer = Answer(403, error.to_dict()) if isinstance(error, Forbidden) else error
     for since in ("1", None):
         with pytest.raises(type(error)):
-            _told(in_turn(answer), 1, since=since)
+            _events(in_turn(answer), 1, since=since)
 
 
 def _page(*names: str, token: str = "") -> Answer:
@@ -328,7 +330,7 @@ def _page(*names: str, token: str = "") -> Answer:
 
 
 def test_a_failed_page_is_requested_again() -> None:
-    found, transport, _ = _told(
+    found, transport, _ = _events(
         in_turn(
             ConnectionLost("reset"),
             _page("2", "3", token="t"),
@@ -345,11 +347,11 @@ def test_a_failed_page_is_requested_again() -> None:
 
 def test_an_expired_continue_token_is_raised() -> None:
     with pytest.raises(Expired):
-        _told(in_turn(_page("2", token="t"), Answer(410, Expired.of("too old").to_dict())), 2, since=None)
+        _events(in_turn(_page("2", token="t"), Answer(410, Expired.of("too old").to_dict())), 2, since=None)
 
 
 def test_a_watch_requests_bookmarks_and_a_timeout_below_ten_minutes() -> None:
-    _, transport, _ = _told(in_turn(Streamed(_line("ADDED", 2))), 1)
+    _, transport, _ = _events(in_turn(Streamed(_line("ADDED", 2))), 1)
     query = dict(transport.requests[0].query)
     assert query["allowWatchBookmarks"] == "true"
     assert MIN_WATCH_SECONDS <= int(query["timeoutSeconds"]) <= 2 * MIN_WATCH_SECONDS
@@ -357,7 +359,7 @@ def test_a_watch_requests_bookmarks_and_a_timeout_below_ten_minutes() -> None:
 
 
 def test_unknown_kinds_of_events_are_passed_over_but_count() -> None:
-    found, transport, _ = _told(in_turn(Streamed(_line("PONDERED", 4)), Streamed(_line("ADDED", 5))), 1)
+    found, transport, _ = _events(in_turn(Streamed(_line("PONDERED", 4)), Streamed(_line("ADDED", 5))), 1)
     assert found == [("ADDED", "5")]
     assert _versions(transport) == ["1", "4"]
 

@@ -54,7 +54,7 @@ class Rig:
 
     def __init__(self, stage: ElectionStage, **options: Any) -> None:
         self.stage = stage
-        self.said: list[str] = []
+        self.log: list[str] = []
         self.wires: dict[str, RecordingTransport] = {}
         self.manager = Manager(connect=self.connect, world=stage.world, **options)
         self.serving: asyncio.Task[None] | None = None
@@ -66,7 +66,7 @@ class Rig:
 
     def part(self, name: str, *, leads: bool = True, error: Exception | None = None, stop_takes: float = 0) -> Task:
         async def work(dependencies: Dependencies) -> None:
-            self.said.append(f"{name} starts")
+            self.log.append(f"{name} starts")
             if error is not None:
                 raise error
             try:
@@ -74,9 +74,9 @@ class Rig:
             finally:
                 try:
                     await self.stage.clock.sleep(stop_takes)
-                    self.said.append(f"{name} stops")
+                    self.log.append(f"{name} stops")
                 except asyncio.CancelledError:
-                    self.said.append(f"{name} is dropped")
+                    self.log.append(f"{name} is dropped")
                     raise
 
         return Task(name, work, needs_leader_election=leads)
@@ -105,11 +105,11 @@ class Served:
     async def run(self, dependencies: Dependencies) -> None:
         await dependencies.world.clock.sleep(self._after)
         self.serves = True
-        self._rig.said.append(f"{self.name} serve")
+        self._rig.log.append(f"{self.name} serve")
         try:
             await asyncio.get_running_loop().create_future()
         finally:
-            self._rig.said.append(f"{self.name} stop")
+            self._rig.log.append(f"{self.name} stop")
 
     async def check(self) -> None:
         if not self.serves:
@@ -126,10 +126,10 @@ class Warm:
 
     async def warm_up(self, dependencies: Dependencies) -> None:
         await dependencies.world.clock.sleep(3)
-        self._rig.said.append(f"{self.name} is warm")
+        self._rig.log.append(f"{self.name} is warm")
 
     async def run(self, dependencies: Dependencies) -> None:
-        self._rig.said.append(f"{self.name} starts")
+        self._rig.log.append(f"{self.name} starts")
 
 
 @staged
@@ -138,12 +138,12 @@ async def test_parts_start_and_stop_in_order(stage: ElectionStage) -> None:
     rig.manager.informers.of(ConfigMap)
     rig.manager.add(rig.part("leader"), rig.part("other", leads=False), Served(rig, after=2), Warm(rig, "warm"))
     await rig.start(0.5)
-    assert rig.said == []
+    assert rig.log == []
     assert not rig.manager.informers.of(ConfigMap).has_started, "webhooks must serve before the first list"
     await stage.clock.sleep(10)
     assert rig.manager.informers.of(ConfigMap).has_synced
     await rig.stop()
-    assert rig.said == [
+    assert rig.log == [
         "webhooks serve",
         "other starts",
         "warm is warm",
@@ -163,13 +163,13 @@ async def test_warm_up_without_leadership_runs_with_the_other_runnables(stage: E
     taken = stage.candidate("somebody", trust_absence=True)
     await taken.elector.acquire()
     await rig.start(5)
-    assert rig.said == ["free is warm", "bound is warm", "free starts"] or rig.said == [
+    assert rig.log == ["free is warm", "bound is warm", "free starts"] or rig.log == [
         "bound is warm",
         "free is warm",
         "free starts",
     ]
     await rig.stop()
-    assert "bound starts" not in rig.said
+    assert "bound starts" not in rig.log
 
 
 @staged
@@ -186,9 +186,9 @@ async def test_a_warm_up_needs_leadership_by_default(stage: ElectionStage) -> No
     taken = stage.candidate("somebody", trust_absence=True)
     await taken.elector.acquire()
     await rig.start(5)
-    assert rig.said == ["silent is warm"]
+    assert rig.log == ["silent is warm"]
     await stage.clock.sleep(30)
-    assert rig.said == ["silent is warm", "silent starts"]
+    assert rig.log == ["silent is warm", "silent starts"]
     await rig.stop()
 
 
@@ -203,7 +203,7 @@ async def test_a_failed_warm_up_stops_the_manager_before_it_leads(stage: Electio
     rig.manager.add(Broken(rig, "broken"), Warm(rig, "warm"), rig.part("leader"), rig.part("other", leads=False))
     with pytest.raises(OSError, match="no source"):
         await rig.manager.serve()
-    assert [said for said in rig.said if "is warm" not in said] == ["other starts", "other stops"]
+    assert [said for said in rig.log if "is warm" not in said] == ["other starts", "other stops"]
     with pytest.raises(NotFound):
         await stage.lease()
 
@@ -260,7 +260,7 @@ async def test_a_stop_during_a_warm_up_is_not_an_error(stage: ElectionStage) -> 
     rig.manager.add(Warm(rig, "warm"), rig.part("leader"))
     await rig.start(1)
     await rig.stop()
-    assert rig.said == []
+    assert rig.log == []
 
 
 @staged
@@ -268,9 +268,9 @@ async def test_all_that_serve_are_waited_for_but_not_when_the_end_has_come(stage
     rig = Rig(stage)
     rig.manager.add(Served(rig, after=2, name="a"), Served(rig, after=7, name="b"), rig.part("part", leads=False))
     await rig.start(6)
-    assert rig.said == ["a serve"]
+    assert rig.log == ["a serve"]
     await stage.clock.sleep(2)
-    assert rig.said == ["a serve", "b serve", "part starts"]
+    assert rig.log == ["a serve", "b serve", "part starts"]
     await rig.stop()
     never = Rig(stage)
     never.manager.add(Served(never, after=1e6), never.part("part", leads=False))
@@ -278,7 +278,7 @@ async def test_all_that_serve_are_waited_for_but_not_when_the_end_has_come(stage
     began = stage.clock.monotonic()
     await never.stop()
     assert stage.clock.monotonic() - began < 1
-    assert never.said == [], "it never served, so nothing else began"
+    assert never.log == [], "it never served, so nothing else began"
 
 
 def test_the_runnables_that_a_start_waits_for_are_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -322,7 +322,7 @@ async def test_an_error_of_a_part_ends_the_manager_and_is_raised(stage: Election
     with pytest.raises(RuntimeError, match="broken") as caught:
         await rig.manager.serve()
     assert "in b, which ended the manager" in caught.value.__notes__
-    assert "a stops" in rig.said
+    assert "a stops" in rig.log
 
 
 @pytest.mark.parametrize("warm_up", [False, True])
@@ -343,7 +343,7 @@ def test_a_source_that_is_late_ends_the_manager_and_is_named(*, warm_up: bool) -
         rig.manager.add(waits, rig.part("a", leads=False))
         with pytest.raises(ControllerError, match="controller waits: not ready after 3 s: a late source"):
             await rig.manager.serve()
-        assert rig.said == ["a starts", "a stops"]
+        assert rig.log == ["a starts", "a stops"]
 
     play()
 
@@ -358,7 +358,7 @@ async def test_a_runnable_that_returns_is_done_and_others_continue(stage: Electi
     assert rig.serving is not None
     assert not rig.serving.done()
     await rig.stop()
-    assert rig.said == ["a starts", "a stops"]
+    assert rig.log == ["a starts", "a stops"]
 
 
 @staged
@@ -383,14 +383,14 @@ async def test_runnables_added_later_start_immediately_and_none_during_shutdown(
     more.of(ConfigMap)
     rig.manager.add(more)
     await stage.clock.sleep(1)
-    assert rig.said == ["late starts"]
+    assert rig.log == ["late starts"]
     assert more.of(ConfigMap).has_synced
     rig.manager.stop()
     await stage.clock.sleep(1)
     with pytest.raises(Stopped, match="stop procedure is already engaged"):
         rig.manager.add(rig.part("too late"))
     await rig.stop()
-    assert rig.said == ["late starts", "late stops"]
+    assert rig.log == ["late starts", "late stops"]
     with pytest.raises(Stopped):
         rig.manager.add(rig.part("much too late"))
     await stage.clock.sleep(100)
@@ -471,7 +471,7 @@ def test_running_work_has_the_graceful_shutdown_time(
                 await rig.stop()
             assert isinstance(caught.value, TimeoutError)
         assert stage.clock.monotonic() - began == pytest.approx(lasts)
-        assert rig.said == ["a starts", said]
+        assert rig.log == ["a starts", said]
 
     play()
 
@@ -502,7 +502,7 @@ def test_a_part_that_ends_as_cancelled_though_it_was_not_to_stop_ends_the_manage
             await rig.manager.serve()
         assert caught.value.__cause__ is raised
         assert caught.value.__notes__ == ["in odd, which ended the manager"]
-        assert rig.said == ["a starts", "a stops"]
+        assert rig.log == ["a starts", "a stops"]
 
     play()
 
@@ -642,7 +642,7 @@ async def test_cancelling_stops_gracefully_and_cancelling_again_hurries(stage: E
     again.serving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await again.serving
-    assert again.said == ["a starts", "a stops"]
+    assert again.log == ["a starts", "a stops"]
 
 
 @staged
@@ -655,7 +655,7 @@ async def test_cancelling_again_while_the_lease_is_given_back_leaves_it_to_expir
     assert rig.serving is not None
     rig.serving.cancel()
     await stage.clock.sleep(1)
-    assert rig.said == ["a starts", "a stops"]
+    assert rig.log == ["a starts", "a stops"]
     assert not rig.serving.done(), "the server does not answer"
     rig.serving.cancel()
     began = stage.clock.monotonic()
@@ -679,7 +679,7 @@ async def test_two_cancellations_skip_the_graceful_shutdown(stage: ElectionStage
     with pytest.raises(ShutdownTimedOut):
         await rig.serving
     assert stage.clock.monotonic() == began
-    assert rig.said == ["a starts", "a is dropped"]
+    assert rig.log == ["a starts", "a is dropped"]
 
 
 @pytest.mark.parametrize("election", [None, QUICK])
@@ -721,7 +721,7 @@ async def test_a_cache_that_is_never_filled_does_not_hold_up_the_end(stage: Elec
     began = stage.clock.monotonic()
     await rig.stop()
     assert stage.clock.monotonic() - began < 1
-    assert rig.said == []
+    assert rig.log == []
 
 
 @staged
@@ -781,7 +781,7 @@ async def test_only_the_leader_runs_runnables_that_need_leadership(stage: Electi
     for rig in (first, second):
         rig.manager.add(rig.part("leader"), rig.part("other", leads=False))
         await rig.start(1)
-    assert (first.said, second.said) == (["other starts", "leader starts"], ["other starts"])
+    assert (first.log, second.log) == (["other starts", "leader starts"], ["other starts"])
     assert (first.manager.is_leader, second.manager.is_leader) == (True, False)
     for rig in (first, second):
         asked = rig.wires["leader-election"].requests
@@ -793,7 +793,7 @@ async def test_only_the_leader_runs_runnables_that_need_leadership(stage: Electi
     await second.manager.elected()
     assert stage.clock.monotonic() - released <= 4.4, "the lease was given back"
     await stage.clock.sleep(1)
-    assert second.said == ["other starts", "leader starts"]
+    assert second.log == ["other starts", "leader starts"]
     await second.stop()
     assert (await stage.lease()).spec.holder_identity == ""
 
@@ -835,7 +835,7 @@ async def test_a_manager_that_loses_leadership_cancels_its_work_and_fails(stage:
     assert rig.serving is not None
     with pytest.raises(LeadershipLost, match="leader election lost"):
         await rig.serving
-    assert "leader is dropped" in rig.said
+    assert "leader is dropped" in rig.log
     assert stage.clock.monotonic() < 15
     assert not rig.manager.is_leader
     with pytest.raises(DeadlinePassed, match="this process has lost leadership"):
@@ -855,7 +855,7 @@ async def test_leadership_lost_while_stopping_leaves_no_more_time(stage: Electio
     began = stage.clock.monotonic()
     await rig.stop()
     assert stage.clock.monotonic() - began <= 11
-    assert rig.said == ["leader starts", "leader is dropped"]
+    assert rig.log == ["leader starts", "leader is dropped"]
 
 
 @staged
@@ -891,7 +891,7 @@ async def test_a_stop_before_leadership_never_starts_runnables_that_need_it(stag
     rig.manager._lead()  # the news of an election that was won in the last moment
     await rig.stop()
     await stage.clock.sleep(100)
-    assert rig.said == ["other starts", "other stops"]
+    assert rig.log == ["other starts", "other stops"]
     assert (await stage.lease()).spec.holder_identity == "other", "nobody stood any more"
 
 
@@ -960,7 +960,7 @@ async def test_a_manager_that_was_stopped_before_it_has_started_ends_as_it_does(
     rig.manager.add(rig.part("leader"))
     rig.manager.stop()
     await rig.manager.serve()
-    assert rig.said == []
+    assert rig.log == []
 
 
 @staged
@@ -969,7 +969,7 @@ async def test_a_lease_that_is_not_to_be_released_is_left_to_expire(stage: Elect
     rig.manager.add(rig.part("leader"))
     await rig.start(1)
     await rig.stop()
-    assert rig.said == ["leader starts", "leader stops"]
+    assert rig.log == ["leader starts", "leader stops"]
     assert (await stage.lease()).spec.holder_identity, "it is left to expire where release is off"
     assert not rig.manager.is_leader
 
@@ -1066,7 +1066,7 @@ def test_a_lease_lost_during_shutdown_is_logged_without_a_traceback(
 
         rig.wires["leader-election"].before = cut
         await rig.stop()
-        assert rig.said == ["slow starts", "slow is dropped"]
+        assert rig.log == ["slow starts", "slow is dropped"]
 
     play()
     (record,) = [each for each in caplog.records if "runnable failed during shutdown" in each.getMessage()]

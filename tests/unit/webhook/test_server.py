@@ -369,7 +369,7 @@ async def test_it_does_not_start_without_a_certificate(tmp_path: Path) -> None:
     assert server.dispatcher.statistics.certificate_errors == 1
 
 
-class Told:
+class LogRecords:
     """A place for CA bundles that may fail."""
 
     complete = True
@@ -401,7 +401,7 @@ async def test_a_new_authority_is_made_known_before_it_is_needed(monkeypatch: py
     monkeypatch.setattr("ostinato.webhook.server._PROPAGATION_SECONDS", 0.2)
     world = World.real()
     first, second = (generate_certificate(world, HOSTS, timedelta(days=1)) for _ in range(2))
-    told, source = Told(), Changing(first)
+    told, source = LogRecords(), Changing(first)
     bundles: Any = told
     server = WebhookServer(world, source, ca_injector=bundles, host="127.0.0.1", port=0)
     task = asyncio.create_task(server.run())
@@ -425,7 +425,7 @@ async def test_the_ca_bundle_is_written_before_the_server_listens(caplog: pytest
     world = World.real()
     made = generate_certificate(world, HOSTS, timedelta(days=1))
 
-    class Listening(Told):
+    class Listening(LogRecords):
         async def inject(self, authorities: bytes) -> None:
             assert server._server is None
             await super().inject(authorities)

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.unit.cache.running import Heard, names, simulate, state, truth, with_informer
+from tests.unit.cache.running import Recorder, names, simulate, state, truth, with_informer
 from tests.unit.cache.scripted import ScriptedServer
 
 from ostinato.api.errors import (
@@ -460,15 +460,15 @@ def test_a_transform_that_fails_leaves_the_object_out_and_the_watch_going(
 
 def test_a_bookmark_moves_the_version_of_reflector_and_store_and_changes_nothing_else() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
-        heard = Heard()
-        informer.add_handler(heard)
+        events = Recorder()
+        informer.add_handler(events)
         await simulation.clock.sleep(0.1)
-        heard.clear()
+        events.clear()
         server.bookmark(version=500)
         await simulation.clock.sleep(0.1)
         assert informer.resource_version == "500"
         assert informer.feeds[0].store.resource_version == "500"
-        assert heard.events == []
+        assert events.items == []
         server.end_watches()
         await simulation.clock.sleep(0.1)
         assert server.watches[-1].resource_version == "500"
@@ -645,8 +645,8 @@ def test_changes_during_a_streaming_list_are_merged_into_it() -> None:
         for name in "abc":
             server.put(name)
         informer = Informer([server], simulation)
-        heard = Heard()
-        informer.add_handler(heard)
+        events = Recorder()
+        informer.add_handler(events)
         informer.start()
         await simulation.clock.sleep(0.1)
         server.put("b", spec={})
@@ -659,7 +659,7 @@ def test_changes_during_a_streaming_list_are_merged_into_it() -> None:
         await simulation.clock.sleep(0.1)
         assert informer.has_synced
         assert state(informer) == truth(server)
-        assert heard.words == ["initial b", "initial a"]
+        assert events.summaries == ["initial b", "initial a"]
         await informer.stop()
 
     simulate(scenario)

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.cache.running import Heard, with_informer
+from tests.unit.cache.running import Recorder, with_informer
 from tests.unit.cache.scripted import ScriptedServer
 
 from ostinato.api.gvk import NamespacedName
@@ -222,10 +222,10 @@ def test_an_informer_does_not_wait_with_packing_when_much_has_changed(monkeypatc
 
 def test_an_informer_looks_for_indexed_fields_on_the_way_in() -> None:
     async def scenario(simulation: Simulation, server: ScriptedServer, informer: Informer) -> None:
-        heard = Heard()
-        informer.add_handler(heard)
+        events = Recorder()
+        informer.add_handler(events)
         server.put("x", spec={"nodeName": "node-1"})
         await simulation.clock.sleep(0.1)
-        assert heard.events[-1].object.fields == {"spec.nodeName": "node-1"}
+        assert events.items[-1].object.fields == {"spec.nodeName": "node-1"}
 
     with_informer(scenario, FeedOptions(indexes=(by_field("spec.nodeName"),)))

@@ -1,4 +1,4 @@
-"""Handlers: with which priority, for whom, and of what they are told."""
+"""Handlers: with which priority, for whom, and of what they are sink."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.stage.controllers import ControllerStage, staged
 from tests.stage.kinds import Widget, config_map, widget
-from tests.unit.controllers.sources.test_sources import A, reference, stop, told_by
+from tests.unit.controllers.sources.test_sources import A, reference, start_source, stop
 
 from ostinato.api.object import kind_of
 from ostinato.cache import Event
@@ -60,14 +60,14 @@ def owned_by_a(**data: str) -> ConfigMap:
 async def test_initial_objects_and_resyncs_have_low_priority_with_every_handler(stage: ControllerStage) -> None:
     made = await stage.user.create(owned_by_a())
     for handler in HANDLERS:
-        told, task = await told_by(stage, KindSource(ConfigMap, handler, KindOptions(resync=60)))
-        assert told.take() == [(A, "ConfigMap found", LOW_PRIORITY)]
+        sink, task = await start_source(stage, KindSource(ConfigMap, handler, KindOptions(resync=60)))
+        assert sink.take() == [(A, "ConfigMap found", LOW_PRIORITY)]
         await stage.settle(60)
-        assert told.take() == [(A, "ConfigMap resynced", LOW_PRIORITY)]
+        assert sink.take() == [(A, "ConfigMap resynced", LOW_PRIORITY)]
         made.data["changed"] = str(handler)
         made = await stage.user.update(made)
         await stage.settle()
-        assert told.take() == [(A, "ConfigMap updated", 0)]
+        assert sink.take() == [(A, "ConfigMap updated", 0)]
         await stop(task)
 
 
@@ -75,12 +75,12 @@ async def test_initial_objects_and_resyncs_have_low_priority_with_every_handler(
 async def test_a_priority_that_is_given_is_that_of_everything(stage: ControllerStage) -> None:
     made = await stage.user.create(owned_by_a())
     for handler in HANDLERS:
-        told, task = await told_by(stage, KindSource(ConfigMap, handler, KindOptions(resync=60, priority=7)))
+        sink, task = await start_source(stage, KindSource(ConfigMap, handler, KindOptions(resync=60, priority=7)))
         await stage.settle(60)
         made.data["changed"] = str(handler)
         made = await stage.user.update(made)
         await stage.settle()
-        assert [priority for _, _, priority in told.take()] == [7, 7, 7]
+        assert [priority for _, _, priority in sink.take()] == [7, 7, 7]
         await stop(task)
     nonsense: Any = "high"
     with pytest.raises(TypeError, match="priority must be an integer such as 0 or LOW_PRIORITY, not 'high'"):
@@ -94,28 +94,28 @@ async def later(event: Event) -> Request:
 @staged
 async def test_an_event_function_returns_none_one_or_many_keys_with_or_without_delay(stage: ControllerStage) -> None:
     answers: list[Any] = [lambda event: None, everyone, lambda event: A, lambda event: (A for _ in "ab"), later]
-    told = [await told_by(stage, KindSource(ConfigMap, ForEvent(each))) for each in answers]
+    sink = [await start_source(stage, KindSource(ConfigMap, ForEvent(each))) for each in answers]
     await stage.user.create(config_map("x"))
     await stage.settle()
-    assert [each.keys for each, _ in told] == [[], [A], [A], [A], [A]]
+    assert [each.keys for each, _ in sink] == [[], [A], [A], [A], [A]]
     assert stage.log.texts() == []
-    for _, task in told:
+    for _, task in sink:
         await stop(task)
 
 
 @staged
 async def test_an_invalid_key_is_logged_with_its_object(stage: ControllerStage) -> None:
     answers: list[Any] = [lambda event: "name", lambda event: [["a", "list"]], lambda event: 1 / 0]
-    told = [await told_by(stage, KindSource(ConfigMap, ForEvent(each))) for each in answers]
+    sink = [await start_source(stage, KindSource(ConfigMap, ForEvent(each))) for each in answers]
     await stage.user.create(config_map("x"))
     await stage.settle()
-    assert [each.keys for each, _ in told[::2]] == [[], []]
+    assert [each.keys for each, _ in sink[::2]] == [[], []]
     texts = stage.log.texts()
     assert [text.partition(" error=")[2] for text in texts if "ConfigMap default/x" in text] == [
         "TypeError: the handler returned the string 'name'; return NamespacedName(namespace, name)",
         "ZeroDivisionError: division by zero",
     ]
-    for _, task in told:
+    for _, task in sink:
         await stop(task)
     async with stage.running(Builder("x").watches(Secret, handler=ForEvent(answers[1])).complete(lambda request: None)):
         await stage.settle()

@@ -45,8 +45,8 @@ from ostinato.queue import LOW_PRIORITY
 from ostinato.world import Simulation, World
 
 
-class Told:
-    """A sink that notes what it is told."""
+class RecordedSink:
+    """A sink that records the enqueued keys."""
 
     def __init__(self, stage: ControllerStage | ServerlessStage) -> None:
         self.keys: list[Hashable] = []
@@ -76,11 +76,13 @@ class Told:
         return taken
 
 
-async def told_by(stage: ControllerStage | ServerlessStage, source: Any) -> tuple[Told, asyncio.Task[None]]:
-    told = Told(stage)
-    task = asyncio.create_task(source.run(told.sink))
+async def start_source(
+    stage: ControllerStage | ServerlessStage, source: Any
+) -> tuple[RecordedSink, asyncio.Task[None]]:
+    sink = RecordedSink(stage)
+    task = asyncio.create_task(source.run(sink.sink))
     await stage.settle()
-    return told, task
+    return sink, task
 
 
 async def stop(task: asyncio.Task[None]) -> None:
@@ -99,32 +101,32 @@ B = Request("default", "b")
 async def test_initial_and_unchanged_objects_have_low_priority(stage: ControllerStage) -> None:
     await stage.user.create(widget("a"))
     source = KindSource(Widget, ForObject(), KindOptions(resync=60))
-    told, task = await told_by(stage, source)
-    assert told.take() == [(A, "Widget found", LOW_PRIORITY)]
-    assert told.is_ready
+    sink, task = await start_source(stage, source)
+    assert sink.take() == [(A, "Widget found", LOW_PRIORITY)]
+    assert sink.is_ready
     created = await stage.user.create(widget("b"))
     created.spec.size = 2
     await stage.user.update(created)
     await stage.user.delete(Widget, "b")
     await stage.settle()
-    assert told.take() == [(B, "Widget added", 0), (B, "Widget updated", 0), (B, "Widget deleted", 0)]
+    assert sink.take() == [(B, "Widget added", 0), (B, "Widget updated", 0), (B, "Widget deleted", 0)]
     await stage.settle(60)
-    assert told.take() == [(A, "Widget resynced", LOW_PRIORITY)]
-    deleted = told.causes[-2]
+    assert sink.take() == [(A, "Widget resynced", LOW_PRIORITY)]
+    deleted = sink.causes[-2]
     assert deleted is not None
     assert (deleted.gvk.kind, deleted.key) == ("Widget", B)
-    assert told.causes[-1] is None, "nothing has happened to it"
+    assert sink.causes[-1] is None, "nothing has happened to it"
     await stop(task)
 
 
 @staged
 async def test_events_of_another_cluster_have_no_cause_in_this_one(stage: ControllerStage) -> None:
     there = Informers(stage.user)
-    told, task = await told_by(stage, KindSource(Widget, ForObject(), KindOptions(informers=there)))
+    sink, task = await start_source(stage, KindSource(Widget, ForObject(), KindOptions(informers=there)))
     await stage.user.create(widget("a"))
     await stage.settle()
-    assert told.take() == [(A, "Widget added", 0)]
-    assert told.causes == [None]
+    assert sink.take() == [(A, "Widget added", 0)]
+    assert sink.causes == [None]
     assert stage.informers.all() == []
     await stop(task)
     await there.stop()
@@ -132,11 +134,11 @@ async def test_events_of_another_cluster_have_no_cause_in_this_one(stage: Contro
 
 @staged
 async def test_a_stopped_source_receives_no_events(stage: ControllerStage) -> None:
-    told, task = await told_by(stage, KindSource(Widget, ForObject()))
+    sink, task = await start_source(stage, KindSource(Widget, ForObject()))
     await stop(task)
     await stage.user.create(widget("a"))
     await stage.settle()
-    assert told.entries == []
+    assert sink.entries == []
 
 
 @staged
@@ -150,11 +152,11 @@ async def test_an_event_function_can_encode_the_event_in_the_key(stage: Controll
             case Deleted(last_known=entry):
                 return [f"deleted {entry.key.name}"]
 
-    told, task = await told_by(stage, KindSource(Widget, ForEvent(keys)))
+    sink, task = await start_source(stage, KindSource(Widget, ForEvent(keys)))
     await stage.user.create(widget("a"))
     await stage.user.delete(Widget, "a")
     await stage.settle()
-    assert told.keys == ["added a", "deleted a"]
+    assert sink.keys == ["added a", "deleted a"]
     await stop(task)
 
 
@@ -162,8 +164,8 @@ async def test_an_event_function_can_encode_the_event_in_the_key(stage: Controll
 async def test_predicates_of_one_watch_do_not_affect_another(stage: ControllerStage) -> None:
     only = KindSource(Widget, ForObject(), KindOptions(predicates=(having_labels("app=web"),)))
     everything = KindSource(Widget, ForObject())
-    first, one = await told_by(stage, only)
-    second, other = await told_by(stage, everything)
+    first, one = await start_source(stage, only)
+    second, other = await start_source(stage, everything)
     await stage.user.create(widget("a"))
     await stage.settle()
     assert (first.keys, second.keys) == ([], [A])
@@ -184,10 +186,10 @@ async def test_predicates_are_evaluated_in_order_until_one_fails(stage: Controll
         return True
 
     source = KindSource(Widget, ForObject(), KindOptions(predicates=(never,))).with_filters([no])
-    told, task = await told_by(stage, source)
+    sink, task = await start_source(stage, source)
     await stage.user.create(widget("a"))
     await stage.settle()
-    assert (asked, told.keys) == (["no"], [])
+    assert (asked, sink.keys) == (["no"], [])
     await stop(task)
 
 
@@ -197,10 +199,10 @@ async def test_a_predicate_that_raises_is_reported_and_taken_for_a_yes(stage: Co
         raise KeyError("x")
 
     source = KindSource(Widget, ForObject(), KindOptions(predicates=(broken,)))
-    told, task = await told_by(stage, source)
+    sink, task = await start_source(stage, source)
     await stage.user.create(widget("a"))
     await stage.settle()
-    assert told.keys == [A]
+    assert sink.keys == [A]
     assert "broken object='Widget default/a' error=KeyError: 'x'" in stage.log.texts()[0]
     await stop(task)
 
@@ -215,12 +217,12 @@ async def test_a_failing_handler_is_logged_with_the_object_and_continues(stage: 
     def broken_event(event: Event) -> list[Request]:
         raise ValueError("no idea")
 
-    told, task = await told_by(stage, KindSource(Widget, MapTo(broken)))
-    other, second = await told_by(stage, KindSource(Widget, ForEvent(broken_event)))
+    sink, task = await start_source(stage, KindSource(Widget, MapTo(broken)))
+    other, second = await start_source(stage, KindSource(Widget, ForEvent(broken_event)))
     await stage.user.create(widget("a"))
     await stage.user.create(widget("b"))
     await stage.settle()
-    assert told.keys == [B]
+    assert sink.keys == [B]
     assert other.keys == []
     (text, *_) = [text for text in stage.log.texts() if "Widget default/a" in text]
     assert (
@@ -234,13 +236,13 @@ async def test_a_failing_handler_is_logged_with_the_object_and_continues(stage: 
 @staged
 async def test_one_source_can_have_its_own_cache_settings(stage: ControllerStage) -> None:
     source = KindSource(Widget, ForObject(), KindOptions(settings=InformerSettings(labels="app=web")))
-    told, task = await told_by(stage, source)
+    sink, task = await start_source(stage, source)
     await stage.user.create(widget("a"))
     labelled = widget("b")
     labelled.metadata.labels = {"app": "web"}
     await stage.user.create(labelled)
     await stage.settle()
-    assert told.keys == [B]
+    assert sink.keys == [B]
     await stop(task)
 
 
@@ -289,18 +291,18 @@ def test_owners_count_by_group_and_kind(
 
 @staged
 async def test_an_object_that_moves_is_of_interest_to_both_owners(stage: ControllerStage) -> None:
-    told, task = await told_by(stage, KindSource(ConfigMap, ForOwner(Widget)))
+    sink, task = await start_source(stage, KindSource(ConfigMap, ForOwner(Widget)))
     first = await stage.user.create(widget("a"))
     second = await stage.user.create(widget("b"))
     one, other = reference_to(first), reference_to(second)
     one.controller = other.controller = True
     made = await stage.user.create(owned("x", one))
     await stage.settle()
-    told.take()
+    sink.take()
     made.metadata.owner_references = [other]
     await stage.user.update(made)
     await stage.settle()
-    assert [key for key, _, _ in told.take()] == [B, A]
+    assert [key for key, _, _ in sink.take()] == [B, A]
     await stop(task)
 
 
@@ -315,10 +317,10 @@ async def test_an_owner_that_is_in_no_namespace_has_a_request_without_one(stage:
     owner = reference_to(planet)
     owner.controller = True
     for kind in (Planet, Unstructured.of("example.dev/v1", "Planet")):
-        told, task = await told_by(stage, KindSource(ConfigMap, ForOwner(kind)))
+        sink, task = await start_source(stage, KindSource(ConfigMap, ForOwner(kind)))
         await stage.user.create(owned(f"x-{len(str(kind))}", owner))
         await stage.settle()
-        assert set(told.keys) == {Request("", "mars")}
+        assert set(sink.keys) == {Request("", "mars")}
         await stop(task)
 
 
@@ -330,16 +332,16 @@ async def test_a_map_function_returns_none_one_or_many_keys_for_old_and_new_stat
     def keys(each: Widget) -> Any:
         return {"": None, "one": A, "many": [A, B, A]}.get(each.spec.text, Request("", each.spec.text))
 
-    told, task = await told_by(stage, KindSource(Widget, MapTo(keys)))
+    sink, task = await start_source(stage, KindSource(Widget, MapTo(keys)))
     for name, text in (("n", ""), ("o", "one"), ("m", "many")):
         await stage.user.create(widget(name, text=text))
     await stage.settle()
-    assert [key for key, _, _ in told.take()] == [A, A, B]
+    assert [key for key, _, _ in sink.take()] == [A, A, B]
     changed = await stage.user.get(Widget, "m")
     changed.spec.text = "else"
     await stage.user.update(changed)
     await stage.settle()
-    assert [key for key, _, _ in told.take()] == [Request("", "else"), A, B]
+    assert [key for key, _, _ in sink.take()] == [Request("", "else"), A, B]
     await stop(task)
 
 
@@ -351,11 +353,11 @@ async def test_a_map_function_may_be_async_and_use_the_client(stage: ControllerS
 
     await stage.user.create(widget("a"))
     await stage.user.create(widget("b"))
-    told, task = await told_by(stage, KindSource(ConfigMap, MapTo(keys)))
-    told.take()
+    sink, task = await start_source(stage, KindSource(ConfigMap, MapTo(keys)))
+    sink.take()
     await stage.user.create(config_map("x"))
     await stage.settle()
-    assert sorted(told.keys) == [A, B]  # type: ignore[type-var]
+    assert sorted(sink.keys) == [A, B]  # type: ignore[type-var]
     await stop(task)
 
 
@@ -364,10 +366,10 @@ async def test_a_map_function_that_returns_a_bare_name_is_rejected(stage: Contro
     def keys(each: Widget) -> str:
         return each.metadata.name
 
-    told, task = await told_by(stage, KindSource(Widget, MapTo(keys)))
+    sink, task = await start_source(stage, KindSource(Widget, MapTo(keys)))
     await stage.user.create(widget("a"))
     await stage.settle()
-    assert told.keys == []
+    assert sink.keys == []
     assert "returned the string 'a'; return NamespacedName(namespace, name)" in stage.log.texts()[0]
     await stop(task)
 
@@ -385,18 +387,18 @@ async def test_keys_put_into_a_channel_before_the_start_are_enqueued(stage: Serv
     channel = Channel()
     channel.put(A, 3)
     channel.put(A)
-    told, task = await told_by(stage, ChannelSource(channel))
+    sink, task = await start_source(stage, ChannelSource(channel))
     channel.put(B)
     await stage.settle()
-    assert told.take() == [(A, "channel", 3), (B, "channel", 0)]
+    assert sink.take() == [(A, "channel", 3), (B, "channel", 0)]
     await stop(task)
 
 
 @without_server
 async def test_every_controller_of_a_channel_receives_all_keys(stage: ServerlessStage) -> None:
     channel = Channel()
-    first, one = await told_by(stage, ChannelSource(channel))
-    second, other = await told_by(stage, ChannelSource(channel))
+    first, one = await start_source(stage, ChannelSource(channel))
+    second, other = await start_source(stage, ChannelSource(channel))
     channel.put(A)
     await stage.settle()
     assert (first.keys, second.keys) == ([A], [A])
@@ -409,12 +411,12 @@ async def test_a_closed_channel_is_drained(stage: ServerlessStage) -> None:
     channel = Channel()
     channel.put(A)
     channel.close()
-    told, task = await told_by(stage, ChannelSource(channel))
-    assert told.keys == [A]
+    sink, task = await start_source(stage, ChannelSource(channel))
+    assert sink.keys == [A]
     assert task.done()
     with pytest.raises(RuntimeError, match="closed"):
         channel.put(B)
-    listening, other = await told_by(stage, ChannelSource(open_channel := Channel()))
+    listening, other = await start_source(stage, ChannelSource(open_channel := Channel()))
     open_channel.close()
     await stage.settle()
     assert other.done()
@@ -423,18 +425,18 @@ async def test_a_closed_channel_is_drained(stage: ServerlessStage) -> None:
 
 def test_keys_put_by_another_thread_are_enqueued_immediately() -> None:
     async def main() -> None:
-        channel, clock, told = Channel(), World.real().clock, asyncio.Event()
+        channel, clock, enqueued = Channel(), World.real().clock, asyncio.Event()
         sink = Sink(
             controller="test",
             dependencies=ServerlessStage(Simulation(1)).dependencies,
             logger=logging.getLogger(),
             sync_timeout=1,
-            add=lambda *_: told.set(),
+            add=lambda *_: enqueued.set(),
             ready=lambda: None,
         )
         task = asyncio.create_task(ChannelSource(channel).run(sink))
         await clock.sleep(0)
-        for call, wanted in ((lambda: channel.put("a"), told.wait()), (channel.close, asyncio.wait([task]))):
+        for call, wanted in ((lambda: channel.put("a"), enqueued.wait()), (channel.close, asyncio.wait([task]))):
             other = threading.Timer(0.1, call)
             other.start()
             async with clock.timeout(5):  # which would wake the loop, and is too late
@@ -460,8 +462,8 @@ async def test_keys_put_during_the_start_of_a_source_are_enqueued(stage: Serverl
     listening: list[bool] = []
     channel.put(slow := Slow())
     listening.append(True)
-    told, task = await told_by(stage, ChannelSource(channel))
-    assert set(told.keys) == {slow, "b"}
+    sink, task = await start_source(stage, ChannelSource(channel))
+    assert set(sink.keys) == {slow, "b"}
     await stop(task)
 
 
@@ -480,9 +482,9 @@ def test_keys_put_by_another_thread_before_close_are_enqueued() -> None:
         return True
 
     channel.put(A)
-    told = Told(ServerlessStage(Simulation(1)))
-    asyncio.run(ChannelSource(channel, wanted=wanted).run(told.sink))
-    assert told.keys == [A, B]
+    sink = RecordedSink(ServerlessStage(Simulation(1)))
+    asyncio.run(ChannelSource(channel, wanted=wanted).run(sink.sink))
+    assert sink.keys == [A, B]
 
 
 @without_server
@@ -494,11 +496,11 @@ async def test_items_of_a_channel_can_be_filtered_and_mapped(stage: ServerlessSt
             raise ValueError("no idea")
         return [f"{thing}1", f"{thing}2"]
 
-    told, task = await told_by(stage, ChannelSource(channel, keys=keys, wanted=lambda thing: thing != "no"))
+    sink, task = await start_source(stage, ChannelSource(channel, keys=keys, wanted=lambda thing: thing != "no"))
     for thing in ("no", "bad", "x"):
         channel.put(thing)
     await stage.settle()
-    assert told.keys == ["x1", "x2"]
+    assert sink.keys == ["x1", "x2"]
     assert "mapping a channel value failed; not enqueued controller=test value='bad'" in stage.log.texts()[0]
     await stop(task)
 
@@ -517,14 +519,14 @@ def test_a_channel_is_needed_and_things_are_hashable() -> None:
 
 @without_server
 async def test_a_schedule_enqueues_its_keys_at_its_times(stage: ServerlessStage) -> None:
-    told, task = await told_by(stage, CronSource("*/30 * * * *", [A]))
-    assert told.is_ready
+    sink, task = await start_source(stage, CronSource("*/30 * * * *", [A]))
+    assert sink.is_ready
     await stage.settle(1799.4)
-    assert told.keys == []
+    assert sink.keys == []
     await stage.settle(0.2)
-    assert told.take() == [(A, "schedule", 0)]
+    assert sink.take() == [(A, "schedule", 0)]
     await stage.settle(3600)
-    assert told.keys == [A, A]
+    assert sink.keys == [A, A]
     await stop(task)
 
 
@@ -536,7 +538,7 @@ async def test_the_keys_of_a_schedule_may_come_from_a_function(stage: Serverless
         days.append(stage.world.clock.now().strftime("%H:%M"))
         return [A]
 
-    _, task = await told_by(stage, CronSource("0 6 * * *", keys, time_zone="Europe/Paris"))
+    _, task = await start_source(stage, CronSource("0 6 * * *", keys, time_zone="Europe/Paris"))
     await stage.settle(20_000)
     assert days == ["05:00"]
     await stop(task)
@@ -552,9 +554,9 @@ async def test_a_failing_key_function_of_a_schedule_is_called_again_the_next_tim
             raise answer
         return answer
 
-    told, task = await told_by(stage, CronSource("* * * * *", keys))
+    sink, task = await start_source(stage, CronSource("* * * * *", keys))
     await stage.settle(300)
-    assert (told.keys, answers, task.done()) == ([A, A, B], [], False)
+    assert (sink.keys, answers, task.done()) == ([A, A, B], [], False)
     assert (
         stage.log.texts()
         == ["key function failed; nothing enqueued controller=test source=\"schedule '* * * * *'\""] * 2
@@ -577,18 +579,18 @@ async def test_a_schedule_enqueues_the_keys_that_the_list_has_when_it_fires(
     stage: ServerlessStage,
 ) -> None:
     keys: list[Hashable] = [A]
-    told, task = await told_by(stage, CronSource("* * * * *", keys))
+    sink, task = await start_source(stage, CronSource("* * * * *", keys))
     await stage.settle(60)
     keys.append(B)
     await stage.settle(60)
-    assert told.keys == [A, A, B]
+    assert sink.keys == [A, A, B]
     await stop(task)
 
 
 @without_server
 async def test_the_keys_of_a_schedule_may_be_one_or_come_from_a_generator(stage: ServerlessStage) -> None:
-    one, first = await told_by(stage, CronSource("* * * * *", A))
-    several, second = await told_by(stage, CronSource("* * * * *", (each for each in (A, B))))
+    one, first = await start_source(stage, CronSource("* * * * *", A))
+    several, second = await start_source(stage, CronSource("* * * * *", (each for each in (A, B))))
     await stage.settle(130)
     assert (one.keys, several.keys) == ([A, A], [A, B, A, B])
     await stop(first)
@@ -600,9 +602,9 @@ async def test_the_keys_of_a_schedule_may_be_one_or_come_from_a_generator(stage:
 @without_server
 async def test_a_schedule_without_a_next_time_is_logged_and_ends(stage: ServerlessStage) -> None:
     source = CronSource("0 0 30 2 *", [A])
-    told, task = await told_by(stage, source)
+    sink, task = await start_source(stage, source)
     assert task.done()
-    assert told.is_ready
+    assert sink.is_ready
     assert stage.log.texts() == ["schedule has no next time controller=test source=\"schedule '0 0 30 2 *'\""]
 
 
@@ -612,22 +614,22 @@ def test_a_date_that_is_set_back_is_waited_for_again() -> None:
     async def main() -> None:
         world = simulation.machine("slow", wall_rate=0.5)
         stage = ServerlessStage(simulation)
-        told = Told(stage)
+        sink = RecordedSink(stage)
         slow = Sink(
             controller="test",
             dependencies=Dependencies(
-                client=told.sink.dependencies.client, informers=told.sink.dependencies.informers, world=world
+                client=sink.sink.dependencies.client, informers=sink.sink.dependencies.informers, world=world
             ),
             logger=stage.logger,
             sync_timeout=1,
-            add=told._add,
-            ready=told._ready,
+            add=sink._add,
+            ready=sink._ready,
         )
         task = asyncio.create_task(CronSource("* * * * *", [A]).run(slow))
         await simulation.clock.sleep(119)
-        assert told.keys == []
+        assert sink.keys == []
         await simulation.clock.sleep(2)
-        assert told.keys == [A]
+        assert sink.keys == [A]
         await stop(task)
 
     simulation.run(main())
@@ -635,10 +637,10 @@ def test_a_date_that_is_set_back_is_waited_for_again() -> None:
 
 @without_server
 async def test_a_startup_source_enqueues_its_keys_once(stage: ServerlessStage) -> None:
-    told, task = await told_by(stage, StartupSource([A, B]))
-    assert told.take() == [(A, "startup", 0), (B, "startup", 0)]
+    sink, task = await start_source(stage, StartupSource([A, B]))
+    assert sink.take() == [(A, "startup", 0), (B, "startup", 0)]
     await stage.settle(3600)
-    assert told.keys == []
+    assert sink.keys == []
     await stop(task)
 
 
