@@ -59,7 +59,7 @@ def mutated(data: bytes, rng: random.Random) -> bytes:
 
 @pytest.mark.parametrize("number", range(3))
 @pytest.mark.parametrize("target", CORPUS)
-def test_mutations_of_what_is_valid_are_read_or_refused(target: str, number: int) -> None:
+def test_mutations_of_valid_input_are_parsed_or_rejected(target: str, number: int) -> None:
     rng = random.Random(f"{target} {number}")
     check = getattr(harness, f"check_{target}")
     for seed in CORPUS[target]:

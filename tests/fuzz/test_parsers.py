@@ -48,7 +48,7 @@ CORPUS: dict[str, list[bytes]] = {
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_mutations_of_what_is_valid_are_read_or_refused(target: str, request: pytest.FixtureRequest) -> None:
+def test_mutations_of_valid_input_are_parsed_or_rejected(target: str, request: pytest.FixtureRequest) -> None:
     mutator = Mutator(target)
     for seed in CORPUS[target]:
         TARGETS[target](seed)

@@ -256,7 +256,7 @@ def test_cve_2020_8562_link_local_and_multicast_addresses_are_refused(attacker: 
         assert (answer.status, answer.json["message"]) == (400, "address not allowed")
 
 
-def test_cve_2022_3294_no_other_address_of_a_node_is_asked_than_the_one_that_was_checked(
+def test_cve_2022_3294_only_the_checked_address_of_a_node_is_dialed(
     attacker: Attacker, backends: Callable[..., Backend], tmp_path: Path
 ) -> None:
     """The address that is checked does not answer; the next one of the node is loopback."""
@@ -401,7 +401,7 @@ def test_an_answer_that_breaks_off_does_not_look_whole(
         assert not said.endswith(b"0\r\n\r\n")
 
 
-def test_a_switch_of_protocols_that_nobody_asked_for_is_an_error(
+def test_an_unrequested_protocol_switch_is_an_error(
     attacker: Attacker, pod: str, backends: Callable[..., Backend]
 ) -> None:
     answer = attacker.ask("GET", f"{PODS}/{pod}:{backends(SWITCH + b'evil').port}/proxy/x")

@@ -46,7 +46,7 @@ def test_the_servers_certificate_names_every_host(tmp_path: Path) -> None:
     certificate.verify_directly_issued_by(load(authority.files))
 
 
-def test_a_clients_certificate_says_who_it_is_and_can_serve_nothing(tmp_path: Path) -> None:
+def test_a_client_certificate_names_its_user_and_cannot_serve(tmp_path: Path) -> None:
     authority = Authority(world(), tmp_path)
     certificate = load(authority.client("admin", "kubernetes-admin", ["system:masters"]))
     assert certificate.subject.rfc4514_string() == "CN=kubernetes-admin,O=system:masters"
@@ -62,7 +62,7 @@ def test_certificates_serve_again_at_the_next_start(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("why", ["age", "host", "authority", "key", "note", "certificate"])
-def test_a_certificate_is_made_anew_when_it_no_longer_serves(tmp_path: Path, why: str) -> None:
+def test_a_certificate_is_reissued_when_names_or_validity_require_it(tmp_path: Path, why: str) -> None:
     pair = Authority(world(), tmp_path).server("apiserver", HOSTS)
     before = pair.certificate.read_bytes()
     if why == "authority":
@@ -121,19 +121,21 @@ def start(directory: Path, day: float) -> tuple[x509.Certificate, list[x509.Cert
     ],
     ids=str,
 )
-def test_a_clock_that_was_wrong_and_is_set_right_locks_nobody_out(tmp_path: Path, clock: list[float]) -> None:
+def test_a_corrected_clock_does_not_lock_clients_out(tmp_path: Path, clock: list[float]) -> None:
     for day in clock:
         start(tmp_path, day)
 
 
-def test_what_was_signed_while_the_clock_was_ahead_is_valid_when_it_is_set_right(tmp_path: Path) -> None:
+def test_certificates_signed_with_the_clock_ahead_stay_valid_when_it_is_corrected(tmp_path: Path) -> None:
     """No new start is needed: a kubeconfig that was copied away works, too."""
     start(tmp_path, 0)
     _, leaves = start(tmp_path, 400)
     assert all(leaf.not_valid_before_utc < days(0) for leaf in leaves)
 
 
-def test_a_renewed_authority_keeps_its_key_and_what_it_signed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_renewed_authority_keeps_its_key_and_signed_certificates(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     old, leaves = start(tmp_path, 400)
     assert "renewing with the same key" not in caplog.text
     new, _ = start(tmp_path, 0)
@@ -158,7 +160,7 @@ def test_an_authority_that_another_has_signed_is_not_made_again(tmp_path: Path) 
     Authority(world(days(400)), tmp_path)
 
 
-def test_certificates_of_an_earlier_version_serve_once_more_or_are_made_anew(tmp_path: Path) -> None:
+def test_certificates_of_an_earlier_version_are_reused_or_reissued(tmp_path: Path) -> None:
     start(tmp_path, 0)
     (tmp_path / "ca.json").unlink()
     note = tmp_path / "apiserver.json"
@@ -202,7 +204,7 @@ def test_a_directory_of_others_is_no_state_directory(tmp_path: Path, mode: int, 
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_what_belongs_to_another_user_is_refused(tmp_path: Path) -> None:
+def test_files_of_another_user_are_rejected(tmp_path: Path) -> None:
     Authority(world(), tmp_path)
     for name, message in (
         ("", "the state directory .* is owned by uid 4242"),
@@ -228,7 +230,7 @@ def test_a_key_that_is_a_symbolic_link_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["open", "link"])
-def test_a_certificate_whose_key_others_may_have_is_made_anew(tmp_path: Path, how: str) -> None:
+def test_a_certificate_with_an_exposed_key_is_reissued(tmp_path: Path, how: str) -> None:
     (tmp_path / "state").mkdir(mode=0o700)
     pair = Authority(world(), tmp_path / "state").client("admin", "kubernetes-admin", ["system:masters"])
     before = pair.key.read_bytes()
@@ -265,7 +267,7 @@ def test_one_server_at_a_time_uses_a_state_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
-def test_a_place_where_nothing_can_be_made_is_told() -> None:
+def test_an_unwritable_state_directory_is_reported() -> None:
     with pytest.raises(StateError, match="cannot use the state directory /proc/nowhere"):
         StateDirectory(Path("/proc/nowhere"))
 

@@ -65,7 +65,7 @@ def test_an_administrator_may_be_anybody(headers: dict[str, str], told: dict[str
 
 
 @asking
-async def test_who_is_impersonated_has_no_more_rights_than_they_have(api: Api) -> None:
+async def test_an_impersonated_user_has_only_its_own_permissions(api: Api) -> None:
     answer = await api.get("/api/v1/nodes", impersonate_user="alice")
     assert (answer.code, answer.message.partition(" cannot")[0]) == (403, 'nodes is forbidden: User "alice"')
     assert (await whoami(api, impersonate_user="system:anonymous")).code == 403
@@ -124,7 +124,7 @@ async def test_the_old_right_is_to_everything_that_is_named(api: Api) -> None:
 
 
 @asking
-async def test_the_newer_right_is_to_do_one_thing_as_somebody(api: Api) -> None:
+async def test_constrained_impersonation_allows_one_verb(api: Api) -> None:
     jane = {"authorization": "Bearer jane", "impersonate_user": "alice"}
     await grant(
         api,

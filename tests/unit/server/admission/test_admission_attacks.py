@@ -139,7 +139,7 @@ def test_the_image_policy_remembers_answers_for_their_time() -> None:
     _with_policy(test)
 
 
-def test_the_image_policy_asks_again_and_then_refuses() -> None:
+def test_the_image_policy_webhook_is_retried_then_rejects() -> None:
     async def test(api: Api, backend: Backend) -> None:
         backend.failures = 3
         assert (await api.post(f"{PODS}?dryRun=All", _image("a", "good"))).code == 201

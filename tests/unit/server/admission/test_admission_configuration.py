@@ -39,7 +39,7 @@ def test_a_configuration_is_inline_or_in_a_file_beside(tmp_path: Path) -> None:
         assert found == {"EventRateLimit": [Limit(type="Server", qps=1, burst=2)]}
 
 
-def test_what_is_not_enabled_is_not_used(tmp_path: Path) -> None:
+def test_a_disabled_plugin_is_not_used(tmp_path: Path) -> None:
     plugin = {"name": "PodNodeSelector", "configuration": {"podNodeSelectorPluginConfig": {"a": "b=c"}}}
     assert read(_file(tmp_path, plugin), []) == {}
     assert read(_file(tmp_path, plugin), ["PodNodeSelector"]) == {"PodNodeSelector": {"a": "b=c"}}

@@ -39,7 +39,7 @@ async def test_a_pod_without_an_account_is_refused_in_the_end(api: Api) -> None:
 
 
 @asking
-async def test_a_token_volume_that_is_there_is_mounted_again(api: Api) -> None:
+async def test_an_existing_token_volume_is_mounted(api: Api) -> None:
     await api.post(_ACCOUNTS, {"metadata": {"name": "default"}})
     made = await api.post(_PODS, _pod("a", volumes=[{"name": "kube-api-access-mine", "emptyDir": {}}]))
     assert [volume["name"] for volume in made.body["spec"]["volumes"]] == ["kube-api-access-mine"]
@@ -152,7 +152,7 @@ async def _quota(api: Api, name: str, **hard: str) -> str:
 
 
 @asking
-async def test_what_one_quota_refuses_is_not_counted_in_another(api: Api) -> None:
+async def test_usage_rejected_by_one_quota_is_not_charged_to_another(api: Api) -> None:
     await api.post(_ACCOUNTS, {"metadata": {"name": "default"}})
     counted, strict = await _quota(api, "a", pods="1"), await _quota(api, "b", cpu="1")
     asks = {"resources": {"requests": {"cpu": "2"}}}
@@ -165,7 +165,7 @@ async def test_what_one_quota_refuses_is_not_counted_in_another(api: Api) -> Non
 
 
 @asking
-async def test_what_grows_is_counted_and_the_count_is_the_servers(api: Api) -> None:
+async def test_growth_is_charged_and_the_server_owns_the_usage(api: Api) -> None:
     await api.post(_ACCOUNTS, {"metadata": {"name": "default"}})
     quota = await _quota(api, "q", **{"requests.cpu": "1"})
     asks = {"resources": {"requests": {"cpu": "500m"}}}

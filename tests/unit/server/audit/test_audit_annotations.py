@@ -45,7 +45,7 @@ async def _install(scene: Scene, resource: str) -> None:
     assert (await scene.post(f"{REGISTRATION}/validatingwebhookconfigurations", validating)).code == 201
 
 
-def test_webhooks_say_what_they_did(tmp_path: Path) -> None:
+def test_webhook_calls_are_annotated(tmp_path: Path) -> None:
     async def test(scene: Scene) -> None:
         await _install(scene, "configmaps")
         assert (await scene.post("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "a"}})).code == 201

@@ -94,7 +94,7 @@ def test_batches_are_throttled() -> None:
     _run(test)
 
 
-def test_a_full_buffer_drops_events_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_full_buffer_drops_events_and_logs_it(caplog: pytest.LogCaptureFixture) -> None:
     async def test(world: Simulation) -> None:
         kept, counters = Kept(), AuditCounters()
         batching = Batching(buffer_size=3, max_size=10, max_wait=30.0)
@@ -121,7 +121,7 @@ def test_requests_that_wait_together_are_written_together() -> None:
     _run(test)
 
 
-def test_a_writer_that_ends_is_reported_and_started_anew(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_writer_is_logged_and_restarted(caplog: pytest.LogCaptureFixture) -> None:
     async def test(world: Simulation) -> None:
         kept = Kept()
         delivery = Delivery(kept, "batch", Batching(), world.clock, AuditCounters())
@@ -203,7 +203,7 @@ def test_events_that_are_too_large_lose_their_objects_or_are_dropped(caplog: pyt
     assert "too large after truncation, dropped" in caplog.text
 
 
-def test_an_event_after_the_end_is_reported_and_nobody_waits_for_it(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_event_after_close_is_logged_and_not_awaited(caplog: pytest.LogCaptureFixture) -> None:
     async def test(world: Simulation) -> None:
         delivery = Delivery(Kept(), "blocking-strict", Batching(), world.clock, AuditCounters())
         assert await delivery.process(_event(1))

@@ -36,13 +36,13 @@ def test_a_request_is_two_lines(tmp_path: Path) -> None:
     ]
 
 
-def test_what_a_client_says_is_quoted_and_cannot_begin_a_line(tmp_path: Path) -> None:
+def test_client_input_is_quoted_and_cannot_start_a_line(tmp_path: Path) -> None:
     _, line = _lines(tmp_path, RANGES, "x=%22q%22", user_agent='a "quoted"\nagent')
     assert r'user-agent="a \"quoted\"\nagent" namespace="default"' in line
     assert line.endswith(f'uri="{RANGES}?x=%22q%22" response="200"')
 
 
-def test_an_impersonated_user_is_told(tmp_path: Path) -> None:
+def test_an_impersonated_user_is_recorded(tmp_path: Path) -> None:
     _, line = _lines(tmp_path, RANGES, impersonate_user="bob", impersonate_group="g1")
     assert r'as="bob" asgroups="\"g1\",\"system:authenticated\"" user-agent' in line
     assert line.endswith('response="403"')

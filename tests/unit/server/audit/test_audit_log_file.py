@@ -48,7 +48,7 @@ def test_a_file_that_is_full_is_rotated(tmp_path: Path) -> None:
     assert all(path.read_bytes() == LINE for path in backups[0])
 
 
-def test_nobody_else_can_read_the_files(tmp_path: Path) -> None:
+def test_audit_files_have_mode_0600(tmp_path: Path) -> None:
     _write(tmp_path / "logs", compress=True)
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "logs").iterdir()} == {0o600}
     assert (tmp_path / "logs").stat().st_mode & 0o777 == 0o700
@@ -72,7 +72,7 @@ def test_backups_are_compressed(tmp_path: Path) -> None:
     assert gzip.decompress(backup.read_bytes()) == LINE
 
 
-def test_what_is_there_is_appended_to(tmp_path: Path) -> None:
+def test_an_existing_log_is_appended_to(tmp_path: Path) -> None:
     (tmp_path / "audit.log").write_bytes(b"before\n")
     log = LogFile(AuditLogSettings(path=str(tmp_path / "audit.log")), cast("Clock", Calendar()))
     log.write(b"after\n")

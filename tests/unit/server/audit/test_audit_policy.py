@@ -60,7 +60,7 @@ DEPLOYMENTS = RequestAttributes("list", "apps", "deployments", "", "default")
         ({"nonResourceURLs": ["*"]}, PODS, False),
     ],
 )
-def test_a_rule_matches_what_it_names(rule: Any, asked: RequestAttributes, matches: bool) -> None:
+def test_a_rule_matches_its_users_verbs_and_resources(rule: Any, asked: RequestAttributes, matches: bool) -> None:
     assert _level(rule, asked) == ("Metadata" if matches else "None")
 
 

@@ -68,7 +68,7 @@ def test_a_watch_is_started_and_completed(tmp_path: Path) -> None:
     assert _stages(audited(tmp_path, test)) == ["RequestReceived", "ResponseStarted", "ResponseComplete"]
 
 
-def test_a_watch_whose_client_goes_is_completed(tmp_path: Path) -> None:
+def test_a_watch_is_completed_when_its_client_disconnects(tmp_path: Path) -> None:
     async def test(scene: Scene) -> None:
         answer = await scene.server.handle(Request("GET", MAPS, "watch=1", {"authorization": "Bearer admin"}))
         assert isinstance(answer, Stream)
@@ -98,7 +98,7 @@ def test_a_stranger_is_audited_without_a_user(tmp_path: Path) -> None:
     assert (event["stage"], event["user"], event["responseStatus"]["code"]) == ("ResponseStarted", {}, 401)
 
 
-def test_who_is_refused_is_audited_with_the_decision(tmp_path: Path) -> None:
+def test_a_forbidden_request_is_audited_with_the_decision(tmp_path: Path) -> None:
     async def test(scene: Scene) -> None:
         assert (await scene.get(MAPS, authorization="Bearer jane")).code == 403
 

@@ -64,7 +64,7 @@ def test_every_address_of_a_name_is_checked() -> None:
         asyncio.run(guard(["203.0.113.9", "127.0.0.1"]).resolve("two.test", 80))
 
 
-def test_loopback_is_allowed_only_for_what_is_known_to_be_on_this_machine() -> None:
+def test_loopback_is_allowed_only_for_local_targets() -> None:
     asyncio.run(guard(["127.0.0.1"]).resolve("here", 80, local=True))
     for other in ("0.0.0.0", "169.254.0.1", "224.0.0.1", "::"):
         with pytest.raises(AddressError):
@@ -85,7 +85,7 @@ def test_cve_2022_3294_api_servers_are_refused_at_every_address_that_they_have()
 
 
 @asking
-async def test_cve_2020_8562_a_name_is_looked_up_once_and_what_was_checked_is_dialed(api: Api) -> None:
+async def test_cve_2020_8562_a_name_is_resolved_once_and_the_checked_address_dialed(api: Api) -> None:
     """The second answer of the attacker's name server would be loopback."""
     names = Names(["192.0.2.123"], ["127.0.0.1"])
     api.server.guard._lookup = names

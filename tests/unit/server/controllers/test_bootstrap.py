@@ -36,7 +36,7 @@ async def test_the_server_itself_is_a_service(api: Api) -> None:
 
 
 @asking
-async def test_since_when_tokens_of_secrets_are_noted_is_told_and_stays(api: Api) -> None:
+async def test_the_start_of_legacy_token_tracking_is_recorded_once(api: Api) -> None:
     path = "/api/v1/namespaces/kube-system/configmaps/kube-apiserver-legacy-service-account-token-tracking"
     await api.server.start(tracks_tokens=True)
     today = api.server.world.clock.now().date().isoformat()
@@ -47,7 +47,7 @@ async def test_since_when_tokens_of_secrets_are_noted_is_told_and_stays(api: Api
 
 
 @asking
-async def test_a_restart_makes_only_what_is_missing_and_follows_the_server(api: Api) -> None:
+async def test_a_restart_creates_missing_objects_and_updates_the_address(api: Api) -> None:
     server: Server = api.server
     before = server.index.version
     await server.start()
@@ -68,7 +68,7 @@ async def test_a_restart_makes_only_what_is_missing_and_follows_the_server(api: 
 
 
 @asking
-async def test_a_restart_puts_back_what_roles_and_bindings_of_the_system_lack(api: Api) -> None:
+async def test_a_restart_restores_bootstrap_roles_and_bindings(api: Api) -> None:
     role, binding = f"{ROLES}/system:basic-user", f"{BINDINGS}/system:public-info-viewer"
     reads = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
     whole = [(await api.get(path)).body for path in (role, binding)]

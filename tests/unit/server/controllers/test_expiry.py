@@ -19,7 +19,7 @@ def _event(name: str) -> dict[str, Any]:
 
 
 @asking
-async def test_an_event_goes_an_hour_after_it_was_last_written(api: Api) -> None:
+async def test_an_event_expires_an_hour_after_its_last_write(api: Api) -> None:
     clock = api.server.world.clock
     await api.post(_EVENTS, _event("a"))
     await api.post(_EVENTS, _event("b"))

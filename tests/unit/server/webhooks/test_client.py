@@ -91,7 +91,7 @@ def play(directory: Path, peer: Serve, test: Callable[[Scene], Awaitable[None]],
 URL = 'Post "https://127.0.0.1:PORT/hook?timeout=5s": '
 
 
-def test_a_review_is_posted_and_the_answer_comes_back(tmp_path: Path) -> None:
+def test_a_review_is_posted_and_the_response_returned(tmp_path: Path) -> None:
     peer = Peer(OK)
 
     async def test(scene: Scene) -> None:
@@ -185,14 +185,14 @@ def test_an_answer_may_end_with_its_connection(tmp_path: Path) -> None:
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nConnection: close\r\n\r\n{}", f"{URL}unexpected EOF"),
     ],
 )
-def test_what_is_no_answer_is_told_as_a_kube_apiserver_tells_it(tmp_path: Path, answer: bytes, message: str) -> None:
+def test_invalid_responses_have_kube_apiservers_messages(tmp_path: Path, answer: bytes, message: str) -> None:
     async def test(scene: Scene) -> None:
         assert await scene.fails() == message
 
     play(tmp_path, Peer(answer), test)
 
 
-def test_who_says_when_to_try_again_is_tried_again(tmp_path: Path) -> None:
+def test_retry_after_is_honoured(tmp_path: Path) -> None:
     peer = Peer(b"HTTP/1.1 503 X\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n", OK)
 
     async def test(scene: Scene) -> None:
@@ -233,7 +233,7 @@ def test_an_endless_answer_is_cut_off(tmp_path: Path, monkeypatch: pytest.Monkey
     play(tmp_path, endless, test)
 
 
-def test_nobody_who_is_not_trusted_is_asked(tmp_path: Path) -> None:
+def test_untrusted_webhooks_are_not_called(tmp_path: Path) -> None:
     peer = Peer(OK)
 
     async def test(scene: Scene) -> None:
@@ -248,7 +248,7 @@ def test_nobody_who_is_not_trusted_is_asked(tmp_path: Path) -> None:
     play(tmp_path, peer, test)
 
 
-def test_a_certificate_must_be_for_the_host_that_is_asked(tmp_path: Path) -> None:
+def test_a_certificate_must_match_the_host(tmp_path: Path) -> None:
     peer = Peer(OK)
 
     async def test(scene: Scene) -> None:
@@ -284,7 +284,7 @@ def test_the_names_of_a_certificate(names: list[tuple[str, str]], host: str, fau
     assert str(failed.value) == f"tls: failed to verify certificate: x509: {fault}"
 
 
-def test_a_service_is_asked_by_its_name(tmp_path: Path) -> None:
+def test_a_service_webhook_is_verified_by_its_dns_name(tmp_path: Path) -> None:
     peer = Peer(OK)
 
     async def test(scene: Scene) -> None:
@@ -297,7 +297,7 @@ def test_a_service_is_asked_by_its_name(tmp_path: Path) -> None:
     play(tmp_path, peer, test)
 
 
-def test_nobody_listens(tmp_path: Path) -> None:
+def test_nothing_listens(tmp_path: Path) -> None:
     async def test(scene: Scene) -> None:
         config = {"url": "https://127.0.0.1:1/hook", "caBundle": scene.bundle}
         with pytest.raises(CallError, match=r"dial tcp 127.0.0.1:1: connect: connection refused"):

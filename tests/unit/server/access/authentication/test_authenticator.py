@@ -30,27 +30,27 @@ JANE = User("jane", "1", ("dev", "system:authenticated"))
 
 
 @pytest.mark.parametrize("header", ["Bearer secret", "bearer secret", " BEARER secret  more"])
-def test_a_bearer_token_says_who_asks(authenticator: Authenticator, header: str) -> None:
+def test_a_bearer_token_authenticates_its_user(authenticator: Authenticator, header: str) -> None:
     assert ask(authenticator, authorization=header) == JANE
 
 
 @pytest.mark.parametrize("header", ["Bearer wrong", "Bearer secret1", "Bearer s\udce9"])
-def test_a_token_that_nobody_has_is_an_error(authenticator: Authenticator, header: str) -> None:
+def test_an_unknown_token_is_unauthorized(authenticator: Authenticator, header: str) -> None:
     with pytest.raises(Unauthorized):
         ask(authenticator, authorization=header)
 
 
 @pytest.mark.parametrize("header", ["", "Basic secret", "Bearer", "Bearer ", "secret"])
-def test_who_shows_no_token_is_anonymous(authenticator: Authenticator, header: str) -> None:
+def test_a_request_without_a_token_is_anonymous(authenticator: Authenticator, header: str) -> None:
     assert ask(authenticator, authorization=header) is ANONYMOUS
 
 
-def test_a_certificate_goes_before_a_token(authenticator: Authenticator) -> None:
+def test_a_client_certificate_takes_precedence_over_a_token(authenticator: Authenticator) -> None:
     user = ask(authenticator, Peer("kubernetes-admin", ("system:masters",)), authorization="Bearer secret")
     assert user == User("kubernetes-admin", "", ("system:masters", "system:authenticated"))
 
 
-def test_a_certificate_without_a_name_says_nothing(authenticator: Authenticator) -> None:
+def test_a_certificate_without_a_common_name_does_not_authenticate(authenticator: Authenticator) -> None:
     assert ask(authenticator, Peer("", ("system:masters",))) is ANONYMOUS
 
 
@@ -120,12 +120,12 @@ def test_a_token_file_is_read_as_kube_apiserver_does(tmp_path: Path) -> None:
         ('t1,admin,1\n"t2,jane', r"tokens.csv: not a CSV file"),
     ],
 )
-def test_a_broken_token_file_is_told_with_its_line(tmp_path: Path, text: str, problem: str) -> None:
+def test_an_invalid_token_file_is_reported_with_its_line(tmp_path: Path, text: str, problem: str) -> None:
     with pytest.raises(TokenFileError, match=problem):
         read(tmp_path, text)
 
 
-def test_a_token_file_that_is_not_there_or_no_text_is_told(tmp_path: Path) -> None:
+def test_a_missing_or_binary_token_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(TokenFileError, match=r"cannot read .*/nothing: No such file or directory"):
         Authenticator().add_file(tmp_path / "nothing")
     (tmp_path / "binary").write_bytes(b"\xff\xfe,a,b\n")

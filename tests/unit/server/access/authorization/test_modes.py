@@ -95,7 +95,7 @@ def playing(remote: Remote, then: Any, *types: str, **webhook: Any) -> None:
     simulation.run(main())
 
 
-def test_a_webhook_is_asked_with_all_that_is_known_of_the_request() -> None:
+def test_a_webhook_receives_all_request_attributes() -> None:
     remote = Remote({"allowed": True})
 
     async def then(ask: Any, _: Any) -> None:
@@ -155,7 +155,7 @@ def test_a_denial_ends_the_chain_and_no_opinion_does_not() -> None:
     playing(remote, then, "Webhook", "AlwaysAllow")
 
 
-def test_members_of_system_masters_are_not_asked_about() -> None:
+def test_system_masters_bypass_the_authorization_webhook() -> None:
     remote = Remote({"denied": True})
 
     async def then(ask: Any, _: Any) -> None:
@@ -188,7 +188,7 @@ def test_a_webhook_that_fails_is_skipped_or_refuses(
         playing(remote, then, *modes, denies_on_failure=denies)
 
 
-def test_a_webhook_that_is_busy_is_asked_again() -> None:
+def test_a_busy_webhook_is_retried() -> None:
     remote = Remote(503, 500, {"allowed": True})
 
     async def then(ask: Any, _: Any) -> None:
@@ -209,7 +209,7 @@ def test_a_redirect_is_not_followed(caplog: pytest.LogCaptureFixture) -> None:
     assert len(remote.asked) == 1
 
 
-def test_a_webhook_is_asked_only_where_its_conditions_hold() -> None:
+def test_a_webhook_is_called_only_if_its_match_conditions_are_true() -> None:
     remote = Remote({"allowed": True})
     conditions = ("has(request.resourceAttributes)", "request.resourceAttributes.namespace == 'default'")
 

@@ -49,7 +49,7 @@ def test_a_secret_can_be_read_while_a_pod_that_mounts_it_is_bound_to_the_node() 
     check()
 
 
-def test_pods_that_were_there_before_a_node_first_asked_count() -> None:
+def test_existing_pods_are_in_the_graph_at_a_nodes_first_request() -> None:
     @asking
     async def check(api: Api) -> None:
         await ready(api)
@@ -59,7 +59,7 @@ def test_pods_that_were_there_before_a_node_first_asked_count() -> None:
     check()
 
 
-def test_an_ephemeral_container_lets_the_node_read_what_it_refers_to() -> None:
+def test_an_ephemeral_container_lets_the_node_read_its_references() -> None:
     @asking
     async def check(api: Api) -> None:
         await ready(api)

@@ -55,7 +55,7 @@ async def jane(api: Api, path: str, method: str = "GET") -> tuple[int, str]:
         ("POST", "/version", 'forbidden: User "jane" cannot post path "/version"'),
     ],
 )
-def test_a_refusal_names_what_was_asked(method: str, path: str, message: str) -> None:
+def test_a_forbidden_message_names_the_attributes(method: str, path: str, message: str) -> None:
     @asking
     async def check(api: Api) -> None:
         assert await jane(api, path, method) == (403, message)
@@ -64,7 +64,7 @@ def test_a_refusal_names_what_was_asked(method: str, path: str, message: str) ->
 
 
 @asking
-async def test_a_role_holds_in_its_namespace_from_the_next_request_on_until_it_goes(api: Api) -> None:
+async def test_a_role_applies_in_its_namespace_until_it_is_deleted(api: Api) -> None:
     assert (await jane(api, MAPS))[0] == 403
     await role(api, "reader")
     await bind(api, "reader", JANE)
@@ -117,7 +117,7 @@ async def test_a_list_of_one_name_is_of_that_name(api: Api) -> None:
 
 
 @asking
-async def test_a_binding_to_no_role_is_told(api: Api) -> None:
+async def test_a_binding_to_a_missing_role_is_reported(api: Api) -> None:
     await bind(api, "ghost", JANE)
     await bind(api, "spirit", JANE, kind="ClusterRole")
     reason = (
@@ -130,7 +130,7 @@ async def test_a_binding_to_no_role_is_told(api: Api) -> None:
 
 
 @asking
-async def test_everybody_may_see_health_and_who_is_known_may_discover(api: Api) -> None:
+async def test_health_is_public_and_discovery_needs_authentication(api: Api) -> None:
     for path, known, anonymous in (
         ("/version", 200, 200),
         ("/api", 200, 403),
@@ -144,7 +144,7 @@ async def test_everybody_may_see_health_and_who_is_known_may_discover(api: Api) 
 
 
 @asking
-async def test_what_is_kept_of_users_is_bounded(api: Api) -> None:
+async def test_the_cache_of_users_is_bounded(api: Api) -> None:
     authorizer, asked = api.server.authorizer, RequestAttributes("get", resource="pods", namespace="default")
     for i in range(CACHED_USERS):
         authorizer.decide_now(User(f"u{i}"), asked)

@@ -43,7 +43,9 @@ ALL = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
         ({}, RequestAttributes("get", resource="pods"), False),
     ],
 )
-def test_a_rule_allows_what_it_names(rule: dict[str, list[str]], asked: RequestAttributes, allowed: bool) -> None:
+def test_a_rule_allows_its_verbs_and_resources(
+    rule: dict[str, list[str]], asked: RequestAttributes, allowed: bool
+) -> None:
     assert Rule(rule).allows(asked) is allowed
 
 
@@ -128,7 +130,7 @@ QUESTIONS = st.lists(
 
 
 @given(RULES, QUESTIONS)
-def test_the_first_rule_that_allows_it_answers_whatever_was_asked_before(
+def test_the_first_matching_rule_decides_with_and_without_the_cache(
     raw: Any, questions: list[RequestAttributes]
 ) -> None:
     held = UserRules()
@@ -139,7 +141,7 @@ def test_the_first_rule_that_allows_it_answers_whatever_was_asked_before(
 
 
 @given(RULES, RULES, QUESTIONS)
-def test_what_is_covered_allows_nothing_more(raw: Any, other: Any, questions: list[RequestAttributes]) -> None:
+def test_covered_rules_allow_nothing_more(raw: Any, other: Any, questions: list[RequestAttributes]) -> None:
     held, wanted = [Rule(each) for each in raw], [Rule(each) for each in other]
     if not uncovered(held, wanted):
         for asked in questions:

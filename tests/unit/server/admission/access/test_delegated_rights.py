@@ -49,7 +49,7 @@ def condition(kind: str) -> dict[str, Any]:
 
 
 @asking
-async def test_requests_are_approved_and_signed_by_who_may_for_the_signer(api: Api) -> None:
+async def test_approving_and_signing_needs_permission_on_the_signer(api: Api) -> None:
     group, resource = "certificates.k8s.io", "certificatesigningrequests"
     await let_jane(api, "write", group, f"{resource} {resource}/approval {resource}/status", "patch")
     await api.post(REQUESTS, signing_request("a"))
@@ -73,7 +73,7 @@ def policy(kind: str, parameters: dict[str, str] | None) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["validating", "mutating"])
-def test_who_writes_a_policy_can_read_its_parameters(kind: str) -> None:
+def test_writing_a_policy_needs_read_access_to_its_parameters(kind: str) -> None:
     @asking
     async def check(api: Api) -> None:
         path = f"{POLICIES}/{kind}admissionpolicies"
@@ -104,7 +104,7 @@ def test_who_writes_a_policy_can_read_its_parameters(kind: str) -> None:
         ("validating", "odd", {"name": "x"}, "unable to resolve paramKind &{a.com/v1 Thing} to determine minimum"),
     ],
 )
-def test_who_binds_a_policy_can_read_its_parameters(
+def test_binding_a_policy_needs_read_access_to_its_parameters(
     kind: str, policy_name: str, reference: dict[str, Any], why: str
 ) -> None:
     @asking
@@ -166,7 +166,7 @@ def test_an_update_that_creates_takes_the_right_to_create(method: str, media: st
 
 
 @asking
-async def test_what_a_policy_asks_is_answered_by_roles(api: Api) -> None:
+async def test_the_authorizer_in_a_policy_uses_roles(api: Api) -> None:
     await let_jane(api, "write", "", "configmaps", "create delete")
     held = "authorizer.group('').resource('configmaps').check('delete')"
     for name, expression in (

@@ -63,7 +63,7 @@ async def change(api: Api, sent: Any) -> Answer:
 
 
 @enforcing
-async def test_who_sets_an_owner_must_be_able_to_delete(api: Api) -> None:
+async def test_setting_an_owner_reference_needs_permission_to_delete(api: Api) -> None:
     await let_jane(api, "write", "configmaps", "create", "patch")
     assert (await create(api, {"metadata": {"name": "a"}})).code == 201
     refused = await change(api, owned("a"))
@@ -75,7 +75,7 @@ async def test_who_sets_an_owner_must_be_able_to_delete(api: Api) -> None:
 
 
 @enforcing
-async def test_who_holds_up_the_deletion_of_an_owner_must_be_able_to_finalize_it(api: Api) -> None:
+async def test_block_owner_deletion_needs_permission_on_finalizers(api: Api) -> None:
     await let_jane(api, "write", "configmaps", "*")
     refused = await create(api, owned("a", blocking=True))
     assert (refused.code, refused.message) == (403, f'configmaps "a" is forbidden: {CANNOT_BLOCK}')
@@ -97,7 +97,7 @@ async def test_an_administrator_sets_any_owner(api: Api) -> None:
 
 
 @asking
-async def test_a_server_that_was_not_asked_to_enforces_nothing(api: Api) -> None:
+async def test_owner_references_are_not_enforced_by_default(api: Api) -> None:
     await let_jane(api, "write", "configmaps", "create", "patch")
     assert (await create(api, owned("a", blocking=True))).code == 201
     assert (await change(api, {"metadata": {"ownerReferences": []}})).code == 200

@@ -60,7 +60,7 @@ async def test_a_role_has_no_rules_that_its_writer_has_not(api: Api) -> None:
 
 
 @asking
-async def test_what_the_garbage_collector_changes_grants_nothing(api: Api) -> None:
+async def test_garbage_collector_updates_pass_the_escalation_check(api: Api) -> None:
     await give_jane(api)
     await api.post(f"{HERE}/roles", role(READ))
     assert (await jane(api, "PATCH", f"{HERE}/roles/r", {"metadata": {"finalizers": ["a.com/b"]}})).code == 200
@@ -69,7 +69,7 @@ async def test_what_the_garbage_collector_changes_grants_nothing(api: Api) -> No
 
 
 @asking
-async def test_a_role_is_bound_by_who_holds_its_rules(api: Api) -> None:
+async def test_binding_a_role_needs_its_rules(api: Api) -> None:
     await give_jane(api, READ)
     await api.post(f"{HERE}/roles", role(READ, name="read"))
     await api.post(f"{RBAC}/clusterroles", role({**READ, "verbs": ["*"]}, name="all"))
@@ -110,7 +110,7 @@ async def test_bind_and_escalate_lift_the_check(api: Api) -> None:
 
 
 @asking
-async def test_only_who_may_do_everything_aggregates_roles(api: Api) -> None:
+async def test_aggregation_rules_need_cluster_admin(api: Api) -> None:
     await give_jane(api)
     selectors = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
     refused = await jane(api, "POST", f"{RBAC}/clusterroles", {**role(), "aggregationRule": selectors})
@@ -119,7 +119,7 @@ async def test_only_who_may_do_everything_aggregates_roles(api: Api) -> None:
 
 
 @asking
-async def test_a_role_that_could_not_be_found_is_told(api: Api) -> None:
+async def test_a_missing_role_is_reported(api: Api) -> None:
     await give_jane(api)
     ghost = {**binding("ClusterRole", "ghost"), "subjects": [{"kind": "User", "name": "jane"}]}
     await api.post(f"{HERE}/rolebindings", ghost)
@@ -136,7 +136,7 @@ async def test_a_role_that_names_too_much_is_not_compared(api: Api) -> None:
 
 
 @pytest.mark.parametrize("kind", ["roles", "rolebindings"])
-def test_an_administrator_grants_what_he_likes(kind: str) -> None:
+def test_an_administrator_may_grant_any_rule(kind: str) -> None:
     @asking
     async def check(api: Api) -> None:
         sent = role(READ) if kind == "roles" else binding("ClusterRole", "cluster-admin")

@@ -60,13 +60,13 @@ async def test_a_write_that_breaks_a_policy_is_refused(api: Api) -> None:
 
 
 @asking
-async def test_a_policy_without_a_binding_is_not_asked(api: Api) -> None:
+async def test_a_policy_without_a_binding_is_not_evaluated(api: Api) -> None:
     await _validating(api, "false", binding={"policyName": "other"})
     assert (await api.post(_MAPS, _map())).code == 201
 
 
 @asking
-async def test_a_policy_is_not_asked_about_other_kinds_and_operations(api: Api) -> None:
+async def test_a_policy_is_not_evaluated_for_other_kinds_and_operations(api: Api) -> None:
     await _validating(api, "false")
     assert (await api.post("/api/v1/namespaces/default/secrets", {"metadata": {"name": "s"}})).code == 201
     assert (await api.post(_MAPS, _map())).code == 422
@@ -76,7 +76,7 @@ async def test_a_policy_is_not_asked_about_other_kinds_and_operations(api: Api) 
 
 
 @asking
-async def test_an_update_can_be_compared_with_what_was(api: Api) -> None:
+async def test_an_update_policy_sees_the_old_object(api: Api) -> None:
     await _validating(api, "oldObject == null || object.data == oldObject.data")
     await api.post(_MAPS, _map())
     assert (await api.merge(f"{_MAPS}/m", {"metadata": {"labels": {"x": "y"}}})).code == 200
@@ -113,7 +113,7 @@ async def test_an_expression_that_fails_refuses_unless_the_policy_ignores_failur
 
 
 @asking
-async def test_conditions_say_whether_a_policy_is_asked(api: Api) -> None:
+async def test_match_conditions_select_the_evaluated_requests(api: Api) -> None:
     conditions = [{"name": "loud", "expression": "request.userInfo.username == 'admin' && object.metadata.name != 'x'"}]
     await _validating(api, "false", matchConditions=conditions)
     assert (await api.post(_MAPS, _map("x"))).code == 201
@@ -174,7 +174,7 @@ async def test_a_policy_whose_parameters_are_of_no_known_kind_refuses(api: Api) 
 
 
 @asking
-async def test_an_administrator_may_do_what_the_authorizer_is_asked_about(api: Api) -> None:
+async def test_the_authorizer_in_a_policy_allows_administrators(api: Api) -> None:
     await _validating(api, "authorizer.group('').resource('pods').namespace('x').check('create').allowed()")
     assert (await api.post(_MAPS, _map())).code == 201
 
@@ -187,7 +187,7 @@ async def test_a_policy_that_costs_too_much_is_stopped(api: Api) -> None:
 
 
 @asking
-async def test_bad_expressions_of_a_policy_are_told_at_their_places(api: Api) -> None:
+async def test_invalid_expressions_are_reported_with_their_field(api: Api) -> None:
     made = await _validating(
         api,
         "object.x >",
@@ -211,7 +211,7 @@ async def test_bad_expressions_of_a_policy_are_told_at_their_places(api: Api) ->
 
 
 @asking
-async def test_a_configuration_is_laid_over_what_is_written(api: Api) -> None:
+async def test_an_apply_configuration_is_merged_into_the_object(api: Api) -> None:
     await _mutating(
         api, "p", "Object{metadata: Object.metadata{labels: {'n': object.metadata.name}}, data: {'x': 'y'}}"
     )
@@ -258,7 +258,7 @@ async def test_a_message_must_say_where_it_stands(api: Api) -> None:
 
 
 @asking
-async def test_what_is_replaced_as_a_whole_may_not_be_laid_over(api: Api) -> None:
+async def test_an_apply_configuration_must_not_set_atomic_fields(api: Api) -> None:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["services"]}
     await _mutating(
         api, "p", "Object{spec: Object.spec{selector: {'a': 'b'}}}", matchConstraints={"resourceRules": [rule]}
@@ -270,7 +270,7 @@ async def test_what_is_replaced_as_a_whole_may_not_be_laid_over(api: Api) -> Non
 
 
 @asking
-async def test_a_policy_is_asked_again_if_a_later_one_changed_the_object(api: Api) -> None:
+async def test_a_policy_is_reinvoked_if_a_later_one_changed_the_object(api: Api) -> None:
     count = "Object{data: {'seen': string(size(object.data))}}"
     await _mutating(api, "a", count, reinvocationPolicy="IfNeeded")
     await _mutating(api, "b", "Object{data: {'more': '1'}}")

@@ -81,7 +81,7 @@ def ordered(calls: list[Json]) -> list[str]:
 
 
 @asking
-async def test_webhooks_are_asked_and_heard_as_a_kube_apiserver_does(api: Api) -> None:
+async def test_webhook_calls_match_the_recorded_ones_of_kube_apiserver(api: Api) -> None:
     hook = Hook()
     api.server.webhooks.override = hook
     wrong: dict[str, str] = {}

@@ -69,7 +69,7 @@ def config_map(name: str = "m", **metadata: Any) -> Json:
 
 
 @asking
-async def test_nobody_is_asked_where_nothing_is_configured(api: Api) -> None:
+async def test_no_webhook_is_called_without_a_configuration(api: Api) -> None:
     hooks = Hooks(api)
     assert (await api.post(MAPS, config_map())).code == 201
     await configure(api, "validating", hook("v", rules=[{**FOR_MAPS, "resources": ["secrets"]}]))
@@ -87,7 +87,7 @@ async def test_a_configuration_that_is_gone_is_heard_no_more(api: Api) -> None:
 
 
 @asking
-async def test_a_configuration_that_changes_is_asked_as_it_is_now(api: Api) -> None:
+async def test_a_changed_configuration_applies_to_the_next_request(api: Api) -> None:
     hooks = Hooks(api, v=lambda request: None)
     await configure(api, "validating", hook("v", timeoutSeconds=7))
     await api.post(MAPS, config_map("a"))
@@ -100,7 +100,7 @@ async def test_a_configuration_that_changes_is_asked_as_it_is_now(api: Api) -> N
 
 
 @asking
-async def test_what_a_webhook_changes_is_stored_and_nobody_owns_it(api: Api) -> None:
+async def test_a_webhooks_change_is_stored_without_an_owner(api: Api) -> None:
     Hooks(api, m=lambda request: patch({"op": "add", "path": "/data/x", "value": "y"}))
     await configure(api, "mutating", hook("m"))
     made = (await api.post(MAPS, config_map())).body
@@ -129,7 +129,7 @@ async def test_defaults_are_filled_in_after_a_change(api: Api) -> None:
 
 
 @asking
-async def test_a_slow_webhook_is_waited_for_as_long_as_it_says(api: Api) -> None:
+async def test_a_slow_webhook_has_its_timeout(api: Api) -> None:
     async def slow(request: Json) -> None:
         await api.server.world.clock.sleep(5)
 
@@ -142,7 +142,7 @@ async def test_a_slow_webhook_is_waited_for_as_long_as_it_says(api: Api) -> None
 
 
 @asking
-async def test_a_request_that_has_no_time_left_waits_for_nobody(api: Api) -> None:
+async def test_a_request_timeout_limits_webhook_calls(api: Api) -> None:
     async def never(request: Json) -> None:
         await api.server.world.clock.sleep(1000)
 
@@ -160,7 +160,7 @@ def _unreachable(request: Json) -> Any:
 
 
 @asking
-async def test_silence_refuses_or_lets_pass_as_the_policy_says(api: Api) -> None:
+async def test_failure_policy_decides_when_a_webhook_does_not_respond(api: Api) -> None:
     Hooks(api, v=_unreachable)
     await configure(api, "validating", hook("v", failurePolicy="Ignore"))
     await configure(api, "mutating", hook("v", failurePolicy="Ignore"))
@@ -174,7 +174,7 @@ async def test_silence_refuses_or_lets_pass_as_the_policy_says(api: Api) -> None
 
 
 @asking
-async def test_a_dry_run_goes_only_to_those_who_do_nothing_else(api: Api) -> None:
+async def test_a_dry_run_calls_only_webhooks_without_side_effects(api: Api) -> None:
     hooks = Hooks(api, v=lambda request: None)
     await configure(api, "validating", hook("v", sideEffects="NoneOnDryRun"))
     assert (await api.post(f"{MAPS}?dryRun=All", config_map())).code == 201
@@ -205,7 +205,7 @@ def _overwrite(server: Server, effects: str) -> None:
 
 
 @asking
-async def test_configurations_of_admission_are_never_asked_about(api: Api) -> None:
+async def test_webhook_configurations_are_exempt_from_webhooks(api: Api) -> None:
     hooks = Hooks(api, v=lambda request: {"allowed": False}, m=lambda request: {"allowed": False})
     everything = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}
     await configure(api, "validating", hook("v", rules=[everything]))
@@ -218,7 +218,7 @@ async def test_configurations_of_admission_are_never_asked_about(api: Api) -> No
 
 
 @asking
-async def test_an_update_is_asked_about_again_when_somebody_else_was_faster(api: Api) -> None:
+async def test_webhooks_are_called_again_after_a_conflict(api: Api) -> None:
     await api.post(MAPS, config_map())
     raced = False
 
@@ -248,7 +248,7 @@ async def test_an_apply_is_a_create_or_an_update(api: Api) -> None:
 
 
 @asking
-async def test_who_asks_is_told(api: Api) -> None:
+async def test_the_review_names_the_requesting_user(api: Api) -> None:
     hooks = Hooks(api, v=lambda request: None)
     await configure(api, "validating", hook("v"))
     await api.post(MAPS, config_map())
@@ -258,7 +258,7 @@ async def test_who_asks_is_told(api: Api) -> None:
 
 
 @asking
-async def test_what_follows_from_a_deleted_definition_is_not_asked_about(api: Api) -> None:
+async def test_deletes_of_a_terminating_definition_call_no_webhook(api: Api) -> None:
     hooks = Hooks(api, v=lambda request: {"allowed": False})
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     schema = {"openAPIV3Schema": {"type": "object"}}
@@ -281,7 +281,7 @@ async def test_what_follows_from_a_deleted_definition_is_not_asked_about(api: Ap
 
 
 @asking
-async def test_reviews_of_access_are_asked_about(api: Api) -> None:
+async def test_access_reviews_call_webhooks(api: Api) -> None:
     hooks = Hooks(api, v=lambda request: {"allowed": False})
     rule = {**FOR_MAPS, "apiGroups": ["authorization.k8s.io"], "resources": ["*"]}
     await configure(api, "validating", hook("v", rules=[rule]))
@@ -321,7 +321,7 @@ async def test_a_command_can_be_changed_or_refused_before_it_runs(api: Api) -> N
 
 
 @asking
-async def test_what_is_asked_of_others_through_the_server_can_be_refused(api: Api) -> None:
+async def test_a_webhook_can_reject_connect_requests(api: Api) -> None:
     seen: list[Any] = []
 
     def refuse(request: Json) -> Json:
@@ -341,7 +341,7 @@ async def test_what_is_asked_of_others_through_the_server_can_be_refused(api: Ap
 
 
 @pytest.mark.parametrize(("policy", "seen"), [("Never", "early"), ("IfNeeded", "late")])
-def test_a_policy_is_asked_again_after_a_webhook_if_it_wants_to_be(policy: str, seen: str) -> None:
+def test_a_policy_is_reinvoked_after_a_webhook_if_needed(policy: str, seen: str) -> None:
     @asking
     async def test(api: Api) -> None:
         Hooks(api, m=lambda request: patch({"op": "add", "path": "/data/x", "value": "y"}))

@@ -85,7 +85,7 @@ class Scene:
         return answer["status"]["userInfo"] if code == 201 else code
 
 
-def test_a_front_proxy_names_users_and_nobody_else_does(tmp_path: Path) -> None:
+def test_only_a_front_proxy_may_name_users_in_headers(tmp_path: Path) -> None:
     async def main() -> None:
         async with Scene(tmp_path) as scene:
             proxy = scene.proxies.client("proxy", "proxy", ["system:masters"])

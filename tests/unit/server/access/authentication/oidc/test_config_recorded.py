@@ -21,7 +21,7 @@ def test_every_case_is_recorded() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_wrong_configuration_is_told_as_by_kube_apiserver(name: str) -> None:
+def test_an_invalid_configuration_has_kube_apiservers_message(name: str) -> None:
     _, errors = validate(read(text(CASES[name]).encode()), ["https://kubernetes.default.svc"])
     told = joined(errors).splitlines()[0]
     if name in DIFFERENT:

@@ -107,7 +107,7 @@ def test_new_keys_are_fetched_for_a_token_that_none_verifies_but_not_at_once_aga
     play(tmp_path, lambda issuer: oidc(issuer, algorithms=("RS256", "ES256")), test)
 
 
-def test_an_issuer_that_stalls_holds_up_nobody(tmp_path: Path) -> None:
+def test_a_stalled_issuer_does_not_delay_other_requests(tmp_path: Path) -> None:
     async def test(scene: Scene) -> None:
         key = scene.other.keys[0]
         await until(lambda: bool(scene.other.asked))

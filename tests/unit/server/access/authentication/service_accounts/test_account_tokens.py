@@ -42,7 +42,7 @@ async def test_a_token_names_its_account(api: Api) -> None:
 
 
 @asking
-async def test_a_token_that_was_changed_or_is_for_others_is_nobodys(api: Api) -> None:
+async def test_a_modified_token_or_one_for_another_audience_is_rejected(api: Api) -> None:
     await api.post(ACCOUNTS, {"metadata": {"name": "robot"}})
     good = (await token(api)).body["status"]["token"]
     head, claims, signature = good.split(".")
@@ -78,7 +78,7 @@ async def test_a_token_ends_with_its_time(api: Api) -> None:
 
 
 @asking
-async def test_a_token_ends_with_what_it_is_bound_to(api: Api) -> None:
+async def test_a_token_is_invalid_after_its_bound_object_is_deleted(api: Api) -> None:
     await api.post(ACCOUNTS, {"metadata": {"name": "robot"}})
     assert (await api.post(PODS, POD)).code == 201
     bound = {"kind": "Pod", "apiVersion": "v1", "name": "p"}

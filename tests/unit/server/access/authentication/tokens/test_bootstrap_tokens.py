@@ -58,7 +58,7 @@ async def test_a_bootstrap_token_authenticates_a_bootstrapper(api: Api) -> None:
         {"auth-extra-groups": "system:bootstrappers:A"},
     ],
 )
-def test_a_secret_that_is_not_in_order_authenticates_nobody(changes: dict[str, str | None]) -> None:
+def test_an_invalid_bootstrap_secret_does_not_authenticate(changes: dict[str, str | None]) -> None:
     async def play(api: Api) -> None:
         assert (await api.post(SECRETS, secret(**changes))).code == 201
         assert await code(api) == 401
@@ -67,7 +67,7 @@ def test_a_secret_that_is_not_in_order_authenticates_nobody(changes: dict[str, s
 
 
 @asking
-async def test_a_bootstrap_token_of_another_type_name_or_namespace_authenticates_nobody(api: Api) -> None:
+async def test_a_bootstrap_token_of_another_type_name_or_namespace_is_rejected(api: Api) -> None:
     await api.post(SECRETS, {**secret(), "type": "Opaque"})
     assert await code(api) == 401
     await api.delete(f"{SECRETS}/bootstrap-token-abcdef")
@@ -97,7 +97,7 @@ async def test_a_bootstrap_token_ends_with_its_time_or_when_its_secret_is_being_
 
 
 @asking
-async def test_a_token_that_is_nearly_a_bootstrap_token_is_nobodys(api: Api) -> None:
+async def test_a_malformed_bootstrap_token_is_rejected(api: Api) -> None:
     await api.post(SECRETS, secret())
     for token in (TOKEN.upper(), f"{TOKEN}0", TOKEN.replace(".", "/"), "../../.0123456789abcdef"):
         assert await code(api, token) == 401

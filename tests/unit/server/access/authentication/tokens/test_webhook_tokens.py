@@ -46,7 +46,7 @@ def answer(other: HttpsIssuer, code: int = 200, version: str = "v1", **status: A
     other.answers["/review"] = (code, {}, json.dumps(review).encode())
 
 
-def test_a_backend_says_whose_a_token_is_and_its_answer_is_kept(tmp_path: Path) -> None:
+def test_a_token_review_is_posted_and_its_result_cached(tmp_path: Path) -> None:
     async def test(scene: Scene) -> None:
         answer(scene.other, authenticated=True, user=JANE)
         assert await scene.review("t-1") == {**JANE, "groups": ["dev", "system:authenticated"]}
@@ -82,7 +82,7 @@ def test_requests_with_the_same_token_share_one_review(tmp_path: Path) -> None:
     play(tmp_path, lambda other: settings(other, tmp_path, cache_seconds=0.0), test)
 
 
-def test_a_request_that_goes_away_does_not_end_the_review_that_others_wait_for(tmp_path: Path) -> None:
+def test_a_cancelled_request_does_not_cancel_the_shared_review(tmp_path: Path) -> None:
     async def test(scene: Scene) -> None:
         answer(scene.other, authenticated=True, user=JANE)
         first = asyncio.ensure_future(scene.code(authorization="Bearer t-1"))
@@ -95,7 +95,7 @@ def test_a_request_that_goes_away_does_not_end_the_review_that_others_wait_for(t
     play(tmp_path, lambda other: settings(other, tmp_path), test)
 
 
-def test_what_the_server_knows_itself_reaches_no_backend(tmp_path: Path) -> None:
+def test_local_tokens_are_not_sent_to_the_webhook(tmp_path: Path) -> None:
     async def test(scene: Scene) -> None:
         assert await scene.code(authorization="Bearer admin") == 200
         assert await scene.code() == 403
@@ -114,7 +114,7 @@ def test_what_the_server_knows_itself_reaches_no_backend(tmp_path: Path) -> None
         (["x"], None, None),
     ],
 )
-def test_a_token_must_be_for_an_audience_that_was_asked_for(
+def test_a_token_must_be_valid_for_a_requested_audience(
     tmp_path: Path, asked: list[str], told: list[str] | None, got: list[str] | None
 ) -> None:
     async def test(scene: Scene) -> None:
@@ -138,7 +138,7 @@ def test_a_token_must_be_for_an_audience_that_was_asked_for(
         ((403, {}, b"{}"), "403|forbidden|Forbidden|unknown"),
     ],
 )
-def test_an_answer_that_is_none_authenticates_nobody(
+def test_an_invalid_review_response_does_not_authenticate(
     tmp_path: Path, reply: tuple[int, dict[str, str], bytes], why: str
 ) -> None:
     async def test(scene: Scene) -> None:
@@ -152,7 +152,7 @@ def test_an_answer_that_is_none_authenticates_nobody(
     play(tmp_path, lambda other: settings(other, tmp_path), test)
 
 
-def test_the_version_that_is_asked_for_is_sent(tmp_path: Path) -> None:
+def test_the_configured_review_version_is_sent(tmp_path: Path) -> None:
     async def test(scene: Scene) -> None:
         answer(scene.other, version="v1beta1", authenticated=True, user=JANE)
         assert (await scene.review("t-1"))["username"] == "jane"
