@@ -1,4 +1,4 @@
-"""A cluster to test against: ours, or another with --cluster KUBECONFIG. What passes on one must on the other."""
+"""The cluster of these tests: Ostinato's, or another with --cluster KUBECONFIG. Tests must pass on both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ostinato up` in a process of its own, for tests: it can be killed, and started again on what it left."""
+"""`ostinato up` in its own process, which tests can kill and start again with the same state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class PlaneProcess:
         self.kubeconfig = directory / "state" / "admin.kubeconfig"
 
     def start(self) -> None:
-        """Returns when the API server answers."""
+        """Start the process and wait until the API server is ready."""
         self._directory.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "ostinato.cli", "up", "--state", str(self._directory / "state")]
         with (self._directory / "log").open("a") as log:
@@ -32,14 +32,14 @@ class PlaneProcess:
         assert "https://" in ready, f"no ready line but {ready!r}; log: {self.log()[-2000:]}"
 
     def kill(self) -> None:
-        """At once, whatever is under way."""
+        """Kill the process with SIGKILL."""
         assert self._process is not None
         self._process.kill()
         self._process.wait(10)
         self._close()
 
     def stop(self) -> int:
-        """In good order; its exit code."""
+        """Terminate the process and return its exit code."""
         assert self._process is not None
         self._process.terminate()
         try:

@@ -1,4 +1,4 @@
-"""Programs that run controllers, each in a process of its own."""
+"""Programs that run controllers, each in its own process."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ SECONDS = 60
 
 
 class Running:
-    """A program, and what it says on standard output."""
+    """A running program; `output` has the lines of its standard output."""
 
     def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
         self.process = process
         self._log = log
-        self.said: list[str] = []
+        self.output: list[str] = []
 
-    def wait_until_it_says(self, text: str) -> str:
-        """The line with a text."""
+    def wait_for_output(self, text: str) -> str:
+        """Wait for a line with a text and return it."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            self.said.append(line)
+            self.output.append(line)
             if text in line:
                 return line
-        raise AssertionError(f"it ended with {self.process.wait(SECONDS)} and never said {text!r}: {self.log()}")
+        raise AssertionError(f"exited with {self.process.wait(SECONDS)} without printing {text!r}: {self.log()}")
 
     def log(self) -> str:
-        """What it has said on standard error."""
+        """Return its standard error."""
         return self._log.read_text()
 
     def stop(self) -> int:
-        """Ask it to end; its exit code."""
+        """Terminate it and return its exit code."""
         self.process.terminate()
         return self.process.wait(SECONDS)
 
 
 @contextmanager
 def running(log: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> Iterator[Running]:
-    """`python ARGUMENTS`, ended afterwards if it has not ended by itself."""
+    """Run `python ARGUMENTS`; kill it at the end of the block if it is still running."""
     with log.open("w") as stream:
         process = subprocess.Popen(
             [sys.executable, *arguments],

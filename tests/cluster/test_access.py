@@ -60,7 +60,7 @@ async def token_of(config: Config, account: str) -> str:
     return token
 
 
-def test_a_service_account_may_do_what_its_role_allows(kubeconfig: Path, namespace: str) -> None:
+def test_a_service_account_has_the_permissions_of_its_role(kubeconfig: Path, namespace: str) -> None:
     async def play() -> None:
         config = Config.load(path=kubeconfig, namespace=namespace)
         async with Client.connect(config) as client:
@@ -84,7 +84,7 @@ def test_a_service_account_may_do_what_its_role_allows(kubeconfig: Path, namespa
     asyncio.run(play())
 
 
-def test_an_administrator_asks_as_somebody_else(kubeconfig: Path, namespace: str) -> None:
+def test_an_administrator_can_impersonate_users(kubeconfig: Path, namespace: str) -> None:
     async def play() -> None:
         config = Config.load(path=kubeconfig, namespace=namespace)
         jane = Impersonation(user="jane", uid="7", groups=("a", "b"), extra={"acme.com/scopes": ("view", "edit")})

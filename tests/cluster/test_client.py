@@ -185,7 +185,7 @@ def test_a_collection_is_deleted_by_selector(run: Callable[[Play], None]) -> Non
     run(play)
 
 
-def test_a_watch_tells_what_is_there_and_what_happens(run: Callable[[Play], None]) -> None:
+def test_a_watch_reports_existing_objects_and_changes(run: Callable[[Play], None]) -> None:
     async def play(client: Client) -> None:
         await client.create(_config_map("a"))
         told: list[tuple[str, str]] = []

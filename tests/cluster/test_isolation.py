@@ -99,7 +99,7 @@ def test_a_restricted_pod_has_no_descriptors_of_the_server_and_sees_nothing_of_i
     assert said[6] == "2000"
 
 
-def test_a_command_in_a_pod_is_gone_with_the_pod_and_hangs_for_nobody(kubectl: Kubectl) -> None:
+def test_a_command_ends_with_its_pod(kubectl: Kubectl) -> None:
     """`kubectl exec` hung for as long as anything held the descriptors that it leaked."""
     kubectl("apply", "-f", "-", stdin=ATTACKER.replace("attacker", "short"))
     kubectl("wait", "--for=condition=Ready", "pod/short", "--timeout=60s")
@@ -111,7 +111,7 @@ def test_a_command_in_a_pod_is_gone_with_the_pod_and_hangs_for_nobody(kubectl: K
     assert not processes_with(seconds)
 
 
-def test_a_pod_that_asks_for_what_cannot_be_applied_waits_and_says_for_what(kubectl: Kubectl) -> None:
+def test_a_pod_with_an_inapplicable_security_context_waits_with_a_reason(kubectl: Kubectl) -> None:
     kubectl("--namespace=default", "apply", "-f", "-", stdin=UNHEARD)
 
     def waiting() -> dict[str, str]:

@@ -33,7 +33,7 @@ def joined(kubectl: Inside, tmp_path: Path) -> tuple[str, ...]:
 
 
 def _ready(node: Running, kubectl: Inside) -> None:
-    node.wait_until_it_says("ready at https://127.0.0.1:")
+    node.wait_for_output("ready at https://127.0.0.1:")
     kubectl.until(lambda: kubectl.run("get", "node", "far").returncode == 0, "the node")
     kubectl("wait", "--for=condition=Ready", "node/far", "--timeout=60s")
 

@@ -196,7 +196,7 @@ def test_jobs_run_to_completion(kubectl: Kubectl) -> None:
     kubectl("wait", "--for=condition=Complete", "job/now", "--timeout=60s")
 
 
-def test_describe_tells_the_story_of_a_pod_that_fits_nowhere(kubectl: Kubectl) -> None:
+def test_describe_shows_why_a_pod_is_unschedulable(kubectl: Kubectl) -> None:
     huge = '{"spec":{"containers":[{"name":"huge","image":"web:1","resources":{"requests":{"cpu":"999"}}}]}}'
     kubectl("run", "huge", "--image=web:1", f"--overrides={huge}")
     kubectl.until(
@@ -205,7 +205,7 @@ def test_describe_tells_the_story_of_a_pod_that_fits_nowhere(kubectl: Kubectl) -
 
 
 @pytest.mark.parametrize("round_", range(10))
-def test_a_plane_that_is_killed_under_load_converges_to_what_was_asked_for(
+def test_a_plane_killed_under_load_converges_to_the_desired_state(
     round_: int, binary: str, killed: PlaneProcess, tmp_path: Path
 ) -> None:
     """Ten times in a row, on the same store: after each start everything is as asked for, and nothing twice."""

@@ -328,7 +328,7 @@ def test_a_pod_cannot_change_its_network_nor_reach_the_machines(plane: PlaneProc
     }
 
 
-def test_without_pod_networks_the_node_says_so(here: TestMachine, tmp_path: Path) -> None:
+def test_without_pod_networks_the_node_has_a_condition(here: TestMachine, tmp_path: Path) -> None:
     plane = PlaneProcess(tmp_path, "--runtime", "process", "--pod-network-cidr", "none")
     plane.start()
     pod = run(plane, "shared", *SERVE)

@@ -84,9 +84,9 @@ def test_a_role_in_one_namespace_is_enough_for_a_program_that_runs_there(
     chosen = ("--kubeconfig", str(other), "-n", namespace)
     try:
         with running(tmp_path / "log", *OSTINATO, "run", str(program), *chosen) as packer:
-            packer.wait_until_it_says("running packing")
+            packer.wait_for_output("running packing")
             on(kubeconfig, namespace, packed)
-            assert packer.wait_until_it_says("listed") == f"listed {namespace}/mine\n"
+            assert packer.wait_for_output("listed") == f"listed {namespace}/mine\n"
             assert packer.stop() == 0, packer.log()
             assert "orbidden" not in packer.log()
     finally:

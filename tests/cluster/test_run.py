@@ -102,8 +102,8 @@ def test_without_a_cluster(go_programs: Path, tmp_path: Path, request: pytest.Fi
         pytest.skip("it brings its own server")
     command = (*OSTINATO, "run", "--embedded", str(EXAMPLE), "--health", "127.0.0.1:0")
     with running(tmp_path / "log", *command) as program:
-        kubeconfig = Path(program.wait_until_it_says("--kubeconfig").split()[-1])
-        program.wait_until_it_says("running widgets")
+        kubeconfig = Path(program.wait_for_output("--kubeconfig").split()[-1])
+        program.wait_for_output("running widgets")
         kubectl = Kubectl(str(go_programs / "kubectl"), kubeconfig, "default", tmp_path)
         the_life_of_a_widget(kubectl, kubeconfig, "default", collected=True)
         kubectl("apply", "-f", "-", stdin=widget("run", replicas=2))
@@ -159,7 +159,7 @@ webhooks = Webhooks(up, down, fill_in, check, endpoint=ServiceEndpoint("gadgets"
 """
 
 
-def test_of_a_cluster_on_which_nothing_can_run_nothing_is_said(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_failed_start_prints_no_embedded_cluster(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--cluster"):
         pytest.skip("it brings its own server")
     file = tmp_path / "broken_file.py"
@@ -172,7 +172,7 @@ def test_of_a_cluster_on_which_nothing_can_run_nothing_is_said(tmp_path: Path, r
     assert ran.stderr.endswith("ModuleNotFoundError: No module named 'no_such_module'\n")
 
 
-def test_a_part_that_fails_is_told_from_where_it_was_written(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_failing_runnable_is_reported_with_the_users_frames(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--cluster"):
         pytest.skip("it brings its own server")
     file = tmp_path / "failing.py"
@@ -191,7 +191,7 @@ def test_a_part_that_fails_is_told_from_where_it_was_written(tmp_path: Path, req
     assert "LookupError: no such thing\nin job, which ended the manager\n" in told
 
 
-def test_webhooks_are_asked_without_a_cluster(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_webhooks_are_called_by_the_embedded_server(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--cluster"):
         pytest.skip("it brings its own server")
     file = tmp_path / "picky.py"
@@ -216,13 +216,13 @@ def test_webhooks_are_asked_without_a_cluster(tmp_path: Path, request: pytest.Fi
 
     command = (*OSTINATO, "run", "--embedded", "--state", str(tmp_path / "state"), str(file))
     with running(tmp_path / "log", *command) as program:
-        kubeconfig = Path(program.wait_until_it_says("--kubeconfig").split()[-1])
-        program.wait_until_it_says("running ")
+        kubeconfig = Path(program.wait_for_output("--kubeconfig").split()[-1])
+        program.wait_for_output("running ")
         on(kubeconfig, "default", play)
-        program.wait_until_it_says("seen a 3")
+        program.wait_for_output("seen a 3")
         assert program.stop() == 0, program.log()
     with running(tmp_path / "log", *command) as program:  # what is stored is converted by webhooks at another port
-        program.wait_until_it_says("seen a 3")
+        program.wait_for_output("seen a 3")
         assert program.stop() == 0, program.log()
 
 
@@ -232,7 +232,7 @@ def test_on_the_cluster_of_a_kubeconfig(
     chosen = ("--kubeconfig", str(kubeconfig), "-n", namespace)
     command = (*OSTINATO, "run", str(EXAMPLE), *chosen, "--install-crds", "--health", "127.0.0.1:0")
     with running(tmp_path / "log", *command) as program:
-        program.wait_until_it_says("running widgets")
+        program.wait_for_output("running widgets")
         kubectl = Kubectl(str(go_programs / "kubectl"), kubeconfig, namespace, tmp_path)
         the_life_of_a_widget(kubectl, kubeconfig, namespace, collected=False)
         (port,) = [text.rsplit("=", 1)[1] for text in logged(program) if text.startswith("serving endpoint=health")]
@@ -303,12 +303,12 @@ def test_the_long_form_has_its_client_while_the_file_is_loaded(
     with running(
         tmp_path / "log", *OSTINATO, "run", str(tmp_path / "long_form.py"), *chosen, "--install-crds"
     ) as program:
-        program.wait_until_it_says("running longs")
+        program.wait_for_output("running longs")
         on(kubeconfig, namespace, play)
         assert program.stop() == 0, program.log()
 
 
-def test_a_kind_that_is_not_there_is_told_with_what_to_do(kubeconfig: Path, tmp_path: Path) -> None:
+def test_a_missing_kind_is_reported_with_a_remedy(kubeconfig: Path, tmp_path: Path) -> None:
     (tmp_path / "gizmo.py").write_text(
         EXAMPLE.read_text().replace("Widget", "Gizmo").replace("example.dev", "missing.example.dev")
     )
@@ -317,5 +317,5 @@ def test_a_kind_that_is_not_there_is_told_with_what_to_do(kubeconfig: Path, tmp_
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == (
         "ostinato run: controller widgets: the server does not serve missing.example.dev/v1 Gizmo; "
-        "--install-crds installs the definitions of this program"
+        "use --install-crds to install its definition"
     )

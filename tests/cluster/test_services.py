@@ -186,7 +186,7 @@ def test_an_address_is_had_beside_sockets_that_listen_everywhere(annex: NetnsAdd
     annex.take(address)
 
 
-def test_addresses_that_are_somebody_elses_are_not_taken(annex: NetnsAddresses, tmp_path: Path) -> None:
+def test_addresses_in_use_are_not_assigned(annex: NetnsAddresses, tmp_path: Path) -> None:
     another = NetnsAddresses(tmp_path / "another")
     address = ipaddress.ip_address("10.0.0.5")
     annex.take(address)
@@ -211,7 +211,7 @@ def test_an_address_of_this_machine_is_used_as_it_is(annex: NetnsAddresses) -> N
         still.bind((HERE, 0))
 
 
-def test_what_another_process_left_is_replaced(annex: NetnsAddresses, tmp_path: Path) -> None:
+def test_leftovers_of_another_process_are_replaced(annex: NetnsAddresses, tmp_path: Path) -> None:
     address = ipaddress.ip_address("10.0.0.5")
     annex.take(address)
     successor = NetnsAddresses(tmp_path)
@@ -225,7 +225,7 @@ def address_of(made: object) -> str:
     return made.spec.cluster_ip or ""
 
 
-def test_connections_are_spread_over_endpoints_and_the_address_goes_with_the_service(
+def test_connections_are_balanced_and_the_address_is_removed_with_the_service(
     plane: PlaneProcess, greeter: Callable[[str], int]
 ) -> None:
     made = create(
@@ -312,7 +312,7 @@ def _connects(address: str, port: int) -> bool:
     return True
 
 
-def test_a_service_without_endpoints_refuses_at_once(plane: PlaneProcess) -> None:
+def test_a_service_without_endpoints_refuses_connections(plane: PlaneProcess) -> None:
     address = address_of(create(plane, service("nobody", ServicePort(port=80)))[0])
 
     def refused() -> bool:

@@ -237,7 +237,7 @@ def test_ports_are_forwarded(kubectl: Inside, environment: dict[str, str]) -> No
         process.communicate()
 
 
-def test_a_port_where_nobody_listens_is_told(kubectl: Inside) -> None:
+def test_a_forwarded_port_without_a_listener_is_reported(kubectl: Inside) -> None:
     here, nobody = _free_port(), _free_port()
     process = kubectl.start("port-forward", "pod/p", f"{here}:{nobody}")
     assert process.stdout is not None
@@ -265,7 +265,7 @@ def test_programs_do_the_same(kubectl: Inside, plane: PlaneProcess) -> None:
         asyncio.run(play(port))
 
 
-def test_run_and_debug_attach_to_what_they_start(kubectl: Inside) -> None:
+def test_run_and_debug_attach_to_their_containers(kubectl: Inside) -> None:
     words = ("--image=busybox:1", "--restart=Never", "-i", "--rm", "--command", "--", "sh", "-c", "cat; echo end")
     assert "typed\nend" in kubectl("run", "r", *words, stdin="typed\n")
     debugging = ("debug", "p", "--image=busybox:1", "--container=look", "-i", "--", "sh", "-c", "cat; echo seen")
@@ -273,7 +273,7 @@ def test_run_and_debug_attach_to_what_they_start(kubectl: Inside) -> None:
     assert "seen" in kubectl("logs", "p", "-c", "look")
 
 
-def test_what_pods_and_nodes_use_is_shown(kubectl: Inside) -> None:
+def test_top_shows_the_usage_of_pods_and_nodes(kubectl: Inside) -> None:
     lines = kubectl("top", "pod", "--no-headers").splitlines()
     assert [line.split()[0] for line in lines] == ["p"]
     assert kubectl("top", "pod", "p", "--containers", "--no-headers").split()[:2] == ["p", "a"]
@@ -282,7 +282,7 @@ def test_what_pods_and_nodes_use_is_shown(kubectl: Inside) -> None:
     assert node[1].endswith("m")
 
 
-def test_a_client_that_goes_takes_its_command_along(kubectl: Inside) -> None:
+def test_a_command_ends_with_its_client(kubectl: Inside) -> None:
     seconds = f"600.{os.getpid()}"  # nobody else's
     process = kubectl.start("exec", "p", "-c", "a", "--", "sh", "-c", f"echo up; sleep {seconds}")
     assert process.stdout is not None

@@ -29,13 +29,13 @@ def plain(output: str) -> str:
     return "\n".join(lines)
 
 
-def test_kubectl_prints_what_the_page_shows(go_programs: Path, tmp_path: Path) -> None:
+def test_kubectl_prints_the_output_of_the_tutorial(go_programs: Path, tmp_path: Path) -> None:
     (tmp_path / "widget.py").write_text(blocks("python")[0])
     (tmp_path / "tea.yaml").write_text(blocks("yaml")[0])
     command = ("-m", "ostinato.cli", "run", "--embedded", str(tmp_path / "widget.py"))
     with running(tmp_path / "log", *command) as program:
-        kubeconfig = program.wait_until_it_says("embedded cluster ready at").split()[-1]
-        assert program.wait_until_it_says("running") == "running widgets\n"
+        kubeconfig = program.wait_for_output("embedded cluster ready at").split()[-1]
+        assert program.wait_for_output("running") == "running widgets\n"
         for (_, *arguments), output in shown():
             done = subprocess.run(
                 [str(go_programs / "kubectl"), *arguments],

@@ -155,7 +155,7 @@ def test_a_server_that_is_silent_without_an_end_is_noticed_and_left() -> None:
     asyncio.run(main())
 
 
-def test_a_watch_on_which_something_comes_now_and_then_is_never_left() -> None:
+def test_a_watch_with_occasional_events_is_kept_open() -> None:
     world = hurried(RATE / 2)
     bookmark = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1"}}}\n'
 
@@ -230,7 +230,7 @@ def _refusals() -> Iterator[tuple[bytes, type[Exception]]]:
 
 
 @pytest.mark.parametrize(("sent", "error"), list(_refusals()))
-def test_both_forms_of_410_are_told(sent: bytes, error: type[Exception]) -> None:
+def test_both_forms_of_410_are_raised(sent: bytes, error: type[Exception]) -> None:
     world = hurried(RATE)
 
     async def answer(_: int, writer: asyncio.StreamWriter) -> None:

@@ -46,7 +46,7 @@ def start(state: Path) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("size", ["4k", "12k", "20k", "36k", "60k", "120k"])
-def test_a_start_on_a_full_disk_says_which_disk_and_what_to_do(mount: Mount, size: str) -> None:
+def test_a_start_on_a_full_disk_names_the_disk_and_the_remedy(mount: Mount, size: str) -> None:
     disk = mount(size)
     code, said = start(disk / "state")
     assert (code, "Traceback" in said) == (1, False), said
@@ -83,7 +83,7 @@ def test_a_disk_that_fills_up_stops_writes_alone_and_loses_nothing(mount: Mount)
     again.stop()
 
 
-def test_a_directory_that_cannot_be_written_is_said(mount: Mount) -> None:
+def test_an_unwritable_directory_is_reported(mount: Mount) -> None:
     disk = mount("20m")
     server = Running(disk / "state")
     assert server.call("POST", THINGS, THING)[0] == 201

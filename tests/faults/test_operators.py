@@ -19,9 +19,7 @@ def tracebacks() -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_after_all_faults_everything_is_as_it_is_wanted_and_nobody_wrote_beside_the_leader(
-    seed: int, tracebacks: list[str]
-) -> None:
+def test_after_all_faults_the_state_converges_and_only_leaders_wrote(seed: int, tracebacks: list[str]) -> None:
     ordeal = Ordeal(seed, seconds=90, trouble=(0.02, 0.15, 0.3)[seed % 3]).run()
     assert ordeal.log
     assert ordeal.overlaps() == []

@@ -39,7 +39,7 @@ async def contents(client: CachedClient) -> dict[str, tuple[str, dict[str, str]]
 
 
 @staged
-async def test_caches_have_what_a_restored_server_has(stage: LaggingStage) -> None:
+async def test_caches_follow_a_restored_server(stage: LaggingStage) -> None:
     with tempfile.TemporaryDirectory() as directory:
         path, file = Path(directory) / "store.db", Path(directory) / "snapshot"
         server = await started(stage, path)

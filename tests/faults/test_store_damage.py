@@ -61,7 +61,7 @@ def test_a_killed_server_leaves_everything_it_acknowledged(path: Path, world: Wo
     assert refusal(path, world) is None
 
 
-def test_one_flipped_bit_in_any_frame_of_the_write_ahead_log_is_no_silent_loss(
+def test_a_flipped_bit_in_any_frame_of_the_write_ahead_log_is_detected(
     path: Path, original: Path, world: World
 ) -> None:
     rng = random.Random(1)
@@ -76,9 +76,7 @@ def test_one_flipped_bit_in_any_frame_of_the_write_ahead_log_is_no_silent_loss(
 
 
 @pytest.mark.parametrize("offset", range(0, WAL_HEADER, 4))
-def test_one_flipped_bit_in_the_header_of_the_write_ahead_log_is_no_silent_loss(
-    path: Path, world: World, offset: int
-) -> None:
+def test_a_flipped_bit_in_the_header_of_the_write_ahead_log_is_detected(path: Path, world: World, offset: int) -> None:
     flip(wal_of(path), offset + 2, 3)
     assert refusal(path, world) is not None
 
@@ -194,7 +192,7 @@ def test_an_older_database_under_a_newer_write_ahead_log_is_refused(tmp_path: Pa
         assert refusal(path, world) is not None
 
 
-def test_one_flipped_bit_in_the_database_is_no_silent_loss(tmp_path: Path, world: World) -> None:
+def test_a_flipped_bit_in_the_database_is_detected(tmp_path: Path, world: World) -> None:
     (tmp_path / "a").mkdir()
     original = killed(tmp_path / "a", world, checkpointed=150)
     (tmp_path / "b").mkdir()

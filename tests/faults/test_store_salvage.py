@@ -72,7 +72,9 @@ def test_a_damaged_row_is_lost_alone_and_named(tmp_path: Path, world: World, cap
     assert "object lost object='ConfigMap default/77 (resourceVersion 234)'" in caplog.text
 
 
-def test_what_is_not_known_by_name_is_counted(path: Path, world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_lost_objects_without_a_known_name_are_counted(
+    path: Path, world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     with caplog.at_level(logging.WARNING):
         path.with_name("store.db-wal").unlink()
         assert salvaged(path, world) == {}
@@ -102,7 +104,7 @@ def test_a_damaged_header_of_the_database_costs_nothing(tmp_path: Path, world: W
         assert "is newer than this Ostinato reads" in str(refused.value)
 
 
-def test_an_object_whose_newest_version_is_damaged_is_recovered_in_an_older_one(
+def test_an_object_with_a_damaged_newest_state_is_recovered_in_an_older_one(
     tmp_path: Path, world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "a").mkdir()

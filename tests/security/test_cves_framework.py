@@ -38,7 +38,7 @@ def test_cve_2017_18342_a_manifest_that_constructs_objects(tmp_path: Path, capsy
     assert not trace.exists()
 
 
-def test_ghsa_4xh5_jcj2_ch8q_a_client_that_impersonates_nobody() -> None:
+def test_ghsa_4xh5_jcj2_ch8q_empty_impersonation_headers_are_rejected() -> None:
     """An empty user name, as from a forgotten setting, is refused: requests never go out as the operator itself."""
     with pytest.raises(ConfigError, match="as: is empty"):
         Config(server="https://127.0.0.1:1", impersonate=Impersonation(user="", groups=("x",)))

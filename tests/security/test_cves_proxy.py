@@ -346,9 +346,7 @@ def test_upgrades_pass_through_to_pods_byte_by_byte(
     assert there.ended.acquire(timeout=30)  # both connections end with one of them
 
 
-def test_upgrades_pass_through_to_nodes_for_those_who_may_create(
-    attacker: Attacker, backends: Callable[..., Backend], tmp_path: Path
-) -> None:
+def test_upgrades_to_nodes_need_create(attacker: Attacker, backends: Callable[..., Backend], tmp_path: Path) -> None:
     """A WebSocket begins with a GET, but runs commands: the right to read nodes/proxy is not enough."""
     kubelet = backends(SWITCH + b"first", context=tls(tmp_path, attacker))
     node_at(attacker, HOST, kubelet.port)
@@ -409,7 +407,7 @@ def test_an_unrequested_protocol_switch_is_an_error(
     assert answer.json["message"] == 'backend tried to switch protocol "websocket" when "" was requested'
 
 
-def test_answers_that_say_that_the_answer_is_to_come_are_skipped_up_to_a_number(
+def test_informational_responses_are_skipped_up_to_a_limit(
     attacker: Attacker, pod: str, backends: Callable[..., Backend]
 ) -> None:
     interim = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
