@@ -1,4 +1,4 @@
-"""A runtime whose containers do as they are told by a test, for the agent in virtual time."""
+"""A fake runtime that is controlled by the test, for the agent in virtual time."""
 
 from __future__ import annotations
 

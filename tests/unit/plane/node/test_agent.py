@@ -1,4 +1,4 @@
-"""What an agent makes of Pods, with a runtime that does as it is told: starts, hooks, probes, ends, refusals."""
+"""The node agent with a fake runtime: starts, hooks, probes, exits, rejections, static Pods."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ready(found: Pod) -> str:
     return next(each.status for each in found.status.conditions if each.type == "Ready")
 
 
-def test_a_pod_that_starts_is_told_in_events_and_in_its_status(tmp_path: Path) -> None:
+def test_a_started_pod_has_events_and_a_status(tmp_path: Path) -> None:
     async def play(node: NodeStage) -> None:
         await node.client.create(pod())
         await node.wait(2)
@@ -63,7 +63,7 @@ def test_a_pod_that_starts_is_told_in_events_and_in_its_status(tmp_path: Path) -
     on_node(play, tmp_path)
 
 
-def test_a_container_that_cannot_be_started_waits_and_is_tried_again(tmp_path: Path) -> None:
+def test_a_failed_start_is_retried(tmp_path: Path) -> None:
     async def play(node: NodeStage) -> None:
         node.runtime.refuse = StartError("CreateContainerError", "no command specified")
         await node.client.create(pod())
@@ -83,7 +83,7 @@ def test_a_container_that_cannot_be_started_waits_and_is_tried_again(tmp_path: P
     on_node(play, tmp_path)
 
 
-def test_a_command_that_cannot_be_executed_is_an_end(tmp_path: Path) -> None:
+def test_a_command_that_cannot_be_executed_terminates_the_container(tmp_path: Path) -> None:
     async def play(node: NodeStage) -> None:
         node.runtime.on_start = lambda started: started.end(128, "StartError", "exec: not found")
         await node.client.create(pod(restart_policy="Never"))
@@ -134,7 +134,7 @@ def test_a_probe_that_hangs_fails_after_its_time(tmp_path: Path) -> None:
     on_node(play, tmp_path)
 
 
-def test_a_probe_that_cannot_be_asked_says_nothing_of_the_container(tmp_path: Path) -> None:
+def test_a_probe_error_does_not_change_the_result(tmp_path: Path) -> None:
     async def play(node: NodeStage) -> None:
         node.runtime.answers["ask",] = ExecError("no such program")
         await node.client.create(pod(containers=[container(liveness_probe=probe("ask", failure_threshold=1))]))
@@ -146,7 +146,7 @@ def test_a_probe_that_cannot_be_asked_says_nothing_of_the_container(tmp_path: Pa
     on_node(play, tmp_path)
 
 
-def test_a_container_that_does_not_live_is_started_again(tmp_path: Path) -> None:
+def test_a_failed_liveness_probe_restarts_the_container(tmp_path: Path) -> None:
     async def play(node: NodeStage) -> None:
         node.runtime.answers["alive?",] = (1, b"ill")
         asked = probe("alive?", failure_threshold=2, termination_grace_period_seconds=7)
@@ -161,7 +161,7 @@ def test_a_container_that_does_not_live_is_started_again(tmp_path: Path) -> None
     on_node(play, tmp_path)
 
 
-def test_where_nothing_is_restarted_a_failed_probe_ends_the_pod(tmp_path: Path) -> None:
+def test_a_failed_liveness_probe_ends_a_pod_that_never_restarts(tmp_path: Path) -> None:
     async def play(node: NodeStage) -> None:
         node.runtime.answers["alive?",] = (1, b"")
         asked = probe("alive?", failure_threshold=1)
@@ -173,7 +173,7 @@ def test_where_nothing_is_restarted_a_failed_probe_ends_the_pod(tmp_path: Path) 
     on_node(play, tmp_path)
 
 
-def test_the_startup_probe_holds_the_others_back_and_is_asked_no_more(tmp_path: Path) -> None:
+def test_other_probes_wait_for_the_startup_probe_which_then_stops(tmp_path: Path) -> None:
     async def play(node: NodeStage) -> None:
         node.runtime.answers["started?",] = (1, b"")
         asked = container(startup_probe=probe("started?", failure_threshold=100), liveness_probe=probe("alive?"))
@@ -192,7 +192,7 @@ def test_the_startup_probe_holds_the_others_back_and_is_asked_no_more(tmp_path: 
     on_node(play, tmp_path)
 
 
-def test_while_the_hook_after_a_start_runs_the_container_is_being_made(tmp_path: Path) -> None:
+def test_a_container_is_creating_while_its_post_start_hook_runs(tmp_path: Path) -> None:
     async def play(node: NodeStage) -> None:
         node.runtime.answers["hook",] = 5.0
         first = container(lifecycle=Lifecycle(post_start=LifecycleHandler(exec=ExecAction(command=["hook"]))))
@@ -207,7 +207,7 @@ def test_while_the_hook_after_a_start_runs_the_container_is_being_made(tmp_path:
     on_node(play, tmp_path)
 
 
-def test_a_hook_after_the_start_that_fails_ends_the_container(tmp_path: Path) -> None:
+def test_a_failed_post_start_hook_kills_the_container(tmp_path: Path) -> None:
     async def play(node: NodeStage) -> None:
         node.runtime.answers["hook",] = (3, b"oh no")
         first = container(lifecycle=Lifecycle(post_start=LifecycleHandler(exec=ExecAction(command=["hook"]))))
@@ -229,7 +229,7 @@ def test_a_hook_after_the_start_that_fails_ends_the_container(tmp_path: Path) ->
         (LifecycleHandler(exec=ExecAction(command=["hook"])), 600.0, 2.0, True),
     ],
 )
-def test_the_hook_before_the_end_takes_its_time_from_the_grace_period(
+def test_the_pre_stop_hook_counts_towards_the_grace_period(
     tmp_path: Path, hook: LifecycleHandler, answer: tuple[int, bytes] | float, left: float, fails: bool
 ) -> None:
     async def play(node: NodeStage) -> None:
@@ -246,7 +246,7 @@ def test_the_hook_before_the_end_takes_its_time_from_the_grace_period(
     on_node(play, tmp_path)
 
 
-def test_the_last_words_of_a_container_are_kept(tmp_path: Path) -> None:
+def test_termination_messages_are_reported(tmp_path: Path) -> None:
     async def play(node: NodeStage) -> None:
         def die(started: FakeContainer) -> None:
             assert started.launch.message is not None
@@ -264,7 +264,7 @@ def test_the_last_words_of_a_container_are_kept(tmp_path: Path) -> None:
     on_node(play, tmp_path)
 
 
-def test_an_ephemeral_container_joins_a_pod_that_runs(tmp_path: Path) -> None:
+def test_an_ephemeral_container_starts_in_a_running_pod(tmp_path: Path) -> None:
     async def play(node: NodeStage) -> None:
         await node.client.create(pod())
         await node.wait(2)
@@ -283,7 +283,7 @@ def test_an_ephemeral_container_joins_a_pod_that_runs(tmp_path: Path) -> None:
     on_node(play, tmp_path)
 
 
-def test_a_container_with_another_image_is_replaced_whatever_its_policy(tmp_path: Path) -> None:
+def test_a_changed_image_replaces_the_container_regardless_of_its_policy(tmp_path: Path) -> None:
     async def play(node: NodeStage) -> None:
         await node.client.create(pod(restart_policy="Never"))
         await node.wait(2)
@@ -319,7 +319,7 @@ def test_a_pod_is_resized_in_place(tmp_path: Path) -> None:
     on_node(play, tmp_path)
 
 
-def test_an_end_that_asks_for_it_has_all_of_the_pod_begin_anew(tmp_path: Path) -> None:
+def test_a_restart_rule_can_restart_all_containers(tmp_path: Path) -> None:
     async def play(node: NodeStage) -> None:
         codes = ContainerRestartRuleOnExitCodes(operator="In", values=[9])
         rule = ContainerRestartRule(action="RestartAllContainers", exit_codes=codes)
@@ -348,7 +348,7 @@ def test_an_end_that_asks_for_it_has_all_of_the_pod_begin_anew(tmp_path: Path) -
     on_node(play, tmp_path)
 
 
-def test_a_volume_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
+def test_a_missing_volume_is_retried(tmp_path: Path) -> None:
     async def play(node: NodeStage) -> None:
         volume = Volume(name="v", config_map=ConfigMapVolumeSource(name="settings"))
         mounted = container(volume_mounts=[VolumeMount(name="v", mount_path="/v")])
@@ -373,7 +373,7 @@ def test_a_volume_that_is_not_there_is_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", ["../up", "a/../../up", "/etc"])
-def test_a_part_of_a_volume_never_leaves_it(tmp_path: Path, part: str) -> None:
+def test_a_sub_path_out_of_its_volume_is_rejected(tmp_path: Path, part: str) -> None:
     async def play(node: NodeStage) -> None:
         volume = Volume(name="v", empty_dir=EmptyDirVolumeSource())
         # The server refuses such a path where it can see it; here it comes out of a variable.
@@ -391,7 +391,7 @@ def test_a_part_of_a_volume_never_leaves_it(tmp_path: Path, part: str) -> None:
     on_node(play, tmp_path)
 
 
-def test_a_pod_that_fills_its_volume_is_evicted(tmp_path: Path) -> None:
+def test_a_pod_that_exceeds_its_empty_dir_limit_is_evicted(tmp_path: Path) -> None:
     async def play(node: NodeStage) -> None:
         volume = Volume(name="v", empty_dir=EmptyDirVolumeSource(size_limit=Quantity("1Mi")))
         mounted = container(volume_mounts=[VolumeMount(name="v", mount_path="/v")])
@@ -411,7 +411,7 @@ def test_a_pod_that_fills_its_volume_is_evicted(tmp_path: Path) -> None:
     on_node(play, tmp_path)
 
 
-def test_who_has_written_much_goes_when_the_disk_is_nearly_full(
+def test_a_pod_with_a_large_volume_is_evicted_under_disk_pressure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(volume_manager, "_LARGE", 1_000_000)
@@ -438,7 +438,7 @@ def test_who_has_written_much_goes_when_the_disk_is_nearly_full(
     on_node(play, tmp_path)
 
 
-def test_a_directory_of_the_host_has_to_be_what_is_asked_for(tmp_path: Path) -> None:
+def test_a_host_path_of_another_type_is_not_mounted(tmp_path: Path) -> None:
     async def play(node: NodeStage) -> None:
         source = HostPathVolumeSource(path=str(tmp_path / "absent"), type="Directory")
         await node.client.create(pod(volumes=[Volume(name="v", host_path=source)]))
@@ -469,7 +469,7 @@ def test_a_directory_of_the_host_has_to_be_what_is_asked_for(tmp_path: Path) -> 
         ),
     ],
 )
-def test_a_pod_that_the_node_cannot_take_is_rejected(
+def test_a_pod_that_the_node_does_not_admit_is_rejected(
     tmp_path: Path, spec: dict[str, Any], reason: str, message: str
 ) -> None:
     async def play(node: NodeStage) -> None:
@@ -489,7 +489,7 @@ def test_a_pod_that_the_node_cannot_take_is_rejected(
     on_node(play, tmp_path)
 
 
-def test_a_pod_deleted_while_its_init_container_runs_has_failed(tmp_path: Path) -> None:
+def test_a_pod_deleted_during_init_has_failed(tmp_path: Path) -> None:
     async def play(node: NodeStage) -> None:
         seen: list[Pod] = []
         made = pod(init_containers=[container("i"), container("later")])
@@ -509,7 +509,7 @@ def test_a_pod_deleted_while_its_init_container_runs_has_failed(tmp_path: Path) 
     on_node(play, tmp_path)
 
 
-def test_logs_and_volumes_go_with_their_pod(tmp_path: Path) -> None:
+def test_logs_and_volumes_are_removed_with_their_pod(tmp_path: Path) -> None:
     async def play(node: NodeStage) -> None:
         volume = Volume(name="v", empty_dir=EmptyDirVolumeSource())
         made = await node.client.create(pod(volumes=[volume]))
@@ -536,7 +536,7 @@ spec: {containers: [{name: c, image: i, command: [%s]}]}
 """
 
 
-def test_a_static_pod_runs_has_a_mirror_and_goes_with_its_manifest(tmp_path: Path) -> None:
+def test_a_static_pod_has_a_mirror_and_is_removed_with_its_manifest(tmp_path: Path) -> None:
     manifest = tmp_path / "node" / "manifests" / "s.yaml"
 
     async def play(node: NodeStage) -> None:

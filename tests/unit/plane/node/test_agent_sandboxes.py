@@ -1,4 +1,4 @@
-"""What an agent makes of a runtime that cannot give a Pod its sandbox, its image or its past."""
+"""The node agent with a runtime whose sandbox, image pull or recovery fails."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def waiting(node: NodeStage) -> ContainerStateWaiting:
     return state.waiting
 
 
-def test_a_pod_without_a_sandbox_waits_and_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_sandbox_is_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def play(node: NodeStage) -> None:
         given = node.runtime.address
 
@@ -41,9 +41,7 @@ def test_a_pod_without_a_sandbox_waits_and_is_tried_again(tmp_path: Path, monkey
     on_node(play, tmp_path)
 
 
-def test_a_pod_without_its_image_waits_as_long_as_the_runtime_says(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_pull_is_retried_after_the_runtimes_delay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def play(node: NodeStage) -> None:
         pulls: list[float] = []
 
@@ -70,7 +68,7 @@ def test_a_pod_without_its_image_waits_as_long_as_the_runtime_says(
     on_node(play, tmp_path)
 
 
-def test_nothing_is_started_before_it_is_known_what_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_containers_are_recovered_before_any_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def play(node: NodeStage) -> None:
         given = node.runtime.recover
 

@@ -23,7 +23,7 @@ def world() -> Iterator[World]:
     world.executor.close()
 
 
-def test_pods_run_where_the_state_directory_is_named_from_here(
+def test_pods_run_with_a_relative_state_directory(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""A machine joins a cluster: it believes the cluster that was named, and gets a certificate of its own."""
+"""A machine joins a cluster: discovery, client and serving certificates, readiness."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def joined(tmp_path: Path, then: Callable[[World, Plane, bytes], Awaitable[None]
     asyncio.run(main())
 
 
-def test_a_cluster_with_another_authority_is_not_believed(tmp_path: Path) -> None:
+def test_a_cluster_with_another_ca_hash_is_rejected(tmp_path: Path) -> None:
     async def then(world: World, plane: Plane, authority: bytes) -> None:
         with pytest.raises(DiscoveryError, match="not the cluster that --ca-cert-hash names"):
             await discover_cluster(world, plane.url, TOKEN, [f"sha256:{'0' * 64}"])
@@ -131,7 +131,7 @@ def test_a_node_gets_a_serving_certificate_for_its_own_addresses(user: str, host
     on_stage(play, "certificatesigningrequest-controller")
 
 
-def test_a_certificate_near_its_end_is_not_used_again(tmp_path: Path) -> None:
+def test_a_certificate_close_to_its_expiry_is_not_reused(tmp_path: Path) -> None:
     pair = CertificateFile(tmp_path / "client.pem")
     assert pair.validity is None
 

@@ -1,4 +1,4 @@
-"""Variables of containers: references, fields, resources, ConfigMaps and Secrets, services."""
+"""Environment variables: references, downward API, ConfigMaps, Secrets, files and Services."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ from ostinato.plane.node.runtimes import StartError
         ("a$b", "a$b"),
     ],
 )
-def test_references_are_replaced_where_the_name_is_known(text: str, expanded: str) -> None:
+def test_known_references_are_expanded(text: str, expanded: str) -> None:
     assert expand(text, {"A": "one", "B": "two"}) == expanded
 
 
-def test_references_that_are_missing_are_told() -> None:
+def test_unknown_references_are_collected() -> None:
     missing: list[str] = []
     expand("$(A)$(NONE)$(OTHER)", {"A": ""}, missing)
     assert missing == ["NONE", "OTHER"]
@@ -104,7 +104,7 @@ def test_fields_of_the_pod(path: str, value: str) -> None:
     assert field_of(POD, ObjectFieldSelector(field_path=path), "192.0.2.1", "10.0.0.9") == value
 
 
-def test_a_field_that_there_is_not_is_named() -> None:
+def test_an_unsupported_field_is_named() -> None:
     with pytest.raises(FieldError, match=r"spec\.secret"):
         field_of(POD, ObjectFieldSelector(field_path="spec.secret"), "", "")
 
@@ -144,7 +144,7 @@ def variables(container: Container) -> dict[str, str]:
     return asyncio.run(environment_of(POD, container, Objects(), KNOWN))
 
 
-def test_of_a_repeated_name_the_last_value_holds_but_a_reference_sees_the_value_at_its_place() -> None:
+def test_the_last_value_of_a_repeated_name_wins_but_references_see_earlier_ones() -> None:
     env = [
         EnvVar(name="A", value="one"),
         EnvVar(name="B", value="<$(A)> $(LATER)"),
@@ -207,7 +207,7 @@ def _from(**source: object) -> EnvVar:
         ),
     ],
 )
-def test_what_is_missing_and_not_optional_is_told(container: Container, message: str) -> None:
+def test_missing_required_objects_and_keys_are_reported(container: Container, message: str) -> None:
     with pytest.raises(StartError) as caught:
         variables(container)
     assert (caught.value.reason, str(caught.value)) == ("CreateContainerConfigError", message)
@@ -230,12 +230,12 @@ def test_values_of_files(key: str, value: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["A", "A ='x'", "='x'", "A=x", "A='x", "A='x' y"])
-def test_files_of_another_form_are_refused(text: str) -> None:
+def test_malformed_env_files_are_rejected(text: str) -> None:
     with pytest.raises(EnvFileError, match="at line 1"):
         value_in(text.encode(), "A")
 
 
-def test_a_variable_may_come_from_a_file_of_a_volume_and_from_nowhere_else(tmp_path: Path) -> None:
+def test_a_file_variable_is_read_from_inside_its_volume_only(tmp_path: Path) -> None:
     (tmp_path / "volume").mkdir()
     (tmp_path / "volume" / "file").write_text(FILE)
     (tmp_path / "secret").write_text("A='secret'")
@@ -252,7 +252,7 @@ def test_a_variable_may_come_from_a_file_of_a_volume_and_from_nowhere_else(tmp_p
             value(path, key, volume)
 
 
-def test_services_with_an_address_have_variables() -> None:
+def test_services_with_a_cluster_ip_have_variables() -> None:
     ports = [ServicePort(name="http", port=80), ServicePort(name="alt-port", port=9090, protocol="UDP")]
     services = [
         Service(metadata=ObjectMeta(name="web-app"), spec=ServiceSpec(cluster_ip="10.96.0.5", ports=ports)),

@@ -68,7 +68,7 @@ def test_a_deleted_node_comes_back() -> None:
     on_stage(play)
 
 
-def test_a_node_and_its_pods_that_were_given_up_say_that_they_are_well() -> None:
+def test_a_node_marked_unknown_reports_ready_again() -> None:
     async def play(stage: Stage) -> None:
         await begin(stage)
         await stage.client.create(pod())
@@ -88,7 +88,7 @@ def test_a_node_and_its_pods_that_were_given_up_say_that_they_are_well() -> None
     on_stage(play)
 
 
-def test_what_an_agent_wrote_itself_is_no_reason_to_look_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_agents_own_writes_do_not_trigger_a_sync(monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[str] = []
     reconcile = NodeAgent.reconcile
 
@@ -136,7 +136,7 @@ def test_leases_are_renewed_in_time_though_the_server_is_slow() -> None:
     on_stage(play)
 
 
-def test_a_node_that_has_moved_tells_its_new_address_alone() -> None:
+def test_a_changed_address_replaces_the_old_one() -> None:
     async def play(stage: Stage) -> None:
         await stage.client.create(pod())
         before = {"status": {"hostIP": "192.0.2.9", "hostIPs": [{"ip": "192.0.2.9"}], "phase": "Pending"}}
@@ -173,7 +173,7 @@ def test_a_pod_runs_and_is_ready() -> None:
     on_stage(play)
 
 
-def test_an_unbound_pod_is_nobodys() -> None:
+def test_an_unbound_pod_is_not_run() -> None:
     async def play(stage: Stage) -> None:
         await begin(stage)
         await stage.client.create(pod(node_name=None))
@@ -184,7 +184,7 @@ def test_an_unbound_pod_is_nobodys() -> None:
     on_stage(play)
 
 
-def test_a_pod_takes_one_write_to_run_and_none_at_rest() -> None:
+def test_a_pod_takes_one_status_write_to_run_and_none_when_idle() -> None:
     async def play(stage: Stage) -> None:
         await begin(stage)
         before = stage.version
@@ -281,7 +281,7 @@ def test_init_containers_come_first_and_sidecars_stay() -> None:
     on_stage(play)
 
 
-def test_a_deleted_pod_ends_and_goes() -> None:
+def test_a_deleted_pod_is_terminated_and_removed() -> None:
     async def play(stage: Stage) -> None:
         await begin(stage)
         await stage.client.create(pod())
@@ -351,7 +351,7 @@ def test_readiness_gates_are_waited_for() -> None:
     on_stage(play)
 
 
-def test_a_fleet_that_starts_again_finds_its_pods_running() -> None:
+def test_restarted_nodes_recover_their_pods() -> None:
     async def play(stage: Stage) -> None:
         await begin(stage)
         await stage.client.create(pod())
@@ -368,7 +368,7 @@ def test_a_fleet_that_starts_again_finds_its_pods_running() -> None:
     on_stage(play)
 
 
-def test_a_script_that_means_nothing_is_told() -> None:
+def test_an_invalid_script_is_reported() -> None:
     async def play(stage: Stage) -> None:
         await begin(stage)
         await stage.client.create(pod(behaviour="explode"))
@@ -397,6 +397,6 @@ def test_scripts_are_words_separated_by_commas(text: str, script: Script) -> Non
 
 
 @pytest.mark.parametrize("text", ["fail:300", "fail:x", "start:soon", "ready-then-fail-after-x", "explode"])
-def test_words_that_mean_nothing_are_refused(text: str) -> None:
+def test_unknown_script_words_are_rejected(text: str) -> None:
     with pytest.raises(ScriptError):
         parse(text)

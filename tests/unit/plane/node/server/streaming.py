@@ -1,4 +1,4 @@
-"""A server with one node, whose agent answers for containers that the test plays."""
+"""A server with one node whose containers are played by the test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may ask the agent of a node: as a kubelet asks the API server about it."""
+"""Delegated authorization of a node's API."""
 
 from __future__ import annotations
 
@@ -79,9 +79,7 @@ JANE = Peer("jane", ("people",))
         ("GET", "/statsx/summary", [("get", "proxy")]),
     ],
 )
-def test_what_is_asked_of_the_api_server_follows_from_method_and_path(
-    method: str, path: str, asked: list[tuple[str, str]]
-) -> None:
+def test_the_access_review_follows_from_method_and_path(method: str, path: str, asked: list[tuple[str, str]]) -> None:
     server = ApiServer()
 
     async def play() -> None:
@@ -96,7 +94,7 @@ def test_what_is_asked_of_the_api_server_follows_from_method_and_path(
     assert server.groups == ["people", "system:authenticated"]
 
 
-def test_nobody_is_exempt_and_no_one_without_a_name_is_asked_about() -> None:
+def test_no_group_is_exempt_and_anonymous_requests_are_not_reviewed() -> None:
     server = ApiServer(("admin", "get", "stats"))
 
     async def play() -> None:
@@ -117,7 +115,7 @@ def test_nobody_is_exempt_and_no_one_without_a_name_is_asked_about() -> None:
     asyncio.run(play())
 
 
-def test_answers_are_kept_for_a_while_a_yes_longer_than_a_no() -> None:
+def test_reviews_are_cached_allowed_longer_than_denied() -> None:
     server = ApiServer(("robot", "get", "stats"))
 
     class Clock:
@@ -149,7 +147,7 @@ def test_answers_are_kept_for_a_while_a_yes_longer_than_a_no() -> None:
     asyncio.run(play())
 
 
-def test_who_cannot_be_asked_about_is_refused() -> None:
+def test_requests_are_rejected_if_reviews_fail() -> None:
     server = ApiServer(("jane", "get", "stats"))
     server.fails = True
 

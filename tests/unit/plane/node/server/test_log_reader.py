@@ -1,4 +1,4 @@
-"""Logs, from the file that a runtime writes to what a client reads."""
+"""Container logs, from the runtime's file to the client."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _write(logs: Path, pod: Pod, data: bytes, attempt: int = 0) -> None:
         ),
     ],
 )
-def test_a_log_is_read_as_far_as_is_asked_for(tmp_path: Path, options: Any, text: str) -> None:
+def test_log_options_select_lines_and_bytes(tmp_path: Path, options: Any, text: str) -> None:
     async def play(scene: Stage) -> None:
         pod = await scene.begin()
         _write(tmp_path, pod, LINES)
@@ -62,7 +62,7 @@ def test_a_log_is_read_as_far_as_is_asked_for(tmp_path: Path, options: Any, text
     stage(play, tmp_path)
 
 
-def test_the_run_before_has_a_log_of_its_own(tmp_path: Path) -> None:
+def test_previous_returns_the_log_of_the_previous_attempt(tmp_path: Path) -> None:
     async def play(scene: Stage) -> None:
         pod = await scene.begin(container_status(RUNNING, restarts=1, last=ended(1)))
         _write(tmp_path, pod, b"2026-01-01T00:00:01Z stdout F first\n")
@@ -96,7 +96,7 @@ def test_the_run_before_has_a_log_of_its_own(tmp_path: Path) -> None:
         ({"terminated": {"exitCode": 137}}, False, 'container "c" in pod "p" is terminated'),
     ],
 )
-def test_why_there_is_no_log_is_told(tmp_path: Path, state: Any, previous: bool, text: str) -> None:
+def test_a_missing_log_is_reported_with_its_reason(tmp_path: Path, state: Any, previous: bool, text: str) -> None:
     async def play(scene: Stage) -> None:
         await scene.begin(container_status(state))
         with pytest.raises(BadRequest) as caught:
@@ -108,7 +108,7 @@ def test_why_there_is_no_log_is_told(tmp_path: Path, state: Any, previous: bool,
     stage(play, tmp_path)
 
 
-def test_simulated_containers_say_that_they_write_nothing() -> None:
+def test_simulated_containers_have_no_log() -> None:
     async def play(scene: Stage) -> None:
         await scene.begin()
         with pytest.raises(APIError, match="is simulated and has no log"):
@@ -117,7 +117,7 @@ def test_simulated_containers_say_that_they_write_nothing() -> None:
     stage(play)
 
 
-def test_a_log_is_followed_to_the_end_of_its_container_through_a_rotation(tmp_path: Path) -> None:
+def test_a_followed_log_survives_rotation_and_ends_with_its_container(tmp_path: Path) -> None:
     async def play(scene: Stage) -> None:
         pod = await scene.begin()
         _write(tmp_path, pod, LINES[:45])
@@ -146,7 +146,7 @@ def test_a_log_is_followed_to_the_end_of_its_container_through_a_rotation(tmp_pa
     stage(play, tmp_path)
 
 
-def test_a_log_that_is_followed_ends_with_its_pod(tmp_path: Path) -> None:
+def test_a_followed_log_ends_when_its_pod_is_deleted(tmp_path: Path) -> None:
     async def play(scene: Stage) -> None:
         await scene.begin()
         following = asyncio.ensure_future(anext(aiter(scene.client.pods.follow("p", container="c")), None))
@@ -158,7 +158,7 @@ def test_a_log_that_is_followed_ends_with_its_pod(tmp_path: Path) -> None:
     stage(play, tmp_path)
 
 
-def test_long_logs_are_read_in_pieces_and_lines_that_are_none_are_left_out(tmp_path: Path) -> None:
+def test_long_logs_are_read_in_chunks_and_invalid_lines_skipped(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
     line = b"2026-01-01T00:00:01Z stdout F " + b"x" * 100 + b"\n"
     path.write_bytes(b"nonsense\n" + line * 20_000 + b"\xff\n" + b"2026-01-01T00:00:01Z stdout F cut")

@@ -1,4 +1,4 @@
-"""Commands, terminals and ports of Pods, from a client through the server to an agent."""
+"""Exec, attach and port-forward, from a client through the API server to a node."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_command_is_run_with_its_input_output_and_code() -> None:
     stage(play)
 
 
-def test_a_terminal_is_told_its_size_and_has_one_stream() -> None:
+def test_a_terminal_gets_its_size_and_has_one_stream() -> None:
     async def play(scene: Stage) -> None:
         await scene.begin()
         async with await scene.client.pods.exec("p", ["echo"], container="c", stdin=True, tty=True) as process:
@@ -52,7 +52,7 @@ def test_a_terminal_is_told_its_size_and_has_one_stream() -> None:
     stage(play)
 
 
-def test_a_client_that_goes_ends_the_command() -> None:
+def test_a_disconnected_client_ends_the_command() -> None:
     async def play(scene: Stage) -> None:
         await scene.begin()
         process = await scene.client.pods.exec("p", ["hang"], container="c")
@@ -78,7 +78,7 @@ def test_attach_takes_the_terminal_of_the_container_and_always_succeeds() -> Non
     stage(play)
 
 
-def test_what_cannot_be_run_is_told_in_the_words_of_a_kubelet() -> None:
+def test_failed_commands_have_the_error_texts_of_kubelet() -> None:
     async def play(scene: Stage) -> None:
         await scene.begin(container_status(RUNNING), container_status(ended(), name="d"))
         pods = scene.client.pods
@@ -112,7 +112,7 @@ def test_what_cannot_be_run_is_told_in_the_words_of_a_kubelet() -> None:
         ("output=1&command=x", SPDY | {"x-stream-protocol-version": "v9"}, 403, "unable to negotiate protocol"),
     ],
 )
-def test_a_request_that_makes_no_sense_is_refused(query: str, headers: dict[str, str], status: int, text: str) -> None:
+def test_invalid_requests_are_rejected(query: str, headers: dict[str, str], status: int, text: str) -> None:
     async def play(scene: Stage) -> None:
         await scene.begin()
         answer = await scene.streams.handle(Request("POST", "/exec/default/p/c", query, headers))
@@ -141,7 +141,7 @@ def _admin(request: Request) -> Request:
 
 
 @pytest.mark.parametrize("protocol", ["v4.channel.k8s.io", "v4.base64.channel.k8s.io", "base64.channel.k8s.io"])
-def test_older_protocols_are_spoken_too(protocol: str) -> None:
+def test_older_stream_protocols_are_supported(protocol: str) -> None:
     async def play(scene: Stage) -> None:
         await scene.begin()
         path = "/api/v1/namespaces/default/pods/p/exec"
@@ -160,7 +160,7 @@ def test_older_protocols_are_spoken_too(protocol: str) -> None:
     stage(play)
 
 
-def test_a_protocol_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_stream_protocol_is_rejected() -> None:
     async def play(scene: Stage) -> None:
         await scene.begin()
         asked = Asked("GET", "/api/v1/namespaces/default/pods/p/exec", [("container", "c"), ("stdout", "1")])
@@ -193,7 +193,7 @@ def test_a_command_over_spdy_is_the_same_for_both_ends() -> None:
     stage(play)
 
 
-def test_a_terminal_over_spdy_has_a_stream_for_its_size_and_codes_are_told() -> None:
+def test_a_spdy_terminal_has_a_resize_stream_and_reports_exit_codes() -> None:
     async def play(scene: Stage) -> None:
         await scene.begin()
         header = {"x-stream-protocol-version": "v4.channel.k8s.io"}
@@ -213,7 +213,7 @@ def test_a_terminal_over_spdy_has_a_stream_for_its_size_and_codes_are_told() -> 
     stage(play)
 
 
-def test_a_client_over_spdy_that_opens_no_streams_is_not_waited_for() -> None:
+def test_a_spdy_client_that_opens_no_streams_times_out() -> None:
     async def play(scene: Stage) -> None:
         await scene.begin()
         answer = await scene.upgrade("/exec/default/p/c", "output=1&command=echo", SPDY)
@@ -281,7 +281,7 @@ def test_a_port_is_forwarded_over_channels() -> None:
     ("query", "text"),
     [("", '"port" is required'), ("port=x", 'unable to parse "x" as a port'), ("port=0", "must be > 0")],
 )
-def test_ports_must_be_ports(query: str, text: str) -> None:
+def test_invalid_port_numbers_are_rejected(query: str, text: str) -> None:
     async def play(scene: Stage) -> None:
         await scene.begin()
         headers = {"upgrade": "websocket", "sec-websocket-protocol": "v4.channel.k8s.io"}
@@ -325,7 +325,7 @@ def test_ports_are_forwarded_over_spdy_many_at_a_time() -> None:
     stage(play)
 
 
-def test_streams_that_name_no_port_are_refused() -> None:
+def test_streams_without_a_port_are_rejected() -> None:
     async def play(scene: Stage) -> None:
         await scene.begin()
         Ports(scene)

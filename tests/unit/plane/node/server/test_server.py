@@ -1,4 +1,4 @@
-"""An agent on another machine, as far as that goes on one: the API server asks it over HTTPS."""
+"""The HTTPS API of a remote node, called by the API server."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _far(play: Callable[[Far], Awaitable[None]], logs: Path) -> None:
     asyncio.run(main())
 
 
-def test_everything_goes_the_long_way_too(tmp_path: Path) -> None:
+def test_a_remote_node_serves_logs_exec_and_attach(tmp_path: Path) -> None:
     async def play(scene: Far) -> None:
         pod = await scene.begin()
         node = await scene.listen(tmp_path)
@@ -109,7 +109,7 @@ def test_everything_goes_the_long_way_too(tmp_path: Path) -> None:
     _far(play, tmp_path)
 
 
-def test_ports_are_forwarded_the_long_way(tmp_path: Path) -> None:
+def test_ports_of_a_remote_node_are_forwarded(tmp_path: Path) -> None:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write((await reader.read(100)).upper())
         writer.close()
@@ -160,7 +160,7 @@ def test_spdy_is_passed_through(tmp_path: Path, over: str) -> None:
     _far(play, tmp_path)
 
 
-def test_what_far_pods_use_is_told(tmp_path: Path) -> None:
+def test_a_remote_node_serves_stats(tmp_path: Path) -> None:
     async def play(scene: Far) -> None:
         await scene.begin()
         node = await scene.listen(tmp_path)
@@ -175,7 +175,7 @@ def test_what_far_pods_use_is_told(tmp_path: Path) -> None:
     _far(play, tmp_path)
 
 
-def test_who_may_not_ask_is_refused(tmp_path: Path) -> None:
+def test_unauthorized_requests_are_rejected(tmp_path: Path) -> None:
     async def play(scene: Far) -> None:
         await scene.begin()
         node = await scene.listen(tmp_path, user="jane", groups=("people",))
@@ -191,7 +191,7 @@ def test_who_may_not_ask_is_refused(tmp_path: Path) -> None:
     _far(play, tmp_path)
 
 
-def test_an_agent_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_an_unreachable_agent_is_reported(tmp_path: Path) -> None:
     async def play(scene: Far) -> None:
         await scene.begin()
         node = await scene.listen(tmp_path)

@@ -1,4 +1,4 @@
-"""What Pods and nodes use, from the agent to metrics.k8s.io."""
+"""Resource usage of Pods and nodes, from the node to metrics.k8s.io."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Measured:
         return json.loads(answer.body)
 
 
-def test_what_a_pod_and_its_node_use_is_told() -> None:
+def test_the_summary_has_the_usage_of_node_and_pods() -> None:
     async def play(scene: Stage) -> None:
         await scene.begin()
         measured = Measured(scene)
@@ -90,7 +90,7 @@ def test_pods_are_selected_and_what_is_not_there_is_not_found() -> None:
     stage(play)
 
 
-def test_counters_are_told_to_those_who_compare_themselves() -> None:
+def test_resource_metrics_are_counters() -> None:
     async def play(scene: Stage) -> None:
         await scene.begin()
         measured = Measured(scene)

@@ -1,4 +1,4 @@
-"""Pod tokens are not bound to their Pod: the defect, tried as a Pod's former user would."""
+"""Tokens of Pods are bound to their Pod: an earlier defect, reproduced as a former user of the Pod."""
 
 from __future__ import annotations
 

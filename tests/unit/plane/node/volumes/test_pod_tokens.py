@@ -1,4 +1,4 @@
-"""Pods' tokens: bound to their Pod, renewed in time, and worth nothing when the Pod is gone."""
+"""Tokens of Pods: bound to their Pod, renewed in time, rejected after its deletion."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_terminating_pod_may_use_its_token_for_a_minute_more() -> None:
     on(play)
 
 
-def test_a_token_is_renewed_after_four_fifths_of_its_life() -> None:
+def test_a_token_is_renewed_after_80_percent_of_its_lifetime() -> None:
     async def play(scene: Scene) -> None:
         pod = await scene.pod()
         first = await scene.tokens.get(pod, ASKED)
@@ -138,7 +138,7 @@ def test_a_long_token_is_renewed_every_day() -> None:
     on(play)
 
 
-def test_the_old_token_serves_while_its_renewal_fails() -> None:
+def test_the_old_token_is_used_while_its_renewal_fails() -> None:
     async def play(scene: Scene) -> None:
         pod = await scene.pod()
         first = await scene.tokens.get(pod, ASKED)

@@ -1,4 +1,4 @@
-"""Parts of volumes: opened by descriptor, inside their volume alone, while a container exchanges them for links."""
+"""SubPaths: opened by descriptor inside their volume, while a container replaces them with links."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def exchanging(one: Path, other: Path) -> Iterator[None]:
             process.kill()
 
 
-def test_directories_that_are_missing_are_made_with_the_mode_of_the_volume(way: str, volume: Path) -> None:
+def test_missing_sub_path_directories_get_the_mode_of_the_volume(way: str, volume: Path) -> None:
     volume.chmod(0o2777)
     assert opened(volume, "a/./b/", make=True) == "a/b"
     assert stat.S_IMODE((volume / "a" / "b").stat().st_mode) == 0o2777  # whoever a container runs as may write
@@ -80,7 +80,7 @@ def test_directories_that_are_missing_are_made_with_the_mode_of_the_volume(way: 
         opened(volume, "a/c")
 
 
-def test_a_link_within_a_volume_may_be_followed_and_one_out_of_it_may_not(
+def test_links_inside_a_volume_are_followed_and_links_out_of_it_rejected(
     way: str, volume: Path, tmp_path: Path
 ) -> None:
     (volume / "real" / "deep").mkdir(parents=True)
@@ -108,7 +108,7 @@ def test_a_link_within_a_volume_may_be_followed_and_one_out_of_it_may_not(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="magic links are of Linux")
-def test_links_of_processes_are_not_followed(way: str) -> None:
+def test_magic_links_of_proc_are_not_followed(way: str) -> None:
     with pytest.raises((SubPathError, OSError)):
         opened(Path("/proc/self"), "root/etc")
 
@@ -186,9 +186,7 @@ def test_cve_2021_25741_what_is_bound_for_a_container_is_in_the_volume(volume: P
 
 
 @AS_ROOT
-def test_another_agent_releases_what_the_one_before_it_had_bound_and_deletes_nothing(
-    volume: Path, tmp_path: Path
-) -> None:
+def test_a_restarted_agent_releases_earlier_binds_and_deletes_nothing(volume: Path, tmp_path: Path) -> None:
     (volume / "part").mkdir()
     (volume / "part" / "kept").write_text("x")
     (volume / "file").write_text("y")
@@ -214,7 +212,7 @@ def test_only_regular_files_of_a_volume_are_read(volume: Path) -> None:
             read_subpath(volume, path, 4)
 
 
-def test_a_mount_names_volume_and_part_and_is_refused_without_a_word_of_the_machine(volume: Path) -> None:
+def test_a_sub_path_error_does_not_expose_host_paths(volume: Path) -> None:
     volumes, container = {"v": MountedVolume(volume)}, Container(name="c")
     asked = VolumeMount(name="v", mount_path="/x", sub_path_expr="$(WHO)/data")
     mount = _mount(asked, container, volumes, {"WHO": "me"})

@@ -1,4 +1,4 @@
-"""What the node agent writes, owns, measures and removes in volumes, while containers plant links in them."""
+"""Volume content written, owned, measured and removed by the agent, while containers plant links."""
 
 from __future__ import annotations
 
@@ -61,9 +61,7 @@ def untouched(outside: Path) -> bool:
 
 
 @pytest.mark.parametrize("target", ["../outside", "..", "../..", "/", "."])
-def test_a_planted_link_of_the_present_version_is_replaced_and_what_it_leads_to_stays(
-    volume: Path, outside: Path, target: str
-) -> None:
+def test_a_planted_data_link_is_replaced_and_its_target_kept(volume: Path, outside: Path, target: str) -> None:
     assert payload.write(volume, FILES, "one")
     (volume / "..data").unlink()
     (volume / "..data").symlink_to(target)
@@ -73,7 +71,7 @@ def test_a_planted_link_of_the_present_version_is_replaced_and_what_it_leads_to_
     assert untouched(outside)
 
 
-def test_planted_links_and_directories_at_the_places_of_files_are_replaced(volume: Path, outside: Path) -> None:
+def test_planted_links_and_directories_are_replaced_by_files(volume: Path, outside: Path) -> None:
     (volume / "token").symlink_to("../outside/token")
     (volume / "deep").mkdir()
     (volume / "deep" / "theirs").touch()
@@ -86,7 +84,7 @@ def test_planted_links_and_directories_at_the_places_of_files_are_replaced(volum
     assert untouched(outside)
 
 
-def test_planted_links_in_the_present_version_are_not_read(volume: Path, outside: Path) -> None:
+def test_planted_links_in_the_current_version_are_not_read(volume: Path, outside: Path) -> None:
     assert payload.write(volume, {"token": File(b"theirs", 0o600)}, "one")
     (volume / "..one" / "token").unlink()
     (volume / "..one" / "token").symlink_to("../../outside/token")  # the same content and mode
@@ -95,13 +93,13 @@ def test_planted_links_in_the_present_version_are_not_read(volume: Path, outside
     assert untouched(outside)
 
 
-def test_a_version_whose_writing_was_cut_short_is_removed_by_the_next(volume: Path) -> None:
+def test_an_incomplete_version_is_removed_by_the_next_write(volume: Path) -> None:
     (volume / "..half" / "deep").mkdir(parents=True)
     assert payload.write(volume, FILES, "one")
     assert sorted(os.listdir(volume)) == ["..data", "..one", "deep", "token"]
 
 
-def test_a_path_that_is_too_deep_is_refused() -> None:
+def test_a_path_that_is_too_deep_is_rejected() -> None:
     with pytest.raises(ContentError, match="128 directories deep"):
         _safe("a/" * 5000 + "b")
 
@@ -120,7 +118,7 @@ def test_files_of_objects_are_readable_by_the_fs_group_and_tokens_belong_to_the_
 
 
 @AS_ROOT
-def test_the_owner_of_a_pods_files_is_the_one_user_that_all_its_containers_run_as() -> None:
+def test_the_owner_of_tokens_is_the_common_user_of_all_containers() -> None:
     def owner(*users: int | None, whole: int | None = None) -> Owner:
         containers = [Container(name="c", security_context=SecurityContext(run_as_user=user)) for user in users]
         context = PodSecurityContext(run_as_user=whole, fs_group=5)
@@ -134,7 +132,7 @@ def test_the_owner_of_a_pods_files_is_the_one_user_that_all_its_containers_run_a
 
 
 @AS_ROOT
-def test_a_volume_is_given_to_a_group_without_following_links(volume: Path, outside: Path) -> None:
+def test_the_group_of_a_volume_is_set_without_following_links(volume: Path, outside: Path) -> None:
     (volume / "directory").mkdir(mode=0o700)
     (volume / "directory" / "file").write_text("x")
     (volume / "directory" / "file").chmod(0o600)
@@ -170,14 +168,14 @@ def test_cve_2021_25741_ownership_is_never_changed_through_a_link_that_comes_and
     assert outside.stat().st_gid == os.getegid()
 
 
-def test_a_directory_that_is_a_link_is_not_given(volume: Path, outside: Path) -> None:
+def test_the_group_of_a_linked_directory_is_not_changed(volume: Path, outside: Path) -> None:
     (volume / "empty").symlink_to(outside)
     with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
         set_directory_group(volume / "empty", 0o777, None)
     assert untouched(outside)
 
 
-def test_trees_that_are_nested_beyond_all_paths_are_measured_and_removed(volume: Path, outside: Path) -> None:
+def test_trees_deeper_than_path_max_are_measured_and_removed(volume: Path, outside: Path) -> None:
     (volume / "top").mkdir()
     here = os.open(volume / "top", os.O_RDONLY)
     for _ in range(3000):  # deeper than recursion, descriptors and the longest path allow
@@ -202,7 +200,7 @@ def test_trees_that_are_nested_beyond_all_paths_are_measured_and_removed(volume:
 
 @LINUX
 @AS_ROOT
-def test_what_is_mounted_in_a_tree_is_not_removed_with_it(volume: Path, outside: Path) -> None:
+def test_mounts_in_a_tree_are_not_removed(volume: Path, outside: Path) -> None:
     (volume / "deep" / "mounted").mkdir(parents=True)
     (volume / "deep" / "file").touch()
     found = open_subpath(outside, ".")
@@ -221,14 +219,14 @@ def test_what_is_mounted_in_a_tree_is_not_removed_with_it(volume: Path, outside:
     assert untouched(outside)
 
 
-def test_a_host_path_file_is_not_created_through_a_link_that_leads_nowhere(volume: Path, tmp_path: Path) -> None:
+def test_a_host_path_file_is_not_created_through_a_dangling_link(volume: Path, tmp_path: Path) -> None:
     (volume / "file").symlink_to(tmp_path / "planted")
     with pytest.raises(FileExistsError):
         _host_path(HostPathVolumeSource(path=str(volume / "file"), type="FileOrCreate"))
     assert not (tmp_path / "planted").exists()
 
 
-def test_last_words_are_not_read_through_a_link_nor_from_a_pipe(tmp_path: Path, outside: Path) -> None:
+def test_termination_messages_are_not_read_from_links_or_pipes(tmp_path: Path, outside: Path) -> None:
     container = Container(name="c", termination_message_policy="FallbackToLogsOnError")
     ended = Exit(code=1, at=Time.parse("2026-01-01T00:00:00Z"))
     (tmp_path / "message").symlink_to(outside / "token")

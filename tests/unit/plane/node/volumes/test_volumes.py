@@ -1,4 +1,4 @@
-"""Volumes as directories: files that change together, parts that stay inside, places that are given back."""
+"""Volume directories: atomic updates, paths, host paths, and links in place of mounts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ostinato.plane.node.volumes.mounter import _host_path
 from ostinato.plane.node.volumes.payload import File
 
 
-def test_files_are_exchanged_together(tmp_path: Path) -> None:
+def test_projected_files_change_atomically(tmp_path: Path) -> None:
     assert payload.write(tmp_path, {"colour": File(b"red", 0o644), "deep/down": File(b"x", 0o400)}, "one")
     assert os.readlink(tmp_path / "colour") == "..data/colour"
     assert (tmp_path / "deep" / "down").stat().st_mode & 0o777 == 0o400
@@ -27,7 +27,7 @@ def test_files_are_exchanged_together(tmp_path: Path) -> None:
     assert (tmp_path / "colour").read_bytes() == b"blue"
 
 
-def test_files_that_are_there_already_are_left_alone(tmp_path: Path) -> None:
+def test_unchanged_projected_files_are_not_rewritten(tmp_path: Path) -> None:
     files = {"colour": File(b"red", 0o644)}
     assert payload.write(tmp_path, files, "one")
     assert not payload.write(tmp_path, files, "two")
@@ -35,7 +35,7 @@ def test_files_that_are_there_already_are_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["../x", "a/../../x", "/x", "", "..data"])
-def test_paths_of_files_stay_within_their_volume(path: str) -> None:
+def test_projected_paths_must_stay_inside_the_volume(path: str) -> None:
     with pytest.raises(ContentError):
         _safe(path)
 
@@ -51,7 +51,7 @@ def test_paths_of_files_stay_within_their_volume(path: str) -> None:
         ("BlockDevice", "file", "is not a block device"),
     ],
 )
-def test_paths_of_the_host_have_to_be_of_their_type(tmp_path: Path, kind: str, name: str, message: str) -> None:
+def test_a_host_path_must_have_its_type(tmp_path: Path, kind: str, name: str, message: str) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "directory").mkdir()
     with pytest.raises(ContentError, match=f"hostPath type check failed: {tmp_path}/{name} {message}"):
@@ -59,7 +59,7 @@ def test_paths_of_the_host_have_to_be_of_their_type(tmp_path: Path, kind: str, n
 
 
 @pytest.mark.parametrize(("kind", "is_directory"), [("DirectoryOrCreate", True), ("FileOrCreate", False), ("", True)])
-def test_paths_of_the_host_are_made_where_that_is_asked_for(tmp_path: Path, kind: str, is_directory: bool) -> None:
+def test_a_host_path_is_created_if_its_type_says_so(tmp_path: Path, kind: str, is_directory: bool) -> None:
     path = _host_path(HostPathVolumeSource(path=str(tmp_path / "new"), type=kind))
     assert path.is_dir() == is_directory
     assert path.exists()
@@ -71,7 +71,7 @@ def container(directory: Path, name: str) -> Path:
     return home
 
 
-def test_places_are_made_shared_and_taken_away_with_the_last_who_uses_them(tmp_path: Path) -> None:
+def test_mount_links_are_shared_and_removed_with_their_last_container(tmp_path: Path) -> None:
     links = MountLinks(tmp_path / "state")
     (tmp_path / "state").mkdir()
     (tmp_path / "source").mkdir()
@@ -87,7 +87,7 @@ def test_places_are_made_shared_and_taken_away_with_the_last_who_uses_them(tmp_p
     assert not (tmp_path / "deep").exists()
 
 
-def test_a_place_that_was_there_before_stays(tmp_path: Path) -> None:
+def test_an_existing_mount_path_is_not_replaced_by_a_link(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "there").mkdir()
     links = MountLinks(tmp_path / "state")
@@ -99,7 +99,7 @@ def test_a_place_that_was_there_before_stays(tmp_path: Path) -> None:
     assert not (tmp_path / "there").is_symlink()
 
 
-def test_without_root_a_place_is_a_link_and_cannot_be_two_things(tmp_path: Path) -> None:
+def test_without_root_one_mount_path_cannot_have_two_volumes(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "taken").mkdir()
     for name in ("first", "second"):
@@ -121,9 +121,7 @@ def test_without_root_a_place_is_a_link_and_cannot_be_two_things(tmp_path: Path)
     assert (tmp_path / "taken").is_dir()
 
 
-def test_without_root_what_all_containers_ask_for_is_left_out_where_it_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_root_default_mounts_are_skipped_on_conflict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the log of a termination, for which every container asks."""
     assert "/dev/termination-log" in OPTIONAL_TARGETS
     target = f"{tmp_path}/log"
@@ -137,7 +135,7 @@ def test_without_root_what_all_containers_ask_for_is_left_out_where_it_is_taken(
 
 
 @pytest.mark.parametrize("target", ["/", "relative", "/a/.."])
-def test_a_place_is_an_absolute_path_below_the_root(tmp_path: Path, target: str) -> None:
+def test_a_mount_path_is_absolute_and_not_the_root(tmp_path: Path, target: str) -> None:
     links = MountLinks(tmp_path)
     with pytest.raises(StartError, match="want an absolute path below the root"):
         links.add(container(tmp_path, "one"), [Mount(tmp_path, target)])

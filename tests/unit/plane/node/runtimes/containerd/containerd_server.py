@@ -1,4 +1,4 @@
-"""A containerd of the tests' own: on a private socket, with an image of busybox, and nothing left when it ends."""
+"""A private containerd for tests, with an image of busybox; removed afterwards."""
 
 from __future__ import annotations
 

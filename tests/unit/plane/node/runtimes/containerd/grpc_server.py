@@ -1,4 +1,4 @@
-"""A server that speaks just enough gRPC over a Unix socket for a client to be tested."""
+"""A minimal gRPC server over a Unix socket, for tests of the client."""
 
 from __future__ import annotations
 

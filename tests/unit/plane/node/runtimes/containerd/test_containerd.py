@@ -1,4 +1,4 @@
-"""Real containers, in a containerd of the tests' own."""
+"""The containerd runtime with a private containerd."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_files_variables_and_names_are_where_they_belong(on_node: Callable[[Play
     on_node(play)
 
 
-def test_the_last_words_are_found_where_the_agent_wants_them(on_node: Callable[[Play], None]) -> None:
+def test_termination_messages_are_written_to_the_agents_file(on_node: Callable[[Play], None]) -> None:
     async def play(node: Node) -> None:
         container = Container(name="c", image="busybox:1", termination_message_path="/dev/termination-log")
         pod = node.pod(container, security_context=PodSecurityContext(run_as_user=1234))
@@ -177,7 +177,7 @@ def test_the_last_words_are_found_where_the_agent_wants_them(on_node: Callable[[
     on_node(play)
 
 
-def test_a_container_runs_as_whom_it_is_told_and_may_do_no_more(on_node: Callable[[Play], None]) -> None:
+def test_user_and_capabilities_are_applied(on_node: Callable[[Play], None]) -> None:
     async def play(node: Node) -> None:
         context = SecurityContext(
             run_as_user=77, read_only_root_filesystem=True, capabilities=Capabilities(drop=["ALL"])
@@ -190,7 +190,7 @@ def test_a_container_runs_as_whom_it_is_told_and_may_do_no_more(on_node: Callabl
     on_node(play)
 
 
-def test_a_pod_that_asks_for_what_the_node_does_not_have_gets_no_sandbox(on_node: Callable[[Play], None]) -> None:
+def test_an_unsupported_pod_gets_no_sandbox(on_node: Callable[[Play], None]) -> None:
     async def play(node: Node) -> None:
         with pytest.raises(SandboxError, match="hostUsers: false is not supported"):
             await node.runtime.address(node.pod(host_users=False))
@@ -200,7 +200,7 @@ def test_a_pod_that_asks_for_what_the_node_does_not_have_gets_no_sandbox(on_node
     on_node(play)
 
 
-def test_root_is_refused_where_it_must_not_be(on_node: Callable[[Play], None]) -> None:
+def test_run_as_non_root_rejects_root(on_node: Callable[[Play], None]) -> None:
     async def play(node: Node) -> None:
         pod = node.pod(security_context=PodSecurityContext(run_as_non_root=True))
         with pytest.raises(StartError, match="image will run as root") as caught:
@@ -232,7 +232,7 @@ def test_a_command_that_cannot_be_executed_is_a_container_that_has_ended(on_node
     on_node(play)
 
 
-def test_an_agent_that_comes_after_finds_what_runs_and_how_the_rest_ended(
+def test_a_restarted_agent_recovers_running_and_exited_containers(
     on_node: Callable[[Play], None], socket: Path
 ) -> None:
     async def play(node: Node) -> None:
@@ -350,7 +350,7 @@ def test_a_command_that_takes_too_long_is_killed(on_node: Callable[[Play], None]
     on_node(play)
 
 
-def test_what_a_container_writes_can_be_listened_to(on_node: Callable[[Play], None]) -> None:
+def test_attach_streams_the_output_of_a_container(on_node: Callable[[Play], None]) -> None:
     async def play(node: Node) -> None:
         pod = node.pod(Container(name="c", image="busybox:1", stdin=True))
         container = await node.start(pod, "read line; echo heard $line")
@@ -424,7 +424,7 @@ def test_a_log_that_grows_is_rotated(on_node: Callable[[Play], None], monkeypatc
     on_node(play)
 
 
-def test_a_socket_at_which_nobody_listens_is_said(tmp_path: Path) -> None:
+def test_a_missing_socket_is_reported(tmp_path: Path) -> None:
     async def play() -> None:
         with pytest.raises(UnusableRuntime, match="none: No such file or directory; check that it runs"):
             await connect(World.real(), tmp_path / "none")

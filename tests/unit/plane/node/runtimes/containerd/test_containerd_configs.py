@@ -1,4 +1,4 @@
-"""What containerd is told of Pods and containers."""
+"""CRI configurations of sandboxes and containers."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def launch(container: Container, **given: Any) -> Launch:
     return Launch(pod=pod(container), container=container, attempt=3, **given)
 
 
-def test_a_container_is_made_as_the_agent_says() -> None:
+def test_a_launch_request_becomes_a_container_config() -> None:
     container = Container(
         name="c", image="busybox:1", working_dir="/w", stdin=True, tty=True, lifecycle=Lifecycle(stop_signal="SIGUSR1")
     )
@@ -164,7 +164,7 @@ def test_a_container_has_its_own_user_else_that_of_its_pod_else_that_of_its_imag
     assert container_security(pod(), plain, {**IMAGE, "username": "web"}, None)["run_as_username"] == "web"
 
 
-def test_a_container_may_do_what_it_is_given() -> None:
+def test_capabilities_and_restrictions_are_passed_on() -> None:
     context = SecurityContext(
         capabilities=Capabilities(add=["NET_ADMIN"], drop=["ALL"]),
         read_only_root_filesystem=True,
@@ -212,9 +212,7 @@ def test_an_ephemeral_container_sees_the_processes_of_its_target() -> None:
         (SecurityContext(run_as_non_root=False), {}, None),
     ],
 )
-def test_root_is_refused_where_it_must_not_be(
-    own: SecurityContext | None, image: dict[str, Any], why: str | None
-) -> None:
+def test_run_as_non_root_rejects_root(own: SecurityContext | None, image: dict[str, Any], why: str | None) -> None:
     container = Container(name="c", security_context=own)
     violation = non_root_violation(
         pod(container, security_context=PodSecurityContext(run_as_non_root=True)), container, image

@@ -1,4 +1,4 @@
-"""Calls over gRPC: answers, errors, large messages, streams and lost connections."""
+"""gRPC calls: responses, errors, large messages, streams and lost connections."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_call_is_answered_however_long_it_is(tmp_path: Path, size: int) -> Non
     play(tmp_path, echo, scene)
 
 
-def test_calls_go_on_beside_each_other_on_one_connection(tmp_path: Path) -> None:
+def test_calls_run_concurrently_on_one_connection(tmp_path: Path) -> None:
     async def scene(channel: Channel, server: GrpcServer) -> None:
         requests = [bytes([index]) * 10_000 for index in range(50)]
         assert await asyncio.gather(*(channel.call("/a/B", each, 30) for each in requests)) == requests
@@ -59,7 +59,7 @@ def test_calls_go_on_beside_each_other_on_one_connection(tmp_path: Path) -> None
     play(tmp_path, echo, scene)
 
 
-def test_an_error_has_the_code_and_the_words_of_the_server(tmp_path: Path) -> None:
+def test_an_error_has_the_code_and_message_of_the_server(tmp_path: Path) -> None:
     async def refuse(call: Exchange) -> None:
         await call.answer(status=5, message="no such thing: %22x%22 caf%C3%A9")
 
@@ -83,7 +83,7 @@ def test_an_error_after_the_answer_is_an_error(tmp_path: Path) -> None:
     play(tmp_path, think_again, scene)
 
 
-def test_no_answer_within_the_time_is_an_error_and_the_server_hears_of_it(tmp_path: Path) -> None:
+def test_a_timed_out_call_is_cancelled_at_the_server(tmp_path: Path) -> None:
     async def scene(channel: Channel, server: GrpcServer) -> None:
         with pytest.raises(RpcError, match=r"/a/B: no response within 0\.05 s"):
             await channel.call("/a/B", b"", 0.05)
@@ -133,7 +133,7 @@ def test_a_socket_that_is_not_there_is_named(tmp_path: Path) -> None:
     asyncio.run(run())
 
 
-def test_a_message_that_is_too_long_is_refused_before_it_is_read(tmp_path: Path) -> None:
+def test_a_message_that_is_too_long_is_rejected_before_it_is_read(tmp_path: Path) -> None:
     async def boast(call: Exchange) -> None:
         call._http.send_headers(call._stream, [(":status", "200")])
         call._http.send_data(call._stream, b"\0" + (1 << 30).to_bytes(4, "big"))
@@ -146,7 +146,7 @@ def test_a_message_that_is_too_long_is_refused_before_it_is_read(tmp_path: Path)
     play(tmp_path, boast, scene)
 
 
-def test_methods_of_the_cri_are_asked_with_their_messages(tmp_path: Path) -> None:
+def test_cri_methods_use_their_messages(tmp_path: Path) -> None:
     async def version(call: Exchange) -> None:
         await call.answer(b"\x12\x04that\x1a\x032.1")
 
@@ -171,7 +171,7 @@ def test_methods_of_the_cri_are_asked_with_their_messages(tmp_path: Path) -> Non
         *("ImageStatus", "PullImage"),
     ],
 )
-def test_every_method_that_is_asked_has_its_messages(method: str) -> None:
+def test_every_used_cri_method_has_its_messages(method: str) -> None:
     assert write_message(f"runtime.v1.{method}Request", {}) == b""
     assert read_message(f"runtime.v1.{method}Response", b"") == {}
 

@@ -1,4 +1,4 @@
-"""ImageManager: what a name is, and when an image is pulled."""
+"""Image references and pull policies."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_name_without_tag_or_digest_gets_the_latest(image: str, meant: str) ->
         ("0" * 64, f"invalid repository name ({'0' * 64}), cannot specify 64-byte hexadecimal strings"),
     ],
 )
-def test_what_is_no_name_is_refused_in_the_words_of_others(image: str, why: str) -> None:
+def test_invalid_image_names_have_the_error_texts_of_kubelet(image: str, why: str) -> None:
     with pytest.raises(ValueError, match=r"^(invalid|repository)") as caught:
         with_tag(image)
     assert str(caught.value) == why
@@ -104,7 +104,7 @@ class Scene:
         return self.world.run(play())
 
 
-def test_an_image_that_is_there_is_not_pulled() -> None:
+def test_a_present_image_is_not_pulled() -> None:
     scene = Scene(there={"a:1"})
     assert scene.ensure("a:1", "IfNotPresent") == ("", "")
     message = 'Container image "a:1" already present on machine and can be accessed by the pod'
@@ -112,7 +112,7 @@ def test_an_image_that_is_there_is_not_pulled() -> None:
     assert scene.registry.pulls == []
 
 
-def test_an_image_that_must_not_be_pulled_is_waited_for() -> None:
+def test_a_missing_image_with_policy_never_is_an_error() -> None:
     scene = Scene(pullable={"a:1"})
     message = 'Container image "a:1" is not present with pull policy of Never'
     assert scene.ensure("a:1", "Never") == ("ErrImageNeverPull", message)
@@ -121,7 +121,7 @@ def test_an_image_that_must_not_be_pulled_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize(("policy", "there"), [("IfNotPresent", set()), ("Always", {"a:latest"})])
-def test_an_image_is_pulled_if_it_is_not_there_or_always(policy: str, there: set[str]) -> None:
+def test_an_image_is_pulled_if_missing_or_always(policy: str, there: set[str]) -> None:
     scene = Scene(there=there, pullable={"a:latest"})
     assert scene.ensure("a", policy) == ("", "")
     assert scene.registry.pulls == ["a:latest"]
@@ -129,7 +129,7 @@ def test_an_image_is_pulled_if_it_is_not_there_or_always(policy: str, there: set
     assert scene.events[1][2] == 'Successfully pulled image "a" in 0ms (0ms including waiting). Image size: 7 bytes.'
 
 
-def test_a_pull_that_fails_is_tried_again_later_and_later() -> None:
+def test_failed_pulls_back_off() -> None:
     scene = Scene()
     why = "rpc error: code = NotFound desc = no registry"
     assert scene.ensure("a:1") == ("ErrImagePull", why)
@@ -145,7 +145,7 @@ def test_a_pull_that_fails_is_tried_again_later_and_later() -> None:
     assert len(scene.registry.pulls) == 3
 
 
-def test_a_name_that_is_none_is_not_asked_for() -> None:
+def test_an_invalid_image_name_is_not_pulled() -> None:
     scene = Scene()
     reason, message = scene.ensure("none.example/UPPER:1")
     assert reason == "InvalidImageName"

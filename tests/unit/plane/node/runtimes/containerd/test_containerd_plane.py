@@ -1,4 +1,4 @@
-"""A plane with a node that runs real containers: from a Pod to its container, through restarts, to nothing left."""
+"""A control plane with a containerd node: a Pod from its creation through restarts to its removal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The streams of containerd, where its side does not behave."""
+"""Streams of containerd with a misbehaving streaming server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ostinato.plane.node.runtimes.containerd.streams import UpgradedSocket
 from ostinato.world import World
 
 
-def test_a_runtime_that_says_nothing_is_left_and_the_message_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_streaming_server_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streams, "_TIMEOUT", 0.01)
 
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""Parts of volumes with containerd, which takes paths: it is given one that no container can change."""
+"""SubPaths with containerd, which gets a path that containers cannot change."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def bound(cri: Cri) -> dict[str, str]:
 
 @LINUX
 @AS_ROOT
-def test_a_part_is_bound_where_no_container_reaches_and_released_with_the_pod_by_another_agent(tmp_path: Path) -> None:
+def test_a_sub_path_is_bound_and_released_by_a_restarted_agent(tmp_path: Path) -> None:
     volume, cri = tmp_path / "volume", Cri()
     (volume / "part").mkdir(parents=True)
     (volume / "part" / "file").write_text("mine")

@@ -1,4 +1,4 @@
-"""The ends of containers are noticed: told by the runtime, or seen at the next look."""
+"""Detection of container exits, by events and by relisting."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def play(scene: Callable[[Scene], Awaitable[None]], *, tells: bool = True) -> No
     world.run(run())
 
 
-def test_an_end_is_noticed_when_the_runtime_tells_of_it() -> None:
+def test_an_exit_event_is_handled() -> None:
     async def scene(stage: Scene) -> None:
         one, two = stage.add("one"), stage.add("two")
         await stage.clock.sleep(1)
@@ -93,7 +93,7 @@ def test_an_end_is_noticed_when_the_runtime_tells_of_it() -> None:
 
 
 @pytest.mark.parametrize(("tells", "seconds"), [(True, 10), (False, 1)])
-def test_an_end_that_nobody_tells_of_is_seen_at_the_next_look(tells: bool, seconds: int) -> None:
+def test_an_exit_without_an_event_is_found_by_relisting(tells: bool, seconds: int) -> None:
     async def scene(stage: Scene) -> None:
         stage.add("one")
         await stage.clock.sleep(0.5)
@@ -106,7 +106,7 @@ def test_an_end_that_nobody_tells_of_is_seen_at_the_next_look(tells: bool, secon
     play(scene, tells=tells)
 
 
-def test_an_end_is_seen_when_events_come_again_after_they_were_lost() -> None:
+def test_exits_are_found_after_the_event_stream_was_interrupted() -> None:
     async def scene(stage: Scene) -> None:
         stage.add("one")
         await stage.clock.sleep(1)
@@ -118,7 +118,7 @@ def test_an_end_is_seen_when_events_come_again_after_they_were_lost() -> None:
     play(scene)
 
 
-def test_what_runs_goes_on_while_the_runtime_is_away() -> None:
+def test_containers_stay_running_while_the_runtime_is_unavailable() -> None:
     async def scene(stage: Scene) -> None:
         container = stage.add("one")
         await stage.clock.sleep(1)
@@ -135,7 +135,7 @@ def test_what_runs_goes_on_while_the_runtime_is_away() -> None:
     play(scene)
 
 
-def test_nothing_is_asked_when_nothing_is_followed() -> None:
+def test_no_requests_are_sent_without_watched_containers() -> None:
     async def scene(stage: Scene) -> None:
         stage.add("one")
         stage.watch.remove("one")
@@ -147,7 +147,7 @@ def test_nothing_is_asked_when_nothing_is_followed() -> None:
     play(scene)
 
 
-def test_a_container_is_stopped_as_often_as_it_takes() -> None:
+def test_stop_is_retried_until_the_container_has_exited() -> None:
     async def scene(stage: Scene) -> None:
         container = stage.add("one")
         stage.cri.is_away = True

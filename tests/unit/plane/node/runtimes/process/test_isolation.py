@@ -1,6 +1,6 @@
-"""Containers of the process runtime attack the machine, the node and other Pods; and what they may do all the same.
+"""Isolation of the process runtime: containers attack the host, the node and other Pods; and their permissions.
 
-Most of it takes root and namespaces; without, it is skipped.
+Most tests need root and namespaces and are skipped otherwise.
 """
 
 # ruff: noqa: ASYNC220, ASYNC221, ASYNC240 - what blocks here blocks nobody else
@@ -45,7 +45,7 @@ RESTRICTED = {
 }
 
 
-class Yard:
+class RuntimeFixture:
     """A runtime, and Pods in it."""
 
     def __init__(self, directory: Path, options: ProcessOptions) -> None:
@@ -106,15 +106,17 @@ class Yard:
                 await self.world.clock.sleep(0.01)
 
 
-def in_yard(directory: Path, play: Callable[[Yard], Awaitable[None]], *, uvloop: bool = False, **options: Any) -> None:
+def with_runtime(
+    directory: Path, play: Callable[[RuntimeFixture], Awaitable[None]], *, uvloop: bool = False, **options: Any
+) -> None:
     async def whole() -> None:
-        yard = Yard(directory, ProcessOptions(**options))
+        host = RuntimeFixture(directory, ProcessOptions(**options))
         try:
-            await play(yard)
+            await play(host)
         finally:
-            for uid in await yard.runtime.pod_uids():
-                await yard.runtime.remove(uid)
-            yard.world.executor.close()
+            for uid in await host.runtime.pod_uids():
+                await host.runtime.remove(uid)
+            host.world.executor.close()
 
     factory = pytest.importorskip("uvloop").new_event_loop if uvloop else None
     with asyncio.Runner(loop_factory=factory) as runner:
@@ -147,25 +149,25 @@ def test_a_container_inherits_no_descriptors_of_the_node(tmp_path: Path, uvloop:
     opened = os.open("/", os.O_RDONLY)
     os.set_inheritable(opened, True)  # noqa: FBT003
 
-    async def play(yard: Yard) -> None:
-        pod = yard.pod(security=RESTRICTED)
-        container = await yard.start(pod, "sleep", "1000", tty=tty)
+    async def play(host: RuntimeFixture) -> None:
+        pod = host.pod(security=RESTRICTED)
+        container = await host.start(pod, "sleep", "1000", tty=tty)
         held = sorted(os.listdir(f"/proc/{container.state.pid}/fd"), key=int)
         assert held == ["0", "1", "2"]
         assert os.readlink(f"/proc/{container.state.pid}/fd/0").startswith("/dev/pts/" if tty else "/dev/null")
         for with_terminal in (False, True):
             listing = "for each in /proc/self/fd/*; do echo ${each##*/}; done"
-            code, out = await yard.exec(pod, "sh", "-c", listing, tty=with_terminal)
+            code, out = await host.exec(pod, "sh", "-c", listing, tty=with_terminal)
             assert code == 0
             assert {"0", "1", "2"} <= set(out.split()) <= {"0", "1", "2", "3", "10"}  # 3 or 10 is the listing itself
-            code, out = await yard.exec(pod, "readlink", "/proc/self/fd/0", "/proc/self/fd/4", tty=with_terminal)
+            code, out = await host.exec(pod, "readlink", "/proc/self/fd/0", "/proc/self/fd/4", tty=with_terminal)
             assert out.split()[0].startswith("/dev/pts/" if with_terminal else "/dev/null")
             assert len(out.split()) == 1
         keeper = f"/proc/{container.state.shim}/fd"
         assert "/" not in {os.readlink(f"{keeper}/{each}") for each in os.listdir(keeper)}
 
     try:
-        in_yard(tmp_path, play, uvloop=uvloop)
+        with_runtime(tmp_path, play, uvloop=uvloop)
     finally:
         os.close(opened)
 
@@ -174,20 +176,20 @@ def test_a_container_inherits_no_descriptors_of_the_node(tmp_path: Path, uvloop:
 def test_a_working_directory_that_is_a_descriptor_leads_nowhere(tmp_path: Path, number: int) -> None:
     """CVE-2024-21626: `workingDir: /proc/self/fd/7`, where 7 was a directory of the machine."""
 
-    async def play(yard: Yard) -> None:
-        said = await yard.shell(yard.pod(), "pwd; ls", working_dir=f"/proc/self/fd/{number}")
+    async def play(host: RuntimeFixture) -> None:
+        said = await host.shell(host.pod(), "pwd; ls", working_dir=f"/proc/self/fd/{number}")
         assert "workingDir" in said
         assert said.endswith("code 128")
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
-def test_an_answer_that_the_keeper_did_not_send_is_not_believed(tmp_path: Path) -> None:
+def test_a_reply_of_another_process_than_the_keeper_is_ignored(tmp_path: Path) -> None:
     """A container that wrote to the shim's socket had the agent kill a process of its choice."""
 
-    async def play(yard: Yard) -> None:
-        await yard.output(yard.pod("u0"), "true")
-        launcher = yard.runtime._launcher
+    async def play(host: RuntimeFixture) -> None:
+        await host.output(host.pod("u0"), "true")
+        launcher = host.runtime._launcher
         assert launcher._running is not None
         shim = launcher._running._process.pid
         stolen = _steal(shim, 0)
@@ -199,10 +201,10 @@ def test_an_answer_that_the_keeper_did_not_send_is_not_believed(tmp_path: Path) 
             stolen.sendall(json.dumps(forged | {"shim": number}).encode() + b"\n")
         other = subprocess.Popen(["sleep", "1000"])
         stolen.sendall(json.dumps(forged | {"shim": other.pid}).encode() + b"\n")
-        await yard.world.clock.sleep(0.2)
+        await host.world.clock.sleep(0.2)
         assert not waiting.done()
         del launcher._waiting[str(directory)]
-        container = await yard.start(yard.pod("u1"), "sleep", "1000")
+        container = await host.start(host.pod("u1"), "sleep", "1000")
         assert container.state.shim != other.pid
         await container.stop(0.0)
         assert other.poll() is None
@@ -210,7 +212,7 @@ def test_an_answer_that_the_keeper_did_not_send_is_not_believed(tmp_path: Path) 
         other.wait()
         stolen.close()
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 def _steal(process: int, descriptor: int) -> socket.socket:
@@ -224,8 +226,8 @@ def _steal(process: int, descriptor: int) -> socket.socket:
 
 
 def test_a_keeper_serves_no_other_user(tmp_path: Path) -> None:
-    async def play(yard: Yard) -> None:
-        container = await yard.start(yard.pod(), "sleep", "1000")
+    async def play(host: RuntimeFixture) -> None:
+        container = await host.start(host.pod(), "sleep", "1000")
         for path in (container.directory, *container.directory.parents):
             if path == tmp_path.parent.parent:
                 break
@@ -241,13 +243,13 @@ def test_a_keeper_serves_no_other_user(tmp_path: Path) -> None:
         )  # fmt: skip
         assert "Permission" in done.stderr or done.stdout in ("b''\n", "") or "Reset" in done.stderr
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
-def test_a_server_in_the_keepers_place_is_not_spoken_to(tmp_path: Path) -> None:
-    async def play(yard: Yard) -> None:
-        pod = yard.pod()
-        container = await yard.start(pod, "sleep", "1000")
+def test_a_server_in_the_keepers_place_is_rejected(tmp_path: Path) -> None:
+    async def play(host: RuntimeFixture) -> None:
+        pod = host.pod()
+        container = await host.start(pod, "sleep", "1000")
         (container.directory / "exec").unlink()
         here = os.getcwd()
         os.chdir(container.directory)
@@ -256,18 +258,18 @@ def test_a_server_in_the_keepers_place_is_not_spoken_to(tmp_path: Path) -> None:
         false.listen()
         os.chdir(here)
         with pytest.raises(ExecError, match="is not the container's keeper"):
-            await yard.exec(pod, "true")
+            await host.exec(pod, "true")
         false.close()
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 def test_the_interpreter_of_the_node_cannot_be_overwritten_through_a_process_on_its_way_in(tmp_path: Path) -> None:
     """CVE-2019-5736: a container that executes /proc/self/exe has the node's own program, from which it came."""
 
-    async def play(yard: Yard) -> None:
-        pod = yard.pod()
-        await yard.start(pod, "sleep", "1000")
+    async def play(host: RuntimeFixture) -> None:
+        pod = host.pod()
+        await host.start(pod, "sleep", "1000")
         attack = """
             import os
             held = os.open("/proc/self/exe", os.O_RDONLY)
@@ -279,13 +281,13 @@ def test_the_interpreter_of_the_node_cannot_be_overwritten_through_a_process_on_
                 os.set_inheritable(held, True)
                 os.execvp("sh", ["sh", "-c", f"sleep 0.3; (: >> /proc/self/fd/{held}) || echo refused"])
         """
-        code, out = await yard.exec(pod, "/proc/self/exe", "-I", "-S", "-c", textwrap.dedent(attack))
+        code, out = await host.exec(pod, "/proc/self/exe", "-I", "-S", "-c", textwrap.dedent(attack))
         assert "Text file busy" in out or "Read-only file system" in out, out
         assert code == 0
-        code, out = await yard.exec(pod, "sh", "-c", "exec 9</proc/1/exe; echo")
+        code, out = await host.exec(pod, "sh", "-c", "exec 9</proc/1/exe; echo")
         assert code == 0
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 # Files of the machine, the node and other Pods
@@ -293,13 +295,13 @@ def test_the_interpreter_of_the_node_cannot_be_overwritten_through_a_process_on_
 
 @pytest.mark.parametrize("security", [{}, RESTRICTED])
 def test_a_container_sees_neither_the_state_of_the_node_nor_home_directories(tmp_path: Path, security: Any) -> None:
-    async def play(yard: Yard) -> None:
-        victim = yard.pod("victim")
+    async def play(host: RuntimeFixture) -> None:
+        victim = host.pod("victim")
         secret = tmp_path / "node" / "pods" / "victim" / "volumes" / "secret"
         secret.mkdir(parents=True)
         (secret / "password").write_text("hunter2")
-        other = await yard.start(victim, "sleep", "1000", environment={"PASSWORD": "hunter2"})
-        pod = yard.pod(security=security)
+        other = await host.start(victim, "sleep", "1000", environment={"PASSWORD": "hunter2"})
+        pod = host.pod(security=security)
         script = f"""
             cat {other.directory}/launch.json {secret}/password
             ls {tmp_path}/node ~root/.ssh /home
@@ -308,58 +310,58 @@ def test_a_container_sees_neither_the_state_of_the_node_nor_home_directories(tmp
             grep -ra hunter[2] /dev /run /var /tmp /srv 2>/dev/null
             echo done
         """
-        said = await yard.shell(pod, script)
+        said = await host.shell(pod, script)
         assert "hunter2" not in said
         assert said.splitlines()[-1] == "done"
         assert f"cannot access '{tmp_path}/node'" in said
         assert "/etc/shadow: No such file" in said
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 def test_an_exposed_directory_hides_the_state_that_lies_in_it(tmp_path: Path) -> None:
-    async def play(yard: Yard) -> None:
+    async def play(host: RuntimeFixture) -> None:
         (tmp_path / "program").write_text("#!/bin/sh\necho it runs\n")
         (tmp_path / "program").chmod(0o755)
-        pod = yard.pod(security=RESTRICTED)
-        said = await yard.shell(pod, f"{tmp_path}/program; ls -A {tmp_path}/node; touch {tmp_path}/new || echo refused")
+        pod = host.pod(security=RESTRICTED)
+        said = await host.shell(pod, f"{tmp_path}/program; ls -A {tmp_path}/node; touch {tmp_path}/new || echo refused")
         assert said.startswith("it runs")
         assert "refused" in said.splitlines()
         assert "pods" not in said
 
     os.chmod(tmp_path, 0o755)
-    in_yard(tmp_path, play, exposed=[tmp_path])
+    with_runtime(tmp_path, play, exposed=[tmp_path])
 
 
 @pytest.mark.parametrize("path", ["node/pods/victim/volumes/secret", "node", "node/pods/u1"])
 def test_a_working_directory_among_the_state_of_the_node_is_an_empty_one(tmp_path: Path, path: str) -> None:
     """`chdir` came before `setuid`: a Pod whose workingDir was another's volume read its Secrets."""
 
-    async def play(yard: Yard) -> None:
+    async def play(host: RuntimeFixture) -> None:
         secret = tmp_path / "node" / "pods" / "victim" / "volumes" / "secret"
         secret.mkdir(parents=True)
         (secret / "password").write_text("hunter2")
-        pod = yard.pod(security=RESTRICTED)
-        said = await yard.shell(pod, "ls -AR; cat password; echo", working_dir=f"{tmp_path}/{path}")
+        pod = host.pod(security=RESTRICTED)
+        said = await host.shell(pod, "ls -AR; cat password; echo", working_dir=f"{tmp_path}/{path}")
         assert "hunter2" not in said
         assert "password" not in said.replace("cat: password: No such file or directory", "")
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 def test_a_working_directory_is_entered_with_the_users_rights(tmp_path: Path) -> None:
-    async def play(yard: Yard) -> None:
+    async def play(host: RuntimeFixture) -> None:
         closed = tmp_path / "volume" / "closed"
         closed.mkdir(parents=True, mode=0o700)
         mounts = [Mount(tmp_path / "volume", "/volume")]
-        said = await yard.shell(yard.pod(security=RESTRICTED), "pwd", mounts=mounts, working_dir="/volume/closed")
+        said = await host.shell(host.pod(security=RESTRICTED), "pwd", mounts=mounts, working_dir="/volume/closed")
         assert said == 'workingDir "/volume/closed": permission denied\ncode 128'
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 def test_links_in_a_volume_lead_nowhere_but_to_the_containers_own_root(tmp_path: Path) -> None:
-    async def play(yard: Yard) -> None:
+    async def play(host: RuntimeFixture) -> None:
         volume, outside = tmp_path / "volume", tmp_path / "outside"
         for each in (volume, outside):
             each.mkdir()
@@ -369,74 +371,74 @@ def test_links_in_a_volume_lead_nowhere_but_to_the_containers_own_root(tmp_path:
         (volume / "dangling").symlink_to(outside)
         message = tmp_path / "message"
         message.touch()
-        pod = yard.pod()
+        pod = host.pod()
         pod.spec.containers[0].termination_message_path = "/volume/out/message"
         mounts = [Mount(volume, "/volume"), Mount(outside, "/volume/out/inner")]
         script = f"ls /volume/up{tmp_path}; ls /volume/out/ /srv/inner; cat /volume/dangling/file"
         script += "; echo last words > /srv/message"
-        said = await yard.shell(pod, script, mounts=mounts, message=message, working_dir="/volume/out/work")
+        said = await host.shell(pod, script, mounts=mounts, message=message, working_dir="/volume/out/work")
         assert "secret" not in said
         assert {"inner", "message", "work", "file"} <= set(said.split())
         assert said.count("No such file") == 2
         assert message.read_text() == "last words\n"
         assert not {"inner", "message", "work"} & set(os.listdir("/srv"))
         mounts = [Mount(volume, "/volume"), Mount(volume, "/volume/dangling/inner")]
-        assert (await yard.shell(pod, "true", mounts=mounts, attempt=1)).endswith("code 128")
+        assert (await host.shell(pod, "true", mounts=mounts, attempt=1)).endswith("code 128")
         assert os.listdir(outside) == ["file"]
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 @pytest.mark.parametrize("target", ["/proc", "/proc/self", "/proc/sys", "/volume/link/x", "/dev/fd/../../proc/1"])
 def test_nothing_is_mounted_over_proc(tmp_path: Path, target: str) -> None:
     """CVE-2019-16884: a volume over /proc hides what confines the container."""
 
-    async def play(yard: Yard) -> None:
+    async def play(host: RuntimeFixture) -> None:
         volume = tmp_path / "volume"
         volume.mkdir()
         (volume / "link").symlink_to("/proc")
         (volume / "x").mkdir()
         mounts = [Mount(volume, "/volume"), Mount(volume, target)]
-        said = await yard.shell(yard.pod(), "echo it runs", mounts=mounts)
+        said = await host.shell(host.pod(), "echo it runs", mounts=mounts)
         assert "it runs" not in said
         assert said.endswith("code 128")
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 def test_what_a_container_writes_stays_in_its_own_root(tmp_path: Path) -> None:
-    async def play(yard: Yard) -> None:
+    async def play(host: RuntimeFixture) -> None:
         name = f"of-{tmp_path.name}"
         script = f"echo x > /{name} && echo x > /tmp/{name} && echo x > /etc/{name} && echo written"
-        assert await yard.shell(yard.pod(), script) == "written"
-        assert await yard.shell(yard.pod(), f"ls /{name} /tmp/{name}", attempt=1) != "written"
+        assert await host.shell(host.pod(), script) == "written"
+        assert await host.shell(host.pod(), f"ls /{name} /tmp/{name}", attempt=1) != "written"
         assert not any(Path(each, name).exists() for each in ("/", "/tmp", "/etc"))
-        said = await yard.shell(yard.pod("u2"), f"echo x > /usr/{name}; echo x > /bin/{name}; cat /{name}")
+        said = await host.shell(host.pod("u2"), f"echo x > /usr/{name}; echo x > /bin/{name}; cat /{name}")
         assert said.count("Read-only file system") == 2
         assert "No such file" in said
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 def test_a_read_only_root_is_one_and_volumes_are_not(tmp_path: Path) -> None:
-    async def play(yard: Yard) -> None:
+    async def play(host: RuntimeFixture) -> None:
         volume = tmp_path / "volume"
         volume.mkdir()
-        pod = yard.pod(security={"readOnlyRootFilesystem": True})
+        pod = host.pod(security={"readOnlyRootFilesystem": True})
         script = "for each in / /tmp /etc /home/container /run /dev /volume; do touch $each/new && echo $each; done"
-        said = await yard.shell(pod, script, mounts=[Mount(volume, "/volume")])
+        said = await host.shell(pod, script, mounts=[Mount(volume, "/volume")])
         assert [line for line in said.splitlines() if line.startswith("/")] == ["/dev", "/volume"]
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 def test_state_of_the_node_is_for_its_user_alone(tmp_path: Path) -> None:
     """`launch.json`, with Secrets in it, was 0644 in directories that were 0755."""
 
-    async def play(yard: Yard) -> None:
+    async def play(host: RuntimeFixture) -> None:
         os.umask(0o022)
-        await yard.start(yard.pod(containers=2), "sleep", "1000", tty=True, environment={"A": "secret"})
-        await yard.start(yard.pod("u2", security=RESTRICTED), "sleep", "1000")
+        await host.start(host.pod(containers=2), "sleep", "1000", tty=True, environment={"A": "secret"})
+        await host.start(host.pod("u2", security=RESTRICTED), "sleep", "1000")
         open_to_others: list[str] = []
         for directory, names, files in os.walk(tmp_path / "node"):
             own = ("root", "layer", "templates", "shm")  # a container's own files, below what is closed
@@ -444,9 +446,9 @@ def test_state_of_the_node_is_for_its_user_alone(tmp_path: Path) -> None:
             found = (directory, *(f"{directory}/{name}" for name in files))
             open_to_others += [each for each in found if stat.S_IMODE(os.lstat(each).st_mode) & 0o077]
         assert open_to_others == []
-        assert stat.S_IMODE(yard.log_of(yard.pod()).stat().st_mode) == 0o600
+        assert stat.S_IMODE(host.log_of(host.pod()).stat().st_mode) == 0o600
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 def test_state_that_an_earlier_version_left_open_is_closed(tmp_path: Path) -> None:
@@ -454,21 +456,21 @@ def test_state_that_an_earlier_version_left_open_is_closed(tmp_path: Path) -> No
     home.mkdir(parents=True, mode=0o755)
     (tmp_path / "node").chmod(0o755)
 
-    async def play(yard: Yard) -> None:
+    async def play(host: RuntimeFixture) -> None:
         for each in (tmp_path / "node", tmp_path / "node" / "pods", home.parent, home):
             assert stat.S_IMODE(each.stat().st_mode) == 0o700
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 # Processes
 
 
 def test_a_container_sees_and_signals_no_process_but_its_own(tmp_path: Path) -> None:
-    async def play(yard: Yard) -> None:
+    async def play(host: RuntimeFixture) -> None:
         victim = subprocess.Popen(["sleep", "1000"], user=1000, group=1000, extra_groups=[])
         try:
-            pod = yard.pod(security=RESTRICTED)
+            pod = host.pod(security=RESTRICTED)
             script = f"""
                 import os, signal
                 print(sorted(int(each) for each in os.listdir("/proc") if each.isdigit()) == [1])
@@ -478,21 +480,21 @@ def test_a_container_sees_and_signals_no_process_but_its_own(tmp_path: Path) -> 
                     except ProcessLookupError:
                         print("no such process")
             """
-            assert (await yard.python(pod, script)).split("\n") == ["True", "no such process", "no such process"]
+            assert (await host.python(pod, script)).split("\n") == ["True", "no such process", "no such process"]
             assert victim.poll() is None
         finally:
             victim.kill()
             victim.wait()
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 @pytest.mark.parametrize("spec", [{}, {"hostPID": True}, {"shareProcessNamespace": True}])
 def test_nothing_that_a_container_hides_survives_it(tmp_path: Path, spec: Any) -> None:
     """Double forks, sessions of their own, ignored signals, variables that are no more."""
 
-    async def play(yard: Yard) -> None:
-        pod = yard.pod(containers=2, **spec)
+    async def play(host: RuntimeFixture) -> None:
+        pod = host.pod(containers=2, **spec)
         hidden = f"1000.{os.getpid()}"
         script = f"""
             trap '' TERM HUP
@@ -500,39 +502,39 @@ def test_nothing_that_a_container_hides_survives_it(tmp_path: Path, spec: Any) -
             sleep 0.3
             exit 5
         """
-        stays = await yard.start(pod, "sleep", "1000", name="d")
-        container = await yard.start(pod, "sh", "-c", script)
-        await yard.until(lambda: container.exit is not None)
+        stays = await host.start(pod, "sleep", "1000", name="d")
+        container = await host.start(pod, "sh", "-c", script)
+        await host.until(lambda: container.exit is not None)
         assert container.exit is not None
         assert container.exit.code == 5
-        await yard.until(lambda: not processes_with(hidden))
+        await host.until(lambda: not processes_with(hidden))
         assert stays.exit is None
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 def test_nothing_of_a_container_survives_its_keeper(tmp_path: Path) -> None:
-    async def play(yard: Yard) -> None:
+    async def play(host: RuntimeFixture) -> None:
         hidden = f"1001.{os.getpid()}"
         script = f"import ctypes, os; ctypes.CDLL(None).prctl(1, 0); os.execvpe('sleep', ['sleep', '{hidden}'], {{}})"
-        container = await yard.start(yard.pod(), sys.executable, "-I", "-S", "-c", script)
-        await yard.until(lambda: processes_with(hidden))
+        container = await host.start(host.pod(), sys.executable, "-I", "-S", "-c", script)
+        await host.until(lambda: processes_with(hidden))
         os.kill(container.state.shim, signal.SIGKILL)  # of which it would not have been told
-        await yard.until(lambda: container.exit is not None and not processes_with(hidden))
+        await host.until(lambda: container.exit is not None and not processes_with(hidden))
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 def test_containers_of_a_pod_share_what_a_pod_shares(tmp_path: Path) -> None:
-    async def play(yard: Yard) -> None:
+    async def play(host: RuntimeFixture) -> None:
         pods = {
-            "apart": yard.pod("apart", containers=2),
-            "together": yard.pod("together", containers=2, shareProcessNamespace=True),
-            "host": yard.pod("host", containers=2, hostPID=True, hostIPC=True, hostNetwork=True),
+            "apart": host.pod("apart", containers=2),
+            "together": host.pod("together", containers=2, shareProcessNamespace=True),
+            "host": host.pod("host", containers=2, hostPID=True, hostIPC=True, hostNetwork=True),
         }
         for kind, pod in pods.items():
-            one = await yard.start(pod, "sleep", "1000")
-            two = await yard.start(pod, "sleep", "1000", name="d")
+            one = await host.start(pod, "sleep", "1000")
+            two = await host.start(pod, "sleep", "1000", name="d")
             shared = {
                 name for name in ("pid", "ipc", "uts", "mnt", "net", "cgroup") if _ns(one, name) == _ns(two, name)
             }
@@ -540,10 +542,10 @@ def test_containers_of_a_pod_share_what_a_pod_shares(tmp_path: Path) -> None:
             assert machine == ({"pid", "ipc", "uts", "net"} if kind == "host" else set())
             wanted = {"apart": {"ipc", "uts", "net"}, "together": {"pid", "ipc", "uts", "net"}}
             assert shared == wanted.get(kind, {"pid", "ipc", "uts", "net"})
-            code, out = await yard.exec(pod, "hostname")
+            code, out = await host.exec(pod, "hostname")
             assert (code, out.strip()) == (0, socket.gethostname() if kind == "host" else f"p-{kind}")
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 def _ns(container: ProcessContainer, name: str) -> str:
@@ -570,9 +572,9 @@ def status_of(container: ProcessContainer) -> dict[str, str]:
     ],
 )
 def test_capabilities_are_those_that_were_granted(tmp_path: Path, security: Any, effective: int, bounding: int) -> None:
-    async def play(yard: Yard) -> None:
-        pod = yard.pod(security=security)
-        container = await yard.start(pod, "sleep", "1000")
+    async def play(host: RuntimeFixture) -> None:
+        pod = host.pod(security=security)
+        container = await host.start(pod, "sleep", "1000")
         said = status_of(container)
         assert {name: int(said[name], 16) for name in ("CapEff", "CapPrm", "CapBnd", "CapInh", "CapAmb")} == {
             "CapEff": effective,
@@ -581,27 +583,27 @@ def test_capabilities_are_those_that_were_granted(tmp_path: Path, security: Any,
             "CapInh": 0,
             "CapAmb": 0,
         }
-        code, out = await yard.exec(pod, "grep", "Cap", "/proc/self/status")
+        code, out = await host.exec(pod, "grep", "Cap", "/proc/self/status")
         assert code == 0
         assert {line.split()[0][:-1]: line.split()[1] for line in out.splitlines()} == {
             name: said[name] for name in ("CapEff", "CapPrm", "CapBnd", "CapInh", "CapAmb")
         }
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 def test_users_groups_and_restrictions_are_the_same_for_the_container_and_for_commands_in_it(tmp_path: Path) -> None:
-    async def play(yard: Yard) -> None:
+    async def play(host: RuntimeFixture) -> None:
         groups = {"supplementalGroups": [3000], "fsGroup": 2000}
-        pod = yard.pod(containers=2, security=RESTRICTED, securityContext=groups)
-        container = await yard.start(pod, "sleep", "1000")
+        pod = host.pod(containers=2, security=RESTRICTED, securityContext=groups)
+        container = await host.start(pod, "sleep", "1000")
         assert container.user is not None
         assert container.user.linux is not None
         assert (container.user.linux.uid, container.user.linux.gid) == (1000, 1000)
         assert container.user.linux.supplemental_groups == [1000, 2000, 3000]
         seconds = f"1002.{os.getpid()}"
-        session = await yard.runtime.exec(pod, "c", ["sleep", seconds], stdin=False, tty=False)
-        await yard.until(lambda: processes_with(seconds))
+        session = await host.runtime.exec(pod, "c", ["sleep", seconds], stdin=False, tty=False)
+        await host.until(lambda: processes_with(seconds))
         (command,) = processes_with(seconds)
         for pid in (container.state.pid, command):
             lines = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
@@ -615,7 +617,7 @@ def test_users_groups_and_restrictions_are_the_same_for_the_container_and_for_co
         assert os.readlink(f"/proc/{command}/cwd") == os.readlink(first_process(container) / "cwd")
         await session.close()
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 ATTEMPTS = """
@@ -648,25 +650,25 @@ NUMBERS = {
 }.get(os.uname().machine, {})
 
 
-def test_a_restricted_container_gets_nothing_from_the_kernel_that_it_must_not(tmp_path: Path) -> None:
-    async def play(yard: Yard) -> None:
+def test_the_seccomp_filter_of_a_restricted_container_is_effective(tmp_path: Path) -> None:
+    async def play(host: RuntimeFixture) -> None:
         script = textwrap.dedent(ATTEMPTS).replace("NUMBERS", repr(NUMBERS))
-        pod = yard.pod(security=RESTRICTED)
-        said = (await yard.python(pod, script)).splitlines()
+        pod = host.pod(security=RESTRICTED)
+        said = (await host.python(pod, script)).splitlines()
         assert len(said) == 16
         assert [line for line in said if not line.endswith("Operation not permitted")] == []
-        await yard.start(pod, "sleep", "1000", attempt=1)
-        code, out = await yard.exec(pod, sys.executable, "-I", "-S", "-c", script)
+        await host.start(pod, "sleep", "1000", attempt=1)
+        code, out = await host.exec(pod, sys.executable, "-I", "-S", "-c", script)
         assert code == 0
         assert [line for line in out.splitlines() if not line.endswith("Operation not permitted")] == []
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 def test_root_in_a_container_is_not_root_of_the_machine(tmp_path: Path) -> None:
     """Without a filter, and as root, which is what a Pod gets that asks for nothing."""
 
-    async def play(yard: Yard) -> None:
+    async def play(host: RuntimeFixture) -> None:
         script = """
             mount -t tmpfs none /tmp; umount /proc; hostname mine
             echo 1 > /proc/sys/kernel/sysrq; echo b > /proc/sysrq-trigger; echo x > /sys/kernel/uevent_helper
@@ -675,78 +677,78 @@ def test_root_in_a_container_is_not_root_of_the_machine(tmp_path: Path) -> None:
             nsenter -t 1 -m true || echo no nsenter
             date -s 2000-01-01 >/dev/null || echo no time
         """
-        said = await yard.shell(yard.pod(), script)
+        said = await host.shell(host.pod(), script)
         for each in ("no chroot", "no nsenter", "no time"):
             assert each in said
         assert said.splitlines().count("0") == 3
         assert "must be superuser" in said or "permission denied" in said.lower()
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 def test_devices_that_a_container_makes_do_not_work(tmp_path: Path) -> None:
-    async def play(yard: Yard) -> None:
+    async def play(host: RuntimeFixture) -> None:
         volume = tmp_path / "volume"
         volume.mkdir()
-        pod = yard.pod(security={"capabilities": {"add": ["MKNOD"]}})
+        pod = host.pod(security={"capabilities": {"add": ["MKNOD"]}})
         script = "for each in /tmp /dev /volume /dev/shm; do mknod $each/made c 1 5; head -c 1 $each/made | wc -c; done"
-        said = await yard.shell(pod, script, mounts=[Mount(volume, "/volume")])
+        said = await host.shell(pod, script, mounts=[Mount(volume, "/volume")])
         assert said.count("Permission denied") == 4
         assert [line for line in said.splitlines() if line.isdigit()] == ["0"] * 4
-        assert await yard.shell(yard.pod("u2"), "head -c 5 /dev/zero | wc -c; echo x > /dev/null") == "5"
+        assert await host.shell(host.pod("u2"), "head -c 5 /dev/zero | wc -c; echo x > /dev/null") == "5"
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 def test_a_program_with_setuid_gives_nothing_where_escalation_is_not_allowed(tmp_path: Path) -> None:
-    async def play(yard: Yard) -> None:
+    async def play(host: RuntimeFixture) -> None:
         volume = tmp_path / "volume"
         volume.mkdir()
         shutil.copy("/usr/bin/id", volume / "id")
         (volume / "id").chmod(0o4755)
         mounts = [Mount(volume, "/volume")]
-        pod = yard.pod(security={"runAsUser": 1000, "allowPrivilegeEscalation": False})
-        assert await yard.output(pod, "/volume/id", "-u", mounts=mounts) == "1000"
-        allowed = yard.pod("u2", security={"runAsUser": 1000})
-        assert await yard.output(allowed, "/volume/id", "-u", mounts=mounts) == "0"
+        pod = host.pod(security={"runAsUser": 1000, "allowPrivilegeEscalation": False})
+        assert await host.output(pod, "/volume/id", "-u", mounts=mounts) == "1000"
+        allowed = host.pod("u2", security={"runAsUser": 1000})
+        assert await host.output(allowed, "/volume/id", "-u", mounts=mounts) == "0"
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 def test_a_privileged_container_has_the_devices_and_capabilities_of_the_machine(tmp_path: Path) -> None:
-    async def play(yard: Yard) -> None:
-        pod = yard.pod(security={"privileged": True})
+    async def play(host: RuntimeFixture) -> None:
+        pod = host.pod(security={"privileged": True})
         script = (
             "ls /dev | wc -l; mount -t tmpfs none /mnt 2>/dev/null || mkdir /mnt && mount -t tmpfs none /mnt && echo ok"
         )
-        said = (await yard.shell(pod, script)).splitlines()
+        said = (await host.shell(pod, script)).splitlines()
         assert int(said[0]) > 20
         assert said[-1] == "ok"
         assert not os.path.ismount("/mnt")
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
-def test_a_user_namespace_gives_ids_that_are_nobodys_on_the_machine(tmp_path: Path) -> None:
-    async def play(yard: Yard) -> None:
+def test_a_user_namespace_maps_to_unused_host_ids(tmp_path: Path) -> None:
+    async def play(host: RuntimeFixture) -> None:
         volume = tmp_path / "volume"
         volume.mkdir(mode=0o755)
-        pod, other = (yard.pod(uid, hostUsers=False) for uid in ("u1", "u2"))
+        pod, other = (host.pod(uid, hostUsers=False) for uid in ("u1", "u2"))
         script = "id -u; echo x > /volume/file && stat -c %u /volume/file; touch /tmp/own && echo written; sleep 1000"
-        container = await yard.start(pod, "sh", "-c", script, mounts=[Mount(volume, "/volume")])
-        second = await yard.start(other, "sleep", "1000")
-        await yard.until(lambda: "written" in yard.log_of(pod).read_text())
-        said = [line.split(" ", 3)[3] for line in yard.log_of(pod).read_text().splitlines()]
+        container = await host.start(pod, "sh", "-c", script, mounts=[Mount(volume, "/volume")])
+        second = await host.start(other, "sleep", "1000")
+        await host.until(lambda: "written" in host.log_of(pod).read_text())
+        said = [line.split(" ", 3)[3] for line in host.log_of(pod).read_text().splitlines()]
         assert said == ["0", "0", "written"]
         assert (volume / "file").stat().st_uid == 0  # on the disk: mounts map it
         ids = {int(status_of(each)["Uid"].split()[0]) for each in (container, second)}
         assert len(ids) == 2
         assert min(ids) >= 65536
         assert _ns(container, "user") != os.readlink("/proc/self/ns/user")
-        code, out = await yard.exec(pod, "sh", "-c", "id -u; cat /volume/file; ls -d /usr; kill -0 1 && echo own")
+        code, out = await host.exec(pod, "sh", "-c", "id -u; cat /volume/file; ls -d /usr; kill -0 1 && echo own")
         assert (code, out) == (0, "0\nx\n/usr\nown\n")
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 def test_state_may_lie_on_layers_and_have_any_name(tmp_path: Path) -> None:
@@ -758,22 +760,22 @@ def test_state_may_lie_on_layers_and_have_any_name(tmp_path: Path) -> None:
     if subprocess.run(mounted, check=False, capture_output=True).returncode != 0:
         pytest.skip("this kernel has no overlay")
 
-    async def play(yard: Yard) -> None:
+    async def play(host: RuntimeFixture) -> None:
         assert (
-            await yard.shell(yard.pod(), "echo x > /file; cat /file; ls -d /usr /etc/passwd") == "x\n/etc/passwd\n/usr"
+            await host.shell(host.pod(), "echo x > /file; cat /file; ls -d /usr /etc/passwd") == "x\n/etc/passwd\n/usr"
         )
 
-    async def mapped(yard: Yard) -> None:
-        said = await yard.output(yard.pod(hostUsers=False), "true")
+    async def mapped(host: RuntimeFixture) -> None:
+        said = await host.output(host.pod(hostUsers=False), "true")
         assert said.startswith("hostUsers: false needs a file system with id-mapped mounts")
         assert said.endswith("code 128")
 
     try:
-        in_yard(tmp_path / "at" / "a: b, c", play)
-        in_yard(tmp_path / "at" / "d", mapped)
+        with_runtime(tmp_path / "at" / "a: b, c", play)
+        with_runtime(tmp_path / "at" / "d", mapped)
     finally:
         subprocess.run(["umount", "-l", f"{tmp_path}/at"], check=True)
-    in_yard(tmp_path / "a: b, c\\d", play)
+    with_runtime(tmp_path / "a: b, c\\d", play)
 
 
 # Commands
@@ -806,94 +808,94 @@ CATCHING = """
 def test_a_process_on_its_way_in_cannot_be_caught_with_the_nodes_rights(tmp_path: Path, what: str) -> None:
     """CVE-2016-9962: a container that may trace reached the machine's root through a process that was about to join."""
 
-    async def play(yard: Yard) -> None:
+    async def play(host: RuntimeFixture) -> None:
         shares = what == "container"
         security = {"capabilities": {"add": ["SYS_PTRACE"]}}
-        pod = yard.pod(containers=2, security=security, shareProcessNamespace=shares)
+        pod = host.pod(containers=2, security=security, shareProcessNamespace=shares)
         script = textwrap.dedent(CATCHING).replace("STATE", f"{tmp_path}/node")
-        await yard.start(pod, sys.executable, "-I", "-S", "-c", script)
+        await host.start(pod, sys.executable, "-I", "-S", "-c", script)
         for number in range(20):
             if shares:
-                assert await yard.output(pod, "sleep", "0.01", name="d", attempt=number) == ""
+                assert await host.output(pod, "sleep", "0.01", name="d", attempt=number) == ""
             else:
-                assert await yard.exec(pod, "sleep", "0.01") == (0, "")
-        said = yard.log_of(pod).read_text()
+                assert await host.exec(pod, "sleep", "0.01") == (0, "")
+        said = host.log_of(pod).read_text()
         assert "another" in said
         assert "the machine's root" not in said
         assert "more capabilities" not in said
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 def test_a_command_that_hides_does_not_outlive_the_container(tmp_path: Path) -> None:
-    async def play(yard: Yard) -> None:
-        pod = yard.pod()
-        container = await yard.start(pod, "sleep", "1000")
+    async def play(host: RuntimeFixture) -> None:
+        pod = host.pod()
+        container = await host.start(pod, "sleep", "1000")
         hidden = f"1003.{os.getpid()}"
         script = f"(setsid env -i sleep {hidden} </dev/null >/dev/null 2>&1 &)"
-        assert await yard.exec(pod, "sh", "-c", script) == (0, "")
-        await yard.until(lambda: processes_with(hidden))
+        assert await host.exec(pod, "sh", "-c", script) == (0, "")
+        await host.until(lambda: processes_with(hidden))
         await container.stop(0.0)
-        await yard.until(lambda: not processes_with(hidden))
+        await host.until(lambda: not processes_with(hidden))
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 def test_a_command_whose_children_hold_its_streams_ends(tmp_path: Path) -> None:
     """`kubectl exec` hung for as long as something held the streams."""
 
-    async def play(yard: Yard) -> None:
-        pod = yard.pod()
-        await yard.start(pod, "sleep", "1000")
-        assert await yard.exec(pod, "sh", "-c", "sleep 1000 & echo begun; exit 3") == (3, "begun\n")
+    async def play(host: RuntimeFixture) -> None:
+        pod = host.pod()
+        await host.start(pod, "sleep", "1000")
+        assert await host.exec(pod, "sh", "-c", "sleep 1000 & echo begun; exit 3") == (3, "begun\n")
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 def test_a_command_ends_with_its_container_and_its_client_is_told(tmp_path: Path) -> None:
-    async def play(yard: Yard) -> None:
-        pod = yard.pod()
-        container = await yard.start(pod, "sleep", "1000")
-        session = await yard.runtime.exec(pod, "c", ["sleep", "1000"], stdin=False, tty=True)
+    async def play(host: RuntimeFixture) -> None:
+        pod = host.pod()
+        container = await host.start(pod, "sleep", "1000")
+        session = await host.runtime.exec(pod, "c", ["sleep", "1000"], stdin=False, tty=True)
         await container.stop(0.0)
-        async with yard.world.clock.timeout(PATIENCE):
+        async with host.world.clock.timeout(PATIENCE):
             assert await session.wait() == 137
             assert await session.read() is None
         await session.close()
         with pytest.raises(ExecError, match="container not found"):
-            await yard.exec(pod, "true")
+            await host.exec(pod, "true")
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
 def test_a_command_that_cannot_be_run_says_why(tmp_path: Path) -> None:
-    async def play(yard: Yard) -> None:
-        pod = yard.pod()
-        await yard.start(pod, "sleep", "1000")
+    async def play(host: RuntimeFixture) -> None:
+        pod = host.pod()
+        await host.start(pod, "sleep", "1000")
         for command, message in (
             ("no-such-command", r"executable file not found in \$PATH"),
             ("/no/such", "no such file or directory"),
             ("/etc/passwd", "permission denied"),
         ):
             with pytest.raises(ExecError, match=message):
-                await yard.exec(pod, command)
-        assert await yard.exec(pod, "true") == (0, "")
+                await host.exec(pod, command)
+        assert await host.exec(pod, "true") == (0, "")
 
-    in_yard(tmp_path, play)
+    with_runtime(tmp_path, play)
 
 
-def test_what_cannot_be_applied_is_refused_and_runs_on_an_insecure_node(tmp_path: Path) -> None:
-    async def play(yard: Yard) -> None:
-        pod = yard.pod(security={"seLinuxOptions": {"level": "s0:c1"}})
+def test_unsupported_settings_are_rejected_unless_the_node_is_insecure(tmp_path: Path) -> None:
+    async def play(host: RuntimeFixture) -> None:
+        pod = host.pod(security={"seLinuxOptions": {"level": "s0:c1"}})
         with pytest.raises(
             StartError, match=r"spec.containers\[c\].securityContext.seLinuxOptions: .*insecure"
         ) as caught:
-            await yard.start(pod, "true")
+            await host.start(pod, "true")
         assert caught.value.reason == "CreateContainerConfigError"
 
-    async def insecure(yard: Yard) -> None:
-        pod = yard.pod(security={"seLinuxOptions": {"level": "s0:c1"}, "runAsUser": 1000})
-        assert await yard.output(pod, "id", "-u") == "1000"
+    async def insecure(host: RuntimeFixture) -> None:
+        pod = host.pod(security={"seLinuxOptions": {"level": "s0:c1"}, "runAsUser": 1000})
+        assert await host.output(pod, "id", "-u") == "1000"
 
-    in_yard(tmp_path, play)
-    in_yard(tmp_path, insecure, insecure=True)
+    with_runtime(tmp_path, play)
+    with_runtime(tmp_path, insecure, insecure=True)

@@ -1,4 +1,4 @@
-"""The process runtime, with real processes: what is started runs, ends, is found again, and leaves nothing behind."""
+"""The process runtime with real processes: start, exit, recovery and removal."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_container_has_a_directory_of_its_own_and_nothing_of_the_agents_enviro
     with_bench(tmp_path, play)
 
 
-def test_a_container_without_a_command_is_refused_with_what_to_do(tmp_path: Path) -> None:
+def test_a_container_without_a_command_is_rejected_with_a_remedy(tmp_path: Path) -> None:
     async def play(bench: Bench) -> None:
         with pytest.raises(StartError, match="set `command`") as caught:
             await bench.start()
@@ -155,7 +155,7 @@ def test_a_command_that_cannot_be_executed_ends_at_once_and_says_why(
     with_bench(tmp_path, play)
 
 
-def test_a_container_is_asked_to_end_and_made_to_when_it_does_not(tmp_path: Path) -> None:
+def test_a_container_is_killed_after_its_grace_period(tmp_path: Path) -> None:
     async def play(bench: Bench) -> None:
         polite = await bench.start("sh", "-c", 'trap "exit 3" TERM; echo up; while :; do sleep 0.05; done')
         await bench.until(lambda: bench.log() == ["stdout F up"])
@@ -171,7 +171,7 @@ def test_a_container_is_asked_to_end_and_made_to_when_it_does_not(tmp_path: Path
     with_bench(tmp_path, play)
 
 
-def test_what_a_container_leaves_behind_is_killed_with_it(tmp_path: Path) -> None:
+def test_remaining_processes_are_killed_with_the_container(tmp_path: Path) -> None:
     async def play(bench: Bench) -> None:
         away = "setsid sh -c 'sleep 1000 & sleep 1000' </dev/null >/dev/null 2>&1 & sleep 1000 & sleep 0.2; exit 4"
         container = await bench.start("sh", "-c", away)
@@ -216,7 +216,7 @@ def test_a_container_whose_keeper_is_killed_is_gone_with_all_its_processes(tmp_p
     with_bench(tmp_path, play)
 
 
-def test_a_keeper_that_comes_late_starts_nothing(tmp_path: Path) -> None:
+def test_a_late_keeper_does_not_start_the_container(tmp_path: Path) -> None:
     async def play(bench: Bench) -> None:
         directory = bench.directory / "node" / "pods" / "u1" / "containers" / "c" / "0"
         directory.mkdir(parents=True)
@@ -268,7 +268,7 @@ def test_a_line_that_never_ends_is_cut(tmp_path: Path) -> None:
     with_bench(tmp_path, play)
 
 
-def test_a_container_whose_directory_was_removed_ends_for_nobody_could_find_it_again(tmp_path: Path) -> None:
+def test_a_container_whose_directory_was_removed_is_killed(tmp_path: Path) -> None:
     async def play(bench: Bench) -> None:
         container = await bench.start("sh", "-c", "sleep 1000 & wait")
         assert processes_of(container.directory)
@@ -278,7 +278,7 @@ def test_a_container_whose_directory_was_removed_ends_for_nobody_could_find_it_a
     with_bench(tmp_path, play)
 
 
-def test_a_container_that_forks_for_ever_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fork_bomb_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "PROCESSES", 40)
     if os.geteuid() != 0 or not _has_groups():
         pytest.skip("without control groups, the kernel does not count the processes of root")
@@ -356,7 +356,7 @@ def test_a_container_that_ended_runs_no_commands(tmp_path: Path) -> None:
     with_bench(tmp_path, play)
 
 
-def test_who_attaches_sees_what_is_written_from_then_on_and_writes_to_the_input(tmp_path: Path) -> None:
+def test_attach_streams_output_and_input(tmp_path: Path) -> None:
     async def play(bench: Bench) -> None:
         container = await bench.start("sh", "-c", 'while read -r line; do echo "<$line>"; done; echo end', stdin=True)
         session = await bench.runtime.attach(a_pod(), "c", stdin=True, tty=False)
@@ -379,7 +379,7 @@ def test_a_container_with_a_terminal_has_one(tmp_path: Path) -> None:
     with_bench(tmp_path, play)
 
 
-def test_the_places_of_volumes_are_made_and_taken_away(tmp_path: Path) -> None:
+def test_mount_paths_are_created_and_removed(tmp_path: Path) -> None:
     async def play(bench: Bench) -> None:
         volume = tmp_path / "volume"
         volume.mkdir()

@@ -1,4 +1,4 @@
-"""What of a securityContext the process runtime applies, and what it refuses; its seccomp filter, call by call."""
+"""securityContext of the process runtime: applied and rejected fields, and the seccomp filter call by call."""
 
 from __future__ import annotations
 
@@ -77,12 +77,12 @@ OWN, WHOLE = "spec.containers[c].securityContext.", "spec.securityContext."
         ),
     ],
 )
-def test_what_cannot_be_applied_is_refused_by_its_field(pod: Pod, with_root: list[str], without: list[str]) -> None:
+def test_unsupported_fields_are_named(pod: Pod, with_root: list[str], without: list[str]) -> None:
     assert refused(pod, isolated=True) == with_root
     assert refused(pod, isolated=False) == without
 
 
-def test_a_refusal_names_the_field_and_the_remedy_and_an_insecure_node_runs_it() -> None:
+def test_a_rejection_names_the_field_and_the_remedy() -> None:
     pod = a_pod({"readOnlyRootFilesystem": True})
     container = pod.spec.containers[0]
     with pytest.raises(StartError) as caught:
@@ -132,7 +132,7 @@ def test_the_profile_of_the_container_goes_before_that_of_its_pod_and_the_privil
         *([({"runAsNonRoot": True}, {}, "image will run as root")] if os.geteuid() == 0 else []),
     ],
 )
-def test_who_must_not_be_root_is_not_even_on_an_insecure_node(own: Any, whole: Any, message: str) -> None:
+def test_run_as_non_root_holds_on_an_insecure_node(own: Any, whole: Any, message: str) -> None:
     pod = a_pod(own, whole)
     with pytest.raises(StartError, match=message):
         security_of(pod, pod.spec.containers[0], isolated=True, insecure=True)
