@@ -35,7 +35,8 @@ import msgspec
 from ostinato.plane.network import nftables
 from ostinato.plane.network.namespaces import identity_of, new_namespace, own_namespace, within
 from ostinato.plane.network.netlink import LONGEST_ALIAS, Link, Netlink
-from ostinato.plane.network.pod_cidrs import RANGES, NoFreeCidr, PodAddresses, choose, gateway_of, locked, services_of
+from ostinato.plane.network.pod_cidrs import RANGES, NoFreeCidr, PodAddresses, choose, gateway_of, locked
+from ostinato.plane.network.sysctls import enable_forwarding, write_sysctl, write_sysctls
 
 _logger = logging.getLogger("ostinato.network")
 
@@ -145,7 +146,7 @@ class PodNetwork:
         try:
             self._join(uid, taken, descriptor)
             with within(descriptor):
-                _write_sysctls({**_SYSCTLS, **sysctls})
+                write_sysctls({**_SYSCTLS, **sysctls})
         except BaseException:
             os.close(descriptor)
             self._addresses.release(taken)
@@ -181,7 +182,7 @@ class PodNetwork:
             self._netlink.add_pair(name, _POD_DEVICE, descriptor, bridge=index, hardware=hardware)
         with within(descriptor):
             inside = Netlink()
-            _write_sysctl(f"net.ipv6.conf.{_POD_DEVICE}.{_NO_ROUTER}", "0", optional=True)
+            write_sysctl(f"net.ipv6.conf.{_POD_DEVICE}.{_NO_ROUTER}", "0", optional=True)
         try:
             inside.set_up("lo")
             device = inside.set_up(_POD_DEVICE)
@@ -216,7 +217,7 @@ class PodNetwork:
         cidr = choose(self._settings.cidr, self._kept(), self._settings.ranges, routed)
         self._netlink.add_bridge(self.bridge, b"\x0a\x58" + gateway_of(cidr).packed)
         try:
-            _write_sysctl(f"net.ipv6.conf.{self.bridge}.disable_ipv6", "1", optional=True)
+            write_sysctl(f"net.ipv6.conf.{self.bridge}.disable_ipv6", "1", optional=True)
             owner = f"{_OWNER}{self._directory.resolve()}"
             alias = owner if len(owner.encode()) <= LONGEST_ALIAS else ""
             self.bridge_index = self._netlink.set_up(self.bridge, alias=alias)
@@ -241,7 +242,7 @@ class PodNetwork:
     def _connect(self, cidr: IPv4Network) -> None:
         """Route between Pods and the rest of the machine, and beyond it as far as it is connected."""
         try:
-            _write_sysctl(f"net.ipv4.conf.{self.bridge}.forwarding", "1")
+            write_sysctl(f"net.ipv4.conf.{self.bridge}.forwarding", "1")
         except OSError as error:
             _logger.warning("pods reach only Pods of their node and this machine error=%s", error.strerror)
             return
@@ -252,7 +253,8 @@ class PodNetwork:
         try:
             nftables.install(self.bridge, self.bridge, cidr, reachable=self._settings.reachable)
             for uplink in uplinks - {""}:
-                _enable_forwarding(uplink)
+                if enable_forwarding(uplink):
+                    _logger.info("forwarding enabled for pods device=%s", uplink)
         except OSError as error:
             _logger.warning("pods do not reach beyond this machine error=%s", error.strerror)
 
@@ -287,11 +289,6 @@ def is_machine(descriptor: int) -> bool:
         os.close(own)
 
 
-def proxy_address(network: PodNetwork) -> IPv4Address:
-    """The address of the Service proxy on a Pod network's bridge."""
-    return services_of(network.cidr)
-
-
 def _close(netlink: Netlink, bridge: str, pods: dict[str, PodNamespace], reserved: Mapping[str, IPv4Address]) -> None:
     if not pods and not reserved:
         _remove(netlink, bridge)
@@ -304,32 +301,6 @@ def _remove(netlink: Netlink, bridge: str) -> None:
     with suppress(OSError):
         netlink.remove(bridge)
     nftables.remove(bridge)
-
-
-def _enable_forwarding(device: str) -> None:
-    path = f"/proc/sys/net/ipv4/conf/{device}/forwarding"
-    if Path(path).read_text().strip() != "1":
-        Path(path).write_text("1")
-        _logger.info("forwarding enabled for Pods device=%s", device)
-
-
-def _write_sysctls(wanted: Mapping[str, str]) -> None:
-    for name, value in wanted.items():
-        _write_sysctl(name, value)
-
-
-def _write_sysctl(name: str, value: str, *, optional: bool = False) -> None:
-    """Of the namespace that this thread is in. In a name with dots, a slash stands for a dot of a link's name."""
-    slashed = "/" in name.partition(".")[0]
-    parts = name.split("/") if slashed else [each.replace("/", ".") for each in name.split(".")]
-    if parts[0] != "net" or any(each in ("", ".", "..") for each in parts):
-        raise OSError(errno.EINVAL, "not a setting of a network namespace", f"sysctl {name}")
-    try:
-        with open("/proc/sys/" + "/".join(parts), "w") as file:
-            file.write(value)
-    except OSError as error:
-        if not optional:
-            raise OSError(error.errno, error.strerror, f"sysctl {name}") from None
 
 
 def _why(error: OSError) -> str:

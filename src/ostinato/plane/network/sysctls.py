@@ -1,0 +1,39 @@
+"""Settings of a network namespace, below /proc/sys/net: those of the namespace that the thread is in."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def write_sysctls(wanted: Mapping[str, str]) -> None:
+    for name, value in wanted.items():
+        write_sysctl(name, value)
+
+
+def write_sysctl(name: str, value: str, *, optional: bool = False) -> None:
+    """Set one. OSError names a setting that is not of a network namespace, or that the kernel refuses.
+
+    - `name`: with dots or slashes. In a name with dots, a slash stands for a dot of a link's name.
+    - `optional`: a refusal is ignored. Defaults to False.
+    """
+    slashed = "/" in name.partition(".")[0]
+    parts = name.split("/") if slashed else [each.replace("/", ".") for each in name.split(".")]
+    if parts[0] != "net" or any(each in ("", ".", "..") for each in parts):
+        raise OSError(errno.EINVAL, "not a setting of a network namespace", f"sysctl {name}")
+    try:
+        with open("/proc/sys/" + "/".join(parts), "w") as file:
+            file.write(value)
+    except OSError as error:
+        if not optional:
+            raise OSError(error.errno, error.strerror, f"sysctl {name}") from None
+
+
+def enable_forwarding(device: str) -> bool:
+    """Forward IPv4 packets that arrive on a link; return whether that was off before."""
+    setting = Path(f"/proc/sys/net/ipv4/conf/{device}/forwarding")
+    if setting.read_text().strip() == "1":
+        return False
+    setting.write_text("1")
+    return True
