@@ -26,7 +26,7 @@ from ostinato.api.validation.field_values import validate_domain_prefixed_path
 from ostinato.server.access.attributes import RequestAttributes
 from ostinato.server.access.authentication.identity import ANONYMOUS, AUTHENTICATED
 from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
-from ostinato.server.access.authorization.rbac import aggregated
+from ostinato.server.access.messages import aggregated
 from ostinato.server.request import Request, User
 
 MOST_REMEMBERED = 10_000  # users whose last mode is cached

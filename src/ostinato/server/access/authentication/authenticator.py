@@ -22,11 +22,11 @@ from ostinato.server.access.authentication.identity import (
     RefusedToken,
     RemoteTokenAuthenticator,
     TokenAuthenticator,
-    aggregate,
     digest_of,
 )
 from ostinato.server.access.authentication.tokens.static import StaticTokenAuthenticator
 from ostinato.server.access.authentication.tokens.websocket import websocket_token
+from ostinato.server.access.messages import aggregated
 from ostinato.server.request import Request, User
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class Authenticator:
             except RefusedToken as error:
                 errors += str(error).splitlines()
         if identity is None:
-            raise RefusedToken(aggregate(errors))
+            raise RefusedToken(aggregated(errors))
         return identity
 
     def _authenticate_token_now(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from ostinato.server.request import User
@@ -61,9 +61,3 @@ def authenticated(user: User) -> User:
     if AUTHENTICATED in user.groups or user.name == ANONYMOUS.name:
         return user
     return User(user.name, user.uid, (*user.groups, AUTHENTICATED), user.extra)
-
-
-def aggregate(errors: Iterable[str]) -> str:
-    """Join distinct errors into one message, as kube-apiserver's aggregate errors do."""
-    distinct = list(dict.fromkeys(errors))
-    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"

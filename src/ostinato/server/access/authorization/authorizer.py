@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 from ostinato.server.access.attributes import RequestAttributes
 from ostinato.server.access.authorization.decision import ALLOWED, NO_OPINION, Decision, Mode, ResolvedRules
-from ostinato.server.access.authorization.rbac import Rbac, aggregated
+from ostinato.server.access.authorization.rbac import Rbac
 from ostinato.server.access.authorization.roles import Roles
 from ostinato.server.access.authorization.rules import Rule
+from ostinato.server.access.messages import aggregated
 from ostinato.server.request import User
 
 MASTERS = "system:masters"

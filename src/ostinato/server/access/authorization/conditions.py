@@ -9,7 +9,7 @@ from ostinato.cel.check.declarations import Declaration, message, simple
 from ostinato.cel.expression import CompileError, Expression, ProgramError
 from ostinato.cel.types import BOOL, STRING, list_of, map_of
 from ostinato.cel.values import CelError
-from ostinato.server.access.authorization.rbac import aggregated
+from ostinato.server.access.messages import aggregated
 
 _COST: Final = 1_000_000  # cost limit of one expression
 _TEXT: Final = simple(STRING)

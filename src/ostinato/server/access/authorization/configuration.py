@@ -12,7 +12,7 @@ from ostinato.api.text.go_format import quote
 from ostinato.api.time import Duration, TimeError
 from ostinato.api.validation import names
 from ostinato.api.validation.field_errors import FieldError, Path
-from ostinato.server.access.authorization.rbac import aggregated
+from ostinato.server.access.messages import aggregated
 
 Json = dict[str, Any]
 

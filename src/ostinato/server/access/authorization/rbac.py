@@ -9,6 +9,7 @@ from ostinato.server.access.attributes import RequestAttributes
 from ostinato.server.access.authorization.decision import NO_OPINION, Decision, ResolvedRules
 from ostinato.server.access.authorization.roles import GROUP, RoleName, Roles, UserRules
 from ostinato.server.access.authorization.rules import Rule
+from ostinato.server.access.messages import aggregated
 from ostinato.server.request import User
 
 if TYPE_CHECKING:
@@ -47,12 +48,6 @@ class Rbac:
         """The rules from cluster role bindings and from those of the namespace."""
         everywhere = self.roles.held(user, "")
         return [everywhere, self.roles.held(user, namespace)] if namespace else [everywhere]
-
-
-def aggregated(messages: list[str]) -> str:
-    """Join distinct messages into one, as kube-apiserver's aggregate errors do."""
-    distinct = list(dict.fromkeys(messages))
-    return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 
 
 def not_found(roles: list[RoleName]) -> str:

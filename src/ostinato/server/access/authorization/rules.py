@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ostinato.api.text.go_format import quote
 from ostinato.server.access.attributes import RequestAttributes
+from ostinato.server.access.messages import quoted
 
 MOST_PARTS = 10_000  # maximum number of single-verb parts in a coverage check
 _SHOWN_FIELDS = (  # names of rule fields in messages, in order, before the verbs
@@ -128,8 +128,3 @@ def uncovered(held: Iterable[Rule], wanted: Iterable[Rule]) -> list[str]:
         else:
             verbs_by_rule.setdefault(about, []).extend(rule["verbs"])
     return sorted(paths | {f"{{{about}, Verbs:{quoted(verbs)}}}" for about, verbs in verbs_by_rule.items()})
-
-
-def quoted(values: Iterable[str]) -> str:
-    """Format a list as Go's `%q`."""
-    return f"[{' '.join(map(quote, values))}]"

@@ -11,7 +11,7 @@ from ostinato.api.errors import NotFound
 from ostinato.api.gvk import GroupResource
 from ostinato.api.text.go_format import quote
 from ostinato.server.access.attributes import RequestAttributes
-from ostinato.server.access.authorization.rbac import aggregated
+from ostinato.server.access.messages import aggregated
 from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.strategy import Json
 

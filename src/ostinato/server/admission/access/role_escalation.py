@@ -12,9 +12,9 @@ from ostinato.api.errors import BadRequest, Forbidden, NotFound, Unknown
 from ostinato.api.text.go_format import quote
 from ostinato.server.access.attributes import RequestAttributes
 from ostinato.server.access.authorization.authorizer import MASTERS, Authorizer
-from ostinato.server.access.authorization.rbac import aggregated
 from ostinato.server.access.authorization.roles import GROUP
-from ostinato.server.access.authorization.rules import Rule, TooManyParts, quoted, uncovered
+from ostinato.server.access.authorization.rules import Rule, TooManyParts, uncovered
+from ostinato.server.access.messages import aggregated, quoted
 from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.request import User
 from ostinato.server.resources.strategy import Json

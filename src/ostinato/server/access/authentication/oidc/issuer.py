@@ -13,7 +13,7 @@ from ostinato.server.access.authentication.oidc.expressions import EvaluationErr
 from ostinato.server.access.authentication.oidc.key_set import KeySet, KeysUnavailable
 from ostinato.server.access.authentication.oidc.validation import Compiled
 from ostinato.server.access.authentication.tokens import jwt
-from ostinato.server.access.authorization.rules import quoted
+from ostinato.server.access.messages import quoted
 from ostinato.server.request import User
 from ostinato.world import Clock
 

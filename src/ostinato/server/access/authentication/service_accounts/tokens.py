@@ -18,7 +18,7 @@ from ostinato.server.access.authentication.identity import Identity, RefusedToke
 from ostinato.server.access.authentication.service_accounts.bindings import LEEWAY, Bindings, Kubernetes
 from ostinato.server.access.authentication.service_accounts.legacy_tokens import LEGACY_ISSUER, LegacyTokenValidator
 from ostinato.server.access.authentication.tokens import jwt
-from ostinato.server.access.authorization.rules import quoted
+from ostinato.server.access.messages import quoted
 from ostinato.server.request import User
 from ostinato.world import Clock
 
