@@ -172,9 +172,9 @@ class Normaliser:
                 self.generated(item)
 
     def collection(self, value):
-        """The resourceVersion of a list or bookmark is the server's, not an object's: any other client's write changes
-        it, so it
-        has no number; only the pages of one list are compared.
+        """Replace the resourceVersion of a list or bookmark, without a number.
+
+        It is the server's, not an object's: any other client's write changes it. Only pages of one list are compared.
         """
         if value.get("type") == "BOOKMARK" and isinstance(value.get("object"), dict):
             inner = value["object"]
