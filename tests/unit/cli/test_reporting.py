@@ -51,7 +51,7 @@ def taken() -> Iterator[str]:
         (["controllers", "--ca-certificate", "/none"], "controllers: /none: No such file or directory\n"),
         (["controllers", "--without", "x"], "ostinato controllers: unknown controller 'x'; choose from "),
         (["controllers", "--context", "b"], 'context "b" does not exist; choose one of "a"'),
-        (["node", "--runtime", "x"], "ostinato node: a node that joins has the runtime process or containerd"),
+        (["node", "--runtime", "x"], "is not supported by a joined node; use process or containerd"),
         (["up", "--runtime", "x"], "ostinato up: unknown runtime 'x'; choose from containerd, process, simulated\n"),
     ],
 )
@@ -72,7 +72,7 @@ def test_a_port_in_use_is_reported(error_of: Callable[..., str], taken: str) -> 
 def test_an_unreachable_runtime_is_reported_with_a_remedy(error_of: Callable[..., str], tmp_path: Path) -> None:
     places = ("--containerd", str(tmp_path / "none"), "--state", str(tmp_path / "node"), "--listen", "127.0.0.1:0")
     error = error_of("node", "--runtime", "containerd", *places)
-    assert "is it running, and may you use its socket?" in error or "pip install" in error
+    assert "check that it runs and that its socket is accessible" in error or "pip install" in error
     assert error.count("\n") == 1
 
 
