@@ -293,7 +293,7 @@ def _measure(keep: Callable[[], object]) -> Measured:
 
 
 def resident_bytes() -> int:
-    with open("/proc/self/statm") as statm:  # the peak that getrusage tells would not come down
+    with open("/proc/self/statm") as statm:  # the peak of getrusage never decreases
         return int(statm.read().split()[1]) * resource.getpagesize()
 
 

@@ -113,7 +113,7 @@ async def measure(options: argparse.Namespace) -> None:
     await _create(client, [node(number) for number in range(options.nodes)])
     if options.kind == "service":
         await _create(client, [service(number) for number in range(options.templates)])
-    for number in range(options.nodes):  # the server has tainted them: nobody has said yet that they are ready
+    for number in range(options.nodes):  # remove the not-ready taint that admission adds
         await client.patch(Node, f"node-{number}", MergePatch({"spec": {"taints": None}}))
     await _create(
         client, [pod(number, options.templates, options.kind, options.nodes) for number in range(options.pods)]
@@ -134,10 +134,10 @@ async def measure(options: argparse.Namespace) -> None:
         profile.disable()
     ended, ended_cpu = time.perf_counter(), time.process_time()
     rate = options.pods / (ended - ready)
-    told = len(await client.list(MetadataOf(Event)))
+    written = len(await client.list(MetadataOf(Event)))
     print(
         f"{options.nodes:>6,} nodes, {options.pods:,} Pods ({options.kind}, {options.templates} templates): "
-        f"{rate:,.0f} Pods/s, {(ended_cpu - ready_cpu) / options.pods * 1e3:.2f} ms of CPU a Pod, {told:,} events "
+        f"{rate:,.0f} Pods/s, {(ended_cpu - ready_cpu) / options.pods * 1e3:.2f} ms of CPU a Pod, {written:,} events "
         f"(sync {ready - started:.2f} s, {ready_cpu - cpu:.2f} s of CPU)"
     )
     if profile is not None:

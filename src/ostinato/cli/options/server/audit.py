@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ostinato.cli.error import CommandError
+from ostinato.cli.options.server.values import boolean, seconds
 
 if TYPE_CHECKING:
     from ostinato.server.audit.settings import (
@@ -87,7 +88,7 @@ def _add_delivery(
     group.add_argument(
         f"{prefix}-batch-throttle-enable",
         metavar="BOOL",
-        type=_boolean,
+        type=boolean,
         nargs="?",
         const=True,
         default=throttled,
@@ -103,14 +104,6 @@ def _add_delivery(
     group.add_argument(
         f"{prefix}-truncate-enabled", action="store_true", help="drop objects from events that are too large"
     )
-
-
-def _boolean(text: str) -> bool:
-    if text.lower() in ("true", "1", "t"):
-        return True
-    if text.lower() in ("false", "0", "f"):
-        return False
-    raise argparse.ArgumentTypeError(f"{text}: want true or false")
 
 
 def settings(options: argparse.Namespace) -> AuditSettings:
@@ -208,10 +201,4 @@ def _truncation(options: argparse.Namespace, name: str) -> Truncation | None:
 
 
 def _seconds(options: argparse.Namespace, name: str) -> float:
-    from ostinato.api.time import Duration, TimeError  # noqa: PLC0415
-
-    text = getattr(options, name)
-    try:
-        return Duration.parse(text).seconds
-    except TimeError as error:
-        raise CommandError(f"--{name.replace('_', '-')} {text}: {error}; want a duration such as 30s") from None
+    return seconds(f"--{name.replace('_', '-')}", getattr(options, name))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ostinato.cli.error import CommandError
+from ostinato.cli.options.server.values import boolean, seconds
 
 if TYPE_CHECKING:
     from ostinato.server.access.authentication.settings import (
@@ -164,15 +165,8 @@ def _add_switch(group: argparse._ArgumentGroup, name: str, text: str, *, default
     """Add a boolean option in kube-apiserver's form: `--name`, `--name=false`. `default` None: unset, shown as true."""
     shown = str(default is not False).lower()
     group.add_argument(
-        name, metavar="BOOL", type=_boolean, nargs="?", const=True, default=default, help=f"{text} (default: {shown})"
+        name, metavar="BOOL", type=boolean, nargs="?", const=True, default=default, help=f"{text} (default: {shown})"
     )
-
-
-def _boolean(text: str) -> bool:
-    known = {"true": True, "1": True, "t": True, "false": False, "0": False, "f": False}
-    if text.lower() not in known:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
-    return known[text.lower()]
 
 
 def settings(options: argparse.Namespace) -> AuthenticationSettings:
@@ -228,7 +222,7 @@ def _webhook(options: argparse.Namespace) -> TokenWebhookSettings | None:
     return TokenWebhookSettings(
         config=config,
         version=options.authentication_token_webhook_version,
-        cache_seconds=_duration(name, options.authentication_token_webhook_cache_ttl),
+        cache_seconds=seconds(name, options.authentication_token_webhook_cache_ttl),
     )
 
 
@@ -260,7 +254,7 @@ def _accounts(options: argparse.Namespace) -> ServiceAccountSettings:
     jwks_uri = options.service_account_jwks_uri
     if jwks_uri and not jwks_uri.startswith("https://"):
         raise CommandError(f"--service-account-jwks-uri {jwks_uri}: want an https URL")
-    longest = _duration("--service-account-max-token-expiration", options.service_account_max_token_expiration)
+    longest = seconds("--service-account-max-token-expiration", options.service_account_max_token_expiration)
     if longest and not 3600 <= longest <= 1 << 32:
         raise CommandError("--service-account-max-token-expiration must be between 1 hour and 2^32 seconds")
     return ServiceAccountSettings(
@@ -271,16 +265,6 @@ def _accounts(options: argparse.Namespace) -> ServiceAccountSettings:
         extend_expiration=options.service_account_extend_token_expiration,
         max_expiration=int(longest),
     )
-
-
-def _duration(name: str, text: str) -> float:
-    """Return the seconds of a Go duration: 90s, 1h30m."""
-    from ostinato.api.time import Duration, TimeError  # noqa: PLC0415
-
-    try:
-        return Duration.parse(text).seconds
-    except TimeError:
-        raise CommandError(f"{name} {text}: not a duration; want for example 90s or 1h30m") from None
 
 
 def _path(text: str | None) -> Path | None:

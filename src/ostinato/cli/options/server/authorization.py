@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ostinato.cli.error import CommandError
+from ostinato.cli.options.server.values import seconds
 
 if TYPE_CHECKING:
     from ostinato.server.access.authorization.configuration import AuthorizationWebhookSettings, Configured
@@ -100,12 +101,5 @@ def _webhook(options: argparse.Namespace) -> AuthorizationWebhookSettings:
 
 
 def _seconds(options: argparse.Namespace, answers: str, default: float) -> float:
-    from ostinato.api.time import Duration, TimeError  # noqa: PLC0415
-
     text = vars(options)[f"authorization_webhook_cache_{answers}_ttl"]
-    if text is None:
-        return default
-    try:
-        return Duration.parse(text).seconds
-    except TimeError as error:
-        raise CommandError(f"--authorization-webhook-cache-{answers}-ttl {text}: {error}") from None
+    return default if text is None else seconds(f"--authorization-webhook-cache-{answers}-ttl", text)
