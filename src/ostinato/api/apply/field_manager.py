@@ -26,6 +26,7 @@ from ostinato.api.apply.managedfields.entries import (
     is_reset,
 )
 from ostinato.api.apply.managedfields.last_applied import KUBECTL, unchanged_since_last_applied, with_last_applied
+from ostinato.api.apply.managedfields.update_cache import UpdateCache, update_key
 from ostinato.api.apply.managedfields.updater import (
     ConflictsError,
     Converter,
@@ -100,6 +101,7 @@ class FieldManager:
         self._rules = self._versions.rules(self._api_version)
         self._updater = Updater(self._versions, self._api_version, allowed or {})
         self._zero = zero_object(gvk)
+        self._update_cache = UpdateCache()
 
     def merge_unowned(self, live: Object, config: Object) -> Object:
         """Return the object with a configuration merged into it, regardless of field managers. Raises TypedError."""
@@ -123,13 +125,20 @@ class FieldManager:
         try:
             old = self._versions.convert(_without_managed_fields(before), self._api_version)
             changes = self._changes(old, bare)
-            managed = self._managed_before_update(before, new)
-            if not managed.owners and _metadata(before).get("uid"):
-                return bare
-            self._settle(old, bare, changes, managed, manager, now)
+            given = self._given_entries(before, new)
+            key = update_key(given, self._api_version, changes, manager)
+            entries = self._update_cache.get(key, now) if key is not None else None
+            if entries is None:
+                managed = self._managed_before_update(before, new)
+                if not managed.owners and _metadata(before).get("uid"):
+                    return bare
+                writer = self._settle(old, bare, changes, managed, manager, now)
+                if key is not None and managed.read_from is given:
+                    self._update_cache.put(key, managed, writer)
+                entries = encode(managed)
         except (TypedError, UnknownVersionError):
             return bare
-        return _with_entries(bare, encode(managed))
+        return _with_entries(bare, entries)
 
     def _created(self, new: Object, manager: str, now: str) -> Object:
         """Return a created object with its managedFields, on the fast path. Raises FastPathUnsupported."""
@@ -139,6 +148,11 @@ class FieldManager:
         identity = Identity(manager or "unknown", "Update", self._api_version, self._subresource)
         entry = encode_entry(identity, Owned(taken, self._api_version, applied=False), taken, now)
         return _with_entries(new, [entry])
+
+    def _given_entries(self, live: Object, new: Object) -> Any:
+        """Return the managedFields of the request, else those of the live object."""
+        sent = None if self._subresource else _metadata(new).get("managedFields")
+        return _metadata(live).get("managedFields") if sent is None else sent
 
     def _managed_before_update(self, live: Object, new: Object) -> Managed:
         """Return the managers in the request if they are valid and not empty, else those of the live object."""
@@ -162,11 +176,14 @@ class FieldManager:
         validate(new, self._rules, duplicates=True)
         return self._updater.changes(live, new)
 
-    def _settle(self, live: Object, new: Object, changes: Comparison, managed: Managed, manager: str, now: str) -> None:
-        """Update `managed` with these changes."""
+    def _settle(
+        self, live: Object, new: Object, changes: Comparison, managed: Managed, manager: str, now: str
+    ) -> Identity | None:
+        """Update `managed` with these changes. Returns the identity of the writer, None if it owns nothing of them."""
         owners = self._updater.update(live, new, changes, managed.owners, _CURRENT)
         managed.owners = owners
         taken = difference(owners.pop(_CURRENT).fields, _UNOWNED) if _CURRENT in owners else {}
+        identity = None
         if taken:
             identity = Identity(manager or "unknown", "Update", self._api_version, self._subresource)
             if identity in owners:
@@ -174,6 +191,7 @@ class FieldManager:
             owners[identity] = Owned(taken, self._api_version, applied=False)
             managed.times[identity] = now
         cap(managed)
+        return identity
 
     # Apply
 

@@ -30,12 +30,12 @@ class ManagedFieldsError(ValueError):
 class Managed:
     """Decoded managedFields: the field set of each manager, and the time of its last change."""
 
-    __slots__ = ("as_read", "owners", "times")
+    __slots__ = ("as_read", "owners", "read_from", "times")
 
     def __init__(self, owners: Owners | None = None, times: dict[Identity, str] | None = None) -> None:
         self.owners = owners if owners is not None else {}
         self.times = times if times is not None else {}
-
+        self.read_from: Any = None  # the decoded list
         self.as_read: dict[Identity, FieldSet] = {}  # the decoded sets; unchanged ones are already ordered
 
 
@@ -58,7 +58,7 @@ def decode(entries: Any) -> Managed:
         return managed
     if not isinstance(entries, list):
         raise ManagedFieldsError("managedFields must be a list")
-
+    managed.read_from = entries
     for index, entry in enumerate(entries):
         try:
             read = msgspec.convert(entry, _Read)
