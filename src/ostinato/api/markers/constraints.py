@@ -183,14 +183,14 @@ class Rule(Marker):
         field_path: str = "",
         optional_old_self: bool = False,
     ) -> None:
-        said = {
+        keywords = {
             "message": message,
             "message_expression": message_expression,
             "reason": reason,
             "field_path": field_path,
             "optional_old_self": optional_old_self,
         }
-        super().__init__(rule, **{name: value for name, value in said.items() if value})
+        super().__init__(rule, **{name: value for name, value in keywords.items() if value})
 
     @property
     def rule(self) -> str:

@@ -34,9 +34,9 @@ class Column(SilentMarker):
     ) -> None:
         if type not in _COLUMN_TYPES:
             raise ValueError(f"Column {name!r}: type is one of {', '.join(_COLUMN_TYPES[1:])}, not {type!r}")
-        said = {"type": type, "format": format, "description": description, "priority": priority}
+        keywords = {"type": type, "format": format, "description": description, "priority": priority}
         positional = (name, _rooted(path)) if path else (name,) if name else ()
-        super().__init__(*positional, **{word: value for word, value in said.items() if value})
+        super().__init__(*positional, **{word: value for word, value in keywords.items() if value})
 
     @property
     def name(self) -> str:
@@ -126,8 +126,8 @@ class DefinitionMeta(SilentMarker):
     def __init__(
         self, *, labels: Mapping[str, str] | None = None, annotations: Mapping[str, str] | None = None
     ) -> None:
-        said = {"labels": labels, "annotations": annotations}
-        super().__init__(**{word: dict(value) for word, value in said.items() if value})
+        keywords = {"labels": labels, "annotations": annotations}
+        super().__init__(**{word: dict(value) for word, value in keywords.items() if value})
 
 
 def _rooted(path: str) -> str:

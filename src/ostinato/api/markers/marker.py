@@ -37,7 +37,7 @@ class Marker:
         return self.schema
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and isinstance(other, Marker) and self._said == other._said
+        return type(self) is type(other) and isinstance(other, Marker) and self._arguments == other._arguments
 
     def __hash__(self) -> int:
         return hash((type(self), repr(self)))  # arguments may be lists or dicts
@@ -47,7 +47,7 @@ class Marker:
         return f"{type(self).__name__}({', '.join(positional + [f'{k}={v!r}' for k, v in self.keywords.items()])})"
 
     @property
-    def _said(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return self.arguments, self.keywords
 
 
@@ -119,6 +119,6 @@ def markers_on(cls: type) -> tuple[Marker, ...]:
     """Return the markers of a class, after the inherited ones."""
     found: list[Marker] = []
     for base in reversed(cls.__mro__):
-        said: tuple[Marker, ...] = base.__dict__.get("__markers__", ())
-        found += [marker for marker in said if base is cls or marker.inherited]
+        own: tuple[Marker, ...] = base.__dict__.get("__markers__", ())
+        found += [marker for marker in own if base is cls or marker.inherited]
     return tuple(found)

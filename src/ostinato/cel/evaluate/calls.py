@@ -89,7 +89,7 @@ def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     return function
 
 
-def _fits(kind: Type, value: Any) -> bool:
+def _matches(kind: Type, value: Any) -> bool:
     if kind.kind in ("dyn", "param", "any"):
         return True
     return type_name(value) == _TYPE_NAMES.get(kind.kind, kind.name)
@@ -98,7 +98,7 @@ def _fits(kind: Type, value: Any) -> bool:
 def _find(name: str, overloads: list[str], args: tuple[Any, ...]) -> str:
     for overload in overloads:
         declared = _OVERLOADS[overload].args
-        if len(declared) == len(args) and all(map(_fits, declared, args)):
+        if len(declared) == len(args) and all(map(_matches, declared, args)):
             return overload
     raise no_overload(name if len(args) == 1 and name not in ("!_", "-_") else "")
 

@@ -15,17 +15,17 @@ def address_error(text: str) -> str:
     """Return the error of an invalid address."""
     first = _FIRST.search(text)
     if first is None:
-        return _told(text, "unable to parse IP")
+        return _message(text, "unable to parse IP")
     if first.group() == "%":
-        return _told(text, "missing IPv6 address")
-    return _told(text, *(_four(text) if first.group() == "." else _six(text)))
+        return _message(text, "missing IPv6 address")
+    return _message(text, *(_ipv4_error(text) if first.group() == "." else _ipv6_error(text)))
 
 
-def _told(text: str, why: str, at: str = "") -> str:
+def _message(text: str, why: str, at: str = "") -> str:
     return f"ParseAddr({quote(text)}): {why}" + (f" (at {quote(at)})" if at else "")
 
 
-def _four(text: str) -> tuple[str, ...]:
+def _ipv4_error(text: str) -> tuple[str, ...]:
     """IPv4."""
     dots, digits = 0, ""
     for i, character in enumerate(text):
@@ -46,7 +46,7 @@ def _four(text: str) -> tuple[str, ...]:
     return ("IPv4 address too short",)
 
 
-def _six(text: str) -> tuple[str, ...]:
+def _ipv6_error(text: str) -> tuple[str, ...]:
     """IPv6."""
     rest, percent, zone = text.partition("%")
     if percent and not zone:
@@ -86,4 +86,4 @@ def _embedded(rest: str, groups: int, *, gap: bool) -> tuple[str, ...]:
         return "embedded IPv4 address must replace the final 2 fields of the address", rest
     if groups > 6:
         return "too many hex fields to fit an embedded IPv4 at the end of the address", rest
-    return _four(rest)
+    return _ipv4_error(rest)

@@ -110,8 +110,8 @@ class _Module:
         self._used: set[str] = set()  # the names to import
         self._taken = set(_RESERVED)
 
-    def add(self, spec: Json, versions: Sequence[Json], said: Sequence[Marker]) -> None:
-        """Add a kind; `said`: markers of every version."""
+    def add(self, spec: Json, versions: Sequence[Json], shared_markers: Sequence[Marker]) -> None:
+        """Add a kind; `shared_markers`: markers of every version."""
         kind = spec["names"]["kind"]
         names = [kind, *(f"{kind} {version['name']}" for version in versions[1:])]
         classes = []
@@ -120,7 +120,7 @@ class _Module:
             self._taken.add(classes[-1])
         for version, name in zip(versions, classes, strict=True):
             stored = [Stored()] if len(versions) > 1 and version.get("storage") else []
-            self._kind_class(spec, version, name, [Foreign(), *said, *stored])
+            self._kind_class(spec, version, name, [Foreign(), *shared_markers, *stored])
         self._titles.append(f"{kind} of {spec['group']}/{', '.join(version['name'] for version in versions)}")
 
     def text(self) -> str:
@@ -142,7 +142,7 @@ class _Module:
 
     # The kind
 
-    def _kind_class(self, spec: Json, version: Json, name: str, said: Sequence[Marker]) -> None:
+    def _kind_class(self, spec: Json, version: Json, name: str, shared_markers: Sequence[Marker]) -> None:
         schema: Json = (version.get("schema") or {}).get("openAPIV3Schema") or {}
         properties = {n: s for n, s in (schema.get("properties") or {}).items() if n not in _EVERY_OBJECT}
         schema = {**schema, "properties": properties}
@@ -153,16 +153,20 @@ class _Module:
         named["plural"] = (names["plural"], plural_of(names["kind"]))
         named["singular"] = (names.get("singular") or names["kind"].lower(), names["kind"].lower())
         named["list_kind"] = (names.get("listKind") or f"{names['kind']}List", f"{names['kind']}List")
-        keywords += [f"{word}={literal(said)}" for word, (said, usual) in named.items() if said != usual]
+        keywords += [
+            f"{word}={literal(shared_markers)}"
+            for word, (shared_markers, usual) in named.items()
+            if shared_markers != usual
+        ]
         if spec["scope"] == "Cluster":
             keywords.append("namespaced=False")
         for word, values in (("short_names", names.get("shortNames")), ("categories", names.get("categories"))):
             if values:
                 keywords.append(f"{word}={literal(values)}")
-        said = [*said, *_kind_markers(version, properties), *self._class_markers(schema)]
+        shared_markers = [*shared_markers, *_kind_markers(version, properties), *self._class_markers(schema)]
         self._used.add("CustomResource")
         head = wrapped(f"class {name}(", keywords, "):", 0)
-        self._classes.append(self._class_text(head, said, schema.get("description", ""), fields))
+        self._classes.append(self._class_text(head, shared_markers, schema.get("description", ""), fields))
 
     # Structs
 
@@ -176,23 +180,23 @@ class _Module:
             self._taken.add(name)
             self._docs[name] = schema.get("description", "")
             fields = self._fields(schema, way)
-            said = self._class_markers(schema)
+            shared_markers = self._class_markers(schema)
             self._used.add("Struct")
-            atomic = ", atomic=True" if MapAtomic() in said else ""
+            atomic = ", atomic=True" if MapAtomic() in shared_markers else ""
             head = f"class {name}(Struct{atomic}):"
-            said = [marker for marker in said if marker != MapAtomic()]
-            self._classes.append(self._class_text(head, said, self._docs[name], fields))
+            shared_markers = [marker for marker in shared_markers if marker != MapAtomic()]
+            self._classes.append(self._class_text(head, shared_markers, self._docs[name], fields))
         return self._made[key]
 
     def _class_markers(self, schema: Json) -> list[Marker]:
         ours = ("type", "description", "nullable", "default", "properties", "required")
         return markers_of({word: value for word, value in schema.items() if word not in ours}, "object")
 
-    def _class_text(self, head: str, said: list[Marker], doc: str, fields: list[str]) -> str:
+    def _class_text(self, head: str, shared_markers: list[Marker], doc: str, fields: list[str]) -> str:
         parts = []
-        if said:
-            self._used |= {"marked", *(type(marker).__name__ for marker in said)}
-            parts.append(wrapped("@marked(", said, ")", 0))
+        if shared_markers:
+            self._used |= {"marked", *(type(marker).__name__ for marker in shared_markers)}
+            parts.append(wrapped("@marked(", shared_markers, ")", 0))
         parts.append(head)
         if doc.strip():
             parts.append(docstring(doc, 4) + ("\n" if fields else ""))
