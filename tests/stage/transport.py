@@ -60,7 +60,7 @@ class RecordingTransport:
 
 
 class Answer:
-    """A Response that a test has written."""
+    """A scripted response."""
 
     def __init__(
         self, status: int = 200, body: Any = b"", headers: dict[str, str] | None = None, warnings: Sequence[str] = ()
@@ -90,7 +90,7 @@ class Answer:
 
 
 class Streamed(Answer):
-    """A watch: chunks, and how it ends: by itself, by an error, or not at all."""
+    """A scripted watch response: chunks, then its end: normal, with an error, or never."""
 
     def __init__(self, *chunks: bytes, end: Exception | None = None, hangs: bool = False) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ Script = Callable[[Request], Answer | Exception | Awaitable[Answer]]
 
 
 class ScriptedTransport:
-    """A transport that answers as a function says."""
+    """A transport whose responses come from a function of the request."""
 
     host = "scripted"
 
@@ -143,7 +143,7 @@ class ScriptedTransport:
 
 
 def in_turn(*answers: Answer | Exception) -> Script:
-    """Each request gets the next answer; the last one is repeated."""
+    """Return a script that answers requests with these in order, and repeats the last one."""
     left = list(answers)
 
     def script(_: Request) -> Answer | Exception:

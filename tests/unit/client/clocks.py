@@ -1,4 +1,4 @@
-"""Clocks for tests with real connections and programs, which virtual time cannot reach."""
+"""Clocks for tests with real connections and processes, where virtual time cannot be used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ostinato.world import Clock, World
 
 
 class ShiftedClock(Clock):
-    """The clock of this machine, moved."""
+    """The clock of this machine with an offset."""
 
     def __init__(self) -> None:
         self.shift = 0.0  # seconds by which monotonic time is ahead
@@ -29,7 +29,7 @@ class ShiftedClock(Clock):
 
 
 class SleeplessClock(ShiftedClock):
-    """Who sleeps is woken at once, and it is as late as it would be. Nothing else is hurried: connections need time."""
+    """A clock whose sleeps return immediately and advance its time; timeouts of connections are not shortened."""
 
     async def sleep(self, seconds: float) -> None:
         self.shift += max(seconds, 0.0)
