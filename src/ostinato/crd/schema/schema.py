@@ -4,6 +4,7 @@
 - `X | None = None` is an optional field; null and absent are the same. With another default, and in items and values,
   None is a value of its own, and the schema is `nullable`.
 - Markers of the type apply first, then those of the field, which override them; rules accumulate.
+- A list of `Condition` is a map list by `type` unless a marker says otherwise.
 - Docstrings become descriptions (`docstrings`).
 - What a structural schema cannot express raises `SchemaError` with class and field.
 """
@@ -56,7 +57,7 @@ from ostinato.crd.schema.models import (
     root_of,
 )
 from ostinato.crd.schema.place import Place
-from ostinato.crd.schema.types.builtin import builtin_schema
+from ostinato.crd.schema.types.builtin import builtin_schema, is_condition
 from ostinato.crd.schema.types.lists import check_list
 from ostinato.crd.schema.types.maps import map_keys
 from ostinato.crd.schema.types.scalars import choices, scalar
@@ -200,6 +201,10 @@ class SchemaBuilder:
         if source in (set, frozenset):
             schema["x-kubernetes-list-type"] = "set"
         merged = {**schema, **_keywords(reading.markers, "array")}
+        item = read(arguments[0], at)
+        if "x-kubernetes-list-type" not in merged and is_condition(item.core) and not item.none:
+            schema |= (by_type := {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]})
+            merged |= by_type
         by_key = merged.get("x-kubernetes-list-type") == "map"
         schema["items"] = self._inside(arguments[0], at.item(correlated=by_key))
         check_list({**merged, "items": schema["items"]}, arguments[0], at)

@@ -1,7 +1,9 @@
 """Built-in structs inside a kind: Kubernetes' own schemas, made structural.
 
 - References are inlined. `ObjectMeta` is reduced to name, namespace, labels, annotations and finalizers.
-- Enums are omitted: a definition outlives the Kubernetes version that it was generated for.
+- Validation, defaults and merge keywords are those of controller-gen (`go_markers`), `Condition`'s among them.
+- Enums of the published definitions are omitted, as controller-gen does: a definition outlives the Kubernetes version
+  that it was generated for.
 - A map list with an optional key becomes atomic, as definitions require.
 """
 
@@ -13,9 +15,9 @@ from typing import Any, Final
 
 from ostinato.api.schema import builtin_schemas
 from ostinato.crd.schema.place import Place
+from ostinato.crd.schema.types.go_markers import CONDITION, GO_MARKERS, META
 from ostinato.crd.schema.types.scalars import QUANTITY_PATTERN, int_or_string
 
-_META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _HOMES: Final = {
     "apiextensions": "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.",
     "apiregistration": "io.k8s.kube-aggregator.pkg.apis.apiregistration.",
@@ -36,8 +38,8 @@ _LEAVES: Final[dict[str, dict[str, Any]]] = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": {**int_or_string(), "pattern": QUANTITY_PATTERN},
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": int_or_string(),
     "io.k8s.apimachinery.pkg.runtime.RawExtension": _ANY_OBJECT,
-    _META + "FieldsV1": _ANY_OBJECT,
-    _META + "ObjectMeta": EMBEDDED_METADATA,
+    META + "FieldsV1": _ANY_OBJECT,
+    META + "ObjectMeta": EMBEDDED_METADATA,
 }
 _KEPT: Final = ("default", "format", "required", "type", "x-kubernetes-map-type", "x-kubernetes-list-type")
 
@@ -53,9 +55,14 @@ def builtin_schema(cls: type, at: Place) -> dict[str, Any] | None:
         raise at.error(f"{cls.__name__} contains itself: use dict[str, Any]") from None
 
 
+def is_condition(cls: Any) -> bool:
+    """Whether a class is `Condition` of meta/v1, whose lists are maps by type."""
+    return isinstance(cls, type) and _definition(cls) == CONDITION
+
+
 def _definition(cls: type) -> str | None:
     if cls.__module__ == "ostinato.api.meta":
-        return _META + cls.__name__
+        return META + cls.__name__
     package, _, module = cls.__module__.rpartition(".")
     if package != "ostinato.kinds":
         return None
@@ -67,7 +74,11 @@ def _definition(cls: type) -> str | None:
 def _flat(name: str) -> dict[str, Any]:
     if name in _LEAVES:
         return _LEAVES[name]
-    return _node(builtin_schemas().definitions[name])
+    schema = _node(builtin_schemas().definitions[name])
+    for field, keywords in GO_MARKERS.get(name, {}).items():
+        at = schema["properties"][field] if field else schema
+        at |= keywords
+    return schema
 
 
 def _node(raw: dict[str, Any]) -> dict[str, Any]:
@@ -91,7 +102,7 @@ def _node(raw: dict[str, Any]) -> dict[str, Any]:
 
 def _own(raw: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords of the value itself."""
-    return {word: list(raw[word]) if word == "required" else raw[word] for word in _KEPT if word in raw}
+    return {word: sorted(raw[word]) if word == "required" else raw[word] for word in _KEPT if word in raw}
 
 
 def _always_set(key: str, items: dict[str, Any]) -> bool:
