@@ -102,14 +102,7 @@ def _texts(keyword: str, given: Iterable[str]) -> tuple[str, ...]:
     return tuple(given)
 
 
-class _WithOrigin:
-    """A slot for the JSON of a decoded object."""
-
-    __slots__ = ("__origin__",)
-    __origin__: bytes
-
-
-class Object(Struct, _WithOrigin, metaclass=ObjectMetaclass):
+class Object(Struct, metaclass=ObjectMetaclass):
     """Base class of all kinds."""
 
     __kind__: ClassVar[KindInfo | None] = None  # set in every class with a version
@@ -134,15 +127,12 @@ class Object(Struct, _WithOrigin, metaclass=ObjectMetaclass):
             **config: Any,
         ) -> None: ...
 
-    def __copy__(self) -> Self:
-        return self.__replace__()
-
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self._with_same_origin(super().__deepcopy__(memo))
 
     def __replace__(self, **changes: Any) -> Self:
         """For `copy.replace`. `msgspec.structs.replace` drops the origin."""
-        return self._with_same_origin(msgspec.structs.replace(self, **changes))
+        return self._with_same_origin(super().__replace__(**changes))
 
     def _with_same_origin(self, duplicate: Self) -> Self:
         data = origin(self)

@@ -329,13 +329,13 @@ def test_fields_that_the_class_does_not_know_survive() -> None:
     assert answer.patch == [{"op": "add", "path": "/spec/replicas", "value": 1}]
 
 
-def test_removed_fields_are_removed_and_unknown_fields_kept() -> None:
+def test_a_value_that_a_defaulter_sets_to_the_default_of_the_class_is_patched() -> None:
     @defaulter(Widget)
     def fill_in(widget: Widget) -> None:
         widget.spec.image = ""
 
     answer = asked(fill_in, admission_review(widget(image="nginx", replicas=1, tags=None)))
-    assert answer.patch == [{"op": "remove", "path": "/spec/image"}]
+    assert answer.patch == [{"op": "replace", "path": "/spec/image", "value": ""}]
 
 
 def test_a_dict_is_changed_in_place_or_replaced() -> None:

@@ -89,7 +89,8 @@ def fields_of_model(model: Any, at: Place) -> list[ModelField]:
                 info.default,
                 None if info.default_factory is msgspec.NODEFAULT else info.default_factory,
                 docs.get(info.name, ""),
-                cls.__struct_config__.omit_defaults and info.default_factory in (msgspec.NODEFAULT, list, dict, set),
+                (cls.__struct_config__.omit_defaults or info.name in getattr(cls, "__value_defaults__", ()))
+                and info.default_factory in (msgspec.NODEFAULT, list, dict, set),
             )
             for info in msgspec.structs.fields(cls)
         ]

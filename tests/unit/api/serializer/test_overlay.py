@@ -79,8 +79,8 @@ def test_a_dataclass_keeps_what_it_does_not_know_and_forgives_what_structs_do() 
     planned.others[0].rules[0].path = "b"
     changed = {"size": 2, "new": {"b": 1}, "rules": [{"path": "b", "new": 2}]}
     written = overlay(raw, planned)
-    assert written["plan"] == {**item, "size": 3, "note": None}
-    assert [{**each, "note": None} for each in written["others"]] == [{**changed, "note": None}]
+    assert written["plan"] == {**item, "size": 3}
+    assert written["others"] == [changed]
     assert from_dict(Planned, {"metadata": {}, "plan": {"rules": None}}).plan == Plan(size=0)
 
 
@@ -128,7 +128,12 @@ def test_unknown_fields_survive_wherever_they_stand() -> None:
 
 def test_a_known_field_that_is_cleared_is_gone() -> None:
     raw = document(image="a", tags=["x"], rule={"path": "/", "new": 1}, byName={"r": {"new": 1}})
-    assert changed(raw, image=None, tags=[], rule=None, by_name={}) == {}
+    assert changed(raw, image=None, rule=None) == {"tags": ["x"], "byName": {"r": {"new": 1}}}
+
+
+def test_a_known_field_that_is_set_to_its_default_is_written() -> None:
+    raw = document(replicas=2, tags=["x"], byName={"r": {"new": 1}})
+    assert changed(raw, replicas=1, tags=[], by_name={}) == {"replicas": 1, "tags": [], "byName": {}}
 
 
 def test_a_known_field_that_is_set_is_added() -> None:
@@ -137,14 +142,13 @@ def test_a_known_field_that_is_set_is_added() -> None:
 
 def test_an_explicit_default_is_kept() -> None:
     assert changed(document(replicas=1, tags=[]), image="b") == {"replicas": 1, "tags": [], "image": "b"}
-    assert changed(document(replicas=2), replicas=1) == {}
 
 
-def test_a_cleared_status_keeps_only_unknown_fields() -> None:
+def test_a_replaced_status_keeps_only_unknown_fields() -> None:
     for status, left in (({"phase": "Ready", "new": 1}, {"new": 1}), ({"phase": "Ready"}, None), ({}, {})):
         raw = {**document(), "status": status}
         widget = from_dict(Widget, raw)
-        widget.status.phase = ""
+        widget.status = Status()
         assert overlay(raw, widget).get("status") == left
 
 
