@@ -279,7 +279,7 @@ class Module:
     def _bases(self, definition: str) -> str:
         kind = self._data.kind_of(definition)
         schema = self._data.definitions[definition]
-        bases = ["Struct" if kind is None else "Object"]
+        bases = ["BuiltinStruct" if kind is None else "Object"]
         if kind is not None:
             bases += self._kind_keywords(*kind)
         if schema.get("x-kubernetes-map-type") == "atomic":
@@ -331,7 +331,7 @@ class Module:
         need("ostinato.api.meta", *sorted(self._meta_types()))
         need("ostinato.api.object", "Object")
         need("ostinato.api.quantity", "Quantity")
-        need("ostinato.api.struct", "Struct")
+        need("ostinato.api.struct", "BuiltinStruct")
         need("ostinato.api.time", "MicroTime", "Time")
         need("ostinato.kinds", *(name for name in modules_of(self._data) if f"{name}." in code))
         lines = {name: f"from {name} import {', '.join(sorted(names))}\n" for name, names in sources.items()}

@@ -11,11 +11,11 @@ from typing import Annotated, Any
 import msgspec
 
 from ostinato.api.markers import ListAtomic, ListMap, ListSet, PatchMerge
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.api.time import Time
 
 
-class OwnerReference(Struct, atomic=True):
+class OwnerReference(BuiltinStruct, atomic=True):
     """A reference to an owner; dependents are deleted with it. See `ostinato.api.owners`."""
 
     api_version: str
@@ -26,7 +26,7 @@ class OwnerReference(Struct, atomic=True):
     block_owner_deletion: bool | None = None
 
 
-class ManagedFieldsEntry(Struct):
+class ManagedFieldsEntry(BuiltinStruct):
     """The fields of one manager and operation."""
 
     api_version: str = ""
@@ -38,7 +38,7 @@ class ManagedFieldsEntry(Struct):
     time: Time | None = None
 
 
-class ObjectMeta(Struct):
+class ObjectMeta(BuiltinStruct):
     annotations: dict[str, str] = {}
     creation_timestamp: Time | None = None
     deletion_grace_period_seconds: int | None = None
@@ -56,11 +56,11 @@ class ObjectMeta(Struct):
     uid: str = ""
 
 
-class ShardInfo(Struct):
+class ShardInfo(BuiltinStruct):
     selector: str
 
 
-class ListMeta(Struct):
+class ListMeta(BuiltinStruct):
     continue_: str = ""
     remaining_item_count: int | None = None
     resource_version: str = ""
@@ -68,26 +68,26 @@ class ListMeta(Struct):
     shard_info: ShardInfo | None = None
 
 
-class LabelSelectorRequirement(Struct):
+class LabelSelectorRequirement(BuiltinStruct):
     key: str
     operator: str
     values: Annotated[list[str], ListAtomic()] = []
 
 
-class LabelSelector(Struct, atomic=True):
+class LabelSelector(BuiltinStruct, atomic=True):
     """An empty selector matches all objects, None matches none."""
 
     match_expressions: Annotated[list[LabelSelectorRequirement], ListAtomic()] = []
     match_labels: dict[str, str] = {}
 
 
-class FieldSelectorRequirement(Struct):
+class FieldSelectorRequirement(BuiltinStruct):
     key: str
     operator: str
     values: Annotated[list[str], ListAtomic()] = []
 
 
-class Condition(Struct):
+class Condition(BuiltinStruct):
     """One aspect of an object's state; see `ostinato.api.conditions`."""
 
     type: str
@@ -98,14 +98,14 @@ class Condition(Struct):
     observed_generation: int | None = None
 
 
-class Preconditions(Struct):
+class Preconditions(BuiltinStruct):
     """Conditions for a deletion; it fails if they do not hold."""
 
     resource_version: str | None = None
     uid: str | None = None
 
 
-class DeleteOptions(Struct):
+class DeleteOptions(BuiltinStruct):
     dry_run: Annotated[list[str], ListAtomic()] = []
     grace_period_seconds: int | None = None
     ignore_store_read_error_with_cluster_breaking_potential: bool | None = None

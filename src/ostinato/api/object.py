@@ -19,7 +19,7 @@ import msgspec
 
 from ostinato.api.gvk import GroupVersionKind, GroupVersionResource
 from ostinato.api.meta import ListMeta, ObjectMeta
-from ostinato.api.struct import Struct, StructMeta
+from ostinato.api.struct import BuiltinStruct, StructMeta
 
 _M = TypeVar("_M", bound="ObjectMetaclass")
 
@@ -102,7 +102,7 @@ def _texts(keyword: str, given: Iterable[str]) -> tuple[str, ...]:
     return tuple(given)
 
 
-class Object(Struct, metaclass=ObjectMetaclass):
+class Object(BuiltinStruct, metaclass=ObjectMetaclass):
     """Base class of all kinds."""
 
     __kind__: ClassVar[KindInfo | None] = None  # set in every class with a version
@@ -148,11 +148,13 @@ class CustomResource(Object):
     - `namespaced`: defaults to True.
     """
 
+    __records__: ClassVar[bool] = True
+
 
 T = TypeVar("T", bound=Object)
 
 
-class ObjectList(Struct, Generic[T]):
+class ObjectList(BuiltinStruct, Generic[T]):
     """A list response; a watch continues from `metadata.resource_version`."""
 
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)

@@ -5,7 +5,8 @@
   overrides the name.
 - Arguments are keyword-only. Only fields that were set are encoded, so that an apply owns those and no others: given
   `replicas: int = 1`, `PoolSpec(replicas=1)` is encoded with the field, `PoolSpec()` without it. An assignment sets a
-  field, None unsets it. `msgspec.structs.replace` does not carry over which fields were set; `copy.replace` does.
+  field, None unsets it. Parts of built-in kinds omit zero values, as in Go.
+- `copy.replace` carries over which fields were set; `msgspec.structs.replace` does not.
 - Defaults from a factory other than list, dict or set are encoded: `ready: bool = msgspec.field(default_factory=bool)`.
 - A field that defaults to an empty struct (`status: WidgetStatus = msgspec.field(default_factory=WidgetStatus)`) is
   omitted as long as nothing in it is set.
@@ -48,7 +49,8 @@ class StructMeta(msgspec.StructMeta):
         **config: Any,
     ) -> _M:
         config.setdefault("kw_only", True)
-        if any(_is_value(value) for key, value in namespace.items() if not key.startswith("__")):
+        records = namespace.get("__records__", any(getattr(base, "__records__", False) for base in bases[:1]))
+        if records and any(_is_value(value) for key, value in namespace.items() if not key.startswith("__")):
             mcls = _recording(mcls)
             config.setdefault("omit_defaults", False)  # msgspec would omit fields that were set to their default
         created: Any = super().__new__(mcls, name, bases, namespace, **config)
@@ -118,7 +120,7 @@ def is_default(value: Any, default: Any) -> bool:
 
 
 def _is_set_to(value: Any, default: Any) -> bool:
-    """Whether a value that was given has to be recorded. None unsets a field; so does b"", which is not valid base64."""
+    """Whether a given value has to be recorded. None unsets a field; so does b"", which is not valid base64."""
     return value is not None and value != b"" and is_default(value, default)
 
 
@@ -137,6 +139,7 @@ class Struct(
     """Base class of everything inside an object."""
 
     __atomic__: ClassVar[bool] = False
+    __records__: ClassVar[bool] = True  # whether subclasses record which fields were set
     __value_defaults__: ClassVar[Mapping[str, Any]] = {}  # only of classes with other defaults than None
 
     if TYPE_CHECKING:
@@ -161,6 +164,12 @@ class Struct(
         for name, value in changes.items():
             record_explicit(duplicate, name, value)
         return duplicate
+
+
+class BuiltinStruct(Struct):
+    """Base class of the parts of built-in kinds: defaults are Go's zero values, which are never encoded."""
+
+    __records__: ClassVar[bool] = False
 
 
 def record_explicit(struct: Struct, name: str, value: Any) -> None:

@@ -10,33 +10,33 @@ import msgspec
 from ostinato.api.markers import Enum, ListAtomic, ListMap, ListSet, PatchMerge
 from ostinato.api.meta import Condition, LabelSelector
 from ostinato.api.object import Object
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 
 
-class ApplyConfiguration(Struct):
+class ApplyConfiguration(BuiltinStruct):
     expression: str | None = None
 
 
-class AuditAnnotation(Struct):
+class AuditAnnotation(BuiltinStruct):
     key: str
     value_expression: str
 
 
-class ExpressionWarning(Struct):
+class ExpressionWarning(BuiltinStruct):
     field_ref: str
     warning: str
 
 
-class JSONPatch(Struct):
+class JSONPatch(BuiltinStruct):
     expression: str | None = None
 
 
-class MatchCondition(Struct):
+class MatchCondition(BuiltinStruct):
     expression: str
     name: str
 
 
-class MatchResources(Struct, atomic=True):
+class MatchResources(BuiltinStruct, atomic=True):
     exclude_resource_rules: Annotated[list[NamedRuleWithOperations], ListAtomic()] = []
     match_policy: Annotated[str, Enum("Equivalent", "Exact")] | None = None
     namespace_selector: LabelSelector | None = None
@@ -44,7 +44,7 @@ class MatchResources(Struct, atomic=True):
     resource_rules: Annotated[list[NamedRuleWithOperations], ListAtomic()] = []
 
 
-class MutatingAdmissionPolicySpec(Struct):
+class MutatingAdmissionPolicySpec(BuiltinStruct):
     failure_policy: Annotated[str, Enum("Fail", "Ignore")] | None = None
     match_conditions: Annotated[list[MatchCondition], ListMap("name"), PatchMerge("name")] = []
     match_constraints: MatchResources | None = None
@@ -58,7 +58,7 @@ class MutatingAdmissionPolicy(Object, group="admissionregistration.k8s.io", vers
     spec: MutatingAdmissionPolicySpec = msgspec.field(default_factory=MutatingAdmissionPolicySpec)
 
 
-class MutatingAdmissionPolicyBindingSpec(Struct):
+class MutatingAdmissionPolicyBindingSpec(BuiltinStruct):
     match_resources: MatchResources | None = None
     param_ref: ParamRef | None = None
     policy_name: str | None = None
@@ -68,7 +68,7 @@ class MutatingAdmissionPolicyBinding(Object, group="admissionregistration.k8s.io
     spec: MutatingAdmissionPolicyBindingSpec = msgspec.field(default_factory=MutatingAdmissionPolicyBindingSpec)
 
 
-class MutatingWebhook(Struct):
+class MutatingWebhook(BuiltinStruct):
     admission_review_versions: Annotated[list[str], ListAtomic()]
     client_config: WebhookClientConfig
     failure_policy: Annotated[str, Enum("Fail", "Ignore")] | None = None
@@ -87,13 +87,13 @@ class MutatingWebhookConfiguration(Object, group="admissionregistration.k8s.io",
     webhooks: Annotated[list[MutatingWebhook], ListMap("name"), PatchMerge("name")] = []
 
 
-class Mutation(Struct):
+class Mutation(BuiltinStruct):
     apply_configuration: ApplyConfiguration | None = None
     json_patch: JSONPatch | None = None
     patch_type: Annotated[str, Enum("ApplyConfiguration", "JSONPatch")]
 
 
-class NamedRuleWithOperations(Struct, atomic=True):
+class NamedRuleWithOperations(BuiltinStruct, atomic=True):
     api_groups: Annotated[list[str], ListAtomic()] = []
     api_versions: Annotated[list[str], ListAtomic()] = []
     operations: Annotated[list[Annotated[str, Enum("*", "CONNECT", "CREATE", "DELETE", "UPDATE")]], ListAtomic()] = []
@@ -102,19 +102,19 @@ class NamedRuleWithOperations(Struct, atomic=True):
     scope: Annotated[str, Enum("*", "Cluster", "Namespaced")] | None = None
 
 
-class ParamKind(Struct, atomic=True):
+class ParamKind(BuiltinStruct, atomic=True):
     api_version: str | None = None
     kind: str | None = None
 
 
-class ParamRef(Struct, atomic=True):
+class ParamRef(BuiltinStruct, atomic=True):
     name: str | None = None
     namespace: str | None = None
     parameter_not_found_action: str | None = None
     selector: LabelSelector | None = None
 
 
-class RuleWithOperations(Struct):
+class RuleWithOperations(BuiltinStruct):
     api_groups: Annotated[list[str], ListAtomic()] = []
     api_versions: Annotated[list[str], ListAtomic()] = []
     operations: Annotated[list[Annotated[str, Enum("*", "CONNECT", "CREATE", "DELETE", "UPDATE")]], ListAtomic()] = []
@@ -122,18 +122,18 @@ class RuleWithOperations(Struct):
     scope: Annotated[str, Enum("*", "Cluster", "Namespaced")] | None = None
 
 
-class ServiceReference(Struct):
+class ServiceReference(BuiltinStruct):
     name: str
     namespace: str
     path: str | None = None
     port: int | None = None
 
 
-class TypeChecking(Struct):
+class TypeChecking(BuiltinStruct):
     expression_warnings: Annotated[list[ExpressionWarning], ListAtomic()] = []
 
 
-class ValidatingAdmissionPolicySpec(Struct):
+class ValidatingAdmissionPolicySpec(BuiltinStruct):
     audit_annotations: Annotated[list[AuditAnnotation], ListAtomic()] = []
     failure_policy: Annotated[str, Enum("Fail", "Ignore")] | None = None
     match_conditions: Annotated[list[MatchCondition], ListMap("name"), PatchMerge("name")] = []
@@ -143,7 +143,7 @@ class ValidatingAdmissionPolicySpec(Struct):
     variables: Annotated[list[Variable], ListMap("name"), PatchMerge("name")] = []
 
 
-class ValidatingAdmissionPolicyStatus(Struct):
+class ValidatingAdmissionPolicyStatus(BuiltinStruct):
     conditions: Annotated[list[Condition], ListMap("type")] = []
     observed_generation: int | None = None
     type_checking: TypeChecking | None = None
@@ -158,14 +158,14 @@ class ValidatingAdmissionPolicyBinding(Object, group="admissionregistration.k8s.
     spec: ValidatingAdmissionPolicyBindingSpec
 
 
-class ValidatingAdmissionPolicyBindingSpec(Struct):
+class ValidatingAdmissionPolicyBindingSpec(BuiltinStruct):
     match_resources: MatchResources | None = None
     param_ref: ParamRef | None = None
     policy_name: str
     validation_actions: Annotated[list[Annotated[str, Enum("Audit", "Deny", "Warn")]], ListSet()]
 
 
-class ValidatingWebhook(Struct):
+class ValidatingWebhook(BuiltinStruct):
     admission_review_versions: Annotated[list[str], ListAtomic()]
     client_config: WebhookClientConfig
     failure_policy: Annotated[str, Enum("Fail", "Ignore")] | None = None
@@ -183,19 +183,19 @@ class ValidatingWebhookConfiguration(Object, group="admissionregistration.k8s.io
     webhooks: Annotated[list[ValidatingWebhook], ListMap("name"), PatchMerge("name")] = []
 
 
-class Validation(Struct):
+class Validation(BuiltinStruct):
     expression: str
     message: str | None = None
     message_expression: str | None = None
     reason: str | None = None
 
 
-class Variable(Struct, atomic=True):
+class Variable(BuiltinStruct, atomic=True):
     expression: str
     name: str
 
 
-class WebhookClientConfig(Struct):
+class WebhookClientConfig(BuiltinStruct):
     ca_bundle: bytes | None = None
     service: ServiceReference | None = None
     url: str | None = None

@@ -9,11 +9,11 @@ import msgspec
 
 from ostinato.api.markers import Enum, ListAtomic, ListMap, PatchMerge
 from ostinato.api.object import Object
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.api.time import Time
 
 
-class CustomResourceColumnDefinition(Struct):
+class CustomResourceColumnDefinition(BuiltinStruct):
     description: str | None = None
     format: str | None = None
     json_path: str
@@ -22,12 +22,12 @@ class CustomResourceColumnDefinition(Struct):
     type: str
 
 
-class CustomResourceConversion(Struct):
+class CustomResourceConversion(BuiltinStruct):
     strategy: str
     webhook: WebhookConversion | None = None
 
 
-class CustomResourceDefinitionStatus(Struct):
+class CustomResourceDefinitionStatus(BuiltinStruct):
     accepted_names: CustomResourceDefinitionNames | None = None
     conditions: Annotated[list[CustomResourceDefinitionCondition], ListMap("type")] = []
     observed_generation: int | None = None
@@ -39,7 +39,7 @@ class CustomResourceDefinition(Object, group="apiextensions.k8s.io", version="v1
     status: CustomResourceDefinitionStatus = msgspec.field(default_factory=CustomResourceDefinitionStatus)
 
 
-class CustomResourceDefinitionCondition(Struct):
+class CustomResourceDefinitionCondition(BuiltinStruct):
     last_transition_time: Time | None = None
     message: str | None = None
     observed_generation: int | None = None
@@ -48,7 +48,7 @@ class CustomResourceDefinitionCondition(Struct):
     type: str
 
 
-class CustomResourceDefinitionNames(Struct):
+class CustomResourceDefinitionNames(BuiltinStruct):
     categories: Annotated[list[str], ListAtomic()] = []
     kind: str
     list_kind: str | None = None
@@ -57,7 +57,7 @@ class CustomResourceDefinitionNames(Struct):
     singular: str | None = None
 
 
-class CustomResourceDefinitionSpec(Struct):
+class CustomResourceDefinitionSpec(BuiltinStruct):
     conversion: CustomResourceConversion | None = None
     group: str
     names: CustomResourceDefinitionNames
@@ -66,7 +66,7 @@ class CustomResourceDefinitionSpec(Struct):
     versions: Annotated[list[CustomResourceDefinitionVersion], ListAtomic()]
 
 
-class CustomResourceDefinitionVersion(Struct):
+class CustomResourceDefinitionVersion(BuiltinStruct):
     additional_printer_columns: Annotated[list[CustomResourceColumnDefinition], ListAtomic()] = []
     deprecated: bool | None = None
     deprecation_warning: str | None = None
@@ -78,31 +78,31 @@ class CustomResourceDefinitionVersion(Struct):
     subresources: CustomResourceSubresources | None = None
 
 
-class CustomResourceSubresourceScale(Struct):
+class CustomResourceSubresourceScale(BuiltinStruct):
     label_selector_path: str | None = None
     spec_replicas_path: str
     status_replicas_path: str
 
 
-class CustomResourceSubresourceStatus(Struct):
+class CustomResourceSubresourceStatus(BuiltinStruct):
     pass
 
 
-class CustomResourceSubresources(Struct):
+class CustomResourceSubresources(BuiltinStruct):
     scale: CustomResourceSubresourceScale | None = None
     status: CustomResourceSubresourceStatus = msgspec.field(default_factory=CustomResourceSubresourceStatus)
 
 
-class CustomResourceValidation(Struct):
+class CustomResourceValidation(BuiltinStruct):
     open_apiv_3_schema: JSONSchemaProps | None = msgspec.field(name="openAPIV3Schema", default=None)
 
 
-class ExternalDocumentation(Struct):
+class ExternalDocumentation(BuiltinStruct):
     description: str | None = None
     url: str | None = None
 
 
-class JSONSchemaProps(Struct):
+class JSONSchemaProps(BuiltinStruct):
     ref_: str | None = msgspec.field(name="$ref", default=None)
     schema_: str | None = msgspec.field(name="$schema", default=None)
     additional_items: JSONSchemaProps | bool | None = None
@@ -149,18 +149,18 @@ class JSONSchemaProps(Struct):
     x_kubernetes_validations: Annotated[list[ValidationRule], ListMap("rule"), PatchMerge("rule")] = msgspec.field(name="x-kubernetes-validations", default_factory=list)
 
 
-class SelectableField(Struct):
+class SelectableField(BuiltinStruct):
     json_path: str
 
 
-class ServiceReference(Struct):
+class ServiceReference(BuiltinStruct):
     name: str
     namespace: str
     path: str | None = None
     port: int | None = None
 
 
-class ValidationRule(Struct):
+class ValidationRule(BuiltinStruct):
     field_path: str | None = None
     message: str | None = None
     message_expression: str | None = None
@@ -169,12 +169,12 @@ class ValidationRule(Struct):
     rule: str
 
 
-class WebhookClientConfig(Struct):
+class WebhookClientConfig(BuiltinStruct):
     ca_bundle: bytes | None = None
     service: ServiceReference | None = None
     url: str | None = None
 
 
-class WebhookConversion(Struct):
+class WebhookConversion(BuiltinStruct):
     client_config: WebhookClientConfig | None = None
     conversion_review_versions: Annotated[list[str], ListAtomic()]

@@ -9,11 +9,11 @@ import msgspec
 
 from ostinato.api.markers import ListAtomic, ListMap, PatchMerge
 from ostinato.api.object import Object
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.api.time import Time
 
 
-class APIServiceStatus(Struct):
+class APIServiceStatus(BuiltinStruct):
     conditions: Annotated[list[APIServiceCondition], ListMap("type"), PatchMerge("type")] = []
 
 
@@ -22,7 +22,7 @@ class APIService(Object, group="apiregistration.k8s.io", version="v1", plural="a
     status: APIServiceStatus = msgspec.field(default_factory=APIServiceStatus)
 
 
-class APIServiceCondition(Struct):
+class APIServiceCondition(BuiltinStruct):
     last_transition_time: Time | None = None
     message: str | None = None
     reason: str | None = None
@@ -30,7 +30,7 @@ class APIServiceCondition(Struct):
     type: str
 
 
-class APIServiceSpec(Struct):
+class APIServiceSpec(BuiltinStruct):
     ca_bundle: Annotated[bytes, ListAtomic()] | None = None
     group: str | None = None
     group_priority_minimum: int
@@ -40,7 +40,7 @@ class APIServiceSpec(Struct):
     version_priority: int
 
 
-class ServiceReference(Struct):
+class ServiceReference(BuiltinStruct):
     name: str | None = None
     namespace: str | None = None
     port: int | None = None

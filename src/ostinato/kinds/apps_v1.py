@@ -10,7 +10,7 @@ import msgspec
 from ostinato.api.markers import Enum, ListAtomic, ListMap, PatchMerge, PatchRetainKeys
 from ostinato.api.meta import LabelSelector
 from ostinato.api.object import Object
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.api.time import Time
 from ostinato.kinds import core_v1
 
@@ -20,7 +20,7 @@ class ControllerRevision(Object, group="apps", version="v1", plural="controllerr
     revision: int
 
 
-class DaemonSetStatus(Struct):
+class DaemonSetStatus(BuiltinStruct):
     collision_count: int | None = None
     conditions: Annotated[list[DaemonSetCondition], ListMap("type"), PatchMerge("type")] = []
     current_number_scheduled: int = msgspec.field(default_factory=int)
@@ -38,7 +38,7 @@ class DaemonSet(Object, group="apps", version="v1", plural="daemonsets", short_n
     status: DaemonSetStatus = msgspec.field(default_factory=DaemonSetStatus)
 
 
-class DaemonSetCondition(Struct):
+class DaemonSetCondition(BuiltinStruct):
     last_transition_time: Time | None = None
     message: str | None = None
     reason: str | None = None
@@ -46,7 +46,7 @@ class DaemonSetCondition(Struct):
     type: str
 
 
-class DaemonSetSpec(Struct):
+class DaemonSetSpec(BuiltinStruct):
     min_ready_seconds: int | None = None
     revision_history_limit: int | None = None
     selector: LabelSelector
@@ -54,12 +54,12 @@ class DaemonSetSpec(Struct):
     update_strategy: DaemonSetUpdateStrategy | None = None
 
 
-class DaemonSetUpdateStrategy(Struct):
+class DaemonSetUpdateStrategy(BuiltinStruct):
     rolling_update: RollingUpdateDaemonSet | None = None
     type: Annotated[str, Enum("OnDelete", "RollingUpdate")] | None = None
 
 
-class DeploymentStatus(Struct):
+class DeploymentStatus(BuiltinStruct):
     available_replicas: int | None = None
     collision_count: int | None = None
     conditions: Annotated[list[DeploymentCondition], ListMap("type"), PatchMerge("type")] = []
@@ -76,7 +76,7 @@ class Deployment(Object, group="apps", version="v1", plural="deployments", short
     status: DeploymentStatus = msgspec.field(default_factory=DeploymentStatus)
 
 
-class DeploymentCondition(Struct):
+class DeploymentCondition(BuiltinStruct):
     last_transition_time: Time | None = None
     last_update_time: Time | None = None
     message: str | None = None
@@ -85,7 +85,7 @@ class DeploymentCondition(Struct):
     type: str
 
 
-class DeploymentSpec(Struct):
+class DeploymentSpec(BuiltinStruct):
     min_ready_seconds: int | None = None
     paused: bool | None = None
     progress_deadline_seconds: int | None = None
@@ -96,12 +96,12 @@ class DeploymentSpec(Struct):
     template: core_v1.PodTemplateSpec
 
 
-class DeploymentStrategy(Struct):
+class DeploymentStrategy(BuiltinStruct):
     rolling_update: RollingUpdateDeployment | None = None
     type: Annotated[str, Enum("Recreate", "RollingUpdate")] | None = None
 
 
-class ReplicaSetStatus(Struct):
+class ReplicaSetStatus(BuiltinStruct):
     available_replicas: int | None = None
     conditions: Annotated[list[ReplicaSetCondition], ListMap("type"), PatchMerge("type")] = []
     fully_labeled_replicas: int | None = None
@@ -116,7 +116,7 @@ class ReplicaSet(Object, group="apps", version="v1", plural="replicasets", short
     status: ReplicaSetStatus = msgspec.field(default_factory=ReplicaSetStatus)
 
 
-class ReplicaSetCondition(Struct):
+class ReplicaSetCondition(BuiltinStruct):
     last_transition_time: Time | None = None
     message: str | None = None
     reason: str | None = None
@@ -124,29 +124,29 @@ class ReplicaSetCondition(Struct):
     type: str
 
 
-class ReplicaSetSpec(Struct):
+class ReplicaSetSpec(BuiltinStruct):
     min_ready_seconds: int | None = None
     replicas: int | None = None
     selector: LabelSelector
     template: core_v1.PodTemplateSpec | None = None
 
 
-class RollingUpdateDaemonSet(Struct):
+class RollingUpdateDaemonSet(BuiltinStruct):
     max_surge: int | str | None = None
     max_unavailable: int | str | None = None
 
 
-class RollingUpdateDeployment(Struct):
+class RollingUpdateDeployment(BuiltinStruct):
     max_surge: int | str | None = None
     max_unavailable: int | str | None = None
 
 
-class RollingUpdateStatefulSetStrategy(Struct):
+class RollingUpdateStatefulSetStrategy(BuiltinStruct):
     max_unavailable: int | str | None = None
     partition: int | None = None
 
 
-class StatefulSetStatus(Struct):
+class StatefulSetStatus(BuiltinStruct):
     available_replicas: int | None = None
     collision_count: int | None = None
     conditions: Annotated[list[StatefulSetCondition], ListMap("type"), PatchMerge("type")] = []
@@ -164,7 +164,7 @@ class StatefulSet(Object, group="apps", version="v1", plural="statefulsets", sho
     status: StatefulSetStatus = msgspec.field(default_factory=StatefulSetStatus)
 
 
-class StatefulSetCondition(Struct):
+class StatefulSetCondition(BuiltinStruct):
     last_transition_time: Time | None = None
     message: str | None = None
     reason: str | None = None
@@ -172,16 +172,16 @@ class StatefulSetCondition(Struct):
     type: str
 
 
-class StatefulSetOrdinals(Struct):
+class StatefulSetOrdinals(BuiltinStruct):
     start: int | None = None
 
 
-class StatefulSetPersistentVolumeClaimRetentionPolicy(Struct):
+class StatefulSetPersistentVolumeClaimRetentionPolicy(BuiltinStruct):
     when_deleted: str | None = None
     when_scaled: str | None = None
 
 
-class StatefulSetSpec(Struct):
+class StatefulSetSpec(BuiltinStruct):
     min_ready_seconds: int | None = None
     ordinals: StatefulSetOrdinals | None = None
     persistent_volume_claim_retention_policy: StatefulSetPersistentVolumeClaimRetentionPolicy | None = None
@@ -195,6 +195,6 @@ class StatefulSetSpec(Struct):
     volume_claim_templates: Annotated[list[core_v1.PersistentVolumeClaim], ListAtomic()] = []
 
 
-class StatefulSetUpdateStrategy(Struct):
+class StatefulSetUpdateStrategy(BuiltinStruct):
     rolling_update: RollingUpdateStatefulSetStrategy | None = None
     type: Annotated[str, Enum("OnDelete", "RollingUpdate")] | None = None

@@ -9,18 +9,18 @@ import msgspec
 
 from ostinato.api.markers import ListAtomic
 from ostinato.api.object import Object
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.api.time import Time
 
 
-class BoundObjectReference(Struct):
+class BoundObjectReference(BuiltinStruct):
     api_version: str | None = None
     kind: str | None = None
     name: str | None = None
     uid: str | None = None
 
 
-class SelfSubjectReviewStatus(Struct):
+class SelfSubjectReviewStatus(BuiltinStruct):
     user_info: UserInfo | None = None
 
 
@@ -28,13 +28,13 @@ class SelfSubjectReview(Object, group="authentication.k8s.io", version="v1", plu
     status: SelfSubjectReviewStatus = msgspec.field(default_factory=SelfSubjectReviewStatus)
 
 
-class TokenRequestSpec(Struct):
+class TokenRequestSpec(BuiltinStruct):
     audiences: Annotated[list[str], ListAtomic()] = []
     bound_object_ref: BoundObjectReference | None = None
     expiration_seconds: int | None = None
 
 
-class TokenRequestStatus(Struct):
+class TokenRequestStatus(BuiltinStruct):
     expiration_timestamp: Time | None = None
     token: str | None = None
 
@@ -44,7 +44,7 @@ class TokenRequest(Object, group="authentication.k8s.io", version="v1", plural="
     status: TokenRequestStatus = msgspec.field(default_factory=TokenRequestStatus)
 
 
-class TokenReviewStatus(Struct):
+class TokenReviewStatus(BuiltinStruct):
     audiences: Annotated[list[str], ListAtomic()] = []
     authenticated: bool | None = None
     error: str | None = None
@@ -56,12 +56,12 @@ class TokenReview(Object, group="authentication.k8s.io", version="v1", plural="t
     status: TokenReviewStatus = msgspec.field(default_factory=TokenReviewStatus)
 
 
-class TokenReviewSpec(Struct):
+class TokenReviewSpec(BuiltinStruct):
     audiences: Annotated[list[str], ListAtomic()] = []
     token: str
 
 
-class UserInfo(Struct):
+class UserInfo(BuiltinStruct):
     extra: dict[str, list[str]] = {}
     groups: Annotated[list[str], ListAtomic()] = []
     uid: str | None = None

@@ -10,20 +10,20 @@ import msgspec
 from ostinato.api.markers import ListAtomic
 from ostinato.api.meta import FieldSelectorRequirement, LabelSelectorRequirement
 from ostinato.api.object import Object
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 
 
-class FieldSelectorAttributes(Struct):
+class FieldSelectorAttributes(BuiltinStruct):
     raw_selector: str | None = None
     requirements: Annotated[list[FieldSelectorRequirement], ListAtomic()] = []
 
 
-class LabelSelectorAttributes(Struct):
+class LabelSelectorAttributes(BuiltinStruct):
     raw_selector: str | None = None
     requirements: Annotated[list[LabelSelectorRequirement], ListAtomic()] = []
 
 
-class SubjectAccessReviewSpec(Struct):
+class SubjectAccessReviewSpec(BuiltinStruct):
     extra: dict[str, list[str]] = {}
     groups: Annotated[list[str], ListAtomic()] = []
     non_resource_attributes: NonResourceAttributes | None = None
@@ -32,7 +32,7 @@ class SubjectAccessReviewSpec(Struct):
     user: str | None = None
 
 
-class SubjectAccessReviewStatus(Struct):
+class SubjectAccessReviewStatus(BuiltinStruct):
     allowed: bool = msgspec.field(default_factory=bool)
     denied: bool | None = None
     evaluation_error: str | None = None
@@ -44,17 +44,17 @@ class LocalSubjectAccessReview(Object, group="authorization.k8s.io", version="v1
     status: SubjectAccessReviewStatus = msgspec.field(default_factory=SubjectAccessReviewStatus)
 
 
-class NonResourceAttributes(Struct):
+class NonResourceAttributes(BuiltinStruct):
     path: str | None = None
     verb: str | None = None
 
 
-class NonResourceRule(Struct):
+class NonResourceRule(BuiltinStruct):
     non_resource_urls: Annotated[list[str], ListAtomic()] = msgspec.field(name="nonResourceURLs", default_factory=list)
     verbs: Annotated[list[str], ListAtomic()]
 
 
-class ResourceAttributes(Struct):
+class ResourceAttributes(BuiltinStruct):
     field_selector: FieldSelectorAttributes | None = None
     group: str | None = None
     label_selector: LabelSelectorAttributes | None = None
@@ -66,14 +66,14 @@ class ResourceAttributes(Struct):
     version: str | None = None
 
 
-class ResourceRule(Struct):
+class ResourceRule(BuiltinStruct):
     api_groups: Annotated[list[str], ListAtomic()] = []
     resource_names: Annotated[list[str], ListAtomic()] = []
     resources: Annotated[list[str], ListAtomic()] = []
     verbs: Annotated[list[str], ListAtomic()]
 
 
-class SelfSubjectAccessReviewSpec(Struct):
+class SelfSubjectAccessReviewSpec(BuiltinStruct):
     non_resource_attributes: NonResourceAttributes | None = None
     resource_attributes: ResourceAttributes | None = None
 
@@ -83,11 +83,11 @@ class SelfSubjectAccessReview(Object, group="authorization.k8s.io", version="v1"
     status: SubjectAccessReviewStatus = msgspec.field(default_factory=SubjectAccessReviewStatus)
 
 
-class SelfSubjectRulesReviewSpec(Struct):
+class SelfSubjectRulesReviewSpec(BuiltinStruct):
     namespace: str | None = None
 
 
-class SubjectRulesReviewStatus(Struct):
+class SubjectRulesReviewStatus(BuiltinStruct):
     evaluation_error: str | None = None
     incomplete: bool = msgspec.field(default_factory=bool)
     non_resource_rules: Annotated[list[NonResourceRule], ListAtomic()] = []

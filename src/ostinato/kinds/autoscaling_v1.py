@@ -6,17 +6,17 @@ from __future__ import annotations
 import msgspec
 
 from ostinato.api.object import Object
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.api.time import Time
 
 
-class CrossVersionObjectReference(Struct, atomic=True):
+class CrossVersionObjectReference(BuiltinStruct, atomic=True):
     api_version: str | None = None
     kind: str
     name: str
 
 
-class HorizontalPodAutoscalerStatus(Struct):
+class HorizontalPodAutoscalerStatus(BuiltinStruct):
     current_cpu_utilization_percentage: int | None = msgspec.field(name="currentCPUUtilizationPercentage", default=None)
     current_replicas: int = msgspec.field(default_factory=int)
     desired_replicas: int = msgspec.field(default_factory=int)
@@ -29,18 +29,18 @@ class HorizontalPodAutoscaler(Object, group="autoscaling", version="v1", plural=
     status: HorizontalPodAutoscalerStatus = msgspec.field(default_factory=HorizontalPodAutoscalerStatus)
 
 
-class HorizontalPodAutoscalerSpec(Struct):
+class HorizontalPodAutoscalerSpec(BuiltinStruct):
     max_replicas: int
     min_replicas: int | None = None
     scale_target_ref: CrossVersionObjectReference
     target_cpu_utilization_percentage: int | None = msgspec.field(name="targetCPUUtilizationPercentage", default=None)
 
 
-class ScaleSpec(Struct):
+class ScaleSpec(BuiltinStruct):
     replicas: int | None = None
 
 
-class ScaleStatus(Struct):
+class ScaleStatus(BuiltinStruct):
     replicas: int = msgspec.field(default_factory=int)
     selector: str | None = None
 

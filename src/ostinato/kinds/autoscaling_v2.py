@@ -11,58 +11,58 @@ from ostinato.api.markers import ListAtomic, ListMap, PatchMerge
 from ostinato.api.meta import LabelSelector
 from ostinato.api.object import Object
 from ostinato.api.quantity import Quantity
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.api.time import Time
 
 
-class ContainerResourceMetricSource(Struct):
+class ContainerResourceMetricSource(BuiltinStruct):
     container: str
     name: str
     target: MetricTarget
 
 
-class MetricValueStatus(Struct):
+class MetricValueStatus(BuiltinStruct):
     average_utilization: int | None = None
     average_value: Quantity | None = None
     value: Quantity | None = None
 
 
-class ContainerResourceMetricStatus(Struct):
+class ContainerResourceMetricStatus(BuiltinStruct):
     container: str = msgspec.field(default_factory=str)
     current: MetricValueStatus = msgspec.field(default_factory=MetricValueStatus)
     name: str = msgspec.field(default_factory=str)
 
 
-class CrossVersionObjectReference(Struct):
+class CrossVersionObjectReference(BuiltinStruct):
     api_version: str | None = None
     kind: str
     name: str
 
 
-class ExternalMetricSource(Struct):
+class ExternalMetricSource(BuiltinStruct):
     metric: MetricIdentifier
     target: MetricTarget
 
 
-class ExternalMetricStatus(Struct):
+class ExternalMetricStatus(BuiltinStruct):
     current: MetricValueStatus = msgspec.field(default_factory=MetricValueStatus)
     metric: MetricIdentifier | None = None
 
 
-class HPAScalingPolicy(Struct):
+class HPAScalingPolicy(BuiltinStruct):
     period_seconds: int
     type: str
     value: int
 
 
-class HPAScalingRules(Struct):
+class HPAScalingRules(BuiltinStruct):
     policies: Annotated[list[HPAScalingPolicy], ListAtomic()] = []
     select_policy: str | None = None
     stabilization_window_seconds: int | None = None
     tolerance: Quantity | None = None
 
 
-class HorizontalPodAutoscalerStatus(Struct):
+class HorizontalPodAutoscalerStatus(BuiltinStruct):
     conditions: Annotated[list[HorizontalPodAutoscalerCondition], ListMap("type"), PatchMerge("type")] = []
     current_metrics: Annotated[list[MetricStatus], ListAtomic()] = []
     current_replicas: int | None = None
@@ -76,12 +76,12 @@ class HorizontalPodAutoscaler(Object, group="autoscaling", version="v2", plural=
     status: HorizontalPodAutoscalerStatus = msgspec.field(default_factory=HorizontalPodAutoscalerStatus)
 
 
-class HorizontalPodAutoscalerBehavior(Struct):
+class HorizontalPodAutoscalerBehavior(BuiltinStruct):
     scale_down: HPAScalingRules | None = None
     scale_up: HPAScalingRules | None = None
 
 
-class HorizontalPodAutoscalerCondition(Struct):
+class HorizontalPodAutoscalerCondition(BuiltinStruct):
     last_transition_time: Time | None = None
     message: str | None = None
     reason: str | None = None
@@ -89,7 +89,7 @@ class HorizontalPodAutoscalerCondition(Struct):
     type: str
 
 
-class HorizontalPodAutoscalerSpec(Struct):
+class HorizontalPodAutoscalerSpec(BuiltinStruct):
     behavior: HorizontalPodAutoscalerBehavior | None = None
     max_replicas: int
     metrics: Annotated[list[MetricSpec], ListAtomic()] = []
@@ -97,12 +97,12 @@ class HorizontalPodAutoscalerSpec(Struct):
     scale_target_ref: CrossVersionObjectReference
 
 
-class MetricIdentifier(Struct):
+class MetricIdentifier(BuiltinStruct):
     name: str
     selector: LabelSelector | None = None
 
 
-class MetricSpec(Struct):
+class MetricSpec(BuiltinStruct):
     container_resource: ContainerResourceMetricSource | None = None
     external: ExternalMetricSource | None = None
     object: ObjectMetricSource | None = None
@@ -111,7 +111,7 @@ class MetricSpec(Struct):
     type: str
 
 
-class MetricStatus(Struct):
+class MetricStatus(BuiltinStruct):
     container_resource: ContainerResourceMetricStatus | None = None
     external: ExternalMetricStatus | None = None
     object: ObjectMetricStatus | None = None
@@ -120,40 +120,40 @@ class MetricStatus(Struct):
     type: str = msgspec.field(default_factory=str)
 
 
-class MetricTarget(Struct):
+class MetricTarget(BuiltinStruct):
     average_utilization: int | None = None
     average_value: Quantity | None = None
     type: str
     value: Quantity | None = None
 
 
-class ObjectMetricSource(Struct):
+class ObjectMetricSource(BuiltinStruct):
     described_object: CrossVersionObjectReference
     metric: MetricIdentifier
     target: MetricTarget
 
 
-class ObjectMetricStatus(Struct):
+class ObjectMetricStatus(BuiltinStruct):
     current: MetricValueStatus = msgspec.field(default_factory=MetricValueStatus)
     described_object: CrossVersionObjectReference | None = None
     metric: MetricIdentifier | None = None
 
 
-class PodsMetricSource(Struct):
+class PodsMetricSource(BuiltinStruct):
     metric: MetricIdentifier
     target: MetricTarget
 
 
-class PodsMetricStatus(Struct):
+class PodsMetricStatus(BuiltinStruct):
     current: MetricValueStatus = msgspec.field(default_factory=MetricValueStatus)
     metric: MetricIdentifier | None = None
 
 
-class ResourceMetricSource(Struct):
+class ResourceMetricSource(BuiltinStruct):
     name: str
     target: MetricTarget
 
 
-class ResourceMetricStatus(Struct):
+class ResourceMetricStatus(BuiltinStruct):
     current: MetricValueStatus = msgspec.field(default_factory=MetricValueStatus)
     name: str = msgspec.field(default_factory=str)

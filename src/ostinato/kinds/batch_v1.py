@@ -10,12 +10,12 @@ import msgspec
 from ostinato.api.markers import Enum, ListAtomic, ListSet, PatchMerge
 from ostinato.api.meta import LabelSelector, ObjectMeta
 from ostinato.api.object import Object
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.api.time import Time
 from ostinato.kinds import core_v1
 
 
-class CronJobStatus(Struct):
+class CronJobStatus(BuiltinStruct):
     active: Annotated[list[core_v1.ObjectReference], ListAtomic()] = []
     last_schedule_time: Time | None = None
     last_successful_time: Time | None = None
@@ -26,7 +26,7 @@ class CronJob(Object, group="batch", version="v1", plural="cronjobs", short_name
     status: CronJobStatus = msgspec.field(default_factory=CronJobStatus)
 
 
-class CronJobSpec(Struct):
+class CronJobSpec(BuiltinStruct):
     concurrency_policy: Annotated[str, Enum("Allow", "Forbid", "Replace")] | None = None
     failed_jobs_history_limit: int | None = None
     job_template: JobTemplateSpec
@@ -37,7 +37,7 @@ class CronJobSpec(Struct):
     time_zone: str | None = None
 
 
-class JobStatus(Struct):
+class JobStatus(BuiltinStruct):
     active: int | None = None
     completed_indexes: str | None = None
     completion_time: Time | None = None
@@ -56,7 +56,7 @@ class Job(Object, group="batch", version="v1", plural="jobs", categories=["all"]
     status: JobStatus = msgspec.field(default_factory=JobStatus)
 
 
-class JobCondition(Struct):
+class JobCondition(BuiltinStruct):
     last_probe_time: Time | None = None
     last_transition_time: Time | None = None
     message: str | None = None
@@ -65,7 +65,7 @@ class JobCondition(Struct):
     type: str
 
 
-class JobSpec(Struct):
+class JobSpec(BuiltinStruct):
     active_deadline_seconds: int | None = None
     backoff_limit: int | None = None
     backoff_limit_per_index: int | None = None
@@ -84,41 +84,41 @@ class JobSpec(Struct):
     ttl_seconds_after_finished: int | None = None
 
 
-class JobTemplateSpec(Struct):
+class JobTemplateSpec(BuiltinStruct):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: JobSpec
 
 
-class PodFailurePolicy(Struct):
+class PodFailurePolicy(BuiltinStruct):
     rules: Annotated[list[PodFailurePolicyRule], ListAtomic()]
 
 
-class PodFailurePolicyOnExitCodesRequirement(Struct):
+class PodFailurePolicyOnExitCodesRequirement(BuiltinStruct):
     container_name: str | None = None
     operator: Annotated[str, Enum("In", "NotIn")]
     values: Annotated[list[int], ListSet()]
 
 
-class PodFailurePolicyOnPodConditionsPattern(Struct):
+class PodFailurePolicyOnPodConditionsPattern(BuiltinStruct):
     status: str | None = None
     type: str
 
 
-class PodFailurePolicyRule(Struct):
+class PodFailurePolicyRule(BuiltinStruct):
     action: Annotated[str, Enum("Count", "FailIndex", "FailJob", "Ignore")]
     on_exit_codes: PodFailurePolicyOnExitCodesRequirement | None = None
     on_pod_conditions: Annotated[list[PodFailurePolicyOnPodConditionsPattern], ListAtomic()] = []
 
 
-class SuccessPolicy(Struct):
+class SuccessPolicy(BuiltinStruct):
     rules: Annotated[list[SuccessPolicyRule], ListAtomic()]
 
 
-class SuccessPolicyRule(Struct):
+class SuccessPolicyRule(BuiltinStruct):
     succeeded_count: int | None = None
     succeeded_indexes: str | None = None
 
 
-class UncountedTerminatedPods(Struct):
+class UncountedTerminatedPods(BuiltinStruct):
     failed: Annotated[list[str], ListSet()] = []
     succeeded: Annotated[list[str], ListSet()] = []

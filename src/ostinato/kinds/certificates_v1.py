@@ -9,11 +9,11 @@ import msgspec
 
 from ostinato.api.markers import Enum, ListAtomic, ListMap
 from ostinato.api.object import Object
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.api.time import Time
 
 
-class CertificateSigningRequestStatus(Struct):
+class CertificateSigningRequestStatus(BuiltinStruct):
     certificate: bytes | None = None
     conditions: Annotated[list[CertificateSigningRequestCondition], ListMap("type")] = []
 
@@ -23,7 +23,7 @@ class CertificateSigningRequest(Object, group="certificates.k8s.io", version="v1
     status: CertificateSigningRequestStatus = msgspec.field(default_factory=CertificateSigningRequestStatus)
 
 
-class CertificateSigningRequestCondition(Struct):
+class CertificateSigningRequestCondition(BuiltinStruct):
     last_transition_time: Time | None = None
     last_update_time: Time | None = None
     message: str | None = None
@@ -32,7 +32,7 @@ class CertificateSigningRequestCondition(Struct):
     type: str
 
 
-class CertificateSigningRequestSpec(Struct):
+class CertificateSigningRequestSpec(BuiltinStruct):
     expiration_seconds: int | None = None
     extra: dict[str, list[str]] = {}
     groups: Annotated[list[str], ListAtomic()] = []

@@ -6,11 +6,11 @@ from __future__ import annotations
 import msgspec
 
 from ostinato.api.object import Object
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.api.time import MicroTime
 
 
-class LeaseSpec(Struct):
+class LeaseSpec(BuiltinStruct):
     acquire_time: MicroTime | None = None
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None

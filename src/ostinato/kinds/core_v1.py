@@ -11,34 +11,34 @@ from ostinato.api.markers import Enum, ListAtomic, ListMap, ListSet, MapAtomic, 
 from ostinato.api.meta import Condition, LabelSelector, ObjectMeta
 from ostinato.api.object import Object
 from ostinato.api.quantity import Quantity
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.api.time import MicroTime, Time
 
 
-class AWSElasticBlockStoreVolumeSource(Struct):
+class AWSElasticBlockStoreVolumeSource(BuiltinStruct):
     fs_type: str | None = None
     partition: int | None = None
     read_only: bool | None = None
     volume_id: str = msgspec.field(name="volumeID")
 
 
-class Affinity(Struct):
+class Affinity(BuiltinStruct):
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAntiAffinity | None = None
 
 
-class AppArmorProfile(Struct):
+class AppArmorProfile(BuiltinStruct):
     localhost_profile: str | None = None
     type: Annotated[str, Enum("Localhost", "RuntimeDefault", "Unconfined")]
 
 
-class AttachedVolume(Struct):
+class AttachedVolume(BuiltinStruct):
     device_path: str
     name: str
 
 
-class AzureDiskVolumeSource(Struct):
+class AzureDiskVolumeSource(BuiltinStruct):
     caching_mode: Annotated[str, Enum("None", "ReadOnly", "ReadWrite")] | None = None
     disk_name: str
     disk_uri: str = msgspec.field(name="diskURI")
@@ -47,14 +47,14 @@ class AzureDiskVolumeSource(Struct):
     read_only: bool | None = None
 
 
-class AzureFilePersistentVolumeSource(Struct):
+class AzureFilePersistentVolumeSource(BuiltinStruct):
     read_only: bool | None = None
     secret_name: str
     secret_namespace: str | None = None
     share_name: str
 
 
-class AzureFileVolumeSource(Struct):
+class AzureFileVolumeSource(BuiltinStruct):
     read_only: bool | None = None
     secret_name: str
     share_name: str
@@ -64,7 +64,7 @@ class Binding(Object, version="v1", plural="bindings"):
     target: ObjectReference
 
 
-class CSIPersistentVolumeSource(Struct):
+class CSIPersistentVolumeSource(BuiltinStruct):
     controller_expand_secret_ref: SecretReference | None = None
     controller_publish_secret_ref: SecretReference | None = None
     driver: str
@@ -77,7 +77,7 @@ class CSIPersistentVolumeSource(Struct):
     volume_handle: str
 
 
-class CSIVolumeSource(Struct):
+class CSIVolumeSource(BuiltinStruct):
     driver: str
     fs_type: str | None = None
     node_publish_secret_ref: LocalObjectReference | None = None
@@ -85,12 +85,12 @@ class CSIVolumeSource(Struct):
     volume_attributes: dict[str, str] = {}
 
 
-class Capabilities(Struct):
+class Capabilities(BuiltinStruct):
     add: Annotated[list[str], ListAtomic()] = []
     drop: Annotated[list[str], ListAtomic()] = []
 
 
-class CephFSPersistentVolumeSource(Struct):
+class CephFSPersistentVolumeSource(BuiltinStruct):
     monitors: Annotated[list[str], ListAtomic()]
     path: str | None = None
     read_only: bool | None = None
@@ -99,7 +99,7 @@ class CephFSPersistentVolumeSource(Struct):
     user: str | None = None
 
 
-class CephFSVolumeSource(Struct):
+class CephFSVolumeSource(BuiltinStruct):
     monitors: Annotated[list[str], ListAtomic()]
     path: str | None = None
     read_only: bool | None = None
@@ -108,25 +108,25 @@ class CephFSVolumeSource(Struct):
     user: str | None = None
 
 
-class CinderPersistentVolumeSource(Struct):
+class CinderPersistentVolumeSource(BuiltinStruct):
     fs_type: str | None = None
     read_only: bool | None = None
     secret_ref: SecretReference | None = None
     volume_id: str = msgspec.field(name="volumeID")
 
 
-class CinderVolumeSource(Struct):
+class CinderVolumeSource(BuiltinStruct):
     fs_type: str | None = None
     read_only: bool | None = None
     secret_ref: LocalObjectReference | None = None
     volume_id: str = msgspec.field(name="volumeID")
 
 
-class ClientIPConfig(Struct):
+class ClientIPConfig(BuiltinStruct):
     timeout_seconds: int | None = None
 
 
-class ClusterTrustBundleProjection(Struct):
+class ClusterTrustBundleProjection(BuiltinStruct):
     label_selector: LabelSelector | None = None
     name: str | None = None
     optional: bool | None = None
@@ -134,7 +134,7 @@ class ClusterTrustBundleProjection(Struct):
     signer_name: str | None = None
 
 
-class ComponentCondition(Struct):
+class ComponentCondition(BuiltinStruct):
     error: str | None = None
     message: str | None = None
     status: str
@@ -151,18 +151,18 @@ class ConfigMap(Object, version="v1", plural="configmaps", short_names=["cm"]):
     immutable: bool | None = None
 
 
-class ConfigMapEnvSource(Struct):
+class ConfigMapEnvSource(BuiltinStruct):
     name: str | None = None
     optional: bool | None = None
 
 
-class ConfigMapKeySelector(Struct, atomic=True):
+class ConfigMapKeySelector(BuiltinStruct, atomic=True):
     key: str
     name: str | None = None
     optional: bool | None = None
 
 
-class ConfigMapNodeConfigSource(Struct):
+class ConfigMapNodeConfigSource(BuiltinStruct):
     kubelet_config_key: str
     name: str
     namespace: str
@@ -170,20 +170,20 @@ class ConfigMapNodeConfigSource(Struct):
     uid: str | None = None
 
 
-class ConfigMapProjection(Struct):
+class ConfigMapProjection(BuiltinStruct):
     items: Annotated[list[KeyToPath], ListAtomic()] = []
     name: str | None = None
     optional: bool | None = None
 
 
-class ConfigMapVolumeSource(Struct):
+class ConfigMapVolumeSource(BuiltinStruct):
     default_mode: int | None = None
     items: Annotated[list[KeyToPath], ListAtomic()] = []
     name: str | None = None
     optional: bool | None = None
 
 
-class Container(Struct):
+class Container(BuiltinStruct):
     args: Annotated[list[str], ListAtomic()] = []
     command: Annotated[list[str], ListAtomic()] = []
     env: Annotated[list[EnvVar], ListMap("name"), PatchMerge("name")] = []
@@ -211,18 +211,18 @@ class Container(Struct):
     working_dir: str | None = None
 
 
-class ContainerExtendedResourceRequest(Struct):
+class ContainerExtendedResourceRequest(BuiltinStruct):
     container_name: str
     request_name: str
     resource_name: str
 
 
-class ContainerImage(Struct):
+class ContainerImage(BuiltinStruct):
     names: Annotated[list[str], ListAtomic()] = []
     size_bytes: int | None = None
 
 
-class ContainerPort(Struct):
+class ContainerPort(BuiltinStruct):
     container_port: int
     host_ip: str | None = msgspec.field(name="hostIP", default=None)
     host_port: int | None = None
@@ -230,32 +230,32 @@ class ContainerPort(Struct):
     protocol: Annotated[str, Enum("SCTP", "TCP", "UDP")] | None = None
 
 
-class ContainerResizePolicy(Struct):
+class ContainerResizePolicy(BuiltinStruct):
     resource_name: str
     restart_policy: str
 
 
-class ContainerRestartRule(Struct):
+class ContainerRestartRule(BuiltinStruct):
     action: str
     exit_codes: ContainerRestartRuleOnExitCodes | None = None
 
 
-class ContainerRestartRuleOnExitCodes(Struct):
+class ContainerRestartRuleOnExitCodes(BuiltinStruct):
     operator: str
     values: Annotated[list[int], ListSet()] = []
 
 
-class ContainerState(Struct):
+class ContainerState(BuiltinStruct):
     running: ContainerStateRunning | None = None
     terminated: ContainerStateTerminated | None = None
     waiting: ContainerStateWaiting | None = None
 
 
-class ContainerStateRunning(Struct):
+class ContainerStateRunning(BuiltinStruct):
     started_at: Time | None = None
 
 
-class ContainerStateTerminated(Struct):
+class ContainerStateTerminated(BuiltinStruct):
     container_id: str | None = msgspec.field(name="containerID", default=None)
     exit_code: int
     finished_at: Time | None = None
@@ -265,12 +265,12 @@ class ContainerStateTerminated(Struct):
     started_at: Time | None = None
 
 
-class ContainerStateWaiting(Struct):
+class ContainerStateWaiting(BuiltinStruct):
     message: str | None = None
     reason: str | None = None
 
 
-class ContainerStatus(Struct):
+class ContainerStatus(BuiltinStruct):
     allocated_resources: dict[str, Quantity] = {}
     allocated_resources_status: Annotated[list[ResourceStatus], ListMap("name"), PatchMerge("name")] = []
     container_id: str | None = msgspec.field(name="containerID", default=None)
@@ -288,50 +288,50 @@ class ContainerStatus(Struct):
     volume_mounts: Annotated[list[VolumeMountStatus], ListMap("mountPath"), PatchMerge("mountPath")] = []
 
 
-class ContainerUser(Struct):
+class ContainerUser(BuiltinStruct):
     linux: LinuxContainerUser | None = None
 
 
-class DaemonEndpoint(Struct):
+class DaemonEndpoint(BuiltinStruct):
     port: int = msgspec.field(name="Port")
 
 
-class DownwardAPIProjection(Struct):
+class DownwardAPIProjection(BuiltinStruct):
     items: Annotated[list[DownwardAPIVolumeFile], ListAtomic()] = []
 
 
-class DownwardAPIVolumeFile(Struct):
+class DownwardAPIVolumeFile(BuiltinStruct):
     field_ref: ObjectFieldSelector | None = None
     mode: int | None = None
     path: str
     resource_field_ref: ResourceFieldSelector | None = None
 
 
-class DownwardAPIVolumeSource(Struct):
+class DownwardAPIVolumeSource(BuiltinStruct):
     default_mode: int | None = None
     items: Annotated[list[DownwardAPIVolumeFile], ListAtomic()] = []
 
 
-class EmptyDirVolumeSource(Struct):
+class EmptyDirVolumeSource(BuiltinStruct):
     medium: str | None = None
     size_limit: Quantity | None = None
 
 
-class EndpointAddress(Struct, atomic=True):
+class EndpointAddress(BuiltinStruct, atomic=True):
     hostname: str | None = None
     ip: str
     node_name: str | None = None
     target_ref: ObjectReference | None = None
 
 
-class EndpointPort(Struct, atomic=True):
+class EndpointPort(BuiltinStruct, atomic=True):
     app_protocol: str | None = None
     name: str | None = None
     port: int
     protocol: Annotated[str, Enum("SCTP", "TCP", "UDP")] | None = None
 
 
-class EndpointSubset(Struct):
+class EndpointSubset(BuiltinStruct):
     addresses: Annotated[list[EndpointAddress], ListAtomic()] = []
     not_ready_addresses: Annotated[list[EndpointAddress], ListAtomic()] = []
     ports: Annotated[list[EndpointPort], ListAtomic()] = []
@@ -341,19 +341,19 @@ class Endpoints(Object, version="v1", plural="endpoints", short_names=["ep"]):
     subsets: Annotated[list[EndpointSubset], ListAtomic()] = []
 
 
-class EnvFromSource(Struct):
+class EnvFromSource(BuiltinStruct):
     config_map_ref: ConfigMapEnvSource | None = None
     prefix: str | None = None
     secret_ref: SecretEnvSource | None = None
 
 
-class EnvVar(Struct):
+class EnvVar(BuiltinStruct):
     name: str
     value: str | None = None
     value_from: EnvVarSource | None = None
 
 
-class EnvVarSource(Struct):
+class EnvVarSource(BuiltinStruct):
     config_map_key_ref: ConfigMapKeySelector | None = None
     field_ref: ObjectFieldSelector | None = None
     file_key_ref: FileKeySelector | None = None
@@ -361,7 +361,7 @@ class EnvVarSource(Struct):
     secret_key_ref: SecretKeySelector | None = None
 
 
-class EphemeralContainer(Struct):
+class EphemeralContainer(BuiltinStruct):
     args: Annotated[list[str], ListAtomic()] = []
     command: Annotated[list[str], ListAtomic()] = []
     env: Annotated[list[EnvVar], ListMap("name"), PatchMerge("name")] = []
@@ -390,7 +390,7 @@ class EphemeralContainer(Struct):
     working_dir: str | None = None
 
 
-class EphemeralVolumeSource(Struct):
+class EphemeralVolumeSource(BuiltinStruct):
     volume_claim_template: PersistentVolumeClaimTemplate | None = None
 
 
@@ -411,21 +411,21 @@ class Event(Object, version="v1", plural="events", short_names=["ev"]):
     type: str | None = None
 
 
-class EventSeries(Struct):
+class EventSeries(BuiltinStruct):
     count: int | None = None
     last_observed_time: MicroTime | None = None
 
 
-class EventSource(Struct):
+class EventSource(BuiltinStruct):
     component: str | None = None
     host: str | None = None
 
 
-class ExecAction(Struct):
+class ExecAction(BuiltinStruct):
     command: Annotated[list[str], ListAtomic()] = []
 
 
-class FCVolumeSource(Struct):
+class FCVolumeSource(BuiltinStruct):
     fs_type: str | None = None
     lun: int | None = None
     read_only: bool | None = None
@@ -433,14 +433,14 @@ class FCVolumeSource(Struct):
     wwids: Annotated[list[str], ListAtomic()] = []
 
 
-class FileKeySelector(Struct, atomic=True):
+class FileKeySelector(BuiltinStruct, atomic=True):
     key: str
     optional: bool | None = None
     path: str
     volume_name: str
 
 
-class FlexPersistentVolumeSource(Struct):
+class FlexPersistentVolumeSource(BuiltinStruct):
     driver: str
     fs_type: str | None = None
     options: dict[str, str] = {}
@@ -448,7 +448,7 @@ class FlexPersistentVolumeSource(Struct):
     secret_ref: SecretReference | None = None
 
 
-class FlexVolumeSource(Struct):
+class FlexVolumeSource(BuiltinStruct):
     driver: str
     fs_type: str | None = None
     options: dict[str, str] = {}
@@ -456,43 +456,43 @@ class FlexVolumeSource(Struct):
     secret_ref: LocalObjectReference | None = None
 
 
-class FlockerVolumeSource(Struct):
+class FlockerVolumeSource(BuiltinStruct):
     dataset_name: str | None = None
     dataset_uuid: str | None = msgspec.field(name="datasetUUID", default=None)
 
 
-class GCEPersistentDiskVolumeSource(Struct):
+class GCEPersistentDiskVolumeSource(BuiltinStruct):
     fs_type: str | None = None
     partition: int | None = None
     pd_name: str
     read_only: bool | None = None
 
 
-class GRPCAction(Struct):
+class GRPCAction(BuiltinStruct):
     port: int
     service: str | None = None
 
 
-class GitRepoVolumeSource(Struct):
+class GitRepoVolumeSource(BuiltinStruct):
     directory: str | None = None
     repository: str
     revision: str | None = None
 
 
-class GlusterfsPersistentVolumeSource(Struct):
+class GlusterfsPersistentVolumeSource(BuiltinStruct):
     endpoints: str
     endpoints_namespace: str | None = None
     path: str
     read_only: bool | None = None
 
 
-class GlusterfsVolumeSource(Struct):
+class GlusterfsVolumeSource(BuiltinStruct):
     endpoints: str
     path: str
     read_only: bool | None = None
 
 
-class HTTPGetAction(Struct):
+class HTTPGetAction(BuiltinStruct):
     host: str | None = None
     http_headers: Annotated[list[HTTPHeader], ListAtomic()] = []
     path: str | None = None
@@ -500,26 +500,26 @@ class HTTPGetAction(Struct):
     scheme: Annotated[str, Enum("HTTP", "HTTPS")] | None = None
 
 
-class HTTPHeader(Struct):
+class HTTPHeader(BuiltinStruct):
     name: str
     value: str
 
 
-class HostAlias(Struct):
+class HostAlias(BuiltinStruct):
     hostnames: Annotated[list[str], ListAtomic()] = []
     ip: str
 
 
-class HostIP(Struct):
+class HostIP(BuiltinStruct):
     ip: str
 
 
-class HostPathVolumeSource(Struct):
+class HostPathVolumeSource(BuiltinStruct):
     path: str
     type: Annotated[str, Enum("", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")] | None = None
 
 
-class ISCSIPersistentVolumeSource(Struct):
+class ISCSIPersistentVolumeSource(BuiltinStruct):
     chap_auth_discovery: bool | None = None
     chap_auth_session: bool | None = None
     fs_type: str | None = None
@@ -533,7 +533,7 @@ class ISCSIPersistentVolumeSource(Struct):
     target_portal: str
 
 
-class ISCSIVolumeSource(Struct):
+class ISCSIVolumeSource(BuiltinStruct):
     chap_auth_discovery: bool | None = None
     chap_auth_session: bool | None = None
     fs_type: str | None = None
@@ -547,28 +547,28 @@ class ISCSIVolumeSource(Struct):
     target_portal: str
 
 
-class ImageVolumeSource(Struct):
+class ImageVolumeSource(BuiltinStruct):
     pull_policy: Annotated[str, Enum("Always", "IfNotPresent", "Never")] | None = None
     reference: str | None = None
 
 
-class ImageVolumeStatus(Struct):
+class ImageVolumeStatus(BuiltinStruct):
     image_ref: str = msgspec.field(default_factory=str)
 
 
-class KeyToPath(Struct):
+class KeyToPath(BuiltinStruct):
     key: str
     mode: int | None = None
     path: str
 
 
-class Lifecycle(Struct):
+class Lifecycle(BuiltinStruct):
     post_start: LifecycleHandler | None = None
     pre_stop: LifecycleHandler | None = None
     stop_signal: Annotated[str, Enum("SIGABRT", "SIGALRM", "SIGBUS", "SIGCHLD", "SIGCLD", "SIGCONT", "SIGFPE", "SIGHUP", "SIGILL", "SIGINT", "SIGIO", "SIGIOT", "SIGKILL", "SIGPIPE", "SIGPOLL", "SIGPROF", "SIGPWR", "SIGQUIT", "SIGRTMAX", "SIGRTMAX-1", "SIGRTMAX-10", "SIGRTMAX-11", "SIGRTMAX-12", "SIGRTMAX-13", "SIGRTMAX-14", "SIGRTMAX-2", "SIGRTMAX-3", "SIGRTMAX-4", "SIGRTMAX-5", "SIGRTMAX-6", "SIGRTMAX-7", "SIGRTMAX-8", "SIGRTMAX-9", "SIGRTMIN", "SIGRTMIN+1", "SIGRTMIN+10", "SIGRTMIN+11", "SIGRTMIN+12", "SIGRTMIN+13", "SIGRTMIN+14", "SIGRTMIN+15", "SIGRTMIN+2", "SIGRTMIN+3", "SIGRTMIN+4", "SIGRTMIN+5", "SIGRTMIN+6", "SIGRTMIN+7", "SIGRTMIN+8", "SIGRTMIN+9", "SIGSEGV", "SIGSTKFLT", "SIGSTOP", "SIGSYS", "SIGTERM", "SIGTRAP", "SIGTSTP", "SIGTTIN", "SIGTTOU", "SIGURG", "SIGUSR1", "SIGUSR2", "SIGVTALRM", "SIGWINCH", "SIGXCPU", "SIGXFSZ")] | None = None
 
 
-class LifecycleHandler(Struct):
+class LifecycleHandler(BuiltinStruct):
     exec: ExecAction | None = None
     http_get: HTTPGetAction | None = None
     sleep: SleepAction | None = None
@@ -579,7 +579,7 @@ class LimitRange(Object, version="v1", plural="limitranges", short_names=["limit
     spec: LimitRangeSpec
 
 
-class LimitRangeItem(Struct):
+class LimitRangeItem(BuiltinStruct):
     default: dict[str, Quantity] = {}
     default_request: dict[str, Quantity] = {}
     max: dict[str, Quantity] = {}
@@ -588,52 +588,52 @@ class LimitRangeItem(Struct):
     type: str
 
 
-class LimitRangeSpec(Struct):
+class LimitRangeSpec(BuiltinStruct):
     limits: Annotated[list[LimitRangeItem], ListAtomic()]
 
 
-class LinuxContainerUser(Struct):
+class LinuxContainerUser(BuiltinStruct):
     gid: int
     supplemental_groups: Annotated[list[int], ListAtomic()] = []
     uid: int
 
 
-class LoadBalancerIngress(Struct):
+class LoadBalancerIngress(BuiltinStruct):
     hostname: str | None = None
     ip: str | None = None
     ip_mode: str | None = None
     ports: Annotated[list[PortStatus], ListAtomic()] = []
 
 
-class LoadBalancerStatus(Struct):
+class LoadBalancerStatus(BuiltinStruct):
     ingress: Annotated[list[LoadBalancerIngress], ListAtomic()] = []
 
 
-class LocalObjectReference(Struct, atomic=True):
+class LocalObjectReference(BuiltinStruct, atomic=True):
     name: str | None = None
 
 
-class LocalVolumeSource(Struct):
+class LocalVolumeSource(BuiltinStruct):
     fs_type: str | None = None
     path: str
 
 
-class ModifyVolumeStatus(Struct):
+class ModifyVolumeStatus(BuiltinStruct):
     status: Annotated[str, Enum("InProgress", "Infeasible", "Pending")] = msgspec.field(default_factory=str)
     target_volume_attributes_class_name: str | None = None
 
 
-class NFSVolumeSource(Struct):
+class NFSVolumeSource(BuiltinStruct):
     path: str
     read_only: bool | None = None
     server: str
 
 
-class NamespaceSpec(Struct):
+class NamespaceSpec(BuiltinStruct):
     finalizers: Annotated[list[str], ListAtomic()] = []
 
 
-class NamespaceStatus(Struct):
+class NamespaceStatus(BuiltinStruct):
     conditions: Annotated[list[NamespaceCondition], ListMap("type"), PatchMerge("type")] = []
     phase: Annotated[str, Enum("Active", "Terminating")] | None = None
 
@@ -643,7 +643,7 @@ class Namespace(Object, version="v1", plural="namespaces", namespaced=False, sho
     status: NamespaceStatus = msgspec.field(default_factory=NamespaceStatus)
 
 
-class NamespaceCondition(Struct):
+class NamespaceCondition(BuiltinStruct):
     last_transition_time: Time | None = None
     message: str | None = None
     reason: str | None = None
@@ -651,7 +651,7 @@ class NamespaceCondition(Struct):
     type: str
 
 
-class NodeSpec(Struct):
+class NodeSpec(BuiltinStruct):
     config_source: NodeConfigSource | None = None
     external_id: str | None = msgspec.field(name="externalID", default=None)
     pod_cidr: str | None = msgspec.field(name="podCIDR", default=None)
@@ -661,7 +661,7 @@ class NodeSpec(Struct):
     unschedulable: bool | None = None
 
 
-class NodeStatus(Struct):
+class NodeStatus(BuiltinStruct):
     addresses: Annotated[list[NodeAddress], ListMap("type"), PatchMerge("type")] = []
     allocatable: dict[str, Quantity] = {}
     capacity: dict[str, Quantity] = {}
@@ -683,23 +683,23 @@ class Node(Object, version="v1", plural="nodes", namespaced=False, short_names=[
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
 
 
-class NodeAddress(Struct):
+class NodeAddress(BuiltinStruct):
     address: str
     type: str
 
 
-class NodeAffinity(Struct):
+class NodeAffinity(BuiltinStruct):
     preferred_during_scheduling_ignored_during_execution: Annotated[list[PreferredSchedulingTerm], ListAtomic()] = []
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
 
 
-class NodeAllocatableResourceClaimStatus(Struct):
+class NodeAllocatableResourceClaimStatus(BuiltinStruct):
     containers: Annotated[list[str], ListSet()] = []
     resource_claim_name: str = msgspec.field(default_factory=str)
     resources: dict[str, Quantity] = {}
 
 
-class NodeCondition(Struct):
+class NodeCondition(BuiltinStruct):
     last_heartbeat_time: Time | None = None
     last_transition_time: Time | None = None
     message: str | None = None
@@ -708,55 +708,55 @@ class NodeCondition(Struct):
     type: str
 
 
-class NodeConfigSource(Struct):
+class NodeConfigSource(BuiltinStruct):
     config_map: ConfigMapNodeConfigSource | None = None
 
 
-class NodeConfigStatus(Struct):
+class NodeConfigStatus(BuiltinStruct):
     active: NodeConfigSource | None = None
     assigned: NodeConfigSource | None = None
     error: str | None = None
     last_known_good: NodeConfigSource | None = None
 
 
-class NodeDaemonEndpoints(Struct):
+class NodeDaemonEndpoints(BuiltinStruct):
     kubelet_endpoint: DaemonEndpoint | None = None
 
 
-class NodeFeatures(Struct):
+class NodeFeatures(BuiltinStruct):
     supplemental_groups_policy: bool | None = None
 
 
-class NodeRuntimeHandler(Struct):
+class NodeRuntimeHandler(BuiltinStruct):
     features: NodeRuntimeHandlerFeatures | None = None
     name: str | None = None
 
 
-class NodeRuntimeHandlerFeatures(Struct):
+class NodeRuntimeHandlerFeatures(BuiltinStruct):
     recursive_read_only_mounts: bool | None = None
     user_namespaces: bool | None = None
 
 
-class NodeSelector(Struct, atomic=True):
+class NodeSelector(BuiltinStruct, atomic=True):
     node_selector_terms: Annotated[list[NodeSelectorTerm], ListAtomic()]
 
 
-class NodeSelectorRequirement(Struct):
+class NodeSelectorRequirement(BuiltinStruct):
     key: str
     operator: Annotated[str, Enum("DoesNotExist", "Exists", "Gt", "In", "Lt", "NotIn")]
     values: Annotated[list[str], ListAtomic()] = []
 
 
-class NodeSelectorTerm(Struct, atomic=True):
+class NodeSelectorTerm(BuiltinStruct, atomic=True):
     match_expressions: Annotated[list[NodeSelectorRequirement], ListAtomic()] = []
     match_fields: Annotated[list[NodeSelectorRequirement], ListAtomic()] = []
 
 
-class NodeSwapStatus(Struct):
+class NodeSwapStatus(BuiltinStruct):
     capacity: int | None = None
 
 
-class NodeSystemInfo(Struct):
+class NodeSystemInfo(BuiltinStruct):
     architecture: str
     boot_id: str = msgspec.field(name="bootID")
     container_runtime_version: str
@@ -770,12 +770,12 @@ class NodeSystemInfo(Struct):
     system_uuid: str = msgspec.field(name="systemUUID")
 
 
-class ObjectFieldSelector(Struct, atomic=True):
+class ObjectFieldSelector(BuiltinStruct, atomic=True):
     api_version: str | None = None
     field_path: str
 
 
-class ObjectReference(Struct, atomic=True):
+class ObjectReference(BuiltinStruct, atomic=True):
     api_version: str | None = None
     field_path: str | None = None
     kind: str | None = None
@@ -785,7 +785,7 @@ class ObjectReference(Struct, atomic=True):
     uid: str | None = None
 
 
-class PersistentVolumeSpec(Struct):
+class PersistentVolumeSpec(BuiltinStruct):
     access_modes: Annotated[list[Annotated[str, Enum("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")]], ListAtomic()] = []
     aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
     azure_disk: AzureDiskVolumeSource | None = None
@@ -819,7 +819,7 @@ class PersistentVolumeSpec(Struct):
     vsphere_volume: VsphereVirtualDiskVolumeSource | None = None
 
 
-class PersistentVolumeStatus(Struct):
+class PersistentVolumeStatus(BuiltinStruct):
     last_phase_transition_time: Time | None = None
     message: str | None = None
     phase: Annotated[str, Enum("Available", "Bound", "Failed", "Pending", "Released")] | None = None
@@ -831,7 +831,7 @@ class PersistentVolume(Object, version="v1", plural="persistentvolumes", namespa
     status: PersistentVolumeStatus = msgspec.field(default_factory=PersistentVolumeStatus)
 
 
-class PersistentVolumeClaimSpec(Struct):
+class PersistentVolumeClaimSpec(BuiltinStruct):
     access_modes: Annotated[list[Annotated[str, Enum("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")]], ListAtomic()] = []
     data_source: TypedLocalObjectReference | None = None
     data_source_ref: TypedObjectReference | None = None
@@ -843,7 +843,7 @@ class PersistentVolumeClaimSpec(Struct):
     volume_name: str | None = None
 
 
-class PersistentVolumeClaimStatus(Struct):
+class PersistentVolumeClaimStatus(BuiltinStruct):
     access_modes: Annotated[list[Annotated[str, Enum("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")]], ListAtomic()] = []
     allocated_resource_statuses: Annotated[dict[str, Annotated[str, Enum("ControllerResizeInProgress", "ControllerResizeInfeasible", "NodeResizeInProgress", "NodeResizeInfeasible", "NodeResizePending")]], MapGranular()] = {}
     allocated_resources: dict[str, Quantity] = {}
@@ -859,7 +859,7 @@ class PersistentVolumeClaim(Object, version="v1", plural="persistentvolumeclaims
     status: PersistentVolumeClaimStatus = msgspec.field(default_factory=PersistentVolumeClaimStatus)
 
 
-class PersistentVolumeClaimCondition(Struct):
+class PersistentVolumeClaimCondition(BuiltinStruct):
     last_probe_time: Time | None = None
     last_transition_time: Time | None = None
     message: str | None = None
@@ -868,22 +868,22 @@ class PersistentVolumeClaimCondition(Struct):
     type: str
 
 
-class PersistentVolumeClaimTemplate(Struct):
+class PersistentVolumeClaimTemplate(BuiltinStruct):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: PersistentVolumeClaimSpec = msgspec.field(default_factory=PersistentVolumeClaimSpec)
 
 
-class PersistentVolumeClaimVolumeSource(Struct):
+class PersistentVolumeClaimVolumeSource(BuiltinStruct):
     claim_name: str
     read_only: bool | None = None
 
 
-class PhotonPersistentDiskVolumeSource(Struct):
+class PhotonPersistentDiskVolumeSource(BuiltinStruct):
     fs_type: str | None = None
     pd_id: str = msgspec.field(name="pdID")
 
 
-class PodStatus(Struct):
+class PodStatus(BuiltinStruct):
     allocated_resources: dict[str, Quantity] = {}
     conditions: Annotated[list[PodCondition], ListMap("type"), PatchMerge("type")] = []
     container_statuses: Annotated[list[ContainerStatus], ListAtomic()] = []
@@ -912,12 +912,12 @@ class Pod(Object, version="v1", plural="pods", short_names=["po"], categories=["
     status: PodStatus = msgspec.field(default_factory=PodStatus)
 
 
-class PodAffinity(Struct):
+class PodAffinity(BuiltinStruct):
     preferred_during_scheduling_ignored_during_execution: Annotated[list[WeightedPodAffinityTerm], ListAtomic()] = []
     required_during_scheduling_ignored_during_execution: Annotated[list[PodAffinityTerm], ListAtomic()] = []
 
 
-class PodAffinityTerm(Struct):
+class PodAffinityTerm(BuiltinStruct):
     label_selector: LabelSelector | None = None
     match_label_keys: Annotated[list[str], ListAtomic()] = []
     mismatch_label_keys: Annotated[list[str], ListAtomic()] = []
@@ -926,12 +926,12 @@ class PodAffinityTerm(Struct):
     topology_key: str
 
 
-class PodAntiAffinity(Struct):
+class PodAntiAffinity(BuiltinStruct):
     preferred_during_scheduling_ignored_during_execution: Annotated[list[WeightedPodAffinityTerm], ListAtomic()] = []
     required_during_scheduling_ignored_during_execution: Annotated[list[PodAffinityTerm], ListAtomic()] = []
 
 
-class PodCertificateProjection(Struct):
+class PodCertificateProjection(BuiltinStruct):
     certificate_chain_path: str | None = None
     credential_bundle_path: str | None = None
     key_path: str | None = None
@@ -941,7 +941,7 @@ class PodCertificateProjection(Struct):
     user_annotations: dict[str, str] = {}
 
 
-class PodCondition(Struct):
+class PodCondition(BuiltinStruct):
     last_probe_time: Time | None = None
     last_transition_time: Time | None = None
     message: str | None = None
@@ -951,54 +951,54 @@ class PodCondition(Struct):
     type: str
 
 
-class PodDNSConfig(Struct):
+class PodDNSConfig(BuiltinStruct):
     nameservers: Annotated[list[str], ListAtomic()] = []
     options: Annotated[list[PodDNSConfigOption], ListAtomic()] = []
     searches: Annotated[list[str], ListAtomic()] = []
 
 
-class PodDNSConfigOption(Struct):
+class PodDNSConfigOption(BuiltinStruct):
     name: str | None = None
     value: str | None = None
 
 
-class PodExtendedResourceClaimStatus(Struct):
+class PodExtendedResourceClaimStatus(BuiltinStruct):
     request_mappings: Annotated[list[ContainerExtendedResourceRequest], ListAtomic()] = []
     resource_claim_name: str = msgspec.field(default_factory=str)
 
 
-class PodIP(Struct):
+class PodIP(BuiltinStruct):
     ip: str
 
 
-class PodOS(Struct):
+class PodOS(BuiltinStruct):
     name: str
 
 
-class PodReadinessGate(Struct):
+class PodReadinessGate(BuiltinStruct):
     condition_type: str
 
 
-class PodResourceClaim(Struct):
+class PodResourceClaim(BuiltinStruct):
     name: str
     resource_claim_name: str | None = None
     resource_claim_template_name: str | None = None
 
 
-class PodResourceClaimStatus(Struct):
+class PodResourceClaimStatus(BuiltinStruct):
     name: str = msgspec.field(default_factory=str)
     resource_claim_name: str | None = None
 
 
-class PodSchedulingGate(Struct):
+class PodSchedulingGate(BuiltinStruct):
     name: str
 
 
-class PodSchedulingGroup(Struct):
+class PodSchedulingGroup(BuiltinStruct):
     pod_group_name: str | None = None
 
 
-class PodSecurityContext(Struct):
+class PodSecurityContext(BuiltinStruct):
     app_armor_profile: AppArmorProfile | None = None
     fs_group: int | None = None
     fs_group_change_policy: Annotated[str, Enum("Always", "OnRootMismatch")] | None = None
@@ -1014,7 +1014,7 @@ class PodSecurityContext(Struct):
     windows_options: WindowsSecurityContextOptions | None = None
 
 
-class PodSpec(Struct):
+class PodSpec(BuiltinStruct):
     active_deadline_seconds: int | None = None
     affinity: Affinity | None = None
     automount_service_account_token: bool | None = None
@@ -1063,29 +1063,29 @@ class PodTemplate(Object, version="v1", plural="podtemplates"):
     template: PodTemplateSpec | None = None
 
 
-class PodTemplateSpec(Struct):
+class PodTemplateSpec(BuiltinStruct):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: PodSpec
 
 
-class PortStatus(Struct):
+class PortStatus(BuiltinStruct):
     error: str | None = None
     port: int = msgspec.field(default_factory=int)
     protocol: Annotated[str, Enum("SCTP", "TCP", "UDP")] = msgspec.field(default_factory=str)
 
 
-class PortworxVolumeSource(Struct):
+class PortworxVolumeSource(BuiltinStruct):
     fs_type: str | None = None
     read_only: bool | None = None
     volume_id: str = msgspec.field(name="volumeID")
 
 
-class PreferredSchedulingTerm(Struct):
+class PreferredSchedulingTerm(BuiltinStruct):
     preference: NodeSelectorTerm
     weight: int
 
 
-class Probe(Struct):
+class Probe(BuiltinStruct):
     exec: ExecAction | None = None
     failure_threshold: int | None = None
     grpc: GRPCAction | None = None
@@ -1098,12 +1098,12 @@ class Probe(Struct):
     timeout_seconds: int | None = None
 
 
-class ProjectedVolumeSource(Struct):
+class ProjectedVolumeSource(BuiltinStruct):
     default_mode: int | None = None
     sources: Annotated[list[VolumeProjection], ListAtomic()] = []
 
 
-class QuobyteVolumeSource(Struct):
+class QuobyteVolumeSource(BuiltinStruct):
     group: str | None = None
     read_only: bool | None = None
     registry: str
@@ -1112,7 +1112,7 @@ class QuobyteVolumeSource(Struct):
     volume: str
 
 
-class RBDPersistentVolumeSource(Struct):
+class RBDPersistentVolumeSource(BuiltinStruct):
     fs_type: str | None = None
     image: str
     keyring: str | None = None
@@ -1123,7 +1123,7 @@ class RBDPersistentVolumeSource(Struct):
     user: str | None = None
 
 
-class RBDVolumeSource(Struct):
+class RBDVolumeSource(BuiltinStruct):
     fs_type: str | None = None
     image: str
     keyring: str | None = None
@@ -1134,14 +1134,14 @@ class RBDVolumeSource(Struct):
     user: str | None = None
 
 
-class ReplicationControllerSpec(Struct):
+class ReplicationControllerSpec(BuiltinStruct):
     min_ready_seconds: int | None = None
     replicas: int | None = None
     selector: Annotated[dict[str, str], MapAtomic()] = {}
     template: PodTemplateSpec | None = None
 
 
-class ReplicationControllerStatus(Struct):
+class ReplicationControllerStatus(BuiltinStruct):
     available_replicas: int | None = None
     conditions: Annotated[list[ReplicationControllerCondition], ListMap("type"), PatchMerge("type")] = []
     fully_labeled_replicas: int | None = None
@@ -1155,7 +1155,7 @@ class ReplicationController(Object, version="v1", plural="replicationcontrollers
     status: ReplicationControllerStatus = msgspec.field(default_factory=ReplicationControllerStatus)
 
 
-class ReplicationControllerCondition(Struct):
+class ReplicationControllerCondition(BuiltinStruct):
     last_transition_time: Time | None = None
     message: str | None = None
     reason: str | None = None
@@ -1163,30 +1163,30 @@ class ReplicationControllerCondition(Struct):
     type: str
 
 
-class ResourceClaim(Struct):
+class ResourceClaim(BuiltinStruct):
     name: str
     request: str | None = None
 
 
-class ResourceFieldSelector(Struct, atomic=True):
+class ResourceFieldSelector(BuiltinStruct, atomic=True):
     container_name: str | None = None
     divisor: Quantity | None = None
     resource: str
 
 
-class ResourceHealth(Struct):
+class ResourceHealth(BuiltinStruct):
     health: str | None = None
     message: str | None = None
     resource_id: str = msgspec.field(name="resourceID")
 
 
-class ResourceQuotaSpec(Struct):
+class ResourceQuotaSpec(BuiltinStruct):
     hard: dict[str, Quantity] = {}
     scope_selector: ScopeSelector | None = None
     scopes: Annotated[list[Annotated[str, Enum("BestEffort", "CrossNamespacePodAffinity", "NotBestEffort", "NotTerminating", "PriorityClass", "Terminating", "VolumeAttributesClass")]], ListAtomic()] = []
 
 
-class ResourceQuotaStatus(Struct):
+class ResourceQuotaStatus(BuiltinStruct):
     hard: dict[str, Quantity] = {}
     used: dict[str, Quantity] = {}
 
@@ -1196,25 +1196,25 @@ class ResourceQuota(Object, version="v1", plural="resourcequotas", short_names=[
     status: ResourceQuotaStatus = msgspec.field(default_factory=ResourceQuotaStatus)
 
 
-class ResourceRequirements(Struct):
+class ResourceRequirements(BuiltinStruct):
     claims: Annotated[list[ResourceClaim], ListMap("name")] = []
     limits: dict[str, Quantity] = {}
     requests: dict[str, Quantity] = {}
 
 
-class ResourceStatus(Struct):
+class ResourceStatus(BuiltinStruct):
     name: str = msgspec.field(default_factory=str)
     resources: Annotated[list[ResourceHealth], ListMap("resourceID")] = []
 
 
-class SELinuxOptions(Struct):
+class SELinuxOptions(BuiltinStruct):
     level: str | None = None
     role: str | None = None
     type: str | None = None
     user: str | None = None
 
 
-class ScaleIOPersistentVolumeSource(Struct):
+class ScaleIOPersistentVolumeSource(BuiltinStruct):
     fs_type: str | None = None
     gateway: str
     protection_domain: str | None = None
@@ -1227,7 +1227,7 @@ class ScaleIOPersistentVolumeSource(Struct):
     volume_name: str | None = None
 
 
-class ScaleIOVolumeSource(Struct):
+class ScaleIOVolumeSource(BuiltinStruct):
     fs_type: str | None = None
     gateway: str
     protection_domain: str | None = None
@@ -1240,17 +1240,17 @@ class ScaleIOVolumeSource(Struct):
     volume_name: str | None = None
 
 
-class ScopeSelector(Struct, atomic=True):
+class ScopeSelector(BuiltinStruct, atomic=True):
     match_expressions: Annotated[list[ScopedResourceSelectorRequirement], ListAtomic()] = []
 
 
-class ScopedResourceSelectorRequirement(Struct):
+class ScopedResourceSelectorRequirement(BuiltinStruct):
     operator: Annotated[str, Enum("DoesNotExist", "Exists", "In", "NotIn")]
     scope_name: Annotated[str, Enum("BestEffort", "CrossNamespacePodAffinity", "NotBestEffort", "NotTerminating", "PriorityClass", "Terminating", "VolumeAttributesClass")]
     values: Annotated[list[str], ListAtomic()] = []
 
 
-class SeccompProfile(Struct):
+class SeccompProfile(BuiltinStruct):
     localhost_profile: str | None = None
     type: Annotated[str, Enum("Localhost", "RuntimeDefault", "Unconfined")]
 
@@ -1262,36 +1262,36 @@ class Secret(Object, version="v1", plural="secrets"):
     type: str | None = None
 
 
-class SecretEnvSource(Struct):
+class SecretEnvSource(BuiltinStruct):
     name: str | None = None
     optional: bool | None = None
 
 
-class SecretKeySelector(Struct, atomic=True):
+class SecretKeySelector(BuiltinStruct, atomic=True):
     key: str
     name: str | None = None
     optional: bool | None = None
 
 
-class SecretProjection(Struct):
+class SecretProjection(BuiltinStruct):
     items: Annotated[list[KeyToPath], ListAtomic()] = []
     name: str | None = None
     optional: bool | None = None
 
 
-class SecretReference(Struct, atomic=True):
+class SecretReference(BuiltinStruct, atomic=True):
     name: str | None = None
     namespace: str | None = None
 
 
-class SecretVolumeSource(Struct):
+class SecretVolumeSource(BuiltinStruct):
     default_mode: int | None = None
     items: Annotated[list[KeyToPath], ListAtomic()] = []
     optional: bool | None = None
     secret_name: str | None = None
 
 
-class SecurityContext(Struct):
+class SecurityContext(BuiltinStruct):
     allow_privilege_escalation: bool | None = None
     app_armor_profile: AppArmorProfile | None = None
     capabilities: Capabilities | None = None
@@ -1306,7 +1306,7 @@ class SecurityContext(Struct):
     windows_options: WindowsSecurityContextOptions | None = None
 
 
-class ServiceSpec(Struct):
+class ServiceSpec(BuiltinStruct):
     allocate_load_balancer_node_ports: bool | None = None
     cluster_ip: str | None = msgspec.field(name="clusterIP", default=None)
     cluster_ips: Annotated[list[str], ListAtomic()] = msgspec.field(name="clusterIPs", default_factory=list)
@@ -1329,7 +1329,7 @@ class ServiceSpec(Struct):
     type: Annotated[str, Enum("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")] | None = None
 
 
-class ServiceStatus(Struct):
+class ServiceStatus(BuiltinStruct):
     conditions: Annotated[list[Condition], ListMap("type"), PatchMerge("type")] = []
     load_balancer: LoadBalancerStatus | None = None
 
@@ -1345,13 +1345,13 @@ class ServiceAccount(Object, version="v1", plural="serviceaccounts", short_names
     secrets: Annotated[list[ObjectReference], ListMap("name"), PatchMerge("name")] = []
 
 
-class ServiceAccountTokenProjection(Struct):
+class ServiceAccountTokenProjection(BuiltinStruct):
     audience: str | None = None
     expiration_seconds: int | None = None
     path: str
 
 
-class ServicePort(Struct):
+class ServicePort(BuiltinStruct):
     app_protocol: str | None = None
     name: str | None = None
     node_port: int | None = None
@@ -1360,15 +1360,15 @@ class ServicePort(Struct):
     target_port: int | str | None = None
 
 
-class SessionAffinityConfig(Struct):
+class SessionAffinityConfig(BuiltinStruct):
     client_ip: ClientIPConfig | None = msgspec.field(name="clientIP", default=None)
 
 
-class SleepAction(Struct):
+class SleepAction(BuiltinStruct):
     seconds: int
 
 
-class StorageOSPersistentVolumeSource(Struct):
+class StorageOSPersistentVolumeSource(BuiltinStruct):
     fs_type: str | None = None
     read_only: bool | None = None
     secret_ref: ObjectReference | None = None
@@ -1376,7 +1376,7 @@ class StorageOSPersistentVolumeSource(Struct):
     volume_namespace: str | None = None
 
 
-class StorageOSVolumeSource(Struct):
+class StorageOSVolumeSource(BuiltinStruct):
     fs_type: str | None = None
     read_only: bool | None = None
     secret_ref: LocalObjectReference | None = None
@@ -1384,24 +1384,24 @@ class StorageOSVolumeSource(Struct):
     volume_namespace: str | None = None
 
 
-class Sysctl(Struct):
+class Sysctl(BuiltinStruct):
     name: str
     value: str
 
 
-class TCPSocketAction(Struct):
+class TCPSocketAction(BuiltinStruct):
     host: str | None = None
     port: int | str
 
 
-class Taint(Struct):
+class Taint(BuiltinStruct):
     effect: Annotated[str, Enum("NoExecute", "NoSchedule", "PreferNoSchedule")]
     key: str
     time_added: Time | None = None
     value: str | None = None
 
 
-class Toleration(Struct):
+class Toleration(BuiltinStruct):
     effect: Annotated[str, Enum("NoExecute", "NoSchedule", "PreferNoSchedule")] | None = None
     key: str | None = None
     operator: Annotated[str, Enum("Equal", "Exists", "Gt", "Lt")] | None = None
@@ -1409,16 +1409,16 @@ class Toleration(Struct):
     value: str | None = None
 
 
-class TopologySelectorLabelRequirement(Struct):
+class TopologySelectorLabelRequirement(BuiltinStruct):
     key: str
     values: Annotated[list[str], ListAtomic()]
 
 
-class TopologySelectorTerm(Struct, atomic=True):
+class TopologySelectorTerm(BuiltinStruct, atomic=True):
     match_label_expressions: Annotated[list[TopologySelectorLabelRequirement], ListAtomic()] = []
 
 
-class TopologySpreadConstraint(Struct):
+class TopologySpreadConstraint(BuiltinStruct):
     label_selector: LabelSelector | None = None
     match_label_keys: Annotated[list[str], ListAtomic()] = []
     max_skew: int
@@ -1429,20 +1429,20 @@ class TopologySpreadConstraint(Struct):
     when_unsatisfiable: Annotated[str, Enum("DoNotSchedule", "ScheduleAnyway")]
 
 
-class TypedLocalObjectReference(Struct, atomic=True):
+class TypedLocalObjectReference(BuiltinStruct, atomic=True):
     api_group: str | None = None
     kind: str
     name: str
 
 
-class TypedObjectReference(Struct):
+class TypedObjectReference(BuiltinStruct):
     api_group: str | None = None
     kind: str
     name: str
     namespace: str | None = None
 
 
-class Volume(Struct):
+class Volume(BuiltinStruct):
     aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
     azure_disk: AzureDiskVolumeSource | None = None
     azure_file: AzureFileVolumeSource | None = None
@@ -1476,12 +1476,12 @@ class Volume(Struct):
     vsphere_volume: VsphereVirtualDiskVolumeSource | None = None
 
 
-class VolumeDevice(Struct):
+class VolumeDevice(BuiltinStruct):
     device_path: str
     name: str
 
 
-class VolumeMount(Struct):
+class VolumeMount(BuiltinStruct):
     mount_path: str
     mount_propagation: Annotated[str, Enum("Bidirectional", "HostToContainer", "None")] | None = None
     name: str
@@ -1491,7 +1491,7 @@ class VolumeMount(Struct):
     sub_path_expr: str | None = None
 
 
-class VolumeMountStatus(Struct):
+class VolumeMountStatus(BuiltinStruct):
     mount_path: str = msgspec.field(default_factory=str)
     name: str = msgspec.field(default_factory=str)
     read_only: bool | None = None
@@ -1499,11 +1499,11 @@ class VolumeMountStatus(Struct):
     volume_status: VolumeStatus | None = None
 
 
-class VolumeNodeAffinity(Struct):
+class VolumeNodeAffinity(BuiltinStruct):
     required: NodeSelector | None = None
 
 
-class VolumeProjection(Struct):
+class VolumeProjection(BuiltinStruct):
     cluster_trust_bundle: ClusterTrustBundleProjection | None = None
     config_map: ConfigMapProjection | None = None
     downward_api: DownwardAPIProjection | None = msgspec.field(name="downwardAPI", default=None)
@@ -1512,28 +1512,28 @@ class VolumeProjection(Struct):
     service_account_token: ServiceAccountTokenProjection | None = None
 
 
-class VolumeResourceRequirements(Struct):
+class VolumeResourceRequirements(BuiltinStruct):
     limits: dict[str, Quantity] = {}
     requests: dict[str, Quantity] = {}
 
 
-class VolumeStatus(Struct):
+class VolumeStatus(BuiltinStruct):
     image: ImageVolumeStatus | None = None
 
 
-class VsphereVirtualDiskVolumeSource(Struct):
+class VsphereVirtualDiskVolumeSource(BuiltinStruct):
     fs_type: str | None = None
     storage_policy_id: str | None = msgspec.field(name="storagePolicyID", default=None)
     storage_policy_name: str | None = None
     volume_path: str
 
 
-class WeightedPodAffinityTerm(Struct):
+class WeightedPodAffinityTerm(BuiltinStruct):
     pod_affinity_term: PodAffinityTerm
     weight: int
 
 
-class WindowsSecurityContextOptions(Struct):
+class WindowsSecurityContextOptions(BuiltinStruct):
     gmsa_credential_spec: str | None = None
     gmsa_credential_spec_name: str | None = None
     host_process: bool | None = None

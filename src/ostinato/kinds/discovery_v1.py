@@ -7,11 +7,11 @@ from typing import Annotated
 
 from ostinato.api.markers import Enum, ListAtomic, ListSet
 from ostinato.api.object import Object
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.kinds import core_v1
 
 
-class Endpoint(Struct):
+class Endpoint(BuiltinStruct):
     addresses: Annotated[list[str], ListSet()]
     conditions: EndpointConditions | None = None
     deprecated_topology: dict[str, str] = {}
@@ -22,18 +22,18 @@ class Endpoint(Struct):
     zone: str | None = None
 
 
-class EndpointConditions(Struct):
+class EndpointConditions(BuiltinStruct):
     ready: bool | None = None
     serving: bool | None = None
     terminating: bool | None = None
 
 
-class EndpointHints(Struct):
+class EndpointHints(BuiltinStruct):
     for_nodes: Annotated[list[ForNode], ListAtomic()] = []
     for_zones: Annotated[list[ForZone], ListAtomic()] = []
 
 
-class EndpointPort(Struct, atomic=True):
+class EndpointPort(BuiltinStruct, atomic=True):
     app_protocol: str | None = None
     name: str | None = None
     port: int | None = None
@@ -46,9 +46,9 @@ class EndpointSlice(Object, group="discovery.k8s.io", version="v1", plural="endp
     ports: Annotated[list[EndpointPort], ListAtomic()] = []
 
 
-class ForNode(Struct):
+class ForNode(BuiltinStruct):
     name: str
 
 
-class ForZone(Struct):
+class ForZone(BuiltinStruct):
     name: str

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ostinato.api.object import Object
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.api.time import MicroTime, Time
 from ostinato.kinds import core_v1
 
@@ -26,6 +26,6 @@ class Event(Object, group="events.k8s.io", version="v1", plural="events", short_
     type: str | None = None
 
 
-class EventSeries(Struct):
+class EventSeries(BuiltinStruct):
     count: int
     last_observed_time: MicroTime

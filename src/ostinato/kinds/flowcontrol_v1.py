@@ -9,20 +9,20 @@ import msgspec
 
 from ostinato.api.markers import ListAtomic, ListMap, ListSet, PatchMerge
 from ostinato.api.object import Object
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.api.time import Time
 
 
-class ExemptPriorityLevelConfiguration(Struct):
+class ExemptPriorityLevelConfiguration(BuiltinStruct):
     lendable_percent: int | None = None
     nominal_concurrency_shares: int | None = None
 
 
-class FlowDistinguisherMethod(Struct):
+class FlowDistinguisherMethod(BuiltinStruct):
     type: str
 
 
-class FlowSchemaStatus(Struct):
+class FlowSchemaStatus(BuiltinStruct):
     conditions: Annotated[list[FlowSchemaCondition], ListMap("type"), PatchMerge("type")] = []
 
 
@@ -31,7 +31,7 @@ class FlowSchema(Object, group="flowcontrol.apiserver.k8s.io", version="v1", plu
     status: FlowSchemaStatus = msgspec.field(default_factory=FlowSchemaStatus)
 
 
-class FlowSchemaCondition(Struct):
+class FlowSchemaCondition(BuiltinStruct):
     last_transition_time: Time | None = None
     message: str | None = None
     reason: str | None = None
@@ -39,41 +39,41 @@ class FlowSchemaCondition(Struct):
     type: str | None = None
 
 
-class FlowSchemaSpec(Struct):
+class FlowSchemaSpec(BuiltinStruct):
     distinguisher_method: FlowDistinguisherMethod | None = None
     matching_precedence: int | None = None
     priority_level_configuration: PriorityLevelConfigurationReference
     rules: Annotated[list[PolicyRulesWithSubjects], ListAtomic()] = []
 
 
-class GroupSubject(Struct):
+class GroupSubject(BuiltinStruct):
     name: str
 
 
-class LimitResponse(Struct):
+class LimitResponse(BuiltinStruct):
     queuing: QueuingConfiguration | None = None
     type: str
 
 
-class LimitedPriorityLevelConfiguration(Struct):
+class LimitedPriorityLevelConfiguration(BuiltinStruct):
     borrowing_limit_percent: int | None = None
     lendable_percent: int | None = None
     limit_response: LimitResponse | None = None
     nominal_concurrency_shares: int | None = None
 
 
-class NonResourcePolicyRule(Struct):
+class NonResourcePolicyRule(BuiltinStruct):
     non_resource_urls: Annotated[list[str], ListSet()] = msgspec.field(name="nonResourceURLs")
     verbs: Annotated[list[str], ListSet()]
 
 
-class PolicyRulesWithSubjects(Struct):
+class PolicyRulesWithSubjects(BuiltinStruct):
     non_resource_rules: Annotated[list[NonResourcePolicyRule], ListAtomic()] = []
     resource_rules: Annotated[list[ResourcePolicyRule], ListAtomic()] = []
     subjects: Annotated[list[Subject], ListAtomic()]
 
 
-class PriorityLevelConfigurationStatus(Struct):
+class PriorityLevelConfigurationStatus(BuiltinStruct):
     conditions: Annotated[list[PriorityLevelConfigurationCondition], ListMap("type"), PatchMerge("type")] = []
 
 
@@ -82,7 +82,7 @@ class PriorityLevelConfiguration(Object, group="flowcontrol.apiserver.k8s.io", v
     status: PriorityLevelConfigurationStatus = msgspec.field(default_factory=PriorityLevelConfigurationStatus)
 
 
-class PriorityLevelConfigurationCondition(Struct):
+class PriorityLevelConfigurationCondition(BuiltinStruct):
     last_transition_time: Time | None = None
     message: str | None = None
     reason: str | None = None
@@ -90,23 +90,23 @@ class PriorityLevelConfigurationCondition(Struct):
     type: str | None = None
 
 
-class PriorityLevelConfigurationReference(Struct):
+class PriorityLevelConfigurationReference(BuiltinStruct):
     name: str
 
 
-class PriorityLevelConfigurationSpec(Struct):
+class PriorityLevelConfigurationSpec(BuiltinStruct):
     exempt: ExemptPriorityLevelConfiguration | None = None
     limited: LimitedPriorityLevelConfiguration | None = None
     type: str
 
 
-class QueuingConfiguration(Struct):
+class QueuingConfiguration(BuiltinStruct):
     hand_size: int | None = None
     queue_length_limit: int | None = None
     queues: int | None = None
 
 
-class ResourcePolicyRule(Struct):
+class ResourcePolicyRule(BuiltinStruct):
     api_groups: Annotated[list[str], ListSet()]
     cluster_scope: bool | None = None
     namespaces: Annotated[list[str], ListSet()] = []
@@ -114,17 +114,17 @@ class ResourcePolicyRule(Struct):
     verbs: Annotated[list[str], ListSet()]
 
 
-class ServiceAccountSubject(Struct):
+class ServiceAccountSubject(BuiltinStruct):
     name: str
     namespace: str
 
 
-class Subject(Struct):
+class Subject(BuiltinStruct):
     group: GroupSubject | None = None
     kind: str
     service_account: ServiceAccountSubject | None = None
     user: UserSubject | None = None
 
 
-class UserSubject(Struct):
+class UserSubject(BuiltinStruct):
     name: str

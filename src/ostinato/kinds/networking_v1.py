@@ -10,17 +10,17 @@ import msgspec
 from ostinato.api.markers import Enum, ListAtomic, ListMap, PatchMerge
 from ostinato.api.meta import Condition, LabelSelector
 from ostinato.api.object import Object
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.kinds import core_v1
 
 
-class HTTPIngressPath(Struct):
+class HTTPIngressPath(BuiltinStruct):
     backend: IngressBackend
     path: str | None = None
     path_type: Annotated[str, Enum("Exact", "ImplementationSpecific", "Prefix")]
 
 
-class HTTPIngressRuleValue(Struct):
+class HTTPIngressRuleValue(BuiltinStruct):
     paths: Annotated[list[HTTPIngressPath], ListAtomic()]
 
 
@@ -28,23 +28,23 @@ class IPAddress(Object, group="networking.k8s.io", version="v1", plural="ipaddre
     spec: IPAddressSpec
 
 
-class IPAddressSpec(Struct):
+class IPAddressSpec(BuiltinStruct):
     parent_ref: ParentReference
 
 
-class IPBlock(Struct):
+class IPBlock(BuiltinStruct):
     cidr: str
     except_: Annotated[list[str], ListAtomic()] = []
 
 
-class IngressSpec(Struct):
+class IngressSpec(BuiltinStruct):
     default_backend: IngressBackend | None = None
     ingress_class_name: str | None = None
     rules: Annotated[list[IngressRule], ListAtomic()] = []
     tls: Annotated[list[IngressTLS], ListAtomic()] = []
 
 
-class IngressStatus(Struct):
+class IngressStatus(BuiltinStruct):
     load_balancer: IngressLoadBalancerStatus | None = None
 
 
@@ -53,12 +53,12 @@ class Ingress(Object, group="networking.k8s.io", version="v1", plural="ingresses
     status: IngressStatus = msgspec.field(default_factory=IngressStatus)
 
 
-class IngressBackend(Struct):
+class IngressBackend(BuiltinStruct):
     resource: core_v1.TypedLocalObjectReference | None = None
     service: IngressServiceBackend | None = None
 
 
-class IngressClassSpec(Struct):
+class IngressClassSpec(BuiltinStruct):
     controller: str | None = None
     parameters: IngressClassParametersReference | None = None
 
@@ -67,7 +67,7 @@ class IngressClass(Object, group="networking.k8s.io", version="v1", plural="ingr
     spec: IngressClassSpec = msgspec.field(default_factory=IngressClassSpec)
 
 
-class IngressClassParametersReference(Struct):
+class IngressClassParametersReference(BuiltinStruct):
     api_group: str | None = None
     kind: str
     name: str
@@ -75,38 +75,38 @@ class IngressClassParametersReference(Struct):
     scope: str | None = None
 
 
-class IngressLoadBalancerIngress(Struct):
+class IngressLoadBalancerIngress(BuiltinStruct):
     hostname: str | None = None
     ip: str | None = None
     ports: Annotated[list[IngressPortStatus], ListAtomic()] = []
 
 
-class IngressLoadBalancerStatus(Struct):
+class IngressLoadBalancerStatus(BuiltinStruct):
     ingress: Annotated[list[IngressLoadBalancerIngress], ListAtomic()] = []
 
 
-class IngressPortStatus(Struct):
+class IngressPortStatus(BuiltinStruct):
     error: str | None = None
     port: int = msgspec.field(default_factory=int)
     protocol: Annotated[str, Enum("SCTP", "TCP", "UDP")] = msgspec.field(default_factory=str)
 
 
-class IngressRule(Struct):
+class IngressRule(BuiltinStruct):
     host: str | None = None
     http: HTTPIngressRuleValue | None = None
 
 
-class IngressServiceBackend(Struct):
+class IngressServiceBackend(BuiltinStruct):
     name: str
     port: ServiceBackendPort | None = None
 
 
-class IngressTLS(Struct):
+class IngressTLS(BuiltinStruct):
     hosts: Annotated[list[str], ListAtomic()] = []
     secret_name: str | None = None
 
 
-class NetworkPolicySpec(Struct):
+class NetworkPolicySpec(BuiltinStruct):
     egress: Annotated[list[NetworkPolicyEgressRule], ListAtomic()] = []
     ingress: Annotated[list[NetworkPolicyIngressRule], ListAtomic()] = []
     pod_selector: LabelSelector | None = None
@@ -117,45 +117,45 @@ class NetworkPolicy(Object, group="networking.k8s.io", version="v1", plural="net
     spec: NetworkPolicySpec = msgspec.field(default_factory=NetworkPolicySpec)
 
 
-class NetworkPolicyEgressRule(Struct):
+class NetworkPolicyEgressRule(BuiltinStruct):
     ports: Annotated[list[NetworkPolicyPort], ListAtomic()] = []
     to: Annotated[list[NetworkPolicyPeer], ListAtomic()] = []
 
 
-class NetworkPolicyIngressRule(Struct):
+class NetworkPolicyIngressRule(BuiltinStruct):
     from_: Annotated[list[NetworkPolicyPeer], ListAtomic()] = []
     ports: Annotated[list[NetworkPolicyPort], ListAtomic()] = []
 
 
-class NetworkPolicyPeer(Struct):
+class NetworkPolicyPeer(BuiltinStruct):
     ip_block: IPBlock | None = None
     namespace_selector: LabelSelector | None = None
     pod_selector: LabelSelector | None = None
 
 
-class NetworkPolicyPort(Struct):
+class NetworkPolicyPort(BuiltinStruct):
     end_port: int | None = None
     port: int | str | None = None
     protocol: Annotated[str, Enum("SCTP", "TCP", "UDP")] | None = None
 
 
-class ParentReference(Struct):
+class ParentReference(BuiltinStruct):
     group: str | None = None
     name: str
     namespace: str | None = None
     resource: str
 
 
-class ServiceBackendPort(Struct, atomic=True):
+class ServiceBackendPort(BuiltinStruct, atomic=True):
     name: str | None = None
     number: int | None = None
 
 
-class ServiceCIDRSpec(Struct):
+class ServiceCIDRSpec(BuiltinStruct):
     cidrs: Annotated[list[str], ListAtomic()] = []
 
 
-class ServiceCIDRStatus(Struct):
+class ServiceCIDRStatus(BuiltinStruct):
     conditions: Annotated[list[Condition], ListMap("type"), PatchMerge("type")] = []
 
 

@@ -8,11 +8,11 @@ from typing import Annotated
 from ostinato.api.markers import ListAtomic, MapAtomic
 from ostinato.api.object import Object
 from ostinato.api.quantity import Quantity
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.kinds import core_v1
 
 
-class Overhead(Struct):
+class Overhead(BuiltinStruct):
     pod_fixed: dict[str, Quantity] = {}
 
 
@@ -22,6 +22,6 @@ class RuntimeClass(Object, group="node.k8s.io", version="v1", plural="runtimecla
     scheduling: Scheduling | None = None
 
 
-class Scheduling(Struct):
+class Scheduling(BuiltinStruct):
     node_selector: Annotated[dict[str, str], MapAtomic()] = {}
     tolerations: Annotated[list[core_v1.Toleration], ListAtomic()] = []

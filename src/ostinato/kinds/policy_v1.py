@@ -10,7 +10,7 @@ import msgspec
 from ostinato.api.markers import Enum, ListMap, PatchMerge, PatchReplace
 from ostinato.api.meta import Condition, DeleteOptions, LabelSelector
 from ostinato.api.object import Object
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.api.time import Time
 
 
@@ -18,14 +18,14 @@ class Eviction(Object, group="policy", version="v1", plural=""):
     delete_options: DeleteOptions | None = None
 
 
-class PodDisruptionBudgetSpec(Struct):
+class PodDisruptionBudgetSpec(BuiltinStruct):
     max_unavailable: int | str | None = None
     min_available: int | str | None = None
     selector: Annotated[LabelSelector, PatchReplace()] | None = None
     unhealthy_pod_eviction_policy: Annotated[str, Enum("AlwaysAllow", "IfHealthyBudget")] | None = None
 
 
-class PodDisruptionBudgetStatus(Struct):
+class PodDisruptionBudgetStatus(BuiltinStruct):
     conditions: Annotated[list[Condition], ListMap("type"), PatchMerge("type")] = []
     current_healthy: int | None = None
     desired_healthy: int | None = None

@@ -10,10 +10,10 @@ import msgspec
 from ostinato.api.markers import ListAtomic
 from ostinato.api.meta import LabelSelector
 from ostinato.api.object import Object
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 
 
-class AggregationRule(Struct):
+class AggregationRule(BuiltinStruct):
     cluster_role_selectors: Annotated[list[LabelSelector], ListAtomic()] = []
 
 
@@ -27,7 +27,7 @@ class ClusterRoleBinding(Object, group="rbac.authorization.k8s.io", version="v1"
     subjects: Annotated[list[Subject], ListAtomic()] = []
 
 
-class PolicyRule(Struct):
+class PolicyRule(BuiltinStruct):
     api_groups: Annotated[list[str], ListAtomic()] = []
     non_resource_urls: Annotated[list[str], ListAtomic()] = msgspec.field(name="nonResourceURLs", default_factory=list)
     resource_names: Annotated[list[str], ListAtomic()] = []
@@ -44,13 +44,13 @@ class RoleBinding(Object, group="rbac.authorization.k8s.io", version="v1", plura
     subjects: Annotated[list[Subject], ListAtomic()] = []
 
 
-class RoleRef(Struct, atomic=True):
+class RoleRef(BuiltinStruct, atomic=True):
     api_group: str | None = None
     kind: str
     name: str
 
 
-class Subject(Struct, atomic=True):
+class Subject(BuiltinStruct, atomic=True):
     api_group: str | None = None
     kind: str
     name: str

@@ -11,12 +11,12 @@ from ostinato.api.markers import Enum, ListAtomic, ListMap, PatchMerge
 from ostinato.api.meta import Condition, ObjectMeta
 from ostinato.api.object import Object
 from ostinato.api.quantity import Quantity
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.api.time import Time
 from ostinato.kinds import core_v1
 
 
-class AllocatedDeviceStatus(Struct):
+class AllocatedDeviceStatus(BuiltinStruct):
     conditions: Annotated[list[Condition], ListMap("type")] = []
     data: Any = None
     device: str = msgspec.field(default_factory=str)
@@ -26,42 +26,42 @@ class AllocatedDeviceStatus(Struct):
     share_id: str | None = msgspec.field(name="shareID", default=None)
 
 
-class AllocationResult(Struct):
+class AllocationResult(BuiltinStruct):
     allocation_timestamp: Time | None = None
     devices: DeviceAllocationResult | None = None
     node_selector: core_v1.NodeSelector | None = None
 
 
-class CELDeviceSelector(Struct):
+class CELDeviceSelector(BuiltinStruct):
     expression: str
 
 
-class CapacityRequestPolicy(Struct):
+class CapacityRequestPolicy(BuiltinStruct):
     default: Quantity | None = None
     valid_range: CapacityRequestPolicyRange | None = None
     valid_values: Annotated[list[Quantity], ListAtomic()] = []
 
 
-class CapacityRequestPolicyRange(Struct):
+class CapacityRequestPolicyRange(BuiltinStruct):
     max: Quantity | None = None
     min: Quantity
     step: Quantity | None = None
 
 
-class CapacityRequirements(Struct):
+class CapacityRequirements(BuiltinStruct):
     requests: dict[str, Quantity] = {}
 
 
-class Counter(Struct):
+class Counter(BuiltinStruct):
     value: Quantity
 
 
-class CounterSet(Struct):
+class CounterSet(BuiltinStruct):
     counters: dict[str, Counter]
     name: str
 
 
-class Device(Struct):
+class Device(BuiltinStruct):
     all_nodes: bool | None = None
     allow_multiple_allocations: bool | None = None
     attributes: dict[str, DeviceAttribute] = {}
@@ -77,18 +77,18 @@ class Device(Struct):
     taints: Annotated[list[DeviceTaint], ListAtomic()] = []
 
 
-class DeviceAllocationConfiguration(Struct):
+class DeviceAllocationConfiguration(BuiltinStruct):
     opaque: OpaqueDeviceConfiguration | None = None
     requests: Annotated[list[str], ListAtomic()] = []
     source: Annotated[str, Enum("FromClaim", "FromClass")]
 
 
-class DeviceAllocationResult(Struct):
+class DeviceAllocationResult(BuiltinStruct):
     config: Annotated[list[DeviceAllocationConfiguration], ListAtomic()] = []
     results: Annotated[list[DeviceRequestAllocationResult], ListAtomic()] = []
 
 
-class DeviceAttribute(Struct):
+class DeviceAttribute(BuiltinStruct):
     bool_: bool | None = None
     bools: Annotated[list[bool], ListAtomic()] = []
     int_: int | None = None
@@ -99,23 +99,23 @@ class DeviceAttribute(Struct):
     versions: Annotated[list[str], ListAtomic()] = []
 
 
-class DeviceCapacity(Struct):
+class DeviceCapacity(BuiltinStruct):
     request_policy: CapacityRequestPolicy | None = None
     value: Quantity
 
 
-class DeviceClaim(Struct):
+class DeviceClaim(BuiltinStruct):
     config: Annotated[list[DeviceClaimConfiguration], ListAtomic()] = []
     constraints: Annotated[list[DeviceConstraint], ListAtomic()] = []
     requests: Annotated[list[DeviceRequest], ListAtomic()] = []
 
 
-class DeviceClaimConfiguration(Struct):
+class DeviceClaimConfiguration(BuiltinStruct):
     opaque: OpaqueDeviceConfiguration | None = None
     requests: Annotated[list[str], ListAtomic()] = []
 
 
-class DeviceClassSpec(Struct):
+class DeviceClassSpec(BuiltinStruct):
     config: Annotated[list[DeviceClassConfiguration], ListAtomic()] = []
     extended_resource_name: str | None = None
     selectors: Annotated[list[DeviceSelector], ListAtomic()] = []
@@ -125,28 +125,28 @@ class DeviceClass(Object, group="resource.k8s.io", version="v1", plural="devicec
     spec: DeviceClassSpec = msgspec.field(default_factory=DeviceClassSpec)
 
 
-class DeviceClassConfiguration(Struct):
+class DeviceClassConfiguration(BuiltinStruct):
     opaque: OpaqueDeviceConfiguration | None = None
 
 
-class DeviceConstraint(Struct):
+class DeviceConstraint(BuiltinStruct):
     distinct_attribute: str | None = None
     match_attribute: str | None = None
     requests: Annotated[list[str], ListAtomic()] = []
 
 
-class DeviceCounterConsumption(Struct):
+class DeviceCounterConsumption(BuiltinStruct):
     counter_set: str
     counters: dict[str, Counter]
 
 
-class DeviceRequest(Struct):
+class DeviceRequest(BuiltinStruct):
     exactly: ExactDeviceRequest | None = None
     first_available: Annotated[list[DeviceSubRequest], ListAtomic()] = []
     name: str
 
 
-class DeviceRequestAllocationResult(Struct):
+class DeviceRequestAllocationResult(BuiltinStruct):
     admin_access: bool | None = None
     binding_conditions: Annotated[list[str], ListAtomic()] = []
     binding_failure_conditions: Annotated[list[str], ListAtomic()] = []
@@ -159,11 +159,11 @@ class DeviceRequestAllocationResult(Struct):
     tolerations: Annotated[list[DeviceToleration], ListAtomic()] = []
 
 
-class DeviceSelector(Struct):
+class DeviceSelector(BuiltinStruct):
     cel: CELDeviceSelector | None = None
 
 
-class DeviceSubRequest(Struct):
+class DeviceSubRequest(BuiltinStruct):
     allocation_mode: Annotated[str, Enum("All", "ExactCount")] | None = None
     capacity: CapacityRequirements | None = None
     count: int | None = None
@@ -173,14 +173,14 @@ class DeviceSubRequest(Struct):
     tolerations: Annotated[list[DeviceToleration], ListAtomic()] = []
 
 
-class DeviceTaint(Struct):
+class DeviceTaint(BuiltinStruct):
     effect: Annotated[str, Enum("NoExecute", "NoSchedule", "None")]
     key: str
     time_added: Time | None = None
     value: str | None = None
 
 
-class DeviceToleration(Struct):
+class DeviceToleration(BuiltinStruct):
     effect: Annotated[str, Enum("NoExecute", "NoSchedule", "None")] | None = None
     key: str | None = None
     operator: Annotated[str, Enum("Equal", "Exists")] | None = None
@@ -188,7 +188,7 @@ class DeviceToleration(Struct):
     value: str | None = None
 
 
-class ExactDeviceRequest(Struct):
+class ExactDeviceRequest(BuiltinStruct):
     admin_access: bool | None = None
     allocation_mode: Annotated[str, Enum("All", "ExactCount")] | None = None
     capacity: CapacityRequirements | None = None
@@ -198,27 +198,27 @@ class ExactDeviceRequest(Struct):
     tolerations: Annotated[list[DeviceToleration], ListAtomic()] = []
 
 
-class NetworkDeviceData(Struct):
+class NetworkDeviceData(BuiltinStruct):
     hardware_address: str | None = None
     interface_name: str | None = None
     ips: Annotated[list[str], ListAtomic()] = []
 
 
-class NodeAllocatableResourceMapping(Struct):
+class NodeAllocatableResourceMapping(BuiltinStruct):
     allocation_multiplier: Quantity | None = None
     capacity_key: str | None = None
 
 
-class OpaqueDeviceConfiguration(Struct):
+class OpaqueDeviceConfiguration(BuiltinStruct):
     driver: str
     parameters: Any
 
 
-class ResourceClaimSpec(Struct):
+class ResourceClaimSpec(BuiltinStruct):
     devices: DeviceClaim | None = None
 
 
-class ResourceClaimStatus(Struct):
+class ResourceClaimStatus(BuiltinStruct):
     allocation: AllocationResult | None = None
     devices: Annotated[list[AllocatedDeviceStatus], ListMap("driver", "device", "pool", "shareID")] = []
     reserved_for: Annotated[list[ResourceClaimConsumerReference], ListMap("uid"), PatchMerge("uid")] = []
@@ -229,14 +229,14 @@ class ResourceClaim(Object, group="resource.k8s.io", version="v1", plural="resou
     status: ResourceClaimStatus = msgspec.field(default_factory=ResourceClaimStatus)
 
 
-class ResourceClaimConsumerReference(Struct):
+class ResourceClaimConsumerReference(BuiltinStruct):
     api_group: str | None = None
     name: str
     resource: str
     uid: str
 
 
-class ResourceClaimTemplateSpec(Struct):
+class ResourceClaimTemplateSpec(BuiltinStruct):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: ResourceClaimSpec = msgspec.field(default_factory=ResourceClaimSpec)
 
@@ -245,7 +245,7 @@ class ResourceClaimTemplate(Object, group="resource.k8s.io", version="v1", plura
     spec: ResourceClaimTemplateSpec = msgspec.field(default_factory=ResourceClaimTemplateSpec)
 
 
-class ResourcePool(Struct):
+class ResourcePool(BuiltinStruct):
     generation: int
     name: str
     resource_slice_count: int
@@ -255,7 +255,7 @@ class ResourceSlice(Object, group="resource.k8s.io", version="v1", plural="resou
     spec: ResourceSliceSpec
 
 
-class ResourceSliceSpec(Struct):
+class ResourceSliceSpec(BuiltinStruct):
     all_nodes: bool | None = None
     devices: Annotated[list[Device], ListAtomic()] = []
     driver: str

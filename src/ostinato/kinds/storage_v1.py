@@ -11,12 +11,12 @@ from ostinato.api.markers import Enum, ListAtomic, ListMap, ListSet, PatchMerge
 from ostinato.api.meta import LabelSelector
 from ostinato.api.object import Object
 from ostinato.api.quantity import Quantity
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.api.time import Time
 from ostinato.kinds import core_v1
 
 
-class CSIDriverSpec(Struct):
+class CSIDriverSpec(BuiltinStruct):
     attach_required: bool | None = None
     fs_group_policy: str | None = None
     node_allocatable_update_period_seconds: int | None = None
@@ -38,14 +38,14 @@ class CSINode(Object, group="storage.k8s.io", version="v1", plural="csinodes", n
     spec: CSINodeSpec
 
 
-class CSINodeDriver(Struct):
+class CSINodeDriver(BuiltinStruct):
     allocatable: VolumeNodeResources | None = None
     name: str
     node_id: str = msgspec.field(name="nodeID")
     topology_keys: Annotated[list[str], ListAtomic()] = []
 
 
-class CSINodeSpec(Struct):
+class CSINodeSpec(BuiltinStruct):
     drivers: Annotated[list[CSINodeDriver], ListMap("name"), PatchMerge("name")]
 
 
@@ -66,12 +66,12 @@ class StorageClass(Object, group="storage.k8s.io", version="v1", plural="storage
     volume_binding_mode: Annotated[str, Enum("Immediate", "WaitForFirstConsumer")] | None = None
 
 
-class TokenRequest(Struct):
+class TokenRequest(BuiltinStruct):
     audience: str
     expiration_seconds: int | None = None
 
 
-class VolumeAttachmentStatus(Struct):
+class VolumeAttachmentStatus(BuiltinStruct):
     attach_error: VolumeError | None = None
     attached: bool = msgspec.field(default_factory=bool)
     attachment_metadata: dict[str, str] = {}
@@ -83,12 +83,12 @@ class VolumeAttachment(Object, group="storage.k8s.io", version="v1", plural="vol
     status: VolumeAttachmentStatus = msgspec.field(default_factory=VolumeAttachmentStatus)
 
 
-class VolumeAttachmentSource(Struct):
+class VolumeAttachmentSource(BuiltinStruct):
     inline_volume_spec: core_v1.PersistentVolumeSpec | None = None
     persistent_volume_name: str | None = None
 
 
-class VolumeAttachmentSpec(Struct):
+class VolumeAttachmentSpec(BuiltinStruct):
     attacher: str
     node_name: str
     source: VolumeAttachmentSource
@@ -99,11 +99,11 @@ class VolumeAttributesClass(Object, group="storage.k8s.io", version="v1", plural
     parameters: dict[str, str] = {}
 
 
-class VolumeError(Struct):
+class VolumeError(BuiltinStruct):
     error_code: int | None = None
     message: str | None = None
     time: Time | None = None
 
 
-class VolumeNodeResources(Struct):
+class VolumeNodeResources(BuiltinStruct):
     count: int | None = None

@@ -142,6 +142,7 @@ async def test_a_server_takes_what_is_made_and_acts_by_it(api: Api) -> None:
     assert made.code == 201, made.message
     assert made.body["spec"] == {
         "size": "big",
+        "ports": [],
         "color": "red",
         "replicas": 1,
         "image": "nginx",

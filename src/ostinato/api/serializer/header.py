@@ -8,10 +8,10 @@ from __future__ import annotations
 from ostinato.api.codec import from_json
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.meta import OwnerReference
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 
 
-class Header(Struct):
+class Header(BuiltinStruct):
     name: str = ""
     namespace: str = ""
     uid: str = ""
@@ -35,7 +35,7 @@ class Header(Struct):
         return None
 
 
-class _Document(Struct):
+class _Document(BuiltinStruct):
     metadata: Header | None = None
 
 

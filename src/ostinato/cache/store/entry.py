@@ -22,7 +22,7 @@ from ostinato.api.gvk import NamespacedName
 from ostinato.api.meta import OwnerReference
 from ostinato.api.object import KindInfo
 from ostinato.api.serializer.header import Header, read_header
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.client.views import Kind, MetadataOf, PartialObjectMetadata, Unstructured, view_of
 
 T = TypeVar("T")
@@ -147,7 +147,7 @@ class Entry(msgspec.Struct, frozen=True, eq=False, gc=False):
         return f"<{self} at resourceVersion {self.resource_version}>"
 
 
-class _Owners(Struct):
+class _Owners(BuiltinStruct):
     owner_references: list[OwnerReference] | None = None
 
 

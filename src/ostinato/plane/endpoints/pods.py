@@ -17,7 +17,7 @@ from ostinato.api.errors import NAMESPACE_TERMINATING, Forbidden
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import Object
 from ostinato.api.selectors.labels import Selector, from_set
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.cache import Entry, Event, Updated
 from ostinato.client.views import View
 from ostinato.controllers.context import Context
@@ -32,18 +32,18 @@ HEADLESS_LABEL: Final = "service.kubernetes.io/headless"
 TRIGGER_ANNOTATION: Final = "endpoints.kubernetes.io/last-change-trigger-time"
 
 
-class _Port(Struct):
+class _Port(BuiltinStruct):
     name: str = ""
     container_port: int = 0
     protocol: str = "TCP"
 
 
-class _Container(Struct):
+class _Container(BuiltinStruct):
     ports: list[_Port] = []
     restart_policy: str = ""
 
 
-class _Spec(Struct):
+class _Spec(BuiltinStruct):
     node_name: str = ""
     hostname: str = ""
     subdomain: str = ""
@@ -51,11 +51,11 @@ class _Spec(Struct):
     init_containers: list[_Container] = []
 
 
-class _Address(Struct):
+class _Address(BuiltinStruct):
     ip: str = ""
 
 
-class _Status(Struct):
+class _Status(BuiltinStruct):
     phase: str = ""
     pod_ip: str = msgspec.field(name="podIP", default="")
     pod_ips: list[_Address] = msgspec.field(name="podIPs", default_factory=list)

@@ -11,28 +11,28 @@ from datetime import datetime
 import msgspec
 
 from ostinato.api.object import Object
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.api.time import Time
 
 
-class PodStateSpec(Struct):
+class PodStateSpec(BuiltinStruct):
     node_name: str = ""
     restart_policy: str = "Always"
 
 
-class PodCondition(Struct):
+class PodCondition(BuiltinStruct):
     type: str
     status: str
     reason: str = ""
     last_transition_time: Time | None = None
 
 
-class ContainerState(Struct):
+class ContainerState(BuiltinStruct):
     name: str = ""
     restart_count: int = 0
 
 
-class PodStateStatus(Struct):
+class PodStateStatus(BuiltinStruct):
     phase: str = ""
     reason: str = ""
     conditions: list[PodCondition] = []

@@ -11,13 +11,18 @@ from ostinato.api.codec import to_dict
 from ostinato.api.errors import NotFound
 from ostinato.api.object import Object
 from ostinato.api.patch import create_merge_patch
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.cache import CachedClient
 from ostinato.client.patching import MergePatch
 
 
 async def write_status(
-    client: CachedClient, instance: Object, before: Struct, after: Struct, *, annotations: dict[str, str] | None = None
+    client: CachedClient,
+    instance: Object,
+    before: BuiltinStruct,
+    after: BuiltinStruct,
+    *,
+    annotations: dict[str, str] | None = None,
 ) -> bool:
     """Patch the difference between two statuses, and annotations; return whether a patch was sent."""
     change: dict[str, Any] = create_merge_patch(to_dict(before), to_dict(after))

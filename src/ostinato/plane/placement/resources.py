@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from ostinato.api.quantity import Quantity, QuantityError
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 
 Amounts = dict[str, int]
 RawAmounts = dict[str, str | int | float]
@@ -32,24 +32,24 @@ _AT_LEAST: Final[Amounts] = {CPU: 100, MEMORY: 200 * 1024 * 1024}
 _SCALAR_PREFIXES: Final = ("hugepages-", "attachable-volumes-")
 
 
-class Requirements(Struct):
+class Requirements(BuiltinStruct):
     requests: RawAmounts = {}
 
 
-class Container(Struct):
+class Container(BuiltinStruct):
     image: str = ""
     restart_policy: str = ""
     resources: Requirements | None = None
     ports: list[Port] | None = None
 
 
-class Port(Struct):
+class Port(BuiltinStruct):
     host_port: int = 0
     host_ip: str = msgspec.field(name="hostIP", default="")
     protocol: str = "TCP"
 
 
-class RequestsSpec(Struct):
+class RequestsSpec(BuiltinStruct):
     """The fields of a Pod spec that determine its requests."""
 
     containers: list[Container] = []

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ostinato.api.errors import NotFound
 from ostinato.api.object import Object
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.api.time import Time
 from ostinato.cache.client import CachedClient
 from ostinato.client.patching import StrategicMergePatch
@@ -19,14 +19,14 @@ UNSCHEDULABLE: Final = "Unschedulable"
 ERROR: Final = "SchedulerError"
 
 
-class _Condition(Struct):
+class _Condition(BuiltinStruct):
     type: str = ""
     status: str = ""
     reason: str = ""
     message: str = ""
 
 
-class _Status(Struct):
+class _Status(BuiltinStruct):
     conditions: list[_Condition] = []
     nominated_node_name: str = ""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 
 import msgspec
 
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.cache.events import Added, Deleted, Event, Updated
 from ostinato.cache.store.entry import Entry
 from ostinato.plane.scheduler.cache.listers import Listers
@@ -23,15 +23,15 @@ from ostinato.plane.scheduler.nominator import Nominator
 from ostinato.plane.scheduler.queue import SchedulingQueue
 
 
-class _Spec(Struct):
+class _Spec(BuiltinStruct):
     node_name: str = ""
 
 
-class _Status(Struct):
+class _Status(BuiltinStruct):
     phase: str = ""
 
 
-class _PodSummary(Struct):
+class _PodSummary(BuiltinStruct):
     spec: _Spec = msgspec.field(default_factory=_Spec)
     status: _Status = msgspec.field(default_factory=_Status)
 

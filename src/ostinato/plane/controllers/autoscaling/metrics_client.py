@@ -23,7 +23,7 @@ from ostinato.api.errors import APIError, NotFound
 from ostinato.api.gvk import GroupKind, GroupVersion
 from ostinato.api.quantity import Quantity
 from ostinato.api.selectors.labels import Selector
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.api.time import Duration, Time, TimeError
 from ostinato.client.client import Client
 from ostinato.client.discovery.mapping import NoSuchResource
@@ -31,7 +31,7 @@ from ostinato.client.transport.exchange import Call, Exchange
 from ostinato.client.transport.protocol import TransportError
 from ostinato.kinds.autoscaling_v2 import CrossVersionObjectReference
 
-S = TypeVar("S", bound=Struct)
+S = TypeVar("S", bound=BuiltinStruct)
 
 _RESOURCES: Final = GroupVersion("metrics.k8s.io", "v1beta1")
 _CUSTOM: Final = GroupVersion("custom.metrics.k8s.io", "v1beta2")
@@ -53,34 +53,34 @@ Samples = dict[str, Sample]
 """Samples by Pod name."""
 
 
-class _Name(Struct):
+class _Name(BuiltinStruct):
     name: str = ""
 
 
-class _Usage(Struct):
+class _Usage(BuiltinStruct):
     name: str = ""
     usage: dict[str, Quantity] = {}
 
 
-class _PodMetrics(Struct):
+class _PodMetrics(BuiltinStruct):
     metadata: _Name = msgspec.field(default_factory=_Name)
     timestamp: Time | None = None
     window: str = ""
     containers: list[_Usage] = []
 
 
-class _PodMetricsList(Struct):
+class _PodMetricsList(BuiltinStruct):
     items: list[_PodMetrics] = []
 
 
-class _Value(Struct):
+class _Value(BuiltinStruct):
     described_object: _Name = msgspec.field(default_factory=_Name)
     timestamp: Time | None = None
     window_seconds: int | None = None
     value: Quantity = msgspec.field(default_factory=Quantity)
 
 
-class _Values(Struct):
+class _Values(BuiltinStruct):
     items: list[_Value] = []
 
 

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from ostinato.api.quantity import Quantity
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.plane.controllers.autoscaling.metrics_client import MetricsError, Sample, Samples
 from ostinato.plane.objects.pod_state import PodState, PodStateSpec, condition, is_ready
 
@@ -26,11 +26,11 @@ _INITIAL_READINESS_DELAY: Final = timedelta(seconds=30)  # of a Pod
 _MOST: Final = 2**31 - 1
 
 
-class Requests(Struct):
+class Requests(BuiltinStruct):
     requests: dict[str, Quantity] = {}
 
 
-class MeasuredContainer(Struct):
+class MeasuredContainer(BuiltinStruct):
     name: str = ""
     restart_policy: str = ""
     resources: Requests = msgspec.field(default_factory=Requests)

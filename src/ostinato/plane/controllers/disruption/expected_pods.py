@@ -17,7 +17,7 @@ from ostinato.api.gvk import GroupVersion, NamespacedName
 from ostinato.api.meta import OwnerReference
 from ostinato.api.object import Object
 from ostinato.api.owners import controller_of
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.api.text.go_format import quote
 from ostinato.cache import CachedClient
 from ostinato.client.views import MetadataOf, Unstructured
@@ -27,7 +27,7 @@ class ScaleError(Exception):
     """The expected number of Pods cannot be determined."""
 
 
-class _Spec(Struct):
+class _Spec(BuiltinStruct):
     replicas: int = 1
 
 

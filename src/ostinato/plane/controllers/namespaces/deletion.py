@@ -17,7 +17,7 @@ import msgspec
 from ostinato.api.errors import APIError, MethodNotAllowed, NotFound
 from ostinato.api.gvk import GroupResource, GroupVersionKind
 from ostinato.api.object import Object
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.cache import CachedClient, Event, Updated
 from ostinato.client.discovery.discovery import ApiResource, Catalogue
 from ostinato.client.transport.protocol import TransportError
@@ -164,11 +164,11 @@ class ContentRemains(Exception):  # noqa: N818
     """Objects remain although no finalizer holds them."""
 
 
-class _GraceSpec(Struct):
+class _GraceSpec(BuiltinStruct):
     termination_grace_period_seconds: int | None = None
 
 
-class _GraceStatus(Struct):
+class _GraceStatus(BuiltinStruct):
     phase: str = ""
 
 

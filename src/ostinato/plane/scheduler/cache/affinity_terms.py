@@ -8,12 +8,12 @@ from typing import Any, Final
 import msgspec
 
 from ostinato.api.selectors.labels import Operator, Requirement, Selector, SelectorError, from_label_selector, nothing
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 
 NO_LABELS: Final[Mapping[str, str]] = {}
 
 
-class PodTerm(Struct):
+class PodTerm(BuiltinStruct):
     topology_key: str = ""
     label_selector: dict[str, Any] | None = None
     namespaces: list[str] = []
@@ -22,12 +22,12 @@ class PodTerm(Struct):
     mismatch_label_keys: list[str] = []
 
 
-class WeightedPodTerm(Struct):
+class WeightedPodTerm(BuiltinStruct):
     weight: int = 0
     pod_affinity_term: PodTerm | None = None
 
 
-class PodAffinity(Struct):
+class PodAffinity(BuiltinStruct):
     required: list[PodTerm] = msgspec.field(name="requiredDuringSchedulingIgnoredDuringExecution", default=[])
     preferred: list[WeightedPodTerm] = msgspec.field(name="preferredDuringSchedulingIgnoredDuringExecution", default=[])
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.cache.store.entry import Entry
 from ostinato.plane.placement.resources import PODS, RawAmounts, Resources, amounts_of
 from ostinato.plane.placement.taints import PREFER_NO_SCHEDULE, Taint
@@ -18,26 +18,26 @@ REGION: Final = "topology.kubernetes.io/region"
 HOSTNAME: Final = "kubernetes.io/hostname"
 
 
-class _Metadata(Struct):
+class _Metadata(BuiltinStruct):
     labels: dict[str, str] = {}
 
 
-class _Spec(Struct):
+class _Spec(BuiltinStruct):
     unschedulable: bool = False
     taints: list[Taint] = []
 
 
-class _Image(Struct):
+class _Image(BuiltinStruct):
     names: list[str] = []
     size_bytes: int = 0
 
 
-class _Status(Struct):
+class _Status(BuiltinStruct):
     allocatable: RawAmounts = {}
     images: list[_Image] = []
 
 
-class _Node(Struct):
+class _Node(BuiltinStruct):
     metadata: _Metadata
     spec: _Spec = msgspec.field(default_factory=_Spec)
     status: _Status = msgspec.field(default_factory=_Status)

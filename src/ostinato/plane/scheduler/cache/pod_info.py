@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from ostinato.api.gvk import NamespacedName
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.cache.store.entry import Entry
 from ostinato.kinds.core_v1 import NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
 from ostinato.plane.placement import node_selectors as node_terms
@@ -27,20 +27,20 @@ from ostinato.plane.scheduler.cache.affinity_terms import PodAffinity, Term, pre
 _MOST_SHAPES: Final = 2048  # cached; Pods hold their own
 
 
-class NodeAffinity(Struct):
+class NodeAffinity(BuiltinStruct):
     required: NodeSelector | None = msgspec.field(name="requiredDuringSchedulingIgnoredDuringExecution", default=None)
     preferred: list[PreferredSchedulingTerm] = msgspec.field(
         name="preferredDuringSchedulingIgnoredDuringExecution", default=[]
     )
 
 
-class Affinity(Struct):
+class Affinity(BuiltinStruct):
     node_affinity: NodeAffinity | None = None
     pod_affinity: PodAffinity | None = None
     pod_anti_affinity: PodAffinity | None = None
 
 
-class SpreadConstraint(Struct):
+class SpreadConstraint(BuiltinStruct):
     max_skew: int = 1
     topology_key: str = ""
     when_unsatisfiable: str = ""
@@ -51,15 +51,15 @@ class SpreadConstraint(Struct):
     match_label_keys: list[str] = []
 
 
-class ClaimSource(Struct):
+class ClaimSource(BuiltinStruct):
     claim_name: str = ""
 
 
-class ImageSource(Struct):
+class ImageSource(BuiltinStruct):
     reference: str = ""
 
 
-class Volume(Struct):
+class Volume(BuiltinStruct):
     """Fields of volumes that matter for scheduling."""
 
     name: str = ""
@@ -78,7 +78,7 @@ class Volume(Struct):
         return any(disk is not None for disk in disks)
 
 
-class Gate(Struct):
+class Gate(BuiltinStruct):
     name: str = ""
 
 
@@ -103,16 +103,16 @@ class Owner(msgspec.Struct, frozen=True, rename="camel"):
     controller: bool = False
 
 
-class _Metadata(Struct):
+class _Metadata(BuiltinStruct):
     owner_references: list[Owner] = []
 
 
-class _Status(Struct):
+class _Status(BuiltinStruct):
     phase: str = ""
     nominated_node_name: str = ""
 
 
-class _Pod(Struct):
+class _Pod(BuiltinStruct):
     metadata: _Metadata
     spec: PodSpec
     status: _Status = msgspec.field(default_factory=_Status)

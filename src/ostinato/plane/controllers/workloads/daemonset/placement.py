@@ -15,7 +15,7 @@ import msgspec
 
 from ostinato.api.object import Object
 from ostinato.api.selectors.labels import from_set
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.cache.events import Deleted, Event, Updated
 from ostinato.cache.readable_store import ReadableStore
 from ostinato.cache.store.entry import Entry
@@ -40,7 +40,7 @@ _TOLERATED: Final = (
 _TOLERATED_ON_HOST_NETWORK: Final = (("network-unavailable", "NoSchedule"),)
 
 
-class NodeSpec(Struct):
+class NodeSpec(BuiltinStruct):
     taints: list[Taint] = []
 
 
@@ -137,7 +137,7 @@ class ForPlacement(Handler):
         return found
 
 
-class _TaintsOf(Struct):
+class _TaintsOf(BuiltinStruct):
     spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from ostinato.api.gvk import NamespacedName
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.api.time import Time
 from ostinato.cache.store.entry import Entry
 from ostinato.kinds.apps_v1 import DaemonSet
@@ -110,35 +110,35 @@ def _pinned_to(affinity: Affinity | None, node: str) -> Affinity:
     return msgspec.structs.replace(before, node_affinity=node_affinity)
 
 
-class _Metadata(Struct):
+class _Metadata(BuiltinStruct):
     creation_timestamp: str | None = None
 
 
-class _NodeAffinity(Struct):
+class _NodeAffinity(BuiltinStruct):
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
 
 
-class _Affinity(Struct):
+class _Affinity(BuiltinStruct):
     node_affinity: _NodeAffinity | None = None
 
 
-class _Spec(Struct):
+class _Spec(BuiltinStruct):
     node_name: str = ""
     affinity: _Affinity | None = None
 
 
-class _Condition(Struct):
+class _Condition(BuiltinStruct):
     type: str = ""
     status: str = ""
     last_transition_time: str | None = None
 
 
-class _Status(Struct):
+class _Status(BuiltinStruct):
     phase: str = ""
     conditions: list[_Condition] = []
 
 
-class _Pod(Struct):
+class _Pod(BuiltinStruct):
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
     spec: _Spec = msgspec.field(default_factory=_Spec)
     status: _Status = msgspec.field(default_factory=_Status)

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.api.time import Time
 from ostinato.kinds.batch_v1 import Job
 from ostinato.plane.objects.pod_state import (
@@ -29,12 +29,12 @@ _LARGEST: Final = 2**31 - 1
 _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
-class Terminated(Struct):
+class Terminated(BuiltinStruct):
     exit_code: int = 0
     finished_at: Time | None = None
 
 
-class _State(Struct):
+class _State(BuiltinStruct):
     terminated: Terminated | None = None
 
 
@@ -42,7 +42,7 @@ class ContainerStatus(ContainerState):
     state: _State = msgspec.field(default_factory=_State)
 
 
-class _InitContainer(Struct):
+class _InitContainer(BuiltinStruct):
     name: str = ""
     restart_policy: str = ""
 

@@ -23,7 +23,7 @@ from typing import Final
 
 import msgspec
 
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.plane.objects.pod_state import (
     ContainerState,
     PodState,
@@ -38,7 +38,7 @@ _PHASES: Final = {"Pending": 0, "Unknown": 1, "Running": 2}
 _COST_FORM: Final = re.compile(r"0|[1-9][0-9]{0,9}|-[0-9]{1,20}")
 
 
-class _InitContainer(Struct):
+class _InitContainer(BuiltinStruct):
     name: str = ""
     restart_policy: str | None = None
 

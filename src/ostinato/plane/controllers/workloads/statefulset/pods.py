@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from ostinato.api.struct import Struct
+from ostinato.api.struct import BuiltinStruct
 from ostinato.kinds.apps_v1 import StatefulSet
 from ostinato.kinds.core_v1 import PersistentVolumeClaimVolumeSource, Pod, PodTemplateSpec, Volume
 from ostinato.plane.controllers.workloads.pod_template import pod_from_template
@@ -21,11 +21,11 @@ _NUMBERED: Final = re.compile(r"(.*)-([0-9]+)", re.DOTALL)
 _LARGEST: Final = 2**31 - 1
 
 
-class ClaimSource(Struct):
+class ClaimSource(BuiltinStruct):
     claim_name: str = ""
 
 
-class MemberVolume(Struct):
+class MemberVolume(BuiltinStruct):
     name: str = ""
     persistent_volume_claim: ClaimSource | None = None
 
