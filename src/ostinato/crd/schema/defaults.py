@@ -38,7 +38,7 @@ def check_server_default(field: ModelField, document: Any, at: Place) -> None:
     own = python_default(field)
     if own is not MISSING and own is not None and json_of(own) != document:
         raise at.error(
-            f"{own!r} is the default of the class and not written unless it is set, so the server would set {document!r}: "
+            f"{own!r} is the default of the class, not written unless it is set, so the server would set {document!r}: "
             "make it None, as in Annotated[int | None, ServerDefault(7)] = None"
         )
 
