@@ -5,7 +5,9 @@
 
 - Names, scope and group are the class keywords of the storage version, and must be equal in all versions.
 - A field `status` adds the status subresource, unless the class is marked `NoStatus()`.
-- Printer columns and selectable fields are those of the class, then those of the fields, in order.
+- Printer columns are those of the fields, in the order of the fields, then those of the class, in the order in which
+  they are written; so `Age` on the class is last, as in `kubectl get` of the built-in kinds.
+- Selectable fields are those of the class, then those of the fields.
 - Dataclasses and pydantic models are kinds by `@resource(...)`.
 - The result is a JSON-compatible dict, and deterministic.
 """
@@ -218,7 +220,7 @@ def _version(cls: type, *, is_stored: bool, descriptions: bool) -> Json:
     if subresources:
         version["subresources"] = subresources
     on_class = [(_at(cls), marker) for marker in markers if isinstance(marker, Column)]
-    if columns := [_column(at, marker, schema) for at, marker in (*on_class, *builder.columns)]:
+    if columns := [_column(at, marker, schema) for at, marker in (*builder.columns, *on_class)]:
         version["additionalPrinterColumns"] = columns
     selectable = [(_at(cls), marker) for marker in markers if isinstance(marker, Selectable)]
     if paths := list(dict.fromkeys(_selectable(*each, schema) for each in (*selectable, *builder.selectable))):
