@@ -21,7 +21,8 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from ostinato.cache.sync_tracker import SyncError
-from ostinato.client.config.error import ConfigError
+from ostinato.client.config.error import ConfigError, NoConfig
+from ostinato.controllers.guards.program import program
 from ostinato.manager.hosting import current_host
 from ostinato.manager.logs import configure_logging
 from ostinato.manager.signals import stop_on_signals
@@ -55,6 +56,9 @@ def run(*managers: Served) -> None:
     with new_runner() as runner:
         try:
             runner.run(serve_together(*managers))
+        except NoConfig as error:
+            advice = f": ostinato run {name} --embedded" if (name := program()) else ""
+            raise NoConfig(f"{error}{advice}") from None
         except (ConfigError, SyncError) as error:  # a traceback would not help
             raise error.with_traceback(None) from None
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 from ostinato.api.errors import Forbidden, NotFound, Unauthorized
 from ostinato.api.markers import Foreign, markers_on
 from ostinato.api.object import CustomResource
 from ostinato.client.views import Typed, View
+from ostinato.controllers.guards.program import program, relative
 
 
 def remedy_for(view: View[Any], cause: Exception | None) -> str:
@@ -28,9 +28,10 @@ def remedy_for(view: View[Any], cause: Exception | None) -> str:
 
 
 def _file_of(cls: type[Any]) -> str:
-    """Return the path of the file that defines a class, relative to the working directory."""
+    """Return the program that was run or, if that is not the user's, the file that defines a class."""
+    if name := program():
+        return name
     file = getattr(sys.modules.get(cls.__module__), "__file__", None)
     if file is None or cls.__module__.startswith("ostinato."):  # a built-in kind
         return "FILE"
-    path = Path(file)
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
+    return relative(file)
