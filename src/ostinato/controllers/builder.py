@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, Unpack
 
 import msgspec
 
@@ -26,9 +26,9 @@ from ostinato.cache.informers import AnyKind
 from ostinato.client.arguments import summarize
 from ostinato.client.views import View, view_of
 from ostinato.controllers.controller import Controller, ControllerError
-from ostinato.controllers.options import ControllerOptions
+from ostinato.controllers.options import ControllerOptions, OptionKeywords, check_option_names
 from ostinato.controllers.sources.handlers import ForObject, ForOwner, Handler, MapFunction, MapTo
-from ostinato.controllers.sources.kind import KindOptions, KindSource
+from ostinato.controllers.sources.kind import KindKeywords, KindOptions, KindSource
 from ostinato.controllers.sources.predicates import EventFunction
 from ostinato.controllers.sources.sources import Source
 
@@ -36,6 +36,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,126}[A-Za-z0-9])?")
 
 
 Role = Literal["for", "owned", "watched"]
+_METHODS: Final[dict[Role, str]] = {"for": "watch_for", "owned": "owns", "watched": "watches"}
 
 
 class WatchedKind(msgspec.Struct, frozen=True):
@@ -60,14 +61,21 @@ class Builder:
         self._access: list[Any] = []
         self._completed = False
 
-    def watch_for(self, kind: AnyKind, *, predicates: Iterable[EventFunction] = (), **options: Any) -> Self:
+    def watch_for(
+        self, kind: AnyKind, *, predicates: Iterable[EventFunction] = (), **options: Unpack[KindKeywords]
+    ) -> Self:
         """Reconcile the objects of this kind. Options are those of `KindOptions`."""
         if self._primary() is not None:
             raise ControllerError(f"{self._title()}: watch_for() may be called once; call watches() for further kinds")
         return self._watch(kind, "for", ForObject(), predicates, options)
 
     def owns(
-        self, kind: AnyKind, *, every_owner: bool = False, predicates: Iterable[EventFunction] = (), **options: Any
+        self,
+        kind: AnyKind,
+        *,
+        every_owner: bool = False,
+        predicates: Iterable[EventFunction] = (),
+        **options: Unpack[KindKeywords],
     ) -> Self:
         """Reconcile the owner of an object of this kind when the object changes.
 
@@ -85,7 +93,7 @@ class Builder:
         map_to: MapFunction | None = None,
         handler: Handler | None = None,
         predicates: Iterable[EventFunction] = (),
-        **options: Any,
+        **options: Unpack[KindKeywords],
     ) -> Self:
         """Reconcile the keys that a function or an event handler returns when an object of this kind changes."""
         if (map_to is None) == (handler is None):
@@ -107,11 +115,9 @@ class Builder:
         self._filters += predicates
         return self
 
-    def with_options(self, options: ControllerOptions | None = None, **given: Any) -> Self:
+    def with_options(self, options: ControllerOptions | None = None, **given: Unpack[OptionKeywords]) -> Self:
         """Set options of the controller. Later calls override earlier ones."""
-        known = ControllerOptions.__struct_fields__
-        if unknown := sorted(given.keys() - set(known)):
-            raise TypeError(f"unknown controller option {unknown[0]!r}; options are {', '.join(known)}")
+        check_option_names(given, ControllerOptions.__struct_fields__, "with_options()")
         added = ControllerOptions(**given) if options is None else options
         self._options = added.inheriting(self._options)
         return self
@@ -182,8 +188,10 @@ class Builder:
         role: Role,
         handler: Handler,
         predicates: Iterable[EventFunction],
-        options: dict[str, Any],
+        options: KindKeywords,
     ) -> Self:
+        known = [name for name in KindOptions.__struct_fields__ if name != "predicates"]
+        check_option_names(options, known, f"{self._title()}: {_METHODS[role]}()")
         if role != "watched" and options.get("informers") is not None:
             raise ControllerError(f"{self._title()}: informers of another cluster are supported by watches() only")
         source = KindSource(kind, handler, KindOptions(predicates=_listed(predicates), **options))

@@ -13,14 +13,15 @@ own `Controller`, so that several managers can run the same function.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from inspect import isroutine
-from typing import Any, TypeVar
+from inspect import isroutine, signature
+from typing import Any, Final, TypeVar, Unpack
 
 import msgspec
 
 from ostinato.cache.informers import AnyKind
 from ostinato.controllers.builder import Builder
 from ostinato.controllers.controller import Controller
+from ostinato.controllers.options import ControllerOptions, OptionKeywords, check_option_names
 from ostinato.controllers.runnable import Dependencies
 from ostinato.controllers.sources.handlers import Handler, MapFunction
 from ostinato.controllers.sources.predicates import EventFunction
@@ -114,7 +115,7 @@ def controller(
     sources: Sequence[Source] = (),
     predicates: Iterable[EventFunction] = (),
     access: Sequence[Any] = (),
-    **options: Any,
+    **options: Unpack[OptionKeywords],
 ) -> Callable[[Callable[..., Any]], ControllerFunction]:
     """Return a decorator that makes a function a controller; see `reconcilers` for its arguments.
 
@@ -130,6 +131,8 @@ def controller(
 
     if kind is not None and isroutine(kind):
         raise TypeError(f"@controller needs a kind; write @controller(Widget) above def {kind.__name__}")
+
+    check_option_names(options, _KEYWORDS, "@controller")
 
     def decorate(function: Callable[..., Any]) -> ControllerFunction:
         builder = Builder(name or getattr(function, "__name__", "").strip("_").replace("<lambda>", ""))
@@ -155,6 +158,12 @@ def controller(
         return ControllerFunction(function, builder, access)
 
     return decorate
+
+
+_KEYWORDS: Final = (
+    *(name for name, each in signature(controller).parameters.items() if each.kind is each.KEYWORD_ONLY),
+    *ControllerOptions.__struct_fields__,
+)
 
 
 def _listed(name: str, given: Iterable[T]) -> Iterable[T]:

@@ -6,8 +6,8 @@ False and 0 are values and are not inherited.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias, TypedDict
 
 import msgspec
 
@@ -80,6 +80,35 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
         by_kind = None if gvk is None else (whole.concurrency_of or {}).get(str(gvk.group_kind))
         candidates = (self.max_concurrent, by_kind, manager.max_concurrent, 1)
         return msgspec.structs.replace(whole, max_concurrent=next(each for each in candidates if each and each > 0))
+
+
+class OptionKeywords(TypedDict, total=False):
+    """The fields of `ControllerOptions` as keyword arguments, so that type checkers know them."""
+
+    max_concurrent: int | None
+    concurrency_of: Mapping[str, int] | None
+    reconcile_timeout: float | None
+    sync_timeout: float | None
+    needs_leader_election: bool | None
+    warm_up: bool | None
+    contain_panics: bool | None
+    limiter: Limiter | None
+    wait_for_own_writes: bool | None
+    runs_for_own_writes: bool | None
+    hot_loop_guard: bool | None
+    slow_step: float | None
+
+
+def check_option_names(given: Iterable[str], known: Sequence[str], where: str) -> None:
+    """Raise TypeError for an option that is not known; the message suggests the nearest and lists all."""
+    unknown = sorted(set(given) - set(known))
+    if not unknown:
+        return
+    from difflib import get_close_matches  # noqa: PLC0415 - for the message only
+
+    nearest = get_close_matches(unknown[0], known, n=1)
+    advice = f"did you mean {nearest[0]}? " if nearest else ""
+    raise TypeError(f"{where}: unknown option {unknown[0]!r}; {advice}options are {', '.join(known)}")
 
 
 _DEFAULTS: Final = ControllerOptions(

@@ -12,16 +12,16 @@ A plain `def` runs in a thread, with a blocking view of the context (`blocking`)
 from __future__ import annotations
 
 import asyncio
-import functools
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeAlias, get_type_hints
+from typing import Any, Final, TypeAlias
 
 from ostinato.api.gvk import NamespacedName
 from ostinato.client.views import View
 from ostinato.controllers.blocking import Blocking
 from ostinato.controllers.context import Context
 from ostinato.controllers.result import BadResult, Result, TerminalError
+from ostinato.controllers.signatures import check_order, is_async, is_generator, is_request, parameters_of
 
 Run: TypeAlias = Callable[[Context], Awaitable[Result]]
 
@@ -46,11 +46,12 @@ class Reconciler:
             raise TypeError(f"{target!r} is not a reconciler; pass a function, or an object with a method reconcile")
         self.name = _name(target)
         self._function: Callable[..., Any] = function
-        self.is_async = _is_async(function)
-        if _is_generator(function):
+        self.is_async = is_async(function)
+        if is_generator(function):
             raise TypeError(f"reconciler {self.name} is a generator; return a Result instead of yielding")
-        parameters = _parameters(function, self.name)
-        takes_request = view is None or function is not target or _is_request(function, parameters[0])
+        parameters = parameters_of(function, self.name)
+        check_order(function, parameters, view)
+        takes_request = view is None or function is not target or is_request(function, parameters[0])
         self._view = None if takes_request else view
         self._with_context = len(parameters) > 1
         self._starvation_reported: float | None = None  # time of the last warning
@@ -165,44 +166,3 @@ async def _awaited(awaitable: Awaitable[Any]) -> Any:
 
 def _name(target: Any) -> str:
     return getattr(target, "__qualname__", "") or type(target).__qualname__
-
-
-def _is_async(function: Any) -> bool:
-    function = _unwrapped(function)
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
-
-
-def _is_generator(function: Any) -> bool:
-    function = _unwrapped(function)
-    return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
-
-
-def _unwrapped(function: Any) -> Any:
-    while isinstance(function, functools.partial):
-        function = function.func
-    return function
-
-
-def _parameters(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
-    """Return the required positional parameters, one or two."""
-    found = [
-        each
-        for each in inspect.signature(function).parameters.values()
-        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
-    ]
-    required = [each for each in found if each.default is each.empty]
-    if not 1 <= len(required) <= 2:
-        raise TypeError(
-            f"reconciler {name} takes {len(required)} arguments; it must take the object or request, and the context"
-        )
-    return required
-
-
-def _is_request(function: Callable[..., Any], parameter: inspect.Parameter) -> bool:
-    if parameter.name == "request":
-        return True
-    try:
-        annotation = get_type_hints(_unwrapped(function)).get(parameter.name)
-    except (NameError, TypeError, AttributeError):  # unresolvable hints
-        annotation = parameter.annotation
-    return annotation is NamespacedName or annotation in ("Request", "NamespacedName")

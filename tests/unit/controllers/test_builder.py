@@ -28,6 +28,8 @@ from ostinato.controllers import (
     generation_changed,
     in_namespaces,
 )
+from ostinato.controllers.options import OptionKeywords
+from ostinato.controllers.sources.kind import KindKeywords, KindOptions
 from ostinato.kinds.core_v1 import ConfigMap, Secret
 from ostinato.queue import ExponentialBackoff
 
@@ -203,12 +205,37 @@ def test_times_are_numbers_of_seconds(name: str, value: Any) -> None:
         ({"watches": Secret}, r"watches must be a list; use watches=\[Secret\]"),
         ({"watches": [Secret]}, r"watches: Secret is not a WatchKind; use WatchKind\(Secret, map_to=…\)"),
         ({"max_concurrent": "4"}, "max_concurrent: '4' is not an integer"),
-        ({"max_concurent": 4}, "unknown controller option 'max_concurent'; options are max_concurrent, "),
+        (
+            {"max_concurent": 4},
+            "@controller: unknown option 'max_concurent'; did you mean max_concurrent\\? options are name, owns, ",
+        ),
+        (
+            {"ownz": [ConfigMap]},
+            "unknown option 'ownz'; did you mean owns\\? options are name, owns, watches, sources, .*, slow_step$",
+        ),
+        ({"xyz": 1}, "unknown option 'xyz'; options are name, "),
     ],
 )
 def test_misspelt_options_are_rejected_with_the_correct_name(given: dict[str, Any], problem: str) -> None:
     with pytest.raises((TypeError, ValueError), match=problem):
         controller(Widget, **given)(reconcile)
+
+
+def test_misspelt_options_of_a_watch_are_rejected_with_the_correct_name() -> None:
+    given: Any = {"metadata_olny": True}
+    problem = (
+        r"controller x: owns\(\): unknown option 'metadata_olny'; did you mean metadata_only\? options are priority,"
+    )
+    with pytest.raises(TypeError, match=problem):
+        Builder("x").watch_for(Widget).owns(ConfigMap, **given)
+    given = {"owns": [ConfigMap]}
+    with pytest.raises(TypeError, match=r"with_options\(\): unknown option 'owns'; options are max_concurrent, "):
+        Builder("x").with_options(**given)
+
+
+def test_type_checkers_know_every_option() -> None:
+    assert tuple(OptionKeywords.__annotations__) == ControllerOptions.__struct_fields__
+    assert ("predicates", *KindKeywords.__annotations__) == KindOptions.__struct_fields__
 
 
 # The decorator
@@ -275,6 +302,49 @@ def test_a_controller_without_a_kind_has_sources() -> None:
 def test_an_object_that_is_not_a_reconciler_is_rejected(function: Any, problem: str) -> None:
     with pytest.raises(TypeError, match=problem):
         Builder("x").watch_for(Widget).complete(function)
+
+
+async def by_name(ctx: Any, thing: Any) -> None: ...
+async def by_annotation(c: Context, thing: Widget) -> None: ...
+async def by_kind(c: Any, thing: Widget) -> None: ...
+def plain(context, widget): ...  # type: ignore[no-untyped-def]
+async def alone(ctx: Any) -> None: ...
+async def text(ctx: "Context", each: "Unknown") -> None: ...  # type: ignore[name-defined]  # noqa: F821, UP037
+
+
+class Swapped:
+    async def reconcile(self, ctx: Context, request: Request) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "fix"),
+    [
+        (by_name, "async def by_name(thing, ctx)"),
+        (by_annotation, "async def by_annotation(thing, c)"),
+        (by_kind, "async def by_kind(thing, c)"),
+        (plain, "def plain(widget, context)"),
+        (text, "async def text(each, ctx)"),
+        (Swapped(), "async def reconcile(self, request, ctx)"),
+        (functools.partial(by_name), "async def by_name(thing, ctx)"),
+    ],
+)
+def test_swapped_parameters_are_reported_with_the_fix(function: Any, fix: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        Builder("x").watch_for(Widget).complete(function)
+    assert str(caught.value).endswith(f"takes the context first; swap the parameters: {fix}")
+
+
+def test_a_context_alone_is_reported() -> None:
+    with pytest.raises(TypeError, match=r"takes only the context; the object is first: async def alone\(widget, ctx\)"):
+        controller(Widget)(alone)
+
+
+def test_an_object_may_be_called_context() -> None:
+    async def annotated(ctx: Widget, it: Context) -> None: ...
+    async def both(context: Any, ctx: Any) -> None: ...
+
+    for function in (annotated, both):
+        assert Builder("x").watch_for(Widget).complete(function).reconciler.is_async
 
 
 def test_async_functions_are_known_in_all_their_forms() -> None:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from copy import copy
 from inspect import isawaitable
 from math import inf
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypedDict, TypeVar
 
 import msgspec
 
@@ -62,6 +62,17 @@ class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.priority is not None and not isinstance(self.priority, int):
             raise TypeError(f"priority must be an integer such as 0 or LOW_PRIORITY, not {self.priority!r}")
+
+
+class KindKeywords(TypedDict, total=False):
+    """The fields of `KindOptions` other than `predicates` as keyword arguments, so that type checkers know them."""
+
+    priority: int | None
+    resync: float
+    settings: InformerSettings | None
+    metadata_only: bool
+    optional: bool
+    informers: Informers | None
 
 
 _DEFAULTS = KindOptions()

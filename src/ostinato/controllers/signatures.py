@@ -1,0 +1,100 @@
+"""Signatures of reconcilers: what a function takes, and which mistakes in it are reported at its definition."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, Final, get_type_hints
+
+from ostinato.api.gvk import NamespacedName
+from ostinato.client.views import Typed, View
+
+_CONTEXT_NAMES: Final = ("ctx", "context")
+_CONTEXT_TYPES: Final = ("BlockingContext", "Context")
+
+
+def is_async(function: Any) -> bool:
+    function = _unwrapped(function)
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+def is_generator(function: Any) -> bool:
+    function = _unwrapped(function)
+    return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+
+
+def _unwrapped(function: Any) -> Any:
+    while isinstance(function, functools.partial):
+        function = function.func
+    return function
+
+
+def parameters_of(function: Callable[..., Any], name: str) -> list[inspect.Parameter]:
+    """Return the required positional parameters, one or two."""
+    found = [
+        each
+        for each in inspect.signature(function).parameters.values()
+        if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+    ]
+    required = [each for each in found if each.default is each.empty]
+    if not 1 <= len(required) <= 2:
+        raise TypeError(
+            f"reconciler {name} takes {len(required)} arguments; it must take the object or request, and the context"
+        )
+    return required
+
+
+def is_request(function: Callable[..., Any], parameter: inspect.Parameter) -> bool:
+    """Return whether the parameter is a request rather than an object."""
+    annotation = _annotation(function, parameter)
+    return parameter.name == "request" or annotation is NamespacedName or annotation in ("Request", "NamespacedName")
+
+
+def check_order(function: Callable[..., Any], parameters: Sequence[inspect.Parameter], view: View[Any] | None) -> None:
+    """Raise TypeError if the context is the first parameter, by its annotation or, without one, by its name."""
+    kinds = [_role(_annotation(function, each), each.name, view) for each in parameters]
+    if kinds == ["context"]:
+        first = view.gvk.kind.lower() if view is not None else "request"
+        raise TypeError(
+            f"reconciler {_title(function)} takes only the context; the object is first: "
+            f"{_declaration(function, [first, parameters[0].name])}"
+        )
+    if kinds in (["context", "object"], ["context", ""], ["", "object"]):
+        raise TypeError(
+            f"reconciler {_title(function)} takes the context first; swap the parameters: "
+            f"{_declaration(function, [each.name for each in reversed(parameters)])}"
+        )
+
+
+def _role(annotation: Any, name: str, view: View[Any] | None) -> str:
+    """Return "context" or "object" for a parameter, or "" if neither its annotation nor its name shows it."""
+    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    if annotation not in (inspect.Parameter.empty, Any):
+        if text.rpartition(".")[2] in _CONTEXT_TYPES:
+            return "context"
+        if annotation is NamespacedName or (isinstance(view, Typed) and annotation is view.cls):
+            return "object"
+        if not isinstance(annotation, str):
+            return ""
+    return "context" if name in _CONTEXT_NAMES else ""
+
+
+def _declaration(function: Callable[..., Any], names: Sequence[str]) -> str:
+    found = _unwrapped(function)
+    own = ["self"] if inspect.ismethod(found) else []
+    word = "async def" if is_async(function) else "def"
+    return f"{word} {getattr(found, '__name__', '__call__')}({', '.join([*own, *names])})"
+
+
+def _title(function: Callable[..., Any]) -> str:
+    found = _unwrapped(function)
+    return getattr(found, "__qualname__", "") or type(found).__qualname__
+
+
+def _annotation(function: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+    """Return the annotation, evaluated where possible."""
+    try:
+        return get_type_hints(_unwrapped(function)).get(parameter.name, parameter.annotation)
+    except (NameError, TypeError, AttributeError):  # unresolvable hints
+        return parameter.annotation
