@@ -33,6 +33,7 @@ from ostinato.cache.reflector.feed import Feed, FeedCallbacks, FeedOptions
 from ostinato.cache.store.indexes import IndexBy
 from ostinato.cache.sync_tracker import SyncTracker
 from ostinato.client.list_watch import ListWatch
+from ostinato.client.unreadable import UnreadableObjects
 from ostinato.client.views import Kind
 from ostinato.metrics import Sample
 from ostinato.world import Timer, World
@@ -84,12 +85,14 @@ class Informer:
         *,
         selector: Selector | None = None,
         complete: bool = True,
+        unreadable: UnreadableObjects | None = None,
     ) -> None:
         """
         - `sources`: the collection to follow, or several of a kind, each in another namespace.
         - `selector`: the label selector of the sources. Defaults to none.
         - `complete`: whether the sources include all objects of their namespaces that match `selector`; False with a
           field selector. Defaults to True.
+        - `unreadable`: reports objects that listers skip. Defaults to one of its own.
         """
         if not sources:
             raise ValueError("Informer() needs at least one source")
@@ -98,6 +101,7 @@ class Informer:
         self.metadata_only = options.metadata_only
         self.selector = selector
         self.complete = complete
+        self._unreadable = unreadable or UnreadableObjects()
         self._world = world
         self._feeds = {source.namespace: self._feed(source, options) for source in sources}
         if len(self._feeds) != len(sources):
@@ -168,7 +172,7 @@ class Informer:
 
     def lister(self, kind: Kind[T]) -> Lister[T]:
         """Return a lister of its objects in the requested form."""
-        return Lister(self.store, kind)
+        return Lister(self.store, kind, self._unreadable)
 
     async def synced(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - the error names the cause
         """Wait until the first list is in the store.

@@ -31,6 +31,7 @@ from ostinato.cache.reflector.feed import FeedOptions
 from ostinato.cache.sync_tracker import SyncError
 from ostinato.client.list_watch import ListWatch
 from ostinato.client.options import FieldSelection, LabelSelection, selection_query
+from ostinato.client.unreadable import UnreadableObjects
 from ostinato.client.views import MetadataOf, View, view_of
 from ostinato.world import World
 
@@ -87,11 +88,14 @@ class Informers:
         *,
         settings: Mapping[AnyKind, InformerSettings] | None = None,
         defaults: InformerSettings = _DEFAULTS,
+        unreadable: UnreadableObjects | None = None,
     ) -> None:
         """
         - `settings`: what to cache, by kind.
         - `defaults`: what to cache of other kinds. Defaults to all objects.
+        - `unreadable`: reports objects that listers skip. Defaults to one of its own.
         """
+        self._unreadable = unreadable or UnreadableObjects()
         self._client = client
         self._world = client.world
         self._settings = {view_of(kind).gvk: each for kind, each in (settings or {}).items()}
@@ -188,7 +192,14 @@ class Informers:
             for namespace in settings.namespaces
         ]
         selector = None if settings.labels is None else selector_of(settings.labels)
-        return Informer(sources, self._world, feed, selector=selector, complete=settings.fields is None)
+        return Informer(
+            sources,
+            self._world,
+            feed,
+            selector=selector,
+            complete=settings.fields is None,
+            unreadable=self._unreadable,
+        )
 
 
 def _share(informer: Informer, wanted: FeedOptions) -> None:

@@ -5,14 +5,16 @@
     pods.list(namespace="default", labels="app=web")
     pods.by_index("spec.nodeName", "node-1")
 
-Every read decodes a new object, which the caller may change.
+- Every read decodes a new object, which the caller may change.
+- Lists skip objects that cannot be decoded, and report them; with `strict=True` they raise `ObjectError`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
+from ostinato.api.codec import ObjectError, WrongKind
 from ostinato.api.errors import NotFound
 from ostinato.api.gvk import GroupResource, NamespacedName
 from ostinato.api.object import plural_of
@@ -22,14 +24,17 @@ from ostinato.cache.store.entry import Entry
 from ostinato.client.arguments import key_from
 from ostinato.client.discovery.paths import Key
 from ostinato.client.options import LabelSelection, selection_query
-from ostinato.client.views import Kind, view_of
+from ostinato.client.unreadable import UnreadableObjects
+from ostinato.client.views import Kind, MetadataOf, View, view_of
 
 T = TypeVar("T")
 
 
 class Lister(Generic[T]):
-    def __init__(self, store: ReadableStore, kind: Kind[T]) -> None:
+    def __init__(self, store: ReadableStore, kind: Kind[T], unreadable: UnreadableObjects | None = None) -> None:
+        """`unreadable`: reports objects that lists skip. Defaults to one of its own."""
         self._store = store
+        self._unreadable = unreadable or UnreadableObjects()
         self._view = view_of(kind)
 
     def get(self, name: Key, namespace: str = "") -> T:
@@ -44,20 +49,35 @@ class Lister(Generic[T]):
         entry = self._store.get(key_of(name, namespace))
         return None if entry is None else entry.read(self._view)
 
-    def list(self, namespace: str = "", labels: LabelSelection = None) -> list[T]:
+    def list(self, namespace: str = "", labels: LabelSelection = None, *, strict: bool = False) -> list[T]:
         """Return all objects, or those of a namespace, or those that match a label selector."""
-        return self._read(selected(self._store, namespace, selector_of(labels)))
+        return self._read(selected(self._store, namespace, selector_of(labels)), strict=strict)
 
-    def by_index(self, index: str, value: str) -> list[T]:  # type: ignore[valid-type]  # the method above, to mypy
+    def by_index(self, index: str, value: str, *, strict: bool = False) -> list[T]:  # type: ignore[valid-type]  # the method above, to mypy
         """Return the objects with a value in an index; raises `NoSuchIndex` if there is no such index."""
-        return self._read(self._store.by_index(index, value))
+        return self._read(self._store.by_index(index, value), strict=strict)
 
-    def _read(self, entries: Iterable[Entry]) -> list[T]:  # type: ignore[valid-type]
-        return [entry.read(self._view) for entry in entries]
+    def _read(self, entries: Iterable[Entry], *, strict: bool) -> list[T]:  # type: ignore[valid-type]
+        return [*readable(entries, self._view, None if strict else self._unreadable)]
 
     def _resource(self) -> GroupResource:
         info, gvk = self._view.info, self._view.gvk
         return info.gvr.group_resource if info is not None else GroupResource(gvk.group, plural_of(gvk.kind))
+
+
+def readable(entries: Iterable[Entry], view: View[T], unreadable: UnreadableObjects | None) -> Iterator[T]:
+    """Decode objects; those that cannot be decoded are skipped and reported. None raises `ObjectError`."""
+    for entry in entries:
+        try:
+            found = entry.read(view)
+        except WrongKind:
+            raise
+        except ObjectError as error:
+            if unreadable is None or (entry.collection.metadata_only and not isinstance(view, MetadataOf)):
+                raise
+            unreadable.report(entry.collection.info.gvk, str(entry.key), entry.resource_version, error)
+        else:
+            yield found
 
 
 def key_of(name: Key, namespace: str = "") -> NamespacedName:

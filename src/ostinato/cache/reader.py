@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Generator, Sequence
+from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, Unpack, overload
 
 import msgspec
@@ -14,6 +14,7 @@ from ostinato.api.errors import NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.cache.informer import Informer
 from ostinato.cache.informers import Informers
+from ostinato.cache.lister import readable
 from ostinato.cache.lookup import CachedEntries, CacheLookup, ListQuery, is_authoritative
 from ostinato.client.arguments import key_from
 from ostinato.client.client import Client
@@ -103,6 +104,7 @@ class CachedReader:
         fields: FieldSelection = None,
         index: tuple[str, str] | None = None,
         fresh: bool = True,
+        strict: bool = False,
     ) -> CachedListing[T]:
         """List the objects of a kind: `await client.list(Pod)`, or `async for pod in client.list(Pod)`.
 
@@ -110,9 +112,11 @@ class CachedReader:
         - `fields`: equality of indexed fields, `metadata.name` and `metadata.namespace`.
         - `index`: the name of an index of the cache, and a value.
         - `fresh`: wait until the cache has observed own writes that may be in the list. Defaults to True.
+        - `strict`: raise `ObjectError` for an object that cannot be decoded. Defaults to False: it is skipped, logged
+          and counted.
         """
         query = ListQuery(namespace=namespace, labels=labels, fields=fields, index=index, fresh=fresh)
-        return CachedListing(self, view_of(kind), query)
+        return CachedListing(self, view_of(kind), query, strict=strict)
 
     async def parts(self, view: View[Any], query: ListQuery) -> Sequence[ListQuery]:
         """Return the query, or one per cached namespace: with caches of some namespaces, all means those."""
@@ -168,10 +172,11 @@ class CachedReader:
 class CachedListing(Generic[T]):
     """The result of `CachedReader.list`; evaluated when it is awaited or iterated."""
 
-    def __init__(self, reader: CachedReader, view: View[T], query: ListQuery) -> None:
+    def __init__(self, reader: CachedReader, view: View[T], query: ListQuery, *, strict: bool) -> None:
         self._reader = reader
         self._view = view
         self._query = query
+        self._strict = strict
 
     def __await__(self) -> Generator[Any, None, Items[T]]:
         return self._all().__await__()
@@ -185,7 +190,7 @@ class CachedListing(Generic[T]):
                 items += live
                 version = live.resource_version
             else:
-                items += [entry.read(self._view) for entry in found.entries]
+                items += self._readable(found)
                 version = found.resource_version
             items.resource_version = items.resource_version or version  # of several namespaces: that of the first
         return items
@@ -194,11 +199,16 @@ class CachedListing(Generic[T]):
         for query in await self._reader.parts(self._view, self._query):
             found = await self._reader.found(self._view, query)
             if found is not None:
-                for entry in found.entries:
-                    yield entry.read(self._view)
+                for item in self._readable(found):
+                    yield item
                 continue
             async for item in self._live(query):
                 yield item
 
+    def _readable(self, found: CachedEntries) -> Iterator[T]:
+        return readable(found.entries, self._view, None if self._strict else self._reader.live.unreadable)
+
     def _live(self, query: ListQuery) -> Listing[T]:
-        return self._reader.live.list(self._view, namespace=query.namespace, labels=query.labels, fields=query.fields)
+        return self._reader.live.list(
+            self._view, namespace=query.namespace, labels=query.labels, fields=query.fields, strict=self._strict
+        )

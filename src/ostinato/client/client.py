@@ -48,6 +48,7 @@ from ostinato.client.transport.closable import AsyncClosable
 from ostinato.client.transport.exchange import Call, NoSuchKind, WarningHandler
 from ostinato.client.transport.protocol import Transport
 from ostinato.client.transport.retry import retry_on_conflict
+from ostinato.client.unreadable import UnreadableObjects
 from ostinato.client.views import JSON, Kind, View, view_of
 from ostinato.client.writer import Writer
 from ostinato.world import World
@@ -70,6 +71,7 @@ class Client(Reader, Writer, AsyncClosable):
         field_manager: str = "",
         field_validation: FieldValidation | None = None,
         warn: WarningHandler | None = None,
+        unreadable: UnreadableObjects | None = None,
     ) -> None:
         """
         - `world`: clock and random numbers. Defaults to the real ones.
@@ -78,8 +80,9 @@ class Client(Reader, Writer, AsyncClosable):
         - `field_manager`: field manager of writes; required for `apply`. Defaults to the server's choice.
         - `field_validation`: how servers treat unknown fields. Defaults to the server's choice, `"Warn"`.
         - `warn`: called with the warnings of the server. Defaults to logging each text once.
+        - `unreadable`: reports objects that lists and watches skip. Defaults to one of its own.
         """
-        super().__init__(Requests(transport, world or World.real(), scheme, namespace, warn))
+        super().__init__(Requests(transport, world or World.real(), scheme, namespace, warn, unreadable))
         self.transport = transport
         self.namespace = namespace
         self._defaults: CreateOptions = {}

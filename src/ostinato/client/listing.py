@@ -11,6 +11,8 @@ The pages are of one consistent state, which the server keeps for a few minutes.
 - awaited, the list is requested again without pages;
 - iterated, the remaining pages are of a later state: no object is returned twice, and none is skipped that existed all
   the time.
+
+Objects that cannot be decoded are skipped and reported (`unreadable`), unless the list is strict.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from ostinato.api.errors import APIError, Expired, Gone
 from ostinato.api.meta import ListMeta
 from ostinato.client.collection import Collection
 from ostinato.client.list_watch import ListOptions
+from ostinato.client.unreadable import UnreadableObjects, read_page
 from ostinato.client.views import View
 
 T = TypeVar("T")
@@ -45,10 +48,18 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
 class Listing(Generic[T]):
     """Result of `client.list`. Requests are sent when it is awaited or iterated, each time again."""
 
-    def __init__(self, collection: Collection, view: View[T], options: ListOptions) -> None:
+    def __init__(
+        self,
+        collection: Collection,
+        view: View[T],
+        options: ListOptions,
+        unreadable: UnreadableObjects | None = None,
+    ) -> None:
+        """`unreadable`: receives objects that cannot be decoded. Defaults to None: they raise `ObjectError`."""
         self._collection = collection
         self._view = view
         self._options = options
+        self._unreadable = unreadable
 
     def __await__(self) -> Generator[Any, None, Items[T]]:
         return self._all().__await__()
@@ -96,7 +107,7 @@ class Listing(Generic[T]):
 
     async def _page(self, options: ListOptions) -> Page[T]:
         data = await self._collection.read(options)
-        return Page(*self._view.read_list(data, await self._collection.info()))
+        return Page(*read_page(self._view, data, await self._collection.info(), self._unreadable))
 
     def _following(self, token: str) -> ListOptions:
         """Options of the next page: the token determines the state, so no resourceVersion may be sent."""

@@ -29,6 +29,7 @@ class Reader:
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
         self.world = requests.world
+        self.unreadable = requests.unreadable  # reports objects that lists and watches skip
 
     @property
     def mapper(self) -> Mapper:
@@ -71,17 +72,21 @@ class Reader:
         page_size: int = PAGE_SIZE,
         resource_version: str = "",
         resource_version_match: str = "",
+        strict: bool = False,
     ) -> Listing[T]:
         """List the objects of a kind: `async for pod in client.list(Pod)`, or `pods = await client.list(Pod)`.
 
         - `namespace`: Defaults to all namespaces.
         - `page_size`: objects per request, 0 for no paging. Defaults to 500.
+        - `strict`: raise `ObjectError` for an object that cannot be decoded. Defaults to False: it is skipped, logged
+          and counted (`ostinato.client.unreadable`).
         """
         view = view_of(kind)
         options = ListOptions(
             limit=page_size, resource_version=resource_version, resource_version_match=resource_version_match
         )
-        return Listing(self._requests.collection(view, Selection(namespace, labels, fields)), view, options)
+        collection = self._requests.collection(view, Selection(namespace, labels, fields))
+        return Listing(collection, view, options, None if strict else self.unreadable)
 
     def watch(
         self,
@@ -91,15 +96,17 @@ class Reader:
         labels: LabelSelection = None,
         fields: FieldSelection = None,
         since: str | None = None,
+        strict: bool = False,
     ) -> Watch[T]:
         """Watch the objects of a kind; see `ostinato.client.watch`.
 
         - `namespace`: Defaults to all namespaces.
         - `since`: the resourceVersion to begin after. Defaults to beginning with the existing objects.
+        - `strict`: raise `ObjectError` for an object that cannot be decoded. Defaults to False, as in `list`.
         """
         view = view_of(kind)
         collection = self._requests.collection(view, Selection(namespace, labels, fields))
-        return Watch(collection, view, self.world, since=since)
+        return Watch(collection, view, self.world, since=since, unreadable=None if strict else self.unreadable)
 
     def list_watch(
         self,

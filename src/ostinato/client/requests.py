@@ -21,6 +21,7 @@ from ostinato.client.discovery.paths import Key, object_path
 from ostinato.client.options import Query
 from ostinato.client.transport.exchange import Call, Exchange, LogWarnings, WarningHandler
 from ostinato.client.transport.protocol import Transport
+from ostinato.client.unreadable import UnreadableObjects
 from ostinato.client.views import JSON, MetadataOf, PartialObjectMetadata, Unstructured, View, view_of
 from ostinato.kinds.builtin import builtin_scheme
 from ostinato.world import World
@@ -53,11 +54,18 @@ _NOTHING = Content()
 
 class Requests:
     def __init__(
-        self, transport: Transport, world: World, scheme: Scheme | None, namespace: str, warn: WarningHandler | None
+        self,
+        transport: Transport,
+        world: World,
+        scheme: Scheme | None,
+        namespace: str,
+        warn: WarningHandler | None,
+        unreadable: UnreadableObjects | None = None,
     ) -> None:
         warn = warn or LogWarnings()
         self.world = world
         self.namespace = namespace
+        self.unreadable = unreadable or UnreadableObjects()
         self.mapper = Mapper(Discovery(Exchange(transport, warn)), world.clock)
         self.exchange = Exchange(transport, warn, on_missing_kind=self.mapper.forget)
         self._scheme = scheme or builtin_scheme()

@@ -8,6 +8,7 @@
   connection, a server that restarts or is overloaded. It resumes from the last resourceVersion: no event is repeated.
 - Other errors are raised and end the watch: `Expired` or `Gone` if the server no longer has the missed events (relist,
   and watch from there), `Forbidden`, `NoSuchKind`.
+- Objects that cannot be decoded are skipped and reported (`unreadable`), unless the watch is strict.
 - `resource_version`: all events up to it were delivered. Bookmarks advance it, and are not delivered.
 
 Close a watch that is no longer needed: `async with client.watch(…) as events:`.
@@ -22,6 +23,7 @@ from typing import Final, Generic, Literal, Self, TypeVar, cast
 import msgspec
 
 from ostinato.api.accessors import AnyObject, resource_version
+from ostinato.api.codec import ObjectError, WrongKind
 from ostinato.api.errors import (
     APIError,
     InternalError,
@@ -48,6 +50,7 @@ from ostinato.client.listing import PAGE_SIZE
 from ostinato.client.transport.backoff import WATCHES
 from ostinato.client.transport.closable import Closable
 from ostinato.client.transport.protocol import ConnectionLost, RequestTimedOut, TransportError
+from ostinato.client.unreadable import UnreadableObjects, read_page
 from ostinato.client.views import View
 from ostinato.world import World
 
@@ -72,11 +75,21 @@ class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
 class Watch(Closable, Generic[T]):
     """Result of `client.watch`. Can be iterated once."""
 
-    def __init__(self, collection: Collection, view: View[T], world: World, *, since: str | None) -> None:
+    def __init__(
+        self,
+        collection: Collection,
+        view: View[T],
+        world: World,
+        *,
+        since: str | None,
+        unreadable: UnreadableObjects | None = None,
+    ) -> None:
+        """`unreadable`: receives objects that cannot be decoded. Defaults to None: they raise `ObjectError`."""
         self.resource_version = since or ""
         self._collection = collection
         self._view = view
         self._world = world
+        self._unreadable = unreadable
         self._backoff = WATCHES.start(world.rng)
         self._next_page = ListOptions(limit=PAGE_SIZE) if since is None else None  # of the initial list
         self._page: Iterator[T] = iter(())  # its objects that were not delivered yet
@@ -126,7 +139,7 @@ class Watch(Closable, Generic[T]):
     async def _read_page(self, options: ListOptions) -> None:
         data = await self._collection.read(options)
         self._backoff.reset()
-        metadata, items = self._view.read_list(data, await self._collection.info())
+        metadata, items = read_page(self._view, data, await self._collection.info(), self._unreadable)
         self.resource_version = self.resource_version or metadata.resource_version
         self._page = iter(items)
         following = ListOptions(limit=PAGE_SIZE, continue_token=metadata.continue_)
@@ -152,7 +165,14 @@ class Watch(Closable, Generic[T]):
         if kind is None:
             self._advance(read_header(raw.object).resource_version)
             return None
-        found = self._view.read(raw.object, await self._collection.info())
+        info = await self._collection.info()
+        try:
+            found = self._view.read(raw.object, info)
+        except ObjectError as error:
+            if self._unreadable is None or isinstance(error, WrongKind):
+                raise
+            self._advance(self._unreadable.report_json(info.gvk, raw.object, error))
+            return None
         self._advance(resource_version(cast("AnyObject", found)))
         return WatchEvent(kind, found)
 

@@ -17,6 +17,7 @@ from ostinato.cache.client import CachedClient
 from ostinato.cache.informers import AnyKind, Informers, InformerSettings
 from ostinato.client.client import Client
 from ostinato.client.transport.protocol import Transport
+from ostinato.client.unreadable import UnreadableObjects
 from ostinato.client.views import View, view_of
 from ostinato.manager.connecting import Connect, Purpose
 from ostinato.manager.election.fence import Fence, FencedTransport
@@ -59,6 +60,7 @@ class Connections:
     ) -> None:
         """`namespace`: of objects that name none."""
         self.request_metrics = request_metrics()
+        self.unreadable = UnreadableObjects()
         self._connect = connect
         self._world = world
         self._namespace = namespace
@@ -69,7 +71,9 @@ class Connections:
         self.live = self._client(traced(connect(Purpose(metrics=self.request_metrics))))
         self._clients = [self.live]
         measured = self._measured(caches)
-        self.informers = Informers(self.live, settings=measured.settings, defaults=measured.defaults)
+        self.informers = Informers(
+            self.live, settings=measured.settings, defaults=measured.defaults, unreadable=self.unreadable
+        )
         self.unfenced = CachedClient(self.live, self.informers, unwatched=caches.unwatched)
         self.leaders = self.unfenced if fence is None else self._cached("", leads=True)
         self.events = Events(self.live, world)
@@ -109,6 +113,7 @@ class Connections:
             namespace=self._namespace,
             field_manager=self._options.field_manager,
             warn=self._options.warn,
+            unreadable=self.unreadable,
         )
 
     def _measured(self, caches: CacheOptions) -> CacheOptions:

@@ -45,7 +45,7 @@ from ostinato.manager.groups import Groups, is_webhook, needs_leader_election
 from ostinato.manager.health import Check, Checks
 from ostinato.manager.hosting import Choices, current_host
 from ostinato.manager.lifecycle import Lifecycle, Parts
-from ostinato.manager.metrics import cache_families
+from ostinato.manager.metrics import cache_families, unreadable_families
 from ostinato.manager.options import ClientOptions, ReportingOptions
 from ostinato.manager.running import run
 from ostinato.manager.tracing import spans
@@ -388,6 +388,7 @@ class Manager:
     def _show_metrics(self, connections: Connections) -> None:
         self.metrics.add(connections.request_metrics.families)
         self.metrics.add(lambda: cache_families(connections.informers))
+        self.metrics.add(lambda: unreadable_families(connections.unreadable))
         self.metrics.add(process_families)
 
     async def _answer_health(self, path: str, query: Query) -> Answer | None:

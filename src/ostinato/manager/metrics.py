@@ -8,7 +8,10 @@ from typing import Final
 from ostinato.cache.informers import Informers
 from ostinato.cache.metrics import OBJECTS, PROCESSING_LATENCY, QUEUED_ITEMS, STORE_VERSION
 from ostinato.client.transport import metrics as client
+from ostinato.client.unreadable import UnreadableObjects
 from ostinato.metrics import Description, Family, LabelledMetrics, Sample
+
+UNREADABLE: Final = "ostinato_unreadable_objects_total"
 
 _SECONDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 _BYTES: Final = (64.0, 256.0, 512.0, 1024.0, *(4.0**power for power in range(6, 13)))
@@ -40,6 +43,16 @@ _CACHE_GAUGES: Final[Mapping[str, tuple[str, Callable[[list[float]], float]]]] =
 def request_metrics() -> LabelledMetrics:
     """Return the metrics of clients and reflectors: a `ClientMetrics` and a `CacheMetrics`."""
     return LabelledMetrics(_DESCRIPTIONS)
+
+
+def unreadable_families(unreadable: UnreadableObjects) -> Iterator[Family]:
+    """Return the counter of objects that lists and watches skipped."""
+    samples = [
+        Sample(UNREADABLE, {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}, count)
+        for gvk, count in unreadable.counts.items()
+    ]
+    if samples:
+        yield Family(UNREADABLE, "counter", "Number of objects that could not be decoded and were skipped.", samples)
 
 
 def cache_families(informers: Informers) -> Iterator[Family]:

@@ -2,12 +2,14 @@ from __future__ import annotations
 
 from tests.stage.election import ElectionStage, staged
 
+from ostinato.api.codec import ObjectError
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.object import kind_of
 from ostinato.cache.informers import Informers, InformerSettings
 from ostinato.client.transport import metrics as names
+from ostinato.client.unreadable import UnreadableObjects
 from ostinato.kinds.core_v1 import ConfigMap, Namespace
-from ostinato.manager.metrics import cache_families, request_metrics
+from ostinato.manager.metrics import cache_families, request_metrics, unreadable_families
 from ostinato.metrics import Registry
 
 
@@ -28,6 +30,16 @@ def test_requests_are_counted_and_timed_under_the_names_of_client_go() -> None:
         assert f'rest_client_request_duration_seconds_bucket{{host="h",verb="GET",le="{bound}"}} {count}\n' in text
     assert 'rest_client_request_duration_seconds_count{host="h",verb="GET"} 3\n' in text
     assert "undescribed_total 1\n" in text
+
+
+def test_unreadable_objects_are_counted_by_kind() -> None:
+    unreadable = UnreadableObjects()
+    assert list(unreadable_families(unreadable)) == []
+    for version in ("1", "1", "2"):
+        unreadable.report(kind_of(ConfigMap).gvk, "default/a", version, ObjectError("data: expected an object"))
+    registry = Registry()
+    registry.add(lambda: unreadable_families(unreadable))
+    assert 'ostinato_unreadable_objects_total{group="",kind="ConfigMap",version="v1"} 2\n' in registry.text()
 
 
 @staged
