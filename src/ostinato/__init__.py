@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from ostinato.api.struct import Struct
     from ostinato.cache import CachedClient, Informers
     from ostinato.client import Client
-    from ostinato.controllers import Context, Request, Result, TerminalError, controller
+    from ostinato.controllers import BlockingContext, Context, Request, Result, TerminalError, controller
     from ostinato.manager import Manager
 
 __all__ = [
     "APIError",
     "AlreadyExists",
+    "BlockingContext",
     "CachedClient",
     "Client",
     "Column",
@@ -54,6 +55,7 @@ __all__ = [
 _HOME = {
     "APIError": "api.errors",
     "AlreadyExists": "api.errors",
+    "BlockingContext": "controllers",
     "CachedClient": "cache",
     "Client": "client",
     "Column": "api.markers",

@@ -26,7 +26,7 @@ from ostinato.api.struct import Struct
 from ostinato.cache.store.indexes import OWNER
 from ostinato.client import Client
 from ostinato.client.transport.protocol import ConnectionLost, Deadline, Request, Unreachable
-from ostinato.controllers import Context, Result, WatchKind, controller
+from ostinato.controllers import BlockingContext, Context, Result, WatchKind, controller
 from ostinato.controllers import Request as Key
 from ostinato.crd import crd_of
 from ostinato.kinds.core_v1 import ConfigMap
@@ -102,7 +102,7 @@ def pool_of(rack: Rack) -> Key:
 
 
 @controller(Pool, owns=[ConfigMap], watches=[WatchKind(Rack, map_to=pool_of)])
-def pools(pool: Pool, ctx: Any) -> None:
+def pools(pool: Pool, ctx: BlockingContext) -> None:
     found = ctx.client.list(Rack, namespace=pool.metadata.namespace)
     wanted = sum(rack.spec.size for rack in found if not rack.metadata.deletion_timestamp)
     have = list(ctx.client.list(ConfigMap, index=(OWNER, pool.metadata.uid)))

@@ -12,6 +12,7 @@ events, which pass `predicates` and event `handlers`; the handlers enqueue keys 
 from the queue and call the reconciler, whose `Result` says whether the key is requeued.
 """
 
+from ostinato.controllers.blocking import BlockingClient, BlockingContext, BlockingLiveClient
 from ostinato.controllers.builder import Builder, WatchedKind
 from ostinato.controllers.context import Context
 from ostinato.controllers.controller import Controller, ControllerError
@@ -59,6 +60,9 @@ from ostinato.controllers.worker import ReconcileTimeout
 
 __all__ = [
     "BadResult",
+    "BlockingClient",
+    "BlockingContext",
+    "BlockingLiveClient",
     "Builder",
     "Channel",
     "ChannelSource",

@@ -6,7 +6,7 @@
 | `async def f(request, ctx)` | the request, if the parameter is named `request` or annotated as `Request` |
 | a class with `async def reconcile(self, request)` | the request; an optional second parameter receives the context |
 
-A plain `def` runs in a thread, with a blocking view of the context (`blocking`).
+A plain `def` runs in a thread, and its context is a `BlockingContext` (`blocking`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 
 from ostinato.api.gvk import NamespacedName
 from ostinato.client.views import View
-from ostinato.controllers.blocking import Blocking
+from ostinato.controllers.blocking.context import BlockingContext
 from ostinato.controllers.context import Context
 from ostinato.controllers.result import BadResult, Result, TerminalError
 from ostinato.controllers.signatures import check_order, is_async, is_generator, is_request, parameters_of
@@ -101,7 +101,7 @@ class Reconciler:
         def work() -> Any:
             state.begun = True
             state.check()
-            view = Blocking(context, executor, state.check)
+            view = BlockingContext(context, state.check)
             return self._function(first, view) if self._with_context else self._function(first)
 
         timer = clock.timer(STARVATION_THRESHOLD, self._starved, state, context)

@@ -14,7 +14,7 @@ from ostinato.api.meta import ObjectMeta
 from ostinato.cache.client import CachedClient
 from ostinato.cache.informers import Informers, InformerSettings
 from ostinato.client import Client
-from ostinato.controllers import Context, ControllerOptions, Request, Result, controller
+from ostinato.controllers import BlockingContext, Context, ControllerOptions, Request, Result, controller
 from ostinato.kinds.core_v1 import ConfigMap, Namespace, Secret
 from ostinato.manager import CacheOptions, Manager, Purpose
 from ostinato.manager.logs import JsonFormatter, ReconcileFilter
@@ -194,7 +194,7 @@ async def test_blocked_threads_of_one_part_keep_neither_requests_nor_other_parts
     stage.transport.before = lambda _: stage.world.executor.run(lambda: None)
 
     @controller(ConfigMap, name="blocked", max_concurrent=workers)
-    def blocked(source: ConfigMap, ctx: Any) -> None:
+    def blocked(source: ConfigMap, ctx: BlockingContext) -> None:
         if source.data:
             ctx.apply(Secret(metadata=ObjectMeta(name=source.metadata.name)), owner=source)
 

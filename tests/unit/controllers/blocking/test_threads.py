@@ -1,4 +1,4 @@
-"""Plain functions as reconcilers, in threads, with a blocking view of the context."""
+"""Plain functions as reconcilers, in threads."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ import threading
 import time
 from typing import Any
 
-import pytest
 from tests.stage.controllers import ControllerStage, ServerlessStage, staged, without_server
 from tests.stage.kinds import Widget, config_map, widget
 
 from ostinato.api.errors import NotFound
-from ostinato.controllers import Request, Result, StartupSource, controller, current_reconcile
-from ostinato.controllers.blocking import Blocking
+from ostinato.controllers import BlockingContext, Request, Result, StartupSource, controller, current_reconcile
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.world import World
 
@@ -25,7 +23,7 @@ async def test_a_plain_function_sees_the_same_context_and_waits_where_it_would_a
     seen: dict[str, Any] = {}
 
     @controller(Widget, owns=[ConfigMap])
-    def widgets(each: Widget, ctx: Any) -> Result:
+    def widgets(each: Widget, ctx: BlockingContext) -> Result:
         with ctx.finalizer(each, "example.dev/cleanup") as deleting:
             seen["deleting"] = deleting
             if deleting:
@@ -33,7 +31,7 @@ async def test_a_plain_function_sees_the_same_context_and_waits_where_it_would_a
             made = ctx.apply(config_map("one", k="v"), owner=each)
             seen["made"] = made.data
             seen["names"] = [found.metadata.name for found in ctx.client.list(ConfigMap, namespace="default")]
-            seen["items"] = len(ctx.client.list(ConfigMap, namespace="default").wait())
+            seen["items"] = len(ctx.client.list(ConfigMap, namespace="default"))
             seen["missing"] = ctx.client.get(ConfigMap, "nothing", missing=None)
             seen["live"] = ctx.client.live.get(ConfigMap, "one").data
             seen["request"] = ctx.request
@@ -77,7 +75,7 @@ async def test_its_writes_are_its_own(stage: ControllerStage) -> None:
     runs = [0]
 
     @controller(Widget)
-    def restless(each: Widget, ctx: Any) -> None:
+    def restless(each: Widget, ctx: BlockingContext) -> None:
         runs[0] += 1
         ctx.status(note=f"run {runs[0]}")
 
@@ -135,7 +133,7 @@ def test_a_plain_function_does_not_hold_up_the_loop_and_ends_at_its_next_call_af
         under_way = [0]
         most = [0]
 
-        def slow(request: Request, ctx: Any) -> None:
+        def slow(request: Request, ctx: BlockingContext) -> None:
             under_way[0] += 1
             most[0] = max(most[0], under_way[0])
             threads.add(threading.current_thread().name)
@@ -217,49 +215,3 @@ def test_reconcilers_that_wait_long_for_a_thread_are_reported() -> None:
         assert texts[0].endswith("controller=test threads=1 waiting=3 longest_wait_seconds=5")
 
     simulation.run(main())
-
-
-# The view itself
-
-
-@without_server
-async def test_the_view_passes_values_through_and_wraps_the_rest(stage: ServerlessStage) -> None:
-    class Thing:
-        number = 3
-        many = (1, 2)
-
-        def __enter__(self) -> str:
-            return "in"
-
-        def __exit__(self, *_: object) -> None: ...
-
-        def __iter__(self) -> Any:
-            return iter([1, 2])
-
-        def call(self, *given: Any) -> Any:
-            return given
-
-        def __repr__(self) -> str:
-            return "thing"
-
-    refused = False
-
-    def check() -> None:
-        if refused:
-            raise TimeoutError
-
-    view = Blocking(Thing(), stage.world.executor, check)
-    assert (view.number, view.many, list(view)) == (3, (1, 2), [1, 2])
-    with view as inside:
-        assert inside == "in"
-    assert repr(view) == "<blocking view of thing>"
-    assert isinstance(view.call(view)[0], Thing)
-    assert isinstance(view.call, Blocking)
-    refused = True
-    with pytest.raises(TimeoutError):
-        view.call()
-
-    async def later() -> None: ...
-
-    with pytest.raises(TimeoutError):
-        view._wait(later())
