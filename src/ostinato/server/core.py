@@ -250,7 +250,7 @@ class Server:
     async def _answer(self, request: Request, route: Route) -> Answer:
         found = self._find(request, route)
         if found is None:
-            return _NO_PAGE
+            return text_response(404, "404 page not found\n")
         verb, resource = found
         context = self._context(request, route, resource)
         try:
@@ -377,7 +377,6 @@ def _auditor(settings: AuditSettings, world: World, webhooks: Webhooks) -> Audit
 
 
 _GONE = 499  # status code in metrics for requests whose client disconnected
-_NO_PAGE = text_response(404, "404 page not found\n")
 
 
 def _refusal(request: Request, error: Exception) -> Response:

@@ -154,7 +154,7 @@ class FlowControl:
         shares = _EXEMPT_SHARES if level.exempt else level.shares
         # On the event loop, users of a level without flow distinguishers have lines of their own.
         key = (schema.name, distinguisher if schema.distinguisher and not level.exempt else user.name)
-        line = self._turns.queue.line(level.name, shares, key)
+        line = self._turns.queue.line(level.name, shares, key, exempt=level.exempt)
         return Flow(schema, level, distinguisher, hand, line, level.count(schema.name))
 
     def is_open(self, flow: Flow) -> bool:

@@ -23,11 +23,12 @@ _MOST_LINES = 4096  # per class; beyond it, idle lines are dropped
 class Class(Generic[T]):
     """The lines of a priority level."""
 
-    __slots__ = ("lines", "name", "ready", "shares", "start", "tag")
+    __slots__ = ("exempt", "lines", "name", "ready", "shares", "start", "tag")
 
     def __init__(self, name: str, shares: float) -> None:
         self.name = name
         self.shares = shares
+        self.exempt = False  # an exempt priority level: its flows do not compete with each other
         self.tag = 0.0  # the time that the class has used, divided by its shares
         self.start = 0.0  # tag of the line served last
         self.ready: list[tuple[float, int, Line[T]]] = []  # heap of waiting lines; tags may be stale
@@ -62,12 +63,13 @@ class FairQueue(Generic[T]):
     def __len__(self) -> int:
         return self._length
 
-    def line(self, name: str, shares: float, flow: Hashable) -> Line[T]:
+    def line(self, name: str, shares: float, flow: Hashable, *, exempt: bool = False) -> Line[T]:
         """Return the line of a flow; class and line are created on first use."""
         belongs = self._classes.get(name)
         if belongs is None:
             belongs = self._classes[name] = Class(name, 1.0)
         belongs.shares = max(shares, 1.0)
+        belongs.exempt = exempt
         found = belongs.lines.get(flow)
         if found is None:
             if len(belongs.lines) >= _MOST_LINES:

@@ -51,8 +51,12 @@ class Turns:
         self._scheduled = False
 
     def meet(self, line: Turn | None) -> None:
-        """Record a request of another line than the latest one; None if its flow was not determined."""
-        if self.latest is not None:
+        """Record a request of another line than the latest one; None if its flow was not determined.
+
+        Lines of exempt priority levels do not contend with each other, as health probes with an administrator.
+        """
+        latest = self.latest
+        if latest is not None and not (line is not None and line.belongs.exempt and latest.belongs.exempt):
             self.contended = True
             self._met = self.clock()
         self.latest = line

@@ -178,11 +178,9 @@ class Response:
         self._size = -1  # not counted yet
 
     def with_headers(self, headers: Sequence[tuple[str, str]]) -> Response:
-        """Return a copy with more headers; this response may be shared."""
-        together = (*self.headers, *headers) if self.headers else headers
-        made = Response(self.status, self.parts, self.content_type, together, self.between)
-        made._size = self._size
-        return made
+        """Add headers. Responses are not shared between requests."""
+        self.headers = (*self.headers, *headers) if self.headers else headers
+        return self
 
     @property
     def body(self) -> bytes:

@@ -31,6 +31,8 @@ class Subresource(msgspec.Struct, frozen=True):
 class Resource:
     """What is served under /apis/GROUP/VERSION/RESOURCE."""
 
+    terminating = False  # whether its CustomResourceDefinition is being deleted; then no object can be created
+
     def __init__(
         self,
         *,
@@ -77,11 +79,6 @@ class Resource:
         self.warnings: tuple[str, ...] = ()  # warnings of every response, such as a deprecation
         head = msgspec.json.encode(self.named)
         self._head = head[:-1] + b","
-
-    @property
-    def terminating(self) -> bool:
-        """Whether its CustomResourceDefinition is being deleted; then no object can be created."""
-        return False
 
     @cached_property
     def strategy(self) -> Strategy:

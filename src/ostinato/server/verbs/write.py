@@ -89,8 +89,10 @@ def restore_names(context: Context, obj: Json) -> None:
     A POST to a custom resource may have a name in its path, which does not apply to the object: as in kube-apiserver,
     the permission to create one object of a resource is the permission to create any in that namespace.
     """
-    set_namespace(context, obj)
-    if context.route.name and context.route.verb != "create":
+    route = context.route
+    if obj["metadata"].get("namespace", "") != (route.namespace if context.resource.namespaced else ""):
+        set_namespace(context, obj)
+    if route.name and route.verb != "create":
         check_name(context, obj)
 
 

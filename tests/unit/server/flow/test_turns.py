@@ -191,6 +191,16 @@ def test_a_request_whose_flow_is_unknown_contends_with_the_others() -> None:
     assert turns.contended
 
 
+def test_flows_of_an_exempt_level_contend_with_others_but_not_with_each_other() -> None:
+    turns, _, flood, _ = _turns()
+    probe, administrator = (turns.queue.line("exempt", 100, name, exempt=True) for name in ("probe", "administrator"))
+    turns.meet(probe)
+    turns.meet(administrator)
+    assert not turns.contended
+    turns.meet(flood)
+    assert turns.contended
+
+
 def test_flows_contend_as_long_as_work_waits() -> None:
     async def main() -> None:
         turns, clock, flood, other = _turns()

@@ -86,7 +86,7 @@ class CustomResource(Resource):
         )
 
     @property
-    def terminating(self) -> bool:
+    def terminating(self) -> bool:  # type: ignore[override]
         return self.definition.terminating
 
     def wrap(self, data: bytes) -> bytes:
