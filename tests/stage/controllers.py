@@ -175,6 +175,9 @@ class _NoInformers:
     def all(self, *_: Any) -> list[Any]:
         return []
 
+    def in_namespace(self, _: str) -> Any:
+        return self
+
 
 def without_server(test: Callable[[ServerlessStage], Coroutine[Any, Any, None]]) -> Callable[[], None]:
     """Run a test on a stage without a server, in virtual time."""

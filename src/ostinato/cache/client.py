@@ -18,8 +18,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Literal, TypeVar, Unpack
+from typing import Any, Final, Literal, Self, TypeVar, Unpack
 
 from ostinato.api import accessors as access
 from ostinato.api.accessors import AnyObject
@@ -61,6 +62,12 @@ class CachedClient(CachedReader, Writer):
         """
         super().__init__(live, informers, unwatched=unwatched, read_timeout=read_timeout)
         self._tracker = WriteTracker(informers, live.world.clock)
+
+    def in_namespace(self, namespace: str) -> Self:
+        """As `Client.in_namespace`; it shares the caches too, and observes the same own writes."""
+        scoped = copy.copy(self)
+        scoped.live = self.live.in_namespace(namespace)
+        return scoped
 
     async def create(self, instance: A, **options: Unpack[CreateOptions]) -> A:
         """As `Client.create`."""

@@ -18,7 +18,7 @@ from ostinato.cache.lister import readable
 from ostinato.cache.lookup import CachedEntries, CacheLookup, ListQuery, is_authoritative
 from ostinato.client.arguments import key_from
 from ostinato.client.client import Client
-from ostinato.client.discovery.paths import Key, check_name, check_namespace
+from ostinato.client.discovery.paths import Key, check_name, check_namespace, require_namespace
 from ostinato.client.listing import Items, Listing
 from ostinato.client.options import FieldSelection, LabelSelection, ReadOptions, read_query
 from ostinato.client.views import Kind, View, view_of
@@ -86,6 +86,7 @@ class CachedReader:
                 if is_authoritative(informer):
                     assert feed.info is not None, "a synced cache knows its kind"
                     check_namespace(feed.info, key.namespace)
+                    require_namespace(feed.info, key)
                     check_name(feed.info, key.name)
                     if missing is not _RAISE:
                         return missing

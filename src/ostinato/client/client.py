@@ -18,6 +18,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
@@ -90,9 +91,7 @@ class Client(Reader, Writer, AsyncClosable):
             self._defaults["field_manager"] = field_manager
         if field_validation:
             self._defaults["field_validation"] = field_validation
-        self.pods = Pods(self._requests)
-        self.scale = Scales(self._requests)
-        self.service_accounts = ServiceAccounts(self._requests)
+        self._add_subresources()
 
     @classmethod
     def connect(
@@ -117,6 +116,22 @@ class Client(Reader, Writer, AsyncClosable):
             field_validation=field_validation,
         )
 
+    def in_namespace(self, namespace: str) -> Self:
+        """Return a client for objects without a namespace in this one; it shares the connection.
+
+        With "", such objects raise ValueError.
+        """
+        scoped = copy.copy(self)
+        scoped.namespace = namespace
+        scoped._requests = self._requests.in_namespace(namespace)
+        scoped._add_subresources()
+        return scoped
+
+    def _add_subresources(self) -> None:
+        self.pods = Pods(self._requests)
+        self.scale = Scales(self._requests)
+        self.service_accounts = ServiceAccounts(self._requests)
+
     async def close(self) -> None:
         """Close the transport. Idempotent."""
         await self.transport.close()
@@ -129,7 +144,9 @@ class Client(Reader, Writer, AsyncClosable):
         info = view.info or await self._requests.resolve(view)
         key = self._requests.key_of(info, instance)
         if info.namespaced and not key.namespace:
-            raise ValueError(f"{describe(instance)}: namespace is required; set it on the object or the client")
+            raise ValueError(
+                f"{describe(instance)}: namespace is required; set metadata.namespace=, or the namespace of the client"
+            )
         call = Call(
             method="POST",
             path=collection_path(info, key.namespace),

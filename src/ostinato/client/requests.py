@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Awaitable
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -69,6 +70,12 @@ class Requests:
         self.mapper = Mapper(Discovery(Exchange(transport, warn)), world.clock)
         self.exchange = Exchange(transport, warn, on_missing_kind=self.mapper.forget)
         self._scheme = scheme or builtin_scheme()
+
+    def in_namespace(self, namespace: str) -> Self:
+        """Return a copy with another default namespace; everything else is shared."""
+        scoped = copy.copy(self)
+        scoped.namespace = namespace
+        return scoped
 
     async def resolve(self, view: View[Any]) -> KindInfo:
         """Return the REST mapping of a kind: from its class (`view.info`), the scheme, or discovery."""

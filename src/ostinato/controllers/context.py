@@ -7,6 +7,10 @@
 
 Its methods are shortcuts over `ctx.client`: they write with the controller's field manager, send nothing if nothing
 changes, set owner references, and take times from the world's clock.
+
+An object or name without a namespace is in the namespace of the reconciled object, also with `ctx.client` and
+`ctx.client.live`. In the reconcile of a cluster-scoped object, namespaced kinds need a namespace: ValueError without.
+`list` and `watch` default to all namespaces.
 """
 
 from __future__ import annotations
@@ -41,10 +45,16 @@ A = TypeVar("A", bound=AnyObject)
 
 class Context:
     def __init__(
-        self, reconcile: Reconcile, dependencies: Dependencies, applier: Applier, owned: Sequence[View[Any]]
+        self,
+        reconcile: Reconcile,
+        dependencies: Dependencies,
+        applier: Applier,
+        owned: Sequence[View[Any]],
+        client: CachedClient | None = None,
     ) -> None:
+        """`client`: the client of this reconcile. Defaults to that of the dependencies."""
         self.reconcile = reconcile  # id, reasons and attempt of this run
-        self.client: CachedClient = dependencies.client
+        self.client: CachedClient = client or dependencies.client
         self.world: World = dependencies.world
         self.logger: Logger = dependencies.logger
         self.object: AnyObject | None = None  # the reconciled object; None if the reconciler takes requests
@@ -71,12 +81,12 @@ class Context:
         """Apply an object (server-side apply) and return it as the server has it.
 
         - `owner`: controller owner of the object; the object is in its namespace and is deleted with it. Defaults to
-          None.
+          None: without a namespace of its own, the object is in that of the reconciled one.
         - `force`: take over fields of other field managers. Defaults to True.
         - `adopt`: take over an existing object that has no controller owner. Defaults to False: `ForeignObject`.
         - No request is sent if the same object was applied before and its applied fields have not changed since.
         """
-        return await self._applier.apply(instance, owner=owner, force=force, adopt=adopt)
+        return await self._applier.apply(instance, owner=owner, force=force, adopt=adopt, client=self.client)
 
     async def apply_set(
         self, instances: Iterable[A], *, owner: AnyObject, kinds: Iterable[AnyKind] = (), force: bool = True

@@ -24,16 +24,17 @@ from ostinato.client.views import View
 from ostinato.controllers import reasons
 from ostinato.controllers.context import Context
 from ostinato.controllers.current import Reconcile, current_reconcile, running
+from ostinato.controllers.failures.trace import shorten
 from ostinato.controllers.guards.hot_loop import HotLoopGuard, Write
 from ostinato.controllers.guards.own_events import OwnEvents
 from ostinato.controllers.guards.steps import Measured
 from ostinato.controllers.metrics import ControllerStatistics, Outcome
+from ostinato.controllers.namespaces import NamespacedClients
 from ostinato.controllers.objects.applying import Applier, StillOwned
 from ostinato.controllers.options import ControllerOptions
 from ostinato.controllers.reasons import Why
 from ostinato.controllers.result import Result, TerminalError, is_terminal
 from ostinato.controllers.runnable import Dependencies, Span, no_span
-from ostinato.controllers.trace import shorten
 
 if TYPE_CHECKING:
     from ostinato.controllers.controller import Controller
@@ -99,6 +100,7 @@ class Worker:
         self._logger = dependencies.logger
         self._statistics = statistics
         self._applier = applier
+        self._clients = NamespacedClients(dependencies.client, controller.view)
         self._guard = guard
         self._span = None if dependencies.span is no_span else dependencies.span
         self._series = dependencies.world.ids.uid()[:24]  # common prefix of the reconcile ids
@@ -116,7 +118,7 @@ class Worker:
             attempt=attempt,
         )
         changes: list[Write] = []
-        context = Context(reconcile, self._dependencies, self._applier, self._controller.owned)
+        context = Context(reconcile, self._dependencies, self._applier, self._controller.owned, self._clients.of(key))
         clock = self._world.clock
         began = clock.monotonic()
         with running(reconcile), own_writes(self._watch(key, changes, own_events)) as writes:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from ostinato.controllers.trace import shorten
+from ostinato.controllers.failures.trace import shorten
 from ostinato.webhook.admission import HookFailed, admit
 from ostinato.webhook.conversion import CONVERT, ConversionFailed, Conversions, failed_review
 from ostinato.webhook.hooks import AdmissionHook, ConversionHook

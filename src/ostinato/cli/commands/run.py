@@ -23,7 +23,7 @@ from ostinato.cli.program.program import Program, definitions_of, program_of
 from ostinato.cli.reporting import USER_ERRORS, check_addresses, command_errors
 from ostinato.client.config.config import Config
 from ostinato.client.config.error import NoConfig
-from ostinato.controllers.trace import shorten
+from ostinato.controllers.failures.trace import shorten
 from ostinato.manager import configure_logging, serve_together
 from ostinato.manager.election.settings import LeaderElection
 from ostinato.manager.hosting import Choices, Host

@@ -55,6 +55,14 @@ def check_namespace(info: KindInfo, namespace: str) -> None:
         raise ValueError(f"{info.gvk.kind}: the kind is cluster-scoped; omit namespace {namespace!r}")
 
 
+def require_namespace(info: KindInfo, key: NamespacedName) -> None:
+    """Raise ValueError for an object of a namespaced kind without a namespace."""
+    if info.namespaced and not key.namespace:
+        raise ValueError(
+            f"{info.gvk.kind} {key.name}: namespace is required; pass namespace=, or set metadata.namespace"
+        )
+
+
 def check_name(info: KindInfo, name: str) -> None:
     """Raise ValueError for a name that no object can have, such as `namespace/name`."""
     if not _PLAIN.fullmatch(name) and name:
@@ -65,8 +73,7 @@ def object_path(info: KindInfo, key: NamespacedName, subresource: str = "") -> s
     """Return the path of an object, or of a subresource, which may have several segments: `proxy/metrics`."""
     if not key.name:
         raise ValueError(f"{info.gvk.kind}: name is required")
-    if info.namespaced and not key.namespace:
-        raise ValueError(f"{info.gvk.kind} {key.name}: namespace is required; pass it, or set it on the client")
+    require_namespace(info, key)
     if _PLAIN.fullmatch(key.name):
         path = f"{collection_path(info, key.namespace)}/{key.name}"
     else:

@@ -83,8 +83,12 @@ class Applier:
         self._applied: OrderedDict[tuple[GroupVersionKind, NamespacedName], _Applied] = OrderedDict()
         self._sweep_at = _MIN_SWEEP  # size at which entries of deleted objects are removed
 
-    async def apply(self, instance: A, *, owner: AnyObject | None, force: bool, adopt: bool) -> A:
-        wanted = self._owned(instance, owner)
+    async def apply(
+        self, instance: A, *, owner: AnyObject | None, force: bool, adopt: bool, client: CachedClient | None = None
+    ) -> A:
+        """`client`: its namespace is that of objects without one. Defaults to the client of the controller."""
+        client = client or self._client
+        wanted = self._owned(instance, owner, client.live.namespace)
         view = view_like(wanted)
         key = access.key(wanted)
         known, entry = await self._cached(view, key)
@@ -99,7 +103,7 @@ class Applier:
         if entry is not None and self._is_applied(applied, document, entry, wanted):
             unchanged: A = entry.read(view)
             return unchanged
-        answer = await self._client.apply(wanted, force=force, field_manager=self._manager)
+        answer = await client.apply(wanted, force=force, field_manager=self._manager)
         self._remember(place, document, answer)
         return answer
 
@@ -124,8 +128,8 @@ class Applier:
             return list(await self._client.list(metadata, namespace=namespace, index=(OWNER, access.uid(owner))))
         return list(await self._client.list(metadata, namespace=namespace))
 
-    def _owned(self, instance: A, owner: AnyObject | None) -> A:
-        """Return a copy with a namespace, the owner's or the client's, and with a controller reference.
+    def _owned(self, instance: A, owner: AnyObject | None, default: str) -> A:
+        """Return a copy with a namespace, the owner's or the default, and with a controller reference.
 
         Shallow: only fields of the metadata are set.
         """
@@ -140,18 +144,18 @@ class Applier:
                 f"apply() owner: {summarize(owner)} is not an object; pass the owner of {access.describe(instance)}"
             )
         if not access.namespace(wanted):
-            self._place(wanted, "" if owner is None else access.namespace(owner))
+            self._place(wanted, "" if owner is None else access.namespace(owner), default)
         if owner is not None:
             set_controller_reference(owner, wanted)
         return wanted
 
-    def _place(self, wanted: AnyObject, home: str) -> None:
+    def _place(self, wanted: AnyObject, home: str, default: str) -> None:
         """Set the namespace, which is part of the object's key in the cache."""
         if isinstance(wanted, Object):
             if kind_of(wanted).namespaced:
-                wanted.metadata.namespace = home or self._client.live.namespace
+                wanted.metadata.namespace = home or default
         elif home or self._is_namespaced(view_like(wanted)):
-            access.writable_metadata(wanted)["namespace"] = home or self._client.live.namespace
+            access.writable_metadata(wanted)["namespace"] = home or default
 
     def _is_namespaced(self, view: View[Any]) -> bool:
         """Return whether an informer knows the kind as namespaced."""

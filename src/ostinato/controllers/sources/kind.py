@@ -26,12 +26,12 @@ from ostinato.cache.informers import AnyKind, Informers, InformerSettings
 from ostinato.cache.sync_tracker import SyncError
 from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import MetadataOf, Unstructured, View, view_of
+from ostinato.controllers.failures.trace import shorten
 from ostinato.controllers.guards.remedy import remedy_for
 from ostinato.controllers.reasons import Cause
 from ostinato.controllers.sources.handlers import Handler, Keys, keys_of
 from ostinato.controllers.sources.predicates import EventFunction, check_predicate
 from ostinato.controllers.sources.sources import Sink
-from ostinato.controllers.trace import shorten
 from ostinato.queue import LOW_PRIORITY
 
 T = TypeVar("T")

@@ -1,0 +1,1 @@
+"""Failed reconciles: tracebacks, log lines, Warning events and the Ready condition."""
