@@ -20,10 +20,10 @@ class StaticTokenAuthenticator:
 
     def __init__(self, audiences: Sequence[str]) -> None:
         self._audiences = tuple(audiences)
-        self._users: dict[bytes, User] = {}  # by the token's digest
+        self._identities: dict[bytes, Identity] = {}  # by the token's digest
 
     def add(self, token: str, user: User) -> None:
-        self._users[digest_of(token)] = authenticated(user)
+        self._identities[digest_of(token)] = Identity(authenticated(user), self._audiences)
 
     def add_file(self, path: Path) -> None:
         """Add the tokens of a CSV file: token, user, uid, "group1,group2"; TokenFileError if it is malformed."""
@@ -50,8 +50,10 @@ class StaticTokenAuthenticator:
         self.add(token, User(name, uid, groups))
 
     def authenticate_token(self, token: str, digest: bytes, audiences: Sequence[str]) -> Identity | None:
-        user = self._users.get(digest)
-        return None if user is None else server_identity(user, self._audiences, audiences)
+        identity = self._identities.get(digest)
+        if identity is None or audiences is self._audiences:
+            return identity
+        return server_identity(identity.user, self._audiences, audiences)
 
 
 def server_identity(user: User, own: tuple[str, ...], requested: Sequence[str]) -> Identity | None:
