@@ -21,7 +21,14 @@ from ostinato.client.views import View
 from ostinato.controllers.blocking.context import BlockingContext
 from ostinato.controllers.context import Context
 from ostinato.controllers.result import BadResult, Result, TerminalError
-from ostinato.controllers.signatures import check_order, is_async, is_generator, is_request, parameters_of
+from ostinato.controllers.signatures import (
+    check_context,
+    check_order,
+    is_async,
+    is_generator,
+    is_request,
+    parameters_of,
+)
 
 Run: TypeAlias = Callable[[Context], Awaitable[Result]]
 
@@ -51,6 +58,7 @@ class Reconciler:
             raise TypeError(f"reconciler {self.name} is a generator; return a Result instead of yielding")
         parameters = parameters_of(function, self.name)
         check_order(function, parameters, view)
+        check_context(function, parameters)
         takes_request = view is None or function is not target or is_request(function, parameters[0])
         self._view = None if takes_request else view
         self._with_context = len(parameters) > 1

@@ -51,6 +51,16 @@ def is_request(function: Callable[..., Any], parameter: inspect.Parameter) -> bo
     return parameter.name == "request" or annotation is NamespacedName or annotation in ("Request", "NamespacedName")
 
 
+def check_context(function: Callable[..., Any], parameters: Sequence[inspect.Parameter]) -> None:
+    """Raise TypeError if an async function expects a blocking context, whose methods it would not await."""
+    names = {_type_name(_annotation(function, each)) for each in parameters}
+    if is_async(function) and "BlockingContext" in names:
+        raise TypeError(
+            f"reconciler {_title(function)} is an async def, and its context a Context: annotate it as Context and "
+            "await its methods, or make the reconciler a plain def"
+        )
+
+
 def check_order(function: Callable[..., Any], parameters: Sequence[inspect.Parameter], view: View[Any] | None) -> None:
     """Raise TypeError if the context is the first parameter, by its annotation or, without one, by its name."""
     kinds = [_role(_annotation(function, each), each.name, view) for each in parameters]
@@ -69,15 +79,20 @@ def check_order(function: Callable[..., Any], parameters: Sequence[inspect.Param
 
 def _role(annotation: Any, name: str, view: View[Any] | None) -> str:
     """Return "context" or "object" for a parameter, or "" if neither its annotation nor its name shows it."""
-    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
     if annotation not in (inspect.Parameter.empty, Any):
-        if text.rpartition(".")[2] in _CONTEXT_TYPES:
+        if _type_name(annotation) in _CONTEXT_TYPES:
             return "context"
         if annotation is NamespacedName or (isinstance(view, Typed) and annotation is view.cls):
             return "object"
         if not isinstance(annotation, str):
             return ""
     return "context" if name in _CONTEXT_NAMES else ""
+
+
+def _type_name(annotation: Any) -> str:
+    """Return the name of a class without its module, also of one that is given as text."""
+    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    return str(text).rpartition(".")[2]
 
 
 def _declaration(function: Callable[..., Any], names: Sequence[str]) -> str:

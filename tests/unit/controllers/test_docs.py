@@ -45,11 +45,12 @@ def test_the_examples_of_the_concepts_are_controllers() -> None:
     names: dict[str, Any] = {name: getattr(ostinato.controllers, name) for name in ostinato.controllers.__all__}
     names |= {"Widget": Widget, "Deployment": Deployment, "ConfigMap": ConfigMap, "client": None}
     names["widgets_using"] = lambda config_map: []
-    first, second = blocks("concepts/controllers.md")
-    exec(first, names)
-    exec(second, names)
+    names["ObjectMeta"] = ObjectMeta
+    for code in blocks("concepts/controllers.md"):
+        exec(code, names)
     assert names["widgets"].owns == (Deployment,)
     assert names["built"].options.max_concurrent == 4
+    assert not names["plain_widgets"].make().reconciler.is_async
 
 
 @pytest.mark.parametrize("page", ["come-from-kopf", "come-from-controller-runtime"])

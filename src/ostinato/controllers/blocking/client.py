@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, Unpack, overload
 
 from ostinato.api.accessors import AnyObject
 from ostinato.api.errors import Conflict
@@ -52,6 +52,10 @@ class _Writes(Generic[C]):
             known = hasattr(live or self.__dict__.get("_client"), name)
             advice = [f"use ctx.wait({path}.{name}…);"] if known else []
             unknown_attribute(self, self._title, name, advice)
+
+    def in_namespace(self, namespace: str) -> Self:
+        """Return a client for objects without a namespace in this one; with "", such objects raise ValueError."""
+        return type(self)(self._client.in_namespace(namespace), self._calls)
 
     def create(self, instance: A, **options: Unpack[CreateOptions]) -> A:
         """Create an object. `metadata.generate_name` has the server generate a name. Raises AlreadyExists."""
@@ -178,6 +182,7 @@ class BlockingClient(_Writes[CachedClient]):
         fields: FieldSelection = None,
         index: tuple[str, str] | None = None,
         fresh: bool = True,
+        strict: bool = False,
     ) -> Items[T]:
         """Return the objects of a kind, a list.
 
@@ -185,8 +190,12 @@ class BlockingClient(_Writes[CachedClient]):
         - `fields`: equality of indexed fields, `metadata.name` and `metadata.namespace`.
         - `index`: the name of an index of the cache, and a value.
         - `fresh`: wait until the cache has observed own writes that may be in the list. Defaults to True.
+        - `strict`: raise `ObjectError` for an object that cannot be decoded. Defaults to False: it is skipped, logged
+          and counted.
         """
-        listing = self._client.list(kind, namespace=namespace, labels=labels, fields=fields, index=index, fresh=fresh)
+        listing = self._client.list(
+            kind, namespace=namespace, labels=labels, fields=fields, index=index, fresh=fresh, strict=strict
+        )
         return self._calls.wait(listing)
 
     def fresh(self, kind: Kind[Any], name: Key | None = None, *, namespace: str | None = None) -> None:
@@ -222,13 +231,27 @@ class BlockingLiveClient(_Writes[Client]):
         labels: LabelSelection = None,
         fields: FieldSelection = None,
         page_size: int = PAGE_SIZE,
+        resource_version: str = "",
+        resource_version_match: str = "",
+        strict: bool = False,
     ) -> Items[T]:
         """Return the objects of a kind, a list.
 
         - `namespace`: Defaults to all namespaces.
         - `page_size`: objects per request, 0 for no paging. Defaults to 500.
+        - `strict`: raise `ObjectError` for an object that cannot be decoded. Defaults to False: it is skipped, logged
+          and counted.
         """
-        listing = self._client.list(kind, namespace=namespace, labels=labels, fields=fields, page_size=page_size)
+        listing = self._client.list(
+            kind,
+            namespace=namespace,
+            labels=labels,
+            fields=fields,
+            page_size=page_size,
+            resource_version=resource_version,
+            resource_version_match=resource_version_match,
+            strict=strict,
+        )
         return self._calls.wait(listing)
 
     def watch(
@@ -239,13 +262,15 @@ class BlockingLiveClient(_Writes[Client]):
         labels: LabelSelection = None,
         fields: FieldSelection = None,
         since: str | None = None,
+        strict: bool = False,
     ) -> Iterator[WatchEvent[T]]:
         """Watch the objects of a kind: `for event in ctx.client.live.watch(Pod, namespace="default")`.
 
         - `namespace`: Defaults to all namespaces.
         - `since`: the resourceVersion to begin after. Defaults to beginning with the existing objects.
+        - `strict`: raise `ObjectError` for an object that cannot be decoded. Defaults to False, as in `list`.
         """
-        events = self._client.watch(kind, namespace=namespace, labels=labels, fields=fields, since=since)
+        events = self._client.watch(kind, namespace=namespace, labels=labels, fields=fields, since=since, strict=strict)
         try:
             yield from self._calls.iterate(events)
         finally:

@@ -75,6 +75,7 @@ class BlockingContext:
 
     @property
     def logger(self) -> Logger:
+        """Logger whose records have the fields of the reconcile."""
         return self._context.logger
 
     @property
@@ -83,6 +84,7 @@ class BlockingContext:
         return self._context.world
 
     def now(self) -> Time:
+        """The time of the world's clock."""
         return self._context.now()
 
     def wait(self, awaitable: Awaitable[T]) -> T:
