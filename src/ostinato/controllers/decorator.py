@@ -12,7 +12,10 @@ own `Controller`, so that several managers can run the same function.
 
 from __future__ import annotations
 
+import atexit
+import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from inspect import isroutine, signature
 from typing import Any, Final, TypeVar, Unpack
 
@@ -21,6 +24,7 @@ import msgspec
 from ostinato.cache.informers import AnyKind
 from ostinato.controllers.builder import Builder
 from ostinato.controllers.controller import Controller
+from ostinato.controllers.guards.program import program
 from ostinato.controllers.options import ControllerOptions, OptionKeywords, check_option_names
 from ostinato.controllers.runnable import Dependencies
 from ostinato.controllers.sources.handlers import Handler, MapFunction
@@ -49,9 +53,13 @@ class ControllerFunction:
         self._running: dict[Dependencies, Controller] = {}
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
+        self.called = False  # the function was called directly
         self._shown = self.make()  # never run; created here to report errors at the definition
+        if getattr(function, "__module__", "") == "__main__":
+            _check_at_exit()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.called = True
         return self.function(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -164,6 +172,27 @@ _KEYWORDS: Final = (
     *(name for name, each in signature(controller).parameters.items() if each.kind is each.KEYWORD_ONLY),
     *ControllerOptions.__struct_fields__,
 )
+
+
+@cache
+def _check_at_exit() -> None:
+    """Register the report, once. The name is determined here: `__main__` has no `__file__` at exit."""
+    atexit.register(_report_not_run, program())
+
+
+def _report_not_run(name: str) -> None:
+    """Print how to run a program that defines controllers and ends without a manager."""
+    main = sys.modules["__main__"]
+    controllers = {key: each for key, each in vars(main).items() if isinstance(each, ControllerFunction)}
+    failed = hasattr(sys, "last_type")
+    if not name or failed or "ostinato.manager" in sys.modules or not controllers:
+        return
+    if not any(each.called for each in controllers.values()):
+        names = ", ".join(controllers)
+        sys.stderr.write(
+            f"{name} defines controllers ({names}) and does not run them; use `ostinato run {name}`, or end the file "
+            f"with Manager().add({names}).run()\n"
+        )
 
 
 def _listed(name: str, given: Iterable[T]) -> Iterable[T]:

@@ -19,6 +19,7 @@ from ostinato.cli.error import CommandError
 from ostinato.controllers.builder import Builder
 from ostinato.controllers.controller import Controller
 from ostinato.controllers.decorator import ControllerFunction
+from ostinato.controllers.guards.program import relative
 from ostinato.controllers.sources.kind import KindSource
 from ostinato.crd import SchemaError, crd_of
 from ostinato.crd.schema.models import is_model
@@ -140,7 +141,7 @@ def _unique(values: Iterable[T]) -> list[T]:
 
 
 def _nothing_to_run(modules: Sequence[ModuleType]) -> str:
-    files = ", ".join(module.__name__ for module in modules)
+    files = ", ".join(relative(module.__file__) if module.__file__ else module.__name__ for module in modules)
     text = f"{files}: nothing to run; add a @controller, or a manager with runnables"
     builders = [name for module in modules for name, value in vars(module).items() if isinstance(value, Builder)]
     if builders:

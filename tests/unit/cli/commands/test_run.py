@@ -138,7 +138,7 @@ def test_a_file_without_controllers_is_an_error_before_any_request(
     error_of: Callable[..., str], tmp_path: Path
 ) -> None:
     (tmp_path / "empty_file.py").write_text("")
-    assert "empty_file: nothing to run" in error_of(str(tmp_path / "empty_file.py"))
+    assert "empty_file.py: nothing to run" in error_of(str(tmp_path / "empty_file.py"))
 
 
 # Preflight

@@ -95,7 +95,7 @@ def test_the_managers_of_a_file_are_the_program(program: Any, text: str, expecte
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "operator_file: nothing to run; add a @controller"),
+        ("", "operator_file.py: nothing to run; add a @controller"),
         ("from ostinato import Manager\nManager().run()", "or a manager with runnables"),
         (KINDS.split("@controller")[0] + "b = Builder().watch_for(Widget)", "b is a Builder: assign the result of its"),
         (KINDS + "@controller(Widget, name='gadgets')\ndef more(w): ...", "add() runnable 'gadgets' exists"),

@@ -35,23 +35,3 @@ def test_the_hint_names_the_program_that_was_run(tmp_path: Path) -> None:
         command = [sys.executable, *arguments]
         run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
         assert run.stdout == f"; `ostinato manifests {named}` writes the role that it needs\n" * 2
-
-
-MANAGED = """
-from ostinato import Manager, controller
-from things import Thing
-
-@controller(Thing)
-async def things(thing, ctx): ...
-
-Manager().add(things).run()
-"""
-
-
-def test_a_program_without_a_cluster_is_told_how_to_run_it_without_one(tmp_path: Path) -> None:
-    (tmp_path / "things.py").write_text(KINDS)
-    (tmp_path / "ok.py").write_text(MANAGED)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "HOME": str(tmp_path), "KUBECONFIG": ""}
-    command = [sys.executable, "ok.py"]
-    run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert run.stderr.splitlines()[-1].endswith("or run the embedded server: ostinato run ok.py --embedded")
