@@ -125,6 +125,11 @@ class Controller:
         if self._loop is not None:
             await self._loop.end_source(source)
 
+    @property
+    def has_synced(self) -> bool:
+        """Whether it was started and all its sources are ready."""
+        return self._loop is not None and self._loop.is_ready
+
     async def warm_up(self, dependencies: Dependencies) -> None:
         """Start the sources and wait until all are ready, if the option `warm_up` is set."""
         options = self.options.complete(dependencies.controllers)
@@ -277,6 +282,10 @@ class _Loop:
             ) from None
         if self._failed.done():
             self._failed.result()
+
+    @property
+    def is_ready(self) -> bool:
+        return not self._late()
 
     def _late(self) -> list[_Started]:
         return [each for each in self._running.values() if not each.ready.done()]

@@ -89,6 +89,11 @@ class ControllerFunction:
     def access(self) -> tuple[Any, ...]:
         return self._shown.access
 
+    @property
+    def has_synced(self) -> bool:
+        """Whether it was started and all its sources are ready, in every manager that runs it."""
+        return bool(self._running) and all(each.has_synced for each in self._running.values())
+
     def make(self) -> Controller:
         """Create a `Controller`, to run once."""
         return self._builder.make(self.function)

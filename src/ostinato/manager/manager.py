@@ -47,6 +47,7 @@ from ostinato.manager.hosting import Choices, current_host
 from ostinato.manager.lifecycle import Lifecycle, Parts
 from ostinato.manager.metrics import cache_families, unreadable_families
 from ostinato.manager.options import ClientOptions, ReportingOptions
+from ostinato.manager.readiness import CACHES, InitialSync, converts
 from ostinato.manager.running import run
 from ostinato.manager.tracing import spans
 from ostinato.metrics import CONTENT_TYPE, Registry, process_families
@@ -186,8 +187,9 @@ class Manager:
     async def check_caches(self) -> None:
         """Readiness check: raises with the kinds that are not synced, and why.
 
-        Do not use it if webhooks of this manager convert the cached kinds: a Service does not route to a Pod that is
-        not ready, so the caches would never sync.
+        Unlike the default check `caches` (`ostinato.manager.readiness`), it also fails for caches that start later. Do
+        not use it if webhooks of this manager convert the cached kinds: a Service does not route to a Pod that is not
+        ready, so the caches would never sync.
         """
         if self._lifecycle is None:
             raise RuntimeError("the manager has not been started; call run() or serve()")
@@ -315,8 +317,20 @@ class Manager:
             groups.add(runnable, self._dependencies(runnable))
             if is_webhook(runnable) and runnable.name not in self._health["readyz"]:
                 self._health["readyz"].add(runnable.name, runnable.check)
+        if CACHES not in self._health["readyz"] and not any(map(converts, self._added)):
+            self._health["readyz"].add(CACHES, InitialSync(self._check_started_caches, self._expected).check)
         self._groups = groups
         return Lifecycle(self._parts, self.world.clock, self._grace, self._synced)
+
+    async def _check_started_caches(self) -> None:
+        await self.check_caches()
+        if not self._synced.is_set():
+            raise RuntimeError("the manager is starting")
+
+    def _expected(self) -> list[Runnable]:
+        """Return the runnables that run, or are about to start: all but a leader's while another process leads."""
+        leads = self._election is None or self._election.is_leader
+        return [each for each in self._added if leads or not needs_leader_election(each, self._controllers)]
 
     def _dependencies(self, runnable: Runnable) -> Dependencies:
         connections = self._connections

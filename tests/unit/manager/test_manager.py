@@ -304,14 +304,17 @@ async def test_readiness_includes_the_webhook_servers_by_default(stage: Election
     rig = Rig(stage)
     rig.manager.add(Served(rig, after=5, name="hooks"), rig.part("part"))
     await rig.start(1)
-    assert await ready(rig) == (500, "[-]hooks failed: reason withheld\nhealthz check failed\n")
+    assert await ready(rig) == (
+        500,
+        "[-]caches failed: reason withheld\n[-]hooks failed: reason withheld\nhealthz check failed\n",
+    )
     await stage.clock.sleep(10)
     assert await ready(rig) == await ready(rig, "hooks") == (200, "ok")
     await rig.stop()
     other = Rig(stage)
     other.manager.add(Served(other, after=5, name="hooks")).add_readiness_check("hooks", lambda: None)
     await other.start(1)
-    assert await ready(other) == (200, "ok")
+    assert await ready(other, "hooks") == (200, "ok")
     await other.stop()
 
 

@@ -89,7 +89,10 @@ def test_health_and_metrics_are_served_from_start_to_end() -> None:
         assert await ask(health, "/healthz") == (200, "ok")
         assert await ask(health, "/healthz/") == (200, "ok")
         assert await ask(health, "/healthz/ping/") == (200, "ok")
-        assert await ask(health, "/readyz") == (500, "[-]database failed: reason withheld\nhealthz check failed\n")
+        assert await ask(health, "/readyz") == (
+            500,
+            "[+]caches ok\n[-]database failed: reason withheld\nhealthz check failed\n",
+        )
         for path in ("/readyz/database", "/readyz/database/"):
             assert await ask(health, path) == (500, "internal server error: division by zero\n")
         assert (await ask(health, "/healthz/database"))[0] == 404, "each endpoint has its own checks"
