@@ -122,14 +122,15 @@ class Worker:
         clock = self._world.clock
         began = clock.monotonic()
         with running(reconcile), own_writes(self._watch(key, changes, own_events)) as writes:
-            if self._logger.isEnabledFor(logging.DEBUG):
-                self._logger.debug("reconcile started %s why=%r", self._about(key), str(why))
             if self._span is None:
                 outcome = await self._run(context)
             else:
                 outcome = await self._traced(self._span, reconcile, context)
             verdict = self._judge(key, outcome, attempt, writes)
-            self._statistics.ran(_label(verdict, outcome), clock.monotonic() - began, why.reasons)
+            result, seconds = _label(verdict, outcome), clock.monotonic() - began
+            self._statistics.ran(result, seconds, why.reasons)
+            if self._logger.isEnabledFor(logging.DEBUG):
+                self._log_finished(key, why, seconds, result, verdict)
             self._detect_hot_loop(key, why, changes)
         return verdict
 
@@ -272,6 +273,18 @@ class Worker:
             "in a thread %s seconds=%.1f",
             "" if reconcile is None else self._about(reconcile.request),
             seconds,
+        )
+
+    def _log_finished(self, key: Hashable, why: Why, seconds: float, result: Outcome, verdict: Verdict) -> None:
+        """Log the one line of a reconcile at debug level."""
+        delay = "" if verdict.delay is None else f" delay={verdict.delay:g}s"
+        self._logger.debug(
+            "reconcile finished %s reason=%r duration=%.3fs result=%s%s",
+            self._about(key),
+            str(why),
+            seconds,
+            result,
+            delay,
         )
 
     def _about(self, key: Hashable) -> str:

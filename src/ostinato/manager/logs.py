@@ -5,6 +5,9 @@
 
 Every record that is logged during a reconcile, also by libraries, gets its controller, object and id.
 `logger.info("scaled", extra={"replicas": 3})` adds further fields.
+
+`limited_by(logger)` returns a context in which all loggers are limited to the level of one: for a component that shares
+loggers with others, as the embedded control plane does with the program's controllers.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator
+from contextvars import Context, ContextVar, copy_context
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TextIO
 
@@ -22,6 +26,24 @@ from ostinato.controllers.current import current_reconcile
 Style = Literal["text", "json"]
 
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "reconcile_fields"}
+
+
+_limit: ContextVar[logging.Logger | None] = ContextVar("ostinato_log_limit", default=None)
+
+
+def limited_by(logger: logging.Logger) -> Context:
+    """Return a copy of the context in which records below the level of `logger` are dropped, whoever logs them."""
+    context = copy_context()
+    context.run(_limit.set, logger)
+    return context
+
+
+class LimitFilter(logging.Filter):
+    """Drops the records that `limited_by` excludes."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        limit = _limit.get()
+        return limit is None or limit.isEnabledFor(record.levelno)
 
 
 class ReconcileFilter(logging.Filter):
@@ -38,7 +60,7 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         message = record.getMessage()
-        marks = " ".join(f"{name}={_plain(value)}" for name, value in _short(record))
+        marks = " ".join(f"{name}={_plain(value)}" for name, value in _short(record, message))
         line = f"{_time(record)} {record.levelname:<7} {record.name} {message}" + (f"  {marks}" if marks else "")
         trace = _trace(self, record)
         return f"{line}\n{trace}" if trace else line
@@ -75,6 +97,7 @@ def configure_logging(style: Style | None = None, *, level: int | str = "INFO", 
     if style is None:
         style = "text" if stream.isatty() else "json"
     handler = logging.StreamHandler(stream)
+    handler.addFilter(LimitFilter())
     handler.addFilter(ReconcileFilter())
     handler.setFormatter(TextFormatter() if style == "text" else JsonFormatter())
     root = logging.getLogger()
@@ -102,15 +125,16 @@ def _reconcile_fields() -> Iterator[tuple[str, str]]:
     yield "reconcileID", reconcile.id
 
 
-def _short(record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
-    """Return the fields of a text line: namespace and name as one."""
+def _short(record: logging.LogRecord, message: str) -> Iterator[tuple[str, Any]]:
+    """Return the fields of a text line: namespace and name as one. What the message names is not repeated."""
     fields: dict[str, str] = getattr(record, "reconcile_fields", {})
     if fields:
-        yield "controller", fields["controller"]
-        if "name" in fields:
-            yield "object", f"{fields['namespace']}/{fields['name']}" if fields["namespace"] else fields["name"]
-        else:
-            yield "request", fields["request"]
+        if f"controller={fields['controller']} object=" not in message:
+            yield "controller", fields["controller"]
+            if "name" in fields:
+                yield "object", f"{fields['namespace']}/{fields['name']}" if fields["namespace"] else fields["name"]
+            else:
+                yield "request", fields["request"]
         yield "reconcile", fields["reconcileID"]
     yield from _extras(record)
 

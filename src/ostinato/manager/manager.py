@@ -318,14 +318,11 @@ class Manager:
             if is_webhook(runnable) and runnable.name not in self._health["readyz"]:
                 self._health["readyz"].add(runnable.name, runnable.check)
         if CACHES not in self._health["readyz"] and not any(map(converts, self._added)):
-            self._health["readyz"].add(CACHES, InitialSync(self._check_started_caches, self._expected).check)
+            self._health["readyz"].add(
+                CACHES, InitialSync(self._synced.is_set, self._expected, self.check_caches).check
+            )
         self._groups = groups
         return Lifecycle(self._parts, self.world.clock, self._grace, self._synced)
-
-    async def _check_started_caches(self) -> None:
-        await self.check_caches()
-        if not self._synced.is_set():
-            raise RuntimeError("the manager is starting")
 
     def _expected(self) -> list[Runnable]:
         """Return the runnables that run, or are about to start: all but a leader's while another process leads."""

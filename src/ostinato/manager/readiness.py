@@ -21,24 +21,32 @@ CACHES: Final = "caches"
 class InitialSync:
     """The check `caches`."""
 
-    def __init__(self, caches: Callable[[], Awaitable[object]], expected: Callable[[], Iterable[Runnable]]) -> None:
+    def __init__(
+        self,
+        has_started: Callable[[], bool],
+        expected: Callable[[], Iterable[Runnable]],
+        caches: Callable[[], Awaitable[object]],
+    ) -> None:
         """
-        - `caches`: raises unless the started caches have synced.
+        - `has_started`: whether the manager has synced its own caches and starts the runnables.
         - `expected`: returns the runnables that run, or are about to start.
+        - `caches`: raises for started caches that have not synced, with their kinds and the cause.
         """
-        self._caches = caches
+        self._has_started = has_started
         self._expected = expected
+        self._caches = caches
         self._passed = False
 
     async def check(self) -> None:
-        """Raise until the caches of all expected controllers have synced."""
+        """Raise until the caches of all expected controllers have synced, except those of optional kinds."""
         if self._passed:
             return
-        await self._caches()
         late = [each.name for each in self._expected() if not getattr(each, "has_synced", True)]
-        if late:
-            raise RuntimeError(f"controllers not synced: {', '.join(sorted(late))}")
-        self._passed = True
+        if self._has_started() and not late:
+            self._passed = True
+            return
+        await self._caches()
+        raise RuntimeError(f"not synced: {', '.join(sorted(late))}" if late else "the manager is starting")
 
 
 def converts(runnable: Runnable) -> bool:

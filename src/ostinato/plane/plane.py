@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -118,7 +119,7 @@ class Plane:
             client=ClientOptions(
                 field_manager=FIELD_MANAGER, identities=identities.user_of_runnable, warn=ignore_warning
             ),
-            reporting=ReportingOptions(core_events=True),
+            reporting=ReportingOptions(core_events=True, logger=logging.getLogger("ostinato.plane")),
             world=self._world,
         )
         self._add_parts(manager, nodes)

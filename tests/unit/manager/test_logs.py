@@ -13,7 +13,7 @@ import pytest
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.controllers.current import Reconcile, running
 from ostinato.manager import tracing
-from ostinato.manager.logs import ReconcileFilter, Style, configure_logging
+from ostinato.manager.logs import ReconcileFilter, Style, configure_logging, limited_by
 
 logger = logging.getLogger("tests.logs")
 
@@ -68,6 +68,31 @@ def test_a_line_for_people_names_controller_object_and_reconcile(stream: io.Stri
         "INFO    tests.logs scaled to 3  controller=widgets object=default/a reconcile=r-1 "
         'replicas=3 note="two words"\n'
     )
+
+
+def test_a_line_for_people_does_not_repeat_what_the_message_names(stream: io.StringIO) -> None:
+    configure_logging("text", stream=stream)
+    with running(reconcile()):
+        logger.info("reconcile finished controller=widgets object='Widget default/a' result=success")
+        logger.info("unrelated object=b")
+    first, second = stream.getvalue().splitlines()
+    assert first.endswith("controller=widgets object='Widget default/a' result=success  reconcile=r-1")
+    assert second.endswith("unrelated object=b  controller=widgets object=default/a reconcile=r-1")
+
+
+def test_a_context_limits_all_loggers_to_the_level_of_one(stream: io.StringIO) -> None:
+    limit = logging.getLogger("tests.limit")
+    limit.setLevel("WARNING")
+    configure_logging("text", stream=stream, level="DEBUG")
+    inside = limited_by(limit)
+    inside.run(logger.info, "dropped")
+    inside.run(logger.warning, "kept inside")
+    logger.info("kept outside")
+    limit.setLevel("INFO")
+    inside.run(logger.info, "kept after a change of the level")
+    limit.setLevel("NOTSET")
+    texts = [line.partition("tests.logs ")[2] for line in stream.getvalue().splitlines()]
+    assert texts == ["kept inside", "kept outside", "kept after a change of the level"]
 
 
 def test_json_is_the_default_log_format_without_a_terminal(stream: io.StringIO) -> None:

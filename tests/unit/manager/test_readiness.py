@@ -8,7 +8,9 @@ from tests.unit.manager.test_manager import Rig
 from ostinato import controller
 from ostinato.api.errors import Forbidden
 from ostinato.api.object import kind_of
+from ostinato.client import Unstructured
 from ostinato.client.transport.protocol import Request
+from ostinato.controllers import Builder
 from ostinato.controllers.context import Context
 from ostinato.kinds.core_v1 import ConfigMap, Secret
 
@@ -60,6 +62,16 @@ async def test_a_manager_is_not_ready_before_its_controllers_have_started(stage:
         await stage.clock.sleep(0)
     await stage.clock.sleep(5)
     assert await _status(rig, "/readyz/caches") == (200, "ok")
+    await rig.stop()
+
+
+@staged
+async def test_readiness_does_not_wait_for_an_optional_kind_that_does_not_exist(stage: ElectionStage) -> None:
+    rig = Rig(stage)
+    widgets = Unstructured.of("example.dev/v1", "Widget")
+    rig.manager.add(Builder("maybe").watch_for(widgets, optional=True).complete(lambda request: None))
+    await rig.start(30)
+    assert await _status(rig, "/readyz") == (200, "ok")
     await rig.stop()
 
 

@@ -18,6 +18,7 @@ import msgspec
 from ostinato.api.validation import names
 from ostinato.cli.error import CommandError
 from ostinato.cli.program.loading import find, load
+from ostinato.cli.program.log_levels import initial_levels, parse_levels, program_levels, set_levels
 from ostinato.cli.program.preflight import install_webhooks, prepare
 from ostinato.cli.program.program import Program, definitions_of, program_of
 from ostinato.cli.reporting import USER_ERRORS, check_addresses, command_errors
@@ -51,14 +52,17 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     health: str = ""
     metrics: str = ""
     log_format: Literal["text", "json"] | None = None
-    verbose: bool = False
+    verbose: int = 0
+    log_level: Sequence[str] = ()
 
 
 def run(options: RunOptions) -> None:
     """Run until SIGTERM or SIGINT; CommandError if the program cannot start or fails."""
     _check(options)
     found = find(options.file)
-    configure_logging(options.log_format, level="DEBUG" if options.verbose else "INFO")
+    levels = parse_levels(options.log_level)
+    configure_logging(options.log_format)
+    set_levels(initial_levels(options.verbose, levels, embedded=options.embedded))
     with (
         _interruptible(),
         new_runner() as runner,
@@ -66,6 +70,7 @@ def run(options: RunOptions) -> None:
     ):
         host = Host(choices=cluster.choices, namespace=options.namespace)
         program = program_of([load(found, host)], host)
+        set_levels(program_levels(program, options.verbose, levels))
         with _run_errors():
             runner.run(_run(program, options, cluster))
 

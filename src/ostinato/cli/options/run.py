@@ -44,7 +44,22 @@ def add_to(commands: Commands) -> None:
     parser.add_argument(
         "--log-format", choices=("text", "json"), help="log format (default: text on a terminal, json otherwise)"
     )
-    parser.add_argument("-v", "--verbose", action="store_true", help="log at debug level")
+    parser.add_argument(
+        "-v",
+        "--verbose",
+        action="count",
+        default=0,
+        help="log the debug level of the program: one line per reconcile with object, reason, duration and result; "
+        "-vv adds the framework",
+    )
+    parser.add_argument(
+        "--log-level",
+        metavar="[LOGGER=]LEVEL",
+        action="append",
+        default=[],
+        help="level of a logger and those below it, or of all; repeatable. The embedded control plane logs to "
+        "ostinato.plane and ostinato.server, at WARNING unless set here",
+    )
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -2,6 +2,7 @@
 
 - The API server listens on a free port with HTTPS, for kubectl. The program's controllers use in-process transports.
 - It has one node.
+- Its log is that of the logger `ostinato.plane`, also for records of loggers that it shares with the program.
 - Without a state directory, objects are kept in memory, and certificates and kubeconfig in a temporary directory that
   is removed at the end.
 """
@@ -9,16 +10,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shutil
 import tempfile
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ostinato.cli.error import CommandError
 from ostinato.client.config.config import Config
 from ostinato.client.transport.protocol import Transport
 from ostinato.manager.connecting import Connect, Purpose, over_http
+from ostinato.manager.logs import limited_by
 from ostinato.plane.plane import Plane, PlaneSettings
 from ostinato.server.standalone import Settings
 from ostinato.server.state import StateError
@@ -39,6 +43,7 @@ class Embedded:
         self._plane = Plane(world, PlaneSettings(server=server, nodes=1))
         self._over_http: Connect | None = None
         self._failing: asyncio.Task[None] | None = None
+        self._log_context = limited_by(logging.getLogger("ostinato.plane"))
 
     @property
     def url(self) -> str:
@@ -50,7 +55,7 @@ class Embedded:
 
     async def start(self) -> None:
         try:
-            await self._plane.start()
+            await self._limited(self._plane.start())
         except (StateError, UnusableStore) as error:
             self._remove()
             raise CommandError(str(error)) from None
@@ -60,8 +65,12 @@ class Embedded:
         self._over_http = over_http(Config.load(path=self.kubeconfig), self._world)
 
     async def close(self) -> None:
-        await self._plane.stop()
+        await self._limited(self._plane.stop())
         self._remove()
+
+    async def _limited(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run with the log level of the control plane, which its tasks inherit."""
+        await asyncio.get_running_loop().create_task(work, context=self._log_context.copy())
 
     async def serve(self) -> None:
         """Wait until `stop`; raise the error of a component that fails."""

@@ -38,7 +38,7 @@ from ostinato.plane.network.netlink import LONGEST_ALIAS, Link, Netlink
 from ostinato.plane.network.pod_cidrs import RANGES, NoFreeCidr, PodAddresses, choose, gateway_of, locked
 from ostinato.plane.network.sysctls import enable_forwarding, write_sysctl, write_sysctls
 
-_logger = logging.getLogger("ostinato.network")
+_logger = logging.getLogger("ostinato.plane.network")
 
 BRIDGE_PREFIX: Final = f"{nftables.LINK_PREFIX}b-"
 _OWNER: Final = "ostinato "  # an alias begins with it; the directory of the owner follows

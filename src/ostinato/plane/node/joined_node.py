@@ -139,7 +139,7 @@ class JoinedNode:
                 config,
                 caches=CacheOptions(settings={Pod: own}),
                 client=ClientOptions(field_manager="kubelet"),
-                reporting=ReportingOptions(core_events=True),
+                reporting=ReportingOptions(core_events=True, logger=logging.getLogger("ostinato.plane")),
                 world=self._world,
             )
             server = self._server = NodeServer(self._world, settings.name, manager.client.live)

@@ -41,9 +41,12 @@ def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
         monkeypatch.delenv(name, raising=False)
     root = logging.getLogger()
     handlers, level = [*root.handlers], root.level
+    levels = {name: logging.getLogger(name).level for name in ("ostinato", "ostinato.plane", "ostinato.server")}
     yield
     root.handlers[:] = handlers
     root.setLevel(level)
+    for name, each in levels.items():
+        logging.getLogger(name).setLevel(each)
     for name in set(sys.modules) - before:
         if not name.startswith("ostinato"):
             del sys.modules[name]

@@ -33,7 +33,7 @@ from ostinato.plane.network.pod_cidrs import services_of
 from ostinato.plane.network.pod_network import BRIDGE_PREFIX, PodNetwork
 from ostinato.plane.network.services.addresses import AddressInUse, AddressUnavailable
 
-_logger = logging.getLogger("ostinato.services")
+_logger = logging.getLogger("ostinato.plane.services")
 
 _PEER_DEVICE: Final = "services"
 _VETH_ADDRESSES: Final[dict[int, tuple[Address, Address]]] = {  # of the ends, near and far, by IP version

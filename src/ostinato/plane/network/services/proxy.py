@@ -27,7 +27,7 @@ from ostinato.plane.network.services.tcp import ConnectionLimit, TcpListener
 from ostinato.plane.network.services.udp import UdpListener
 from ostinato.world import World
 
-_logger = logging.getLogger("ostinato.services")
+_logger = logging.getLogger("ostinato.plane.services")
 
 RETRY_INTERVAL: Final = 20.0  # seconds between retries of frontends that failed
 
