@@ -21,7 +21,7 @@ from ostinato.server.flow.fair_queue import FairQueue, Line
 
 T = TypeVar("T")
 
-SLICE = 0.002  # seconds of work that run in one turn of the loop; writes of one turn share a commit
+SLICE = 0.0005  # seconds of work that run in one turn of the loop while flows contend; writes of a turn share a commit
 CALM_SECONDS = 10.0  # without a request of another flow, after which requests are no longer measured
 
 Work = Callable[[], object] | asyncio.Future[None]  # a function to call, or a gate to open
