@@ -132,6 +132,11 @@ class Client(Reader, Writer, AsyncClosable):
         self.scale = Scales(self._requests)
         self.service_accounts = ServiceAccounts(self._requests)
 
+    @property
+    def field_manager(self) -> str:
+        """The field manager of writes that do not name one; "" for the server's choice."""
+        return self._defaults.get("field_manager", "")
+
     async def close(self) -> None:
         """Close the transport. Idempotent."""
         await self.transport.close()

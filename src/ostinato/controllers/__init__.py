@@ -18,6 +18,7 @@ from ostinato.controllers.context import Context
 from ostinato.controllers.controller import Controller, ControllerError
 from ostinato.controllers.current import Reconcile, current_reconcile, reconcile_id
 from ostinato.controllers.decorator import ControllerFunction, WatchKind, controller
+from ostinato.controllers.failures.failures import ReconcileTimeout
 from ostinato.controllers.metrics import ControllerStatistics
 from ostinato.controllers.objects.applying import ForeignObject, StillOwned
 from ostinato.controllers.objects.readiness import Readiness, readiness_of
@@ -56,7 +57,6 @@ from ostinato.controllers.sources.predicates import (
 )
 from ostinato.controllers.sources.sources import Sink, Source
 from ostinato.controllers.sources.timed import CronSource, StartupSource
-from ostinato.controllers.worker import ReconcileTimeout
 
 __all__ = [
     "BadResult",

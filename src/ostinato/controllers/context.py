@@ -20,6 +20,7 @@ from contextlib import AbstractAsyncContextManager
 from logging import Logger
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
+from ostinato.api import accessors as access
 from ostinato.api.accessors import AnyObject
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.meta import Condition
@@ -61,6 +62,8 @@ class Context:
         self._dependencies = dependencies
         self._applier = applier
         self._owned = owned  # kinds that the controller owns
+        self.conditions_set: set[str] = set()  # types of conditions that the reconcile has set on its object
+        self.object_writes: list[AnyObject] = []  # its object as the reconcile has written it
         self._latest = LatestWrites()
         self._statuses: StatusWriter | None = None
 
@@ -128,6 +131,10 @@ class Context:
             )
         if of is not None and not isinstance(of, Object) and not (isinstance(of, dict) and "kind" in of):
             raise TypeError(f"ctx.status() {of!r} is not an object; pass status fields by name, ctx.status(ready=3)")
+        conditions = tuple(conditions)
+        about = (access.gvk(instance), access.key(instance))
+        if instance is self.object or about == (self.reconcile.gvk, self.request):
+            self.conditions_set.update(each.type for each in conditions if isinstance(each, Condition))
         if self._statuses is None:
             self._statuses = StatusWriter(self.client, self.name, self._latest)
         return await self._statuses.write(instance, fields, conditions)

@@ -209,7 +209,7 @@ class _Loop:
             controller, options, dependencies, self.statistics, Applier(dependencies.client, self.name), self._guard
         )
         self._waits_for_writes = bool(options.wait_for_own_writes)
-        self._own_events = None if options.runs_for_own_writes else OwnEvents(dependencies.informers)
+        self._own_events = OwnEvents(dependencies.informers)
         self._unseen: dict[Hashable, OwnWrites] = {}  # last writes of each key that the cache may not have seen
         self._most_unseen = _MANY  # size at which entries that the cache has seen are removed
         self._parked: dict[Hashable, asyncio.Task[None]] = {}  # keys that wait for the cache to see their writes
@@ -293,7 +293,7 @@ class _Loop:
     def _add(self, key: Hashable, reason: str, priority: int, cause: Cause | None) -> None:
         if self._stopping:
             return
-        if cause is not None and self._own_events is not None and self._own_events.is_own(key, cause):
+        if cause is not None and self._own_events.is_own(key, cause):
             writes = self._unseen.get(key)
             if writes is not None and writes.all_seen:
                 del self._unseen[key]
@@ -353,10 +353,9 @@ class _Loop:
 
     async def _reconcile(self, key: Hashable) -> None:
         why = self._reasons.take(key, self._clock.monotonic())
-        if self._own_events is not None:
-            if self._own_events.are_all(key, why):
-                return
-            self._own_events.begin(key)
+        if self._own_events.are_all(key, why):
+            return
+        self._own_events.begin(key)
         self.statistics.active_workers += 1
         try:
             verdict = await self._worker.reconcile(key, why, self._queue.requeues(key) + 1, self._own_events)
@@ -366,16 +365,19 @@ class _Loop:
             self._unseen[key] = verdict.writes
             if len(self._unseen) > self._most_unseen:
                 self._forget_seen()
-        self._requeue(key, verdict)
+        delay = self._requeue(key, verdict)
+        if verdict.failure is not None:
+            self._worker.failures.log(verdict.failure, delay)
         if verdict.succeeded and self._stuck is not None:
             self._stuck.reconciled(key)
 
-    def _requeue(self, key: Hashable, verdict: Verdict) -> None:
+    def _requeue(self, key: Hashable, verdict: Verdict) -> float | None:
+        """Requeue the key as the verdict says, and return the delay in seconds; None if it is not requeued."""
         queue = self._queue
         if verdict.succeeded:
             queue.forget(key)
         if verdict.delay is None and not verdict.retry:
-            return
+            return None
         priority = queue.priority_of(key) if verdict.priority is None else verdict.priority
         now = self._clock.monotonic()
         delay = verdict.delay
@@ -384,6 +386,7 @@ class _Loop:
         else:
             queue.add_after(key, delay, priority)
         self._reasons.add_later(key, verdict.reason, now, delay)
+        return delay
 
     # Delayed keys
 

@@ -36,6 +36,9 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
     - `runs_for_own_writes`: enqueue a key for events that its own writes cause. Defaults to True. False is for
       reconcilers that complete their work in one run.
     - `hot_loop_guard`: delay keys whose reconcile writes the same object again and again. Defaults to True.
+    - `error_events`: record a Warning Event about an object whose reconcile fails. Defaults to True.
+    - `error_conditions`: set Ready=False on a custom resource whose reconcile fails, if its status has conditions.
+      Defaults to True.
     - `slow_step`: seconds for which a reconcile may block the event loop before a warning is logged. 0 disables it.
       Defaults to 0.5.
     """
@@ -51,6 +54,8 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
     wait_for_own_writes: bool | None = None
     runs_for_own_writes: bool | None = None
     hot_loop_guard: bool | None = None
+    error_events: bool | None = None
+    error_conditions: bool | None = None
     slow_step: float | None = None
 
     def __post_init__(self) -> None:
@@ -96,6 +101,8 @@ class OptionKeywords(TypedDict, total=False):
     wait_for_own_writes: bool | None
     runs_for_own_writes: bool | None
     hot_loop_guard: bool | None
+    error_events: bool | None
+    error_conditions: bool | None
     slow_step: float | None
 
 
@@ -123,5 +130,7 @@ _DEFAULTS: Final = ControllerOptions(
     wait_for_own_writes=True,
     runs_for_own_writes=True,
     hot_loop_guard=True,
+    error_events=True,
+    error_conditions=True,
     slow_step=0.5,
 )

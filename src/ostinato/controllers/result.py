@@ -5,8 +5,8 @@
 | returns None or `Result()` | done; resets the backoff |
 | returns `Result(requeue_after=30)` | requeued after 30 s; resets the backoff |
 | returns `Result(retry=True)` | requeued with backoff; not an error |
-| raises | logged and counted as an error; requeued with backoff |
-| raises `TerminalError` | logged and counted as an error; not requeued, runs again on the next event |
+| raises | counted as an error and reported (`failures`); requeued with backoff |
+| raises `TerminalError` | counted as an error and reported; not requeued, runs again on the next event |
 | raises `Conflict` | counted as a conflict, logged at debug level; requeued with backoff |
 | raises `StillOwned` | as `Conflict`: an object of a deleted owner of the same name is not garbage-collected yet |
 

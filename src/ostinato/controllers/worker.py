@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ostinato.api.errors import APIError, Conflict, NotFound
+from ostinato.api.errors import Conflict, NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import plural_of
-from ostinato.api.owners import OwnerError
-from ostinato.cache.own_writes.expectations import StaleCache
 from ostinato.cache.own_writes.recorder import OwnWrite, OwnWrites, own_writes
-from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import View
 from ostinato.controllers import reasons
 from ostinato.controllers.context import Context
 from ostinato.controllers.current import Reconcile, current_reconcile, running
-from ostinato.controllers.failures.trace import shorten
+from ostinato.controllers.failures.failures import Failure, Failures, ReconcileTimeout
 from ostinato.controllers.guards.hot_loop import HotLoopGuard, Write
 from ostinato.controllers.guards.own_events import OwnEvents
 from ostinato.controllers.guards.steps import Measured
@@ -33,7 +31,7 @@ from ostinato.controllers.namespaces import NamespacedClients
 from ostinato.controllers.objects.applying import Applier, StillOwned
 from ostinato.controllers.options import ControllerOptions
 from ostinato.controllers.reasons import Why
-from ostinato.controllers.result import Result, TerminalError, is_terminal
+from ostinato.controllers.result import Result, is_terminal
 from ostinato.controllers.runnable import Dependencies, Span, no_span
 
 if TYPE_CHECKING:
@@ -58,14 +56,6 @@ _PANICS = (
 )
 
 
-class ReconcileTimeout(TimeoutError):  # noqa: N818
-    """A reconcile exceeded its timeout and was cancelled."""
-
-
-# Errors that a correct program may meet: logged without a traceback.
-_EXPECTED = (APIError, TransportError, TerminalError, ReconcileTimeout, OwnerError, StaleCache)
-
-
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a reconcile: whether and how the key is requeued, and what the reconcile wrote."""
 
@@ -75,6 +65,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     retry: bool = False  # requeue with backoff
     reason: str = ""  # of the requeue
     priority: int | None = None
+    failure: Failure | None = None
 
 
 class Worker:
@@ -100,6 +91,8 @@ class Worker:
         self._logger = dependencies.logger
         self._statistics = statistics
         self._applier = applier
+        self.failures = Failures(controller.name, controller.view, options, dependencies)
+        self._records_own_events = options.runs_for_own_writes is False
         self._clients = NamespacedClients(dependencies.client, controller.view)
         self._guard = guard
         self._span = None if dependencies.span is no_span else dependencies.span
@@ -121,17 +114,24 @@ class Worker:
         context = Context(reconcile, self._dependencies, self._applier, self._controller.owned, self._clients.of(key))
         clock = self._world.clock
         began = clock.monotonic()
-        with running(reconcile), own_writes(self._watch(key, changes, own_events)) as writes:
+        with running(reconcile), own_writes(self._watch(context, changes, own_events)) as writes:
             if self._span is None:
                 outcome = await self._run(context)
             else:
                 outcome = await self._traced(self._span, reconcile, context)
-            verdict = self._judge(key, outcome, attempt, writes)
+            verdict = self._judge(reconcile, outcome, writes)
             result, seconds = _label(verdict, outcome), clock.monotonic() - began
             self._statistics.ran(result, seconds, why.reasons)
             if self._logger.isEnabledFor(logging.DEBUG):
                 self._log_finished(key, why, seconds, result, verdict)
             self._detect_hot_loop(key, why, changes)
+            failures = self.failures
+            if verdict.failure is not None or (isinstance(outcome, Result) and failures.needs_recovery(context)):
+                writes.on_write = None if own_events is None else partial(own_events.wrote, key)
+                if verdict.failure is None:
+                    await failures.recovered(context)
+                else:
+                    await failures.report(verdict.failure, context)
         return verdict
 
     async def _traced(self, span: Span, reconcile: Reconcile, context: Context) -> Result | Exception:
@@ -166,9 +166,8 @@ class Worker:
         except TimeoutError as error:
             if timeout is None or not timeout.expired():
                 return error
-            return _caused(
-                ReconcileTimeout(f"exceeded the reconcile timeout of {self._timeout:g} s and was cancelled"), error
-            )
+            late = ReconcileTimeout(f"exceeded the reconcile timeout of {self._timeout:g} s and was cancelled")
+            return _caused(late, error.__cause__ or error)  # the cancellation, which has the user's line
         except SystemExit as error:
             return _caused(ExitError(f"the reconciler called sys.exit({error.code!r})"), error)
         except BaseExceptionGroup as group:
@@ -184,7 +183,8 @@ class Worker:
             if timeout is not None and timeout.expired():  # even if the reconciler caught the cancellation
                 self._statistics.timeouts += 1
 
-    def _judge(self, key: Hashable, outcome: Result | Exception, attempt: int, writes: OwnWrites) -> Verdict:
+    def _judge(self, reconcile: Reconcile, outcome: Result | Exception, writes: OwnWrites) -> Verdict:
+        key, attempt = reconcile.request, reconcile.attempt
         if isinstance(outcome, Result):
             if outcome.requeue_after is not None:
                 if outcome.retry:
@@ -205,7 +205,7 @@ class Worker:
             what = "object still owned by a deleted owner" if isinstance(outcome, StillOwned) else "conflict"
             log("%s, requeued %s attempt=%d error=%s", what, self._about(key), attempt, outcome)
             return Verdict(writes=writes, retry=True, reason=reasons.CONFLICT)
-        return self._failed(key, outcome, writes)
+        return self._failed(reconcile, outcome, writes)
 
     def _is_quiet(self, key: Hashable, error: Exception) -> bool:
         """Return whether the error is expected under concurrency: a conflict, or the object was deleted."""
@@ -218,7 +218,7 @@ class Worker:
         about = error.details
         return (about.group or "", about.kind, about.name) == (*self._resource, key.name)
 
-    def _failed(self, key: Hashable, error: Exception, writes: OwnWrites) -> Verdict:
+    def _failed(self, reconcile: Reconcile, error: Exception, writes: OwnWrites) -> Verdict:
         self._statistics.errors += 1
         is_panic = isinstance(error, (*_PANICS, ExitError))
         if is_panic:
@@ -228,27 +228,21 @@ class Worker:
         terminal = is_terminal(error)
         if terminal:
             self._statistics.terminal_errors += 1
-        expected = isinstance(error, _EXPECTED)
-        if not expected:
-            shorten(error)
-        self._logger.error(
-            "reconcile failed%s %s error=%s: %s",
-            ", not requeued" if terminal else "",
-            self._about(key),
-            type(error).__name__,
-            error,
-            exc_info=None if expected else error,
-        )
-        return Verdict(writes=writes, retry=not terminal, reason=reasons.ERROR)
+        failure = self.failures.failed(reconcile, self._about(reconcile.request), error, terminal=terminal)
+        return Verdict(writes=writes, retry=not terminal, reason=reasons.ERROR, failure=failure)
 
-    def _watch(self, key: Hashable, changes: list[Write], own_events: OwnEvents | None) -> Any:
-        guard = self._guard
-        if guard is None and own_events is None:
-            return None
+    def _watch(
+        self, context: Context, changes: list[Write], own_events: OwnEvents | None
+    ) -> Callable[[OwnWrite], None]:
+        """Return what is called with each write of the reconcile."""
+        guard, key, gvk = self._guard, context.reconcile.request, self._gvk
+        recorded = own_events if self._records_own_events else None
 
         def wrote(each: OwnWrite) -> None:
-            if own_events is not None:
-                own_events.wrote(key, each)
+            if recorded is not None:
+                recorded.wrote(key, each)
+            if each.key == key and each.gvk == gvk:
+                context.object_writes.append(each.instance)
             write = None if guard is None else guard.wrote(each)
             if write is not None:
                 changes.append(write)

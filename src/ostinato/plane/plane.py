@@ -24,6 +24,7 @@ import msgspec
 
 from ostinato.client.client import Client
 from ostinato.client.transport.protocol import Transport
+from ostinato.controllers import ControllerOptions
 from ostinato.kinds.core_v1 import Node
 from ostinato.manager import ClientOptions, Manager, Purpose, ReportingOptions
 from ostinato.plane import scheduler
@@ -120,6 +121,7 @@ class Plane:
                 field_manager=FIELD_MANAGER, identities=identities.user_of_runnable, warn=ignore_warning
             ),
             reporting=ReportingOptions(core_events=True, logger=logging.getLogger("ostinato.plane")),
+            controllers=ControllerOptions(error_events=False),  # like kube-controller-manager
             world=self._world,
         )
         self._add_parts(manager, nodes)

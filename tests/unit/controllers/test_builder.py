@@ -147,6 +147,8 @@ def test_every_option_takes_part_in_inheritance_and_has_a_default() -> None:
         "wait_for_own_writes": False,
         "runs_for_own_writes": False,
         "hot_loop_guard": False,
+        "error_events": False,
+        "error_conditions": False,
         "slow_step": 3.0,
     }
     assert set(given) == set(ControllerOptions.__struct_fields__), "an option was forgotten here"

@@ -22,12 +22,8 @@ _CALLERS: Final = (  # modules that call user code
     "ostinato.controllers.runnable",
     "ostinato.webhook.callback",
 )
-_APPLICATIONS: Final = (
-    "ostinato.plane.",
-    "ostinato.server.controllers.",
-    "ostinato.cli.",
-)  # use the library as users do
-_LIBRARY: Final = frozenset({"ostinato", "msgspec"})
+_APPLICATIONS: Final = ("ostinato.plane.", "ostinato.server.controllers.")  # use the library as users do
+_LIBRARY: Final = frozenset({"ostinato", "msgspec", "uvloop"})
 _STANDARD_LIBRARY: Final = (sysconfig.get_path("stdlib"), "<frozen ")
 
 

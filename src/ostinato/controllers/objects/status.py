@@ -119,6 +119,14 @@ def _wire_names(cls: type[Object]) -> dict[str, str] | None:
     return {each.attribute: each.wire for each in shape.fields} if shape.form == "struct" else None
 
 
+def has_conditions(cls: type[Object]) -> bool | None:
+    """Return whether the status of a class has conditions; None if the status has no schema."""
+    if "status" not in cls.__struct_fields__:
+        return False
+    known = _wire_names(cls)
+    return None if known is None else "conditions" in known.values()
+
+
 def _wire(name: str, known: dict[str, str] | None, instance: AnyObject) -> str:
     if known is None:
         return wire_name(name)

@@ -22,6 +22,7 @@ from ostinato.api.errors import APIError
 from ostinato.cache.informers import InformerSettings
 from ostinato.client.config.config import Config, Tls
 from ostinato.client.transport.protocol import TransportError
+from ostinato.controllers import ControllerOptions
 from ostinato.http.hosts import join_host_port
 from ostinato.kinds.core_v1 import Node, Pod
 from ostinato.manager import CacheOptions, ClientOptions, Manager, ReportingOptions
@@ -140,6 +141,7 @@ class JoinedNode:
                 caches=CacheOptions(settings={Pod: own}),
                 client=ClientOptions(field_manager="kubelet"),
                 reporting=ReportingOptions(core_events=True, logger=logging.getLogger("ostinato.plane")),
+                controllers=ControllerOptions(error_events=False),  # like the kubelet
                 world=self._world,
             )
             server = self._server = NodeServer(self._world, settings.name, manager.client.live)

@@ -293,7 +293,7 @@ async def test_dependents_of_a_deleted_owner_with_the_same_name_are_awaited_with
 
 
 @staged
-async def test_a_refused_owner_is_reported_without_a_traceback(stage: ControllerStage) -> None:
+async def test_a_refused_owner_is_reported_with_the_line_of_the_user(stage: ControllerStage) -> None:
     @controller(Widget, owns=[ConfigMap])
     async def widgets(each: Widget, ctx: Context) -> None:
         await ctx.apply(config_map("shared"), owner=each)
@@ -303,7 +303,10 @@ async def test_a_refused_owner_is_reported_without_a_traceback(stage: Controller
     async with stage.running(widgets):
         await stage.settle()
     assert "AlreadyOwned: ConfigMap default/shared is already owned by another Widget" in stage.log.texts()[0]
-    assert not any(record.exc_info for record in stage.log.records)
+    (trace,) = [record.exc_info[2] for record in stage.log.records if record.exc_info]
+    assert trace is not None
+    assert trace.tb_frame.f_code.co_name == "widgets"
+    assert trace.tb_next is None
 
 
 @staged
