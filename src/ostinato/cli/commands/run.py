@@ -143,7 +143,7 @@ def _embedded(world: World, options: RunOptions, runner: asyncio.Runner) -> Embe
 
         state = Path(options.state) if options.state else None
         cluster = Embedded(world, state, accept_data_loss=options.accept_data_loss)
-        with _run_errors():
+        with command_errors():  # none of the program's code runs here
             runner.run(cluster.start())
     except ModuleNotFoundError as error:
         raise CommandError(f"--embedded needs the server; run pip install 'ostinato[server]' ({error})") from None
