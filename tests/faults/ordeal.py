@@ -23,9 +23,10 @@ from ostinato.api.meta import Condition, ObjectMeta
 from ostinato.api.object import CustomResource
 from ostinato.api.owners import controller_of, set_controller_reference
 from ostinato.api.struct import Struct
+from ostinato.cache.own_writes.expectations import StaleCache
 from ostinato.cache.store.indexes import OWNER
 from ostinato.client import Client
-from ostinato.client.transport.protocol import ConnectionLost, Deadline, Request, Unreachable
+from ostinato.client.transport.protocol import ConnectionLost, Deadline, Request, TransportError, Unreachable
 from ostinato.controllers import BlockingContext, Context, Result, WatchKind, controller
 from ostinato.controllers import Request as Key
 from ostinato.crd import crd_of
@@ -409,12 +410,12 @@ class Ordeal:
 
 
 class Tracebacks(logging.Handler):
-    """Those that were logged."""
+    """Logged tracebacks of other errors than the injected faults and what follows from them."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
         self.found: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        if record.exc_info:
+        if record.exc_info and not isinstance(record.exc_info[1], APIError | TransportError | StaleCache):
             self.found.append(record.getMessage())

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.client import MergePatch
+from ostinato.controllers import ControllerOptions
 from ostinato.kinds.core_v1 import ServiceAccount
 from ostinato.manager import ClientOptions, Manager, ReportingOptions
 from ostinato.manager.connecting import Connect, Purpose
@@ -58,6 +59,7 @@ class Stage(ClientStage):
         manager = Manager(
             connect=lambda purpose: self.connect(purpose._replace(identity=purpose.identity or identity)),
             client=ClientOptions(field_manager=field_manager, identities=_identity),
+            controllers=ControllerOptions(error_events=False),  # as in a plane
             reporting=ReportingOptions(core_events=True),
             world=self.world,
         )
