@@ -32,7 +32,7 @@ _limit: ContextVar[logging.Logger | None] = ContextVar("ostinato_log_limit", def
 
 
 def limited_by(logger: logging.Logger) -> Context:
-    """Return a copy of the context in which records below the level of `logger` are dropped, whoever logs them."""
+    """Return a copy of the context in which records below the level of `logger` are dropped, for all loggers."""
     context = copy_context()
     context.run(_limit.set, logger)
     return context

@@ -1,7 +1,7 @@
 """Failures: reports failed reconciles in the log, as Events, and in the Ready condition.
 
 - The first failure of a key is logged with its traceback, reduced to the user's code. Identical ones after it are one
-  line each, with the attempt and the delay before the next. A success, or another error, starts anew.
+  line each, with the attempt and the delay before the next. A success, or another error, resets this.
 - Each failure is a Warning Event about the object; the recorder correlates repeated ones.
 - The Ready condition is written with the first failure only.
 - Reporting never fails a reconcile.

@@ -10,7 +10,7 @@
   nothing outlives both: the kernel removes the namespace and its veth pair.
 - Containers survive a restart of the node; their namespaces are adopted. The bridge stays as long as there are Pods.
 - Pods reach Pods, the machine, and the Services' addresses. Beyond the machine they go with its address (`nftables`),
-  where it has a default route. Nobody outside of the machine reaches them but through Services and host ports.
+  where it has a default route. From outside the machine they are reached through Services and host ports only.
 
 Methods block for about a millisecond, longer while the kernel removes other namespaces: call them in an executor, one
 at a time.
@@ -48,7 +48,7 @@ _SYSCTLS: Final = {  # of every Pod: no privilege is needed for ports and pings 
     "net.ipv4.ip_unprivileged_port_start": "0",
     "net.ipv4.ping_group_range": "0 2147483647",
 }
-_NO_ROUTER: Final = "accept_ra"  # IPv6 routes are not taken from whoever announces them (CVE-2020-10749)
+_NO_ROUTER: Final = "accept_ra"  # router advertisements are ignored (CVE-2020-10749)
 
 
 class PodNetworkUnavailable(Exception):  # noqa: N818 - what is the case

@@ -1,6 +1,6 @@
 """Stale disruption: resets the condition DisruptionTarget of Pods that were not deleted.
 
-Whoever is about to delete a Pod sets the condition first. If the Pod is not deleted within two minutes, the condition
+A component sets the condition before it deletes a Pod. If the Pod is not deleted within two minutes, the condition
 is set to False. Conditions of a kubelet are left alone.
 """
 

@@ -69,10 +69,10 @@ class TopologyCounts:
     def _take(self, changes: Iterable[tuple[int, PodChange | None]]) -> set[int]:
         """Apply Pod changes; return the slots that must be recounted."""
         known, terminating = self._known, self._going
-        anew: set[int] = set()
+        recomputed: set[int] = set()
         for slot, change in changes:
             if change is None:
-                anew.add(slot)
+                recomputed.add(slot)
                 continue
             shape, sign, is_going = change
             found = known.get(shape)
@@ -85,7 +85,7 @@ class TopologyCounts:
                 if domain is not None:
                     self.in_domain[domain] += difference
                     self.total += difference
-        return anew
+        return recomputed
 
     def count(self, node: NodeInfo) -> int:
         """Count the Pods of a node, whether it is counted or not."""

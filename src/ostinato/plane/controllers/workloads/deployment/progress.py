@@ -186,8 +186,8 @@ def _failure_of(replica_set: ReplicaSet) -> DeploymentCondition | None:
 
 def _terminating(sets: Sequence[ReplicaSet]) -> int | None:
     """Return the number of terminating Pods; None if a ReplicaSet does not report it."""
-    told = [each.status.terminating_replicas for each in sets if each.status.observed_generation]
-    return None if None in told else sum(each or 0 for each in told)
+    terminating = [each.status.terminating_replicas for each in sets if each.status.observed_generation]
+    return None if None in terminating else sum(each or 0 for each in terminating)
 
 
 def _without(status: DeploymentStatus, kind: str) -> list[DeploymentCondition]:

@@ -192,8 +192,8 @@ class Rollout:
 
     def _is_scaling_event(self) -> bool:
         """Return whether the Deployment's replicas differ from those that a ReplicaSet's annotation records."""
-        told = [revisions.number_in(each, revisions.DESIRED) for each in active(self._sets)]
-        return any(each is not None and each != desired_replicas(self._deployment) for each in told)
+        recorded = [revisions.number_in(each, revisions.DESIRED) for each in active(self._sets)]
+        return any(each is not None and each != desired_replicas(self._deployment) for each in recorded)
 
     async def _scale(self) -> None:
         sets = active(self._sets)

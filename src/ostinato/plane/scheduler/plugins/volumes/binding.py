@@ -96,10 +96,10 @@ class VolumeBinding(Plugin):
         plan = _Plan(bind=[], provision=[])
         taken: dict[str, object] = {**self._assumed_volumes}
         for claim in waiting:
-            told = self._selected_nodes.get(claim.metadata.uid) or claim.metadata.annotations.get(SELECTED_NODE)
-            if told and told != node.name:
+            selected = self._selected_nodes.get(claim.metadata.uid) or claim.metadata.annotations.get(SELECTED_NODE)
+            if selected and selected != node.name:
                 return None
-            volume = None if told else find_matching_volume(claim, cycle.listers.all(PersistentVolume), node, taken)
+            volume = None if selected else find_matching_volume(claim, cycle.listers.all(PersistentVolume), node, taken)
             if volume is not None:
                 taken[volume.metadata.name] = claim
                 plan.bind.append((claim, volume))
@@ -132,8 +132,8 @@ class VolumeBinding(Plugin):
             change = MergePatch(_bind_patch(claim, volume))
             await client.patch(PersistentVolume, volume.metadata.name, change, field_manager=FIELD_MANAGER)
         for claim in plan.provision:
-            told = {"metadata": {"uid": claim.metadata.uid, "annotations": {SELECTED_NODE: node.name}}}
-            await client.patch(PersistentVolumeClaim, _key(claim), MergePatch(told), field_manager=FIELD_MANAGER)
+            annotation = {"metadata": {"uid": claim.metadata.uid, "annotations": {SELECTED_NODE: node.name}}}
+            await client.patch(PersistentVolumeClaim, _key(claim), MergePatch(annotation), field_manager=FIELD_MANAGER)
         until = clock.monotonic() + _BIND_TIMEOUT
         claims = [*(claim for claim, _ in plan.bind), *plan.provision]
         while not self._are_bound(cycle, claims, plan, node):
