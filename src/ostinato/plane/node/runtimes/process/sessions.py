@@ -85,7 +85,8 @@ class _ExecConnection:
     async def send(self, request: Mapping[str, object], descriptors: Sequence[int]) -> None:
         data = msgspec.json.encode(request) + b"\n"
         sent = socket.send_fds(self._connection, [data], list(descriptors))
-        await asyncio.get_running_loop().sock_sendall(self._connection, data[sent:])
+        if sent < len(data):  # sending nothing fails if the command has ended and the keeper closed the connection
+            await asyncio.get_running_loop().sock_sendall(self._connection, data[sent:])
 
     async def reply(self) -> dict[str, Any]:
         """Read the next reply; `OSError` if the keeper closed the connection."""
