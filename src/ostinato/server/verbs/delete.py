@@ -103,16 +103,26 @@ def _success(resource: Resource, obj: Json) -> Json:
 
 
 async def delete_object(context: Context, options: DeleteOptions) -> Deletion:
-    """Delete an object or begin its deletion, retrying on conflict."""
+    """Delete an object or begin its deletion, retrying on conflict.
+
+    An object that this request marked for deletion may be removed by another client, such as the kubelet, before
+    this request removes it: that is success, not NotFound.
+    """
+    marked: Json | None = None
     while True:
         current = context.collection.newest(context.key)
         if current is None:
-            raise NotFound.of(context.resource.group_resource, context.route.name)
+            if marked is None:
+                raise NotFound.of(context.resource.group_resource, context.route.name)
+            return Deletion(marked, gone=True, shown=context.resource.strategy.returns_deleted)
+        old = context.resource.object(await write.converted_data(context.resource, current))
+        if marked is not None and old["metadata"]["uid"] != marked["metadata"]["uid"]:  # recreated meanwhile
+            return Deletion(marked, gone=True, shown=context.resource.strategy.returns_deleted)
+        attempt = _Attempt(context, current, old, options)
         try:
-            old = context.resource.object(await write.converted_data(context.resource, current))
-            return await _Attempt(context, current, old, options).run()
+            return await attempt.run()
         except records.Conflict:
-            continue
+            marked = attempt.marked or marked
 
 
 class _Attempt:
@@ -126,6 +136,7 @@ class _Attempt:
         self._current = current
         self._old = old  # in the resource's version
         self._now = context.world.clock.now()
+        self.marked: Json | None = None  # the state stored with a grace period of 0
 
     async def run(self) -> Deletion:
         context, options, strategy = self._context, self._options, self._strategy
@@ -155,6 +166,7 @@ class _Attempt:
         stored = await self._store(new)
         if held or grace:
             return Deletion(stored, gone=False)
+        self.marked = stored
         return await self._remove(stored)
 
     def _is_terminating_sooner(self, meta: Json, asked: int | None) -> bool:

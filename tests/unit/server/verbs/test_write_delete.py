@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -101,6 +102,15 @@ async def test_a_pod_first_gets_a_deletion_timestamp(api: Api) -> None:
     assert sooner["deletionGracePeriodSeconds"] == 5
     assert sooner["deletionTimestamp"] < marked["deletionTimestamp"]
     assert (await api.delete(f"{PODS}/p?gracePeriodSeconds=0")).body["kind"] == "Pod"
+    assert (await api.get(f"{PODS}/p")).code == 404
+
+
+@asking
+async def test_a_pod_that_another_client_removes_first_is_deleted(api: Api) -> None:
+    await running(api)
+    now = f"{PODS}/p?gracePeriodSeconds=0"
+    answers = await asyncio.gather(api.delete(now), api.delete(now))
+    assert [answer.code for answer in answers] == [200, 200]
     assert (await api.get(f"{PODS}/p")).code == 404
 
 
