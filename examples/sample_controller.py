@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from ostinato import Context, CustomResource, Ge, Le, Manager, ObjectMeta, Struct, TerminalError, controller
+from ostinato import Context, CustomResource, Ge, Le, Manager, ObjectMeta, PermanentError, Struct, controller
 from ostinato.api.meta import LabelSelector
 from ostinato.api.owners import OwnerError
 from ostinato.kinds.apps_v1 import Deployment, DeploymentSpec
@@ -28,7 +28,7 @@ class Foo(CustomResource, group="samplecontroller.example.dev", version="v1alpha
 @controller(Foo, owns=[Deployment])
 async def foos(foo: Foo, ctx: Context) -> None:
     if not foo.spec.deployment_name:
-        raise TerminalError("spec.deploymentName must be specified")
+        raise PermanentError("spec.deploymentName must be specified")
     try:
         deployment = await ctx.apply(deployment_for(foo), owner=foo)
     except OwnerError:

@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from ostinato.api.struct import Struct
     from ostinato.cache import CachedClient, Informers
     from ostinato.client import Client
-    from ostinato.controllers import BlockingContext, Context, Request, Result, TerminalError, controller
+    from ostinato.controllers import (
+        BlockingContext,
+        Context,
+        PermanentError,
+        Request,
+        Result,
+        TemporaryError,
+        TerminalError,
+        controller,
+    )
     from ostinato.manager import Manager
 
 __all__ = [
@@ -43,11 +52,13 @@ __all__ = [
     "NotFound",
     "ObjectMeta",
     "Pattern",
+    "PermanentError",
     "Quantity",
     "Request",
     "Result",
     "Rule",
     "Struct",
+    "TemporaryError",
     "TerminalError",
     "controller",
 ]
@@ -73,11 +84,13 @@ _HOME = {
     "NotFound": "api.errors",
     "ObjectMeta": "api.meta",
     "Pattern": "api.markers",
+    "PermanentError": "controllers",
     "Quantity": "api.quantity",
     "Request": "controllers",
     "Result": "controllers",
     "Rule": "api.markers",
     "Struct": "api.struct",
+    "TemporaryError": "controllers",
     "TerminalError": "controllers",
     "controller": "controllers",
 }

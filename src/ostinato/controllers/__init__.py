@@ -24,7 +24,7 @@ from ostinato.controllers.objects.applying import ForeignObject, StillOwned
 from ostinato.controllers.objects.readiness import Readiness, readiness_of
 from ostinato.controllers.options import ControllerOptions
 from ostinato.controllers.request import Request
-from ostinato.controllers.result import BadResult, Result, TerminalError
+from ostinato.controllers.result import BadResult, PermanentError, Result, TemporaryError, TerminalError
 from ostinato.controllers.runnable import (
     Dependencies,
     Metrics,
@@ -83,6 +83,7 @@ __all__ = [
     "KindSource",
     "MapTo",
     "Metrics",
+    "PermanentError",
     "Predicate",
     "Readiness",
     "Reconcile",
@@ -98,6 +99,7 @@ __all__ = [
     "StillOwned",
     "Task",
     "TeardownRunnable",
+    "TemporaryError",
     "TerminalError",
     "WarmupRunnable",
     "WatchKind",

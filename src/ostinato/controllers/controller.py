@@ -353,7 +353,7 @@ class _Loop:
 
     async def _reconcile(self, key: Hashable) -> None:
         why = self._reasons.take(key, self._clock.monotonic())
-        if self._own_events.are_all(key, why):
+        if self._own_events.are_all(key, why) or self._worker.retries.skips(key, why):
             return
         self._own_events.begin(key)
         self.statistics.active_workers += 1
@@ -374,8 +374,10 @@ class _Loop:
     def _requeue(self, key: Hashable, verdict: Verdict) -> float | None:
         """Requeue the key as the verdict says, and return the delay in seconds; None if it is not requeued."""
         queue = self._queue
-        if verdict.succeeded:
+        if verdict.succeeded or verdict.exhausted:
             queue.forget(key)
+        if verdict.succeeded:
+            self._worker.retries.succeeded(key)
         if verdict.delay is None and not verdict.retry:
             return None
         priority = queue.priority_of(key) if verdict.priority is None else verdict.priority
@@ -385,6 +387,8 @@ class _Loop:
             delay = queue.add_rate_limited(key, priority)
         else:
             queue.add_after(key, delay, priority)
+            if verdict.failure is not None:
+                queue.count_failure(key)
         self._reasons.add_later(key, verdict.reason, now, delay)
         return delay
 

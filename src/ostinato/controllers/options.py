@@ -32,6 +32,8 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
     - `contain_panics`: treat a programming error in a reconcile as a failed reconcile; if False, it stops the
       controller. Defaults to True.
     - `limiter`: creates the rate limiter for failed keys. Defaults to exponential backoff from 5 ms to 1000 s.
+    - `max_retries`: retries of a key that fails again and again, after which it is not requeued until its object
+      changes. Defaults to -1, no limit.
     - `wait_for_own_writes`: delay a key until the cache has seen its own last writes. Defaults to True.
     - `runs_for_own_writes`: enqueue a key for events that its own writes cause. Defaults to True. False is for
       reconcilers that complete their work in one run.
@@ -51,6 +53,7 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
     warm_up: bool | None = None
     contain_panics: bool | None = None
     limiter: Limiter | None = None
+    max_retries: int | None = None
     wait_for_own_writes: bool | None = None
     runs_for_own_writes: bool | None = None
     hot_loop_guard: bool | None = None
@@ -63,8 +66,10 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, int | float) and 0 <= value < float("inf")):
                 raise ValueError(f"{name}: {value!r} is not a number of seconds")
-        if self.max_concurrent is not None and not isinstance(self.max_concurrent, int):
-            raise ValueError(f"max_concurrent: {self.max_concurrent!r} is not an integer")
+        for name in ("max_concurrent", "max_retries"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, int):
+                raise ValueError(f"{name}: {value!r} is not an integer")
 
     def inheriting(self, defaults: ControllerOptions) -> ControllerOptions:
         """Return these options with None replaced by `defaults`."""
@@ -98,6 +103,7 @@ class OptionKeywords(TypedDict, total=False):
     warm_up: bool | None
     contain_panics: bool | None
     limiter: Limiter | None
+    max_retries: int | None
     wait_for_own_writes: bool | None
     runs_for_own_writes: bool | None
     hot_loop_guard: bool | None
@@ -127,6 +133,7 @@ _DEFAULTS: Final = ControllerOptions(
     warm_up=False,
     contain_panics=True,
     limiter=ExponentialBackoff,
+    max_retries=-1,
     wait_for_own_writes=True,
     runs_for_own_writes=True,
     hot_loop_guard=True,

@@ -24,6 +24,14 @@ SCHEDULE: Final = "schedule"
 STARTUP: Final = "startup"
 CHANNEL: Final = "channel"
 
+_REQUEUES: Final = frozenset({RETRY, ERROR, CONFLICT, REQUEUE_AFTER})
+_RESYNCED: Final = " resynced"
+
+
+def resynced(kind: str) -> str:
+    """Return the reason of a resync."""
+    return f"{kind}{_RESYNCED}"
+
 
 class Cause(msgspec.Struct, frozen=True, gc=False):
     """The state of an object whose event enqueued a key."""
@@ -41,6 +49,11 @@ class Why(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return ", ".join(self.reasons)
+
+    @property
+    def is_repetition(self) -> bool:
+        """Whether nothing has changed: the key runs only because it was requeued, or for a resync."""
+        return all(each in _REQUEUES or each.endswith(_RESYNCED) for each in self.reasons)
 
 
 _NO_REASON: Final = Why((), None)

@@ -20,7 +20,7 @@ from ostinato.api.gvk import NamespacedName
 from ostinato.client.views import View
 from ostinato.controllers.blocking.context import BlockingContext
 from ostinato.controllers.context import Context
-from ostinato.controllers.result import BadResult, Result, TerminalError
+from ostinato.controllers.result import BadResult, PermanentError, Result
 from ostinato.controllers.signatures import (
     check_context,
     check_order,
@@ -84,7 +84,7 @@ class Reconciler:
     def _check_key(self, key: Any) -> None:
         """Raise unless the key names an object."""
         if not isinstance(key, str) and not (hasattr(key, "namespace") and hasattr(key, "name")):
-            raise TerminalError(
+            raise PermanentError(
                 f"reconciler {self.name} takes an object, but the key {key!r} does not name one; enqueue "
                 'NamespacedName("namespace", "name"), or name the first parameter request'
             )

@@ -6,7 +6,9 @@
 | returns `Result(requeue_after=30)` | requeued after 30 s; resets the backoff |
 | returns `Result(retry=True)` | requeued with backoff; not an error |
 | raises | counted as an error and reported (`failures`); requeued with backoff |
-| raises `TerminalError` | counted as an error and reported; not requeued, runs again on the next event |
+| raises `TemporaryError("…", delay=30)` | counted as an error and reported; requeued after 30 s |
+| raises `PermanentError` | counted as an error and reported; not requeued until an event: the object changes |
+| fails more than `max_retries` times in a row | as with `PermanentError` |
 | raises `Conflict` | counted as a conflict, logged at debug level; requeued with backoff |
 | raises `StillOwned` | as `Conflict`: an object of a deleted owner of the same name is not garbage-collected yet |
 
@@ -38,10 +40,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     priority: int | None = None
 
     def __post_init__(self) -> None:
-        if self.requeue_after is not None and not isinstance(self.requeue_after, int | float | timedelta):
-            raise TypeError(f"requeue_after must be a number of seconds or a timedelta, not {self.requeue_after!r}")
-        if self.delay is not None and not isfinite(self.delay):
-            raise ValueError(f"requeue_after: {self.requeue_after} is not a finite number of seconds")
+        if self.requeue_after is not None:
+            _seconds("requeue_after", self.requeue_after)
         if self.priority is not None and not isinstance(self.priority, int):
             raise TypeError(f"priority must be an integer such as 0 or LOW_PRIORITY, not {self.priority!r}")
 
@@ -52,17 +52,36 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         return after.total_seconds() if isinstance(after, timedelta) else after
 
 
-class TerminalError(Exception):
-    """A retry cannot help: `raise TerminalError("spec.size: unknown size")`.
+class TemporaryError(Exception):
+    """A retry is expected to help: `raise TemporaryError("the database starts", delay=30)`.
 
-    Can be raised from another error or wrap one: `raise TerminalError(error) from error`.
+    - `delay`: seconds, or a `timedelta`, until the retry. Defaults to None: the backoff of the controller.
+    - Any code that a reconcile calls may raise it; other errors may be raised from it.
+    """
+
+    def __init__(self, *args: object, delay: float | timedelta | None = None) -> None:
+        super().__init__(*args)
+        self.delay = None if delay is None else _seconds("delay", delay)
+
+    def __str__(self) -> str:
+        return super().__str__() or "temporary error"
+
+
+class PermanentError(Exception):
+    """A retry cannot help: `raise PermanentError("spec.size: unknown size")`. `TerminalError` is the same class.
+
+    Can be raised from another error or wrap one: `raise PermanentError(error) from error`.
     """
 
     def __str__(self) -> str:
-        return super().__str__() or "terminal error"
+        return super().__str__() or "permanent error"
 
 
-class BadResult(TerminalError):  # noqa: N818
+TerminalError = PermanentError
+"""The name in controller-runtime."""
+
+
+class BadResult(PermanentError):  # noqa: N818
     """A reconciler returned something other than None or a `Result`."""
 
     def __init__(self, name: str, value: object) -> None:
@@ -71,11 +90,28 @@ class BadResult(TerminalError):  # noqa: N818
         )
 
 
-def is_terminal(error: BaseException) -> bool:
-    """Return whether the error is a `TerminalError`, was raised from one, or is a group of terminal errors only."""
+def is_permanent(error: BaseException) -> bool:
+    """Return whether the error is a `PermanentError`, was raised from one, or is a group of such errors only."""
     if isinstance(error, BaseExceptionGroup):
-        return all(is_terminal(each) for each in error.exceptions)
-    return any(isinstance(each, TerminalError) for each in _causes(error))
+        return all(is_permanent(each) for each in error.exceptions)
+    return isinstance(_policy(error), PermanentError)
+
+
+def delay_of(error: BaseException) -> float | None:
+    """Return the delay of a `TemporaryError`, or of one that the error was raised from; None without.
+
+    Of a group, the shortest; None if one of its errors asks for none, as the backoff may be shorter.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        delays = [delay_of(each) for each in error.exceptions if not is_permanent(each)]
+        return min((each for each in delays if each is not None), default=None) if None not in delays else None
+    found = _policy(error)
+    return found.delay if isinstance(found, TemporaryError) else None
+
+
+def _policy(error: BaseException) -> TemporaryError | PermanentError | None:
+    """Return the error, or the nearest of its causes, that decides on the retry."""
+    return next((each for each in _causes(error) if isinstance(each, TemporaryError | PermanentError)), None)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -85,6 +121,16 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         seen.add(id(current))
         yield current
         current = current.__cause__
+
+
+def _seconds(name: str, value: object) -> float:
+    """Return a number of seconds or a timedelta in seconds; raises if it is something else, or not finite."""
+    if not isinstance(value, int | float | timedelta):
+        raise TypeError(f"{name} must be a number of seconds or a timedelta, not {value!r}")
+    seconds = value.total_seconds() if isinstance(value, timedelta) else float(value)
+    if not isfinite(seconds):
+        raise ValueError(f"{name}: {value} is not a finite number of seconds")
+    return seconds
 
 
 def _shown(value: object) -> str:

@@ -23,6 +23,7 @@ from ostinato.controllers import reasons
 from ostinato.controllers.context import Context
 from ostinato.controllers.current import Reconcile, current_reconcile, running
 from ostinato.controllers.failures.failures import Failure, Failures, ReconcileTimeout
+from ostinato.controllers.failures.retries import Retries
 from ostinato.controllers.guards.hot_loop import HotLoopGuard, Write
 from ostinato.controllers.guards.own_events import OwnEvents
 from ostinato.controllers.guards.steps import Measured
@@ -31,7 +32,7 @@ from ostinato.controllers.namespaces import NamespacedClients
 from ostinato.controllers.objects.applying import Applier, StillOwned
 from ostinato.controllers.options import ControllerOptions
 from ostinato.controllers.reasons import Why
-from ostinato.controllers.result import Result, is_terminal
+from ostinato.controllers.result import Result, delay_of, is_permanent
 from ostinato.controllers.runnable import Dependencies, Span, no_span
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     writes: OwnWrites
     succeeded: bool = False  # resets the backoff
+    exhausted: bool = False  # no retries are left; resets the backoff too
     delay: float | None = None  # requeue after so many seconds
     retry: bool = False  # requeue with backoff
     reason: str = ""  # of the requeue
@@ -92,6 +94,7 @@ class Worker:
         self._statistics = statistics
         self._applier = applier
         self.failures = Failures(controller.name, controller.view, options, dependencies)
+        self.retries = Retries(-1 if options.max_retries is None else options.max_retries)
         self._records_own_events = options.runs_for_own_writes is False
         self._clients = NamespacedClients(dependencies.client, controller.view)
         self._guard = guard
@@ -225,11 +228,19 @@ class Worker:
             self._statistics.panics += 1
             if not self._contain:
                 raise error
-        terminal = is_terminal(error)
-        if terminal:
+        permanent = is_permanent(error)
+        if permanent:
             self._statistics.terminal_errors += 1
-        failure = self.failures.failed(reconcile, self._about(reconcile.request), error, terminal=terminal)
-        return Verdict(writes=writes, retry=not terminal, reason=reasons.ERROR, failure=failure)
+        given_up = self.retries.failed(reconcile.request, permanent=permanent)
+        failure = self.failures.failed(reconcile, self._about(reconcile.request), error, given_up=given_up)
+        return Verdict(
+            writes=writes,
+            exhausted=given_up and not permanent,
+            retry=not given_up,
+            delay=None if given_up else delay_of(error),
+            reason=reasons.ERROR,
+            failure=failure,
+        )
 
     def _watch(
         self, context: Context, changes: list[Write], own_events: OwnEvents | None

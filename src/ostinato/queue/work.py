@@ -90,12 +90,16 @@ class WorkQueue(Generic[K]):
         self.add_after(key, delay, priority)
         return delay
 
+    def count_failure(self, key: K) -> None:
+        """Count a failure of a key that is requeued by `add_after`, as `add_rate_limited` does."""
+        self._limiter.when(key)
+
     def forget(self, key: K) -> None:
         """Reset the failures of a key that succeeded or was dropped. The worker still has to call `done`."""
         self._limiter.forget(key)
 
     def requeues(self, key: K) -> int:
-        """Number of `add_rate_limited` calls for the key since its last `forget`."""
+        """Number of failures of the key since its last `forget`."""
         return self._limiter.requeues(key)
 
     async def get(self) -> K:

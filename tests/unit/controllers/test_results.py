@@ -29,7 +29,7 @@ from ostinato.controllers import (
     current_reconcile,
     reconcile_id,
 )
-from ostinato.controllers.result import is_terminal
+from ostinato.controllers.result import is_permanent
 from ostinato.kinds.core_v1 import ConfigMap, Secret
 
 KEY = Request("default", "a")
@@ -157,7 +157,7 @@ def test_a_terminal_error_is_counted_and_not_tried_again(
     assert stage.count("controller_runtime_reconcile_errors_total") == 1
     assert stage.count("controller_runtime_reconcile_total", result="error") == 1
     assert stage.log.texts() == [
-        "reconcile failed, not requeued controller=test object='default/a' error=TerminalError: no such size"
+        "reconcile failed, not requeued controller=test object='default/a' error=PermanentError: no such size"
     ]
 
 
@@ -408,17 +408,17 @@ def test_a_wrapped_terminal_error_is_found() -> None:
     inner = ValueError("inner")
     error = TerminalError(inner)
     assert str(error) == "inner"
-    assert str(TerminalError()) == "terminal error"
-    assert is_terminal(TerminalError())
+    assert str(TerminalError()) == "permanent error"
+    assert is_permanent(TerminalError())
     wrapped = RuntimeError("outer")
     wrapped.__cause__ = error
-    assert is_terminal(wrapped)
-    assert not is_terminal(inner)
-    assert is_terminal(ExceptionGroup("all", [error, wrapped]))
-    assert not is_terminal(ExceptionGroup("some", [error, inner]))
+    assert is_permanent(wrapped)
+    assert not is_permanent(inner)
+    assert is_permanent(ExceptionGroup("all", [error, wrapped]))
+    assert not is_permanent(ExceptionGroup("some", [error, inner]))
     circle = ValueError()
     circle.__cause__ = circle
-    assert not is_terminal(circle)
+    assert not is_permanent(circle)
 
 
 def test_an_invalid_result_object_is_logged_by_name_only() -> None:

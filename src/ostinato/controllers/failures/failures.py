@@ -27,7 +27,7 @@ from ostinato.controllers.failures.messages import fingerprint, one_line, summar
 from ostinato.controllers.failures.ready import REASON, ReadyCondition, cached_entry
 from ostinato.controllers.failures.trace import shorten
 from ostinato.controllers.options import ControllerOptions
-from ostinato.controllers.result import TerminalError
+from ostinato.controllers.result import PermanentError, TemporaryError
 from ostinato.controllers.runnable import Dependencies
 
 
@@ -36,7 +36,7 @@ class ReconcileTimeout(TimeoutError):  # noqa: N818
 
 
 # Errors that a correct program may meet: without a line of the user's code, the message says enough.
-_EXPECTED = (APIError, TransportError, TerminalError, ReconcileTimeout, OwnerError, StaleCache, ObjectError)
+_EXPECTED = (APIError, TransportError, PermanentError, ReconcileTimeout, OwnerError, StaleCache, ObjectError)
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -45,7 +45,7 @@ class Failure(msgspec.Struct, frozen=True):
     reconcile: Reconcile
     about: str  # controller and object as log details
     error: Exception
-    terminal: bool  # not requeued
+    given_up: bool  # not requeued
     is_repeated: bool  # identical to the last failure of the key
     has_trace: bool
 
@@ -65,13 +65,14 @@ class Failures:
             self._ready = ready if ready.is_supported else None
         self._last: dict[Hashable, Hashable] = {}  # fingerprint of the last failure of each failing key
 
-    def failed(self, reconcile: Reconcile, about: str, error: Exception, *, terminal: bool) -> Failure:
+    def failed(self, reconcile: Reconcile, about: str, error: Exception, *, given_up: bool) -> Failure:
         """Record a failure of a key, and reduce its traceback."""
-        has_trace = shorten(error) or not isinstance(error, _EXPECTED)
+        is_plain = isinstance(error, TemporaryError) and error.__cause__ is None  # the message says enough
+        has_trace = (shorten(error) or not isinstance(error, _EXPECTED)) and not is_plain
         print_ = fingerprint(error)
         is_repeated = self._last.get(reconcile.request) == print_
         self._last[reconcile.request] = print_
-        return Failure(reconcile, about, error, terminal, is_repeated, has_trace)
+        return Failure(reconcile, about, error, given_up, is_repeated, has_trace)
 
     async def report(self, failure: Failure, context: Context) -> None:
         """Record the Event, and set the Ready condition for a new failure."""
@@ -89,7 +90,7 @@ class Failures:
 
     def log(self, failure: Failure, delay: float | None) -> None:
         """Log a failure. `delay`: seconds until the key runs again; None if it is not requeued."""
-        how = ", not requeued" if failure.terminal else ""
+        how = ", not requeued" if failure.given_up else ""
         with running(failure.reconcile):
             if failure.is_repeated:
                 self._logger.error(

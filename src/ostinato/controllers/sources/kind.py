@@ -28,7 +28,7 @@ from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import MetadataOf, Unstructured, View, view_of
 from ostinato.controllers.failures.trace import shorten
 from ostinato.controllers.guards.remedy import remedy_for
-from ostinato.controllers.reasons import Cause
+from ostinato.controllers.reasons import Cause, resynced
 from ostinato.controllers.sources.handlers import Handler, Keys, keys_of
 from ostinato.controllers.sources.predicates import EventFunction, check_predicate
 from ostinato.controllers.sources.sources import Sink
@@ -207,7 +207,7 @@ class _EventHandler:
         self._is_foreign = options.informers is not None
         self._sink = sink
         kind = view.gvk.kind
-        self._found, self._resynced = f"{kind} found", f"{kind} resynced"
+        self._found, self._resynced = f"{kind} found", resynced(kind)
         self._happened = {each: f"{kind} {each.__name__.lower()}" for each in (Added, Updated, Deleted)}
 
     def handle(self, event: Event) -> Awaitable[None] | None:

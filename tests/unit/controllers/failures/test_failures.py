@@ -105,8 +105,8 @@ async def test_a_terminal_error_has_no_next_delay(stage: ControllerStage) -> Non
         await stage.settle()
     about = "controller=widgets object='Widget default/a'"
     assert [text for text, _ in errors(stage)] == [
-        f"reconcile failed, not requeued {about} error=TerminalError: no such size",
-        f"reconcile failed again, not requeued {about} attempt=1 error=TerminalError: no such size",
+        f"reconcile failed, not requeued {about} error=PermanentError: no such size",
+        f"reconcile failed again, not requeued {about} attempt=1 error=PermanentError: no such size",
     ]
 
 
