@@ -12,36 +12,61 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from ostinato.cli.error import CommandError
-from ostinato.cli.options import components, demo, manifests, node, serve, snapshot, token, types, user
+from ostinato.cli.options import completion, components, demo, manifests, node, serve, snapshot, token, types, user
 from ostinato.cli.options import run as run_options
+from ostinato.cli.parser import Parser, error_prefix, grouped_help
+
+# The groups of `ostinato --help`, and the modules that declare their commands.
+_GROUPS: Final = {
+    "controllers": (run_options, manifests, types),
+    "cluster on this machine": (demo, serve, snapshot, user),
+    "parts of a cluster": (components, node, token),
+    "shell": (completion,),
+}
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. `arguments`: defaults to those of the process."""
-    options = make_parser().parse_args(arguments)
+    parser = make_parser()
+    options = parser.parse_args(arguments)
+    if not hasattr(options, "command"):
+        parser.print_help()
+        return 0
     try:
         code: int = options.command(options)
     except CommandError as error:
-        sys.stderr.write(f"{options.prog}: {error}\n")
+        sys.stderr.write(f"{error_prefix(options.prog, sys.stderr)} {error}\n")
         return 1
     except KeyboardInterrupt:  # before the command has installed its signal handlers
         return 130
     return code
 
 
-def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def make_parser() -> Parser:
+    parser = _Program(
         prog="ostinato",
         description="Kubernetes controllers in Python, and a control plane to run them against, in one process.",
     )
     parser.add_argument("--version", action=_Version, help="print the version and exit")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for options in (run_options, manifests, types, demo, serve, snapshot, user, components, node, token):
-        options.add_to(commands)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
+    for title, modules in _GROUPS.items():
+        before = set(parser.commands())
+        for options in modules:
+            options.add_to(commands)
+        parser.groups.append((title, [name for name in parser.commands() if name not in before]))
     return parser
+
+
+class _Program(Parser):
+    def __init__(self, **named: Any) -> None:
+        super().__init__(**named)
+        self.groups: list[tuple[str, Sequence[str]]] = []  # of commands: title and names
+
+    def format_help(self) -> str:
+        return grouped_help(self, self.groups)
 
 
 class _Version(argparse.Action):

@@ -21,6 +21,7 @@ from typing import Any, Final, Literal, TextIO
 
 import msgspec
 
+from ostinato.api.text.colour import FAINT, GREEN, RED, YELLOW, colour_enabled, coloured
 from ostinato.controllers.current import current_reconcile
 
 Style = Literal["text", "json"]
@@ -58,10 +59,19 @@ class ReconcileFilter(logging.Filter):
 class TextFormatter(logging.Formatter):
     """One line per record; tracebacks follow it."""
 
+    def __init__(self, *, colour: bool = False) -> None:
+        """`colour`: emphasize levels with ANSI codes. Defaults to False."""
+        super().__init__()
+        self._colour = colour
+
     def format(self, record: logging.LogRecord) -> str:
         message = record.getMessage()
         marks = " ".join(f"{name}={_plain(value)}" for name, value in _short(record, message))
-        line = f"{_time(record)} {record.levelname:<7} {record.name} {message}" + (f"  {marks}" if marks else "")
+        time, level, name = _time(record), f"{record.levelname:<7}", record.name
+        if self._colour:
+            time, level, name = coloured(time, FAINT), coloured(level, _level_colour(record)), coloured(name, FAINT)
+            marks = coloured(marks, FAINT) if marks else ""
+        line = f"{time} {level} {name} {message}" + (f"  {marks}" if marks else "")
         trace = _trace(self, record)
         return f"{line}\n{trace}" if trace else line
 
@@ -89,7 +99,7 @@ class JsonFormatter(logging.Formatter):
 def configure_logging(style: Style | None = None, *, level: int | str = "INFO", stream: TextIO | None = None) -> None:
     """Write all logs to a stream, and Python's warnings with them.
 
-    - `style`: defaults to "text" for a terminal, else "json".
+    - `style`: defaults to "text" for a terminal, else "json". Text is coloured on a terminal unless NO_COLOR is set.
     - `level`: defaults to INFO.
     - `stream`: defaults to standard error.
     """
@@ -99,13 +109,19 @@ def configure_logging(style: Style | None = None, *, level: int | str = "INFO", 
     handler = logging.StreamHandler(stream)
     handler.addFilter(LimitFilter())
     handler.addFilter(ReconcileFilter())
-    handler.setFormatter(TextFormatter() if style == "text" else JsonFormatter())
+    handler.setFormatter(TextFormatter(colour=colour_enabled(stream)) if style == "text" else JsonFormatter())
     root = logging.getLogger()
     for old in [each for each in root.handlers if any(isinstance(f, ReconcileFilter) for f in each.filters)]:
         root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(level)
     logging.captureWarnings(capture=True)
+
+
+def _level_colour(record: logging.LogRecord) -> str:
+    if record.levelno >= logging.ERROR:
+        return RED
+    return YELLOW if record.levelno >= logging.WARNING else GREEN if record.levelno >= logging.INFO else FAINT
 
 
 def _reconcile_fields() -> Iterator[tuple[str, str]]:

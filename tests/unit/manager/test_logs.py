@@ -180,3 +180,18 @@ def test_without_it_spans_are_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracing, "import_module", missing)
     with tracing.spans()("reconcile", {}):
         pass
+
+
+def test_text_is_coloured_on_a_terminal(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(stream, "isatty", lambda: True)
+    configure_logging(stream=stream)
+    logger.warning("late", extra={"seconds": 3})
+    assert (
+        "Z\x1b[0m \x1b[33mWARNING\x1b[0m \x1b[2mtests.logs\x1b[0m late  \x1b[2mseconds=3\x1b[0m\n" in stream.getvalue()
+    )
+    monkeypatch.setenv("NO_COLOR", "1")
+    configure_logging(stream=stream)
+    logger.error("later")
+    assert stream.getvalue().endswith("Z ERROR   tests.logs later\n")

@@ -17,8 +17,9 @@ import msgspec
 
 from ostinato.api.gvk import NamespacedName
 from ostinato.cli.error import CommandError
-from ostinato.cli.program.loading import find, load
+from ostinato.cli.program.loading import find, load_all
 from ostinato.cli.program.program import Program, controllers_of, definitions_of, kind_sources, program_of
+from ostinato.cli.program.targets import targets
 from ostinato.cli.program.validation import validate_definition
 from ostinato.client.views import view_of
 from ostinato.controllers.controller import Controller
@@ -57,6 +58,7 @@ def manifests(options: ManifestsOptions) -> int:
     """Write, print or check the manifests; return the exit code: 1 if a check finds differences."""
     if options.check and options.output is None:
         raise CommandError("--check needs --output DIR, the directory to compare with")
+    options = msgspec.structs.replace(options, files=targets(options.files))
     files = _files(options)
     if options.output is None:
         sys.stdout.write("---\n".join(text for _, text in sorted(files.items())))
@@ -78,7 +80,7 @@ def manifests(options: ManifestsOptions) -> int:
 
 def _files(options: ManifestsOptions) -> dict[str, str]:
     host = Host(choices=Choices(leader_election=options.leader_election or None), namespace=options.namespace)
-    program = program_of([load(found, host) for found in map(find, options.files)], host, empty=True)
+    program = program_of(load_all([find(each) for each in options.files], host), host, empty=True)
     definitions = definitions_of(program)
     for definition in definitions:
         validate_definition(definition)

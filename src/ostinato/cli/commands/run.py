@@ -17,10 +17,11 @@ import msgspec
 
 from ostinato.api.validation import names
 from ostinato.cli.error import CommandError
-from ostinato.cli.program.loading import find, load
+from ostinato.cli.program.loading import find, load_all
 from ostinato.cli.program.log_levels import initial_levels, parse_levels, program_levels, set_levels
 from ostinato.cli.program.preflight import install_webhooks, prepare
 from ostinato.cli.program.program import Program, definitions_of, program_of
+from ostinato.cli.program.targets import targets
 from ostinato.cli.reporting import USER_ERRORS, check_addresses, command_errors
 from ostinato.client.config.config import Config
 from ostinato.client.config.error import NoConfig
@@ -40,7 +41,7 @@ _LOOPBACK = "127.0.0.1"
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Arguments of the command; see `ostinato run --help`."""
 
-    file: str
+    files: Sequence[str] = ()
     embedded: bool = False
     state: str | None = None
     accept_data_loss: bool = False
@@ -59,7 +60,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
 def run(options: RunOptions) -> None:
     """Run until SIGTERM or SIGINT; CommandError if the program cannot start or fails."""
     _check(options)
-    found = find(options.file)
+    options = msgspec.structs.replace(options, files=targets(options.files))
+    found = [find(each) for each in options.files]
     levels = parse_levels(options.log_level)
     configure_logging(options.log_format)
     set_levels(initial_levels(options.verbose, levels, embedded=options.embedded))
@@ -69,7 +71,7 @@ def run(options: RunOptions) -> None:
         _cluster(options, runner) as cluster,
     ):
         host = Host(choices=cluster.choices, namespace=options.namespace)
-        program = program_of([load(found, host)], host)
+        program = program_of(load_all(found, host), host)
         set_levels(program_levels(program, options.verbose, levels))
         with _run_errors():
             runner.run(_run(program, options, cluster))
@@ -156,7 +158,7 @@ async def _run(program: Program, options: RunOptions, cluster: _Cluster) -> None
             webhooks.serve_at(_LOOPBACK, _free_port())
     definitions = definitions_of(program, all_kinds=options.embedded) if _installs(options) else []
     for manager in program.managers:
-        await prepare(manager, options.file, definitions)
+        await prepare(manager, " ".join(options.files), definitions)
     if options.embedded and program.webhooks:
         await install_webhooks(program.managers[0], program.webhooks)
     names = ", ".join(each.name for each in program.runnables)

@@ -7,11 +7,11 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from ostinato.api.errors import APIError
+from ostinato.api.text.colour import colour_enabled
 from ostinato.cli.demo.changes import ChangeWatcher
 from ostinato.cli.demo.cluster import NAMESPACE, connect, demo_cluster
 from ostinato.cli.demo.picture import svg
@@ -32,7 +32,7 @@ def demo(picture: str | None) -> int:
     """Run the demo once and return the exit code. `picture`: SVG file to write with the output, or None."""
     target = _writable(picture) if picture else None
     terminal = sys.stdout.isatty()
-    screen = Screen(sys.stdout, colour=terminal and colour_enabled(os.environ))
+    screen = Screen(sys.stdout, colour=colour_enabled(sys.stdout))
     configure_logging(level=logging.ERROR)
     try:
         with new_runner() as runner:
@@ -49,11 +49,6 @@ def demo(picture: str | None) -> int:
     if target is not None:
         target.write_text(svg(screen.lines, "ostinato demo"), encoding="utf-8")
     return 0
-
-
-def colour_enabled(environment: Mapping[str, str]) -> bool:
-    """Whether the terminal supports colour and NO_COLOR is unset: https://no-color.org."""
-    return not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
 
 
 async def _run(screen: Screen, pause: float) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple, TextIO
 
+from ostinato.api.text.colour import coloured
+
 
 class Style(NamedTuple):
     """Style of text: ANSI codes on a terminal, a colour in an SVG."""
@@ -51,7 +53,7 @@ class Screen:
 
     def _rendered(self, line: Line) -> Iterable[str]:
         for text, style in line:
-            yield f"\x1b[{style.codes}m{text}\x1b[0m" if self._colour and style.codes else text
+            yield coloured(text, style.codes) if self._colour else text
 
 
 def _can_write(stream: TextIO, text: str) -> bool:

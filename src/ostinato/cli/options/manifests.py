@@ -17,7 +17,12 @@ ServiceAccount with its RBAC roles, and webhook configurations. The output depen
 def add_to(commands: Commands) -> None:
     parser = commands.add_parser("manifests", help="write CRDs, RBAC roles and webhooks", description=_DESCRIPTION)
     parser.set_defaults(command=_manifests, prog=parser.prog)
-    parser.add_argument("files", metavar="FILE", nargs="+", help="Python file, or name of a module")
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="*",
+        help="Python file, or name of a module or package (default: `run` in [tool.ostinato] of pyproject.toml)",
+    )
     parser.add_argument("-o", "--output", metavar="DIR", help="directory to write (default: standard output)")
     parser.add_argument("--check", action="store_true", help="write nothing; print differences and exit 1 if any")
     parser.add_argument("--name", default="", help="name of the roles and bindings (default: that of the first file)")

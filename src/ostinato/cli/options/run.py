@@ -11,15 +11,23 @@ from ostinato.cli.options.parsed import values
 if TYPE_CHECKING:
     from ostinato.cli.options.parsed import Commands
 
-_DESCRIPTION = """Run the controllers of a Python file until SIGINT or SIGTERM: the managers that it creates, or all of
-its controllers and webhooks in one manager. Options override what the file sets. Without --embedded, --kubeconfig and
---context, the cluster is found by kubectl's rules."""
+_DESCRIPTION = """Run the controllers of a Python file, module or package until SIGINT or SIGTERM: the managers that it
+creates, or all of its controllers and webhooks in one manager. Options override what the file sets. Without --embedded,
+--kubeconfig and --context, the cluster is found by kubectl's rules."""
 
 
 def add_to(commands: Commands) -> None:
-    parser = commands.add_parser("run", help="run the controllers of a file", description=_DESCRIPTION)
+    parser = commands.add_parser(
+        "run", help="run the controllers of a file, module or package", description=_DESCRIPTION
+    )
     parser.set_defaults(command=_run, prog=parser.prog)
-    parser.add_argument("file", metavar="FILE", help="Python file, or name of a module")
+    parser.add_argument(
+        "files",
+        metavar="FILE",
+        nargs="*",
+        help="Python file, or name of a module or package; several are one program "
+        "(default: `run` in [tool.ostinato] of pyproject.toml)",
+    )
     cluster = parser.add_argument_group("cluster")
     cluster.add_argument("--embedded", action="store_true", help="run a control plane in this process")
     cluster.add_argument(

@@ -1,6 +1,8 @@
-"""Load a program: a Python file, or a module by name.
+"""Load a program: Python files, modules by name, packages by name or directory.
 
 - A file can import the modules beside it, as when Python runs it. A file in a package is loaded as its module.
+- A package is all of its modules, except `__main__` and tests.
+- A module that another one has imported is not loaded again.
 - It is imported, not run: the block below `if __name__ == "__main__":` is not executed. If the module calls
   `Manager.run`, the command runs that manager later (`ostinato.manager.hosting`).
 - Errors in a file are CommandErrors with the line, and with the user's part of the traceback.
@@ -11,9 +13,11 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Iterable, Iterator
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType, TracebackType
 from typing import Final, NamedTuple
 
@@ -31,19 +35,16 @@ class Found(NamedTuple):
 
 
 def find(target: str) -> Found:
-    """Find a file or module and compile it; CommandError if it is missing or has a syntax error."""
-    spec = _spec_of_file(target) if _is_path(target) else _spec_of_module(target)
-    try:
-        get_code = getattr(spec.loader, "get_code", None)
-        if get_code is not None:
-            get_code(spec.name)
-    except (SyntaxError, ValueError, OSError) as error:
-        raise _unreadable(target, error) from None
+    """Find a file, module or package and compile it; CommandError if it is missing or has a syntax error."""
+    spec = _spec_of_path(target) if _is_path(target) else _spec_of_module(target)
+    _compile(target, spec)
+    for part in _parts(spec.submodule_search_locations or ()):
+        _compile(target, spec_from_file_location(part.stem, part) or spec)
     return Found(target, spec)
 
 
 def load(found: Found, host: Host) -> ModuleType:
-    """Import the module. `host`: collects and configures the managers that it creates."""
+    """Load a file or module alone. `host`: collects and configures the managers that it creates."""
     module = module_from_spec(found.spec)
     sys.modules[found.spec.name] = module
     assert found.spec.loader is not None, "find() returns specs with a loader"
@@ -61,20 +62,69 @@ def load(found: Found, host: Host) -> ModuleType:
     return module
 
 
+def load_all(found: Iterable[Found], host: Host) -> list[ModuleType]:
+    """Load files, modules, and packages with all of their modules."""
+    before = set(sys.modules)
+    modules: list[ModuleType] = []
+    for each in found:
+        modules += _load_below(each, host, before)
+    return modules
+
+
+def _load_below(found: Found, host: Host, before: set[str]) -> Iterator[ModuleType]:
+    name = found.spec.name
+    loaded = sys.modules.get(name) if name not in before else None
+    module = load(found, host) if loaded is None else loaded
+    yield module
+    for part in iter_modules(getattr(module, "__path__", ()), f"{name}."):
+        if not _is_excluded(part.name.rpartition(".")[2]):
+            yield from _load_below(Found(found.target, _spec_of_module(part.name)), host, before)
+
+
+def _parts(locations: Iterable[str]) -> Iterator[Path]:
+    """Return the files of the modules of a package."""
+    for location in locations:
+        for path in sorted(Path(location).glob("*")):
+            if path.suffix == ".py" and not _is_excluded(path.stem):
+                yield path
+            elif (path / "__init__.py").is_file() and not _is_excluded(path.name):
+                yield from _parts([str(path)])
+
+
+def _is_excluded(name: str) -> bool:
+    return name in ("__main__", "tests", "conftest") or name.startswith("test_") or name.endswith("_test")
+
+
+def _compile(target: str, spec: ModuleSpec) -> None:
+    get_code = getattr(spec.loader, "get_code", None)
+    try:
+        if get_code is not None:
+            get_code(spec.name)
+    except (SyntaxError, ValueError, OSError) as error:
+        raise _unreadable(target, error) from None
+
+
 def _is_path(target: str) -> bool:
     return target.endswith(".py") or os.sep in target or not target.strip(".") or Path(target).is_file()
 
 
-def _spec_of_file(target: str) -> ModuleSpec:
+def _spec_of_path(target: str) -> ModuleSpec:
     path = Path(target).resolve()
     if path.is_dir():
-        raise CommandError(f"{target} is a directory; name a file in it, or the package without slashes")
+        if not (path / "__init__.py").is_file():
+            raise CommandError(f"{target} is a directory without __init__.py; name a file in it, or a package")
+        path /= "__init__.py"
     if not path.exists():
         raise CommandError(f"{target}: no such file")
     name, root = path.stem, path.parent
     while (root / "__init__.py").exists():
         name, root = f"{root.name}.{name}", root.parent
     _add_to_path(root)
+    if path.name == "__init__.py":
+        package = _spec_of_module(name.removesuffix(".__init__"))
+        if package.origin != str(path):
+            raise CommandError(f"{target}: another module has the name {package.name}; rename the package")
+        return package
     spec = spec_from_file_location(_module_name(name, path), path)
     if spec is None or spec.loader is None:
         raise CommandError(f"{target} is not a Python file; the name must end with .py")

@@ -88,7 +88,7 @@ def kubeconfig(path: Path, server: str) -> str:
             [str(WIDGET), "--leader-election", "Bad Name"],
             "--leader-election: leader election 'Bad Name' is not a valid name",
         ),
-        (["."], "ostinato run: . is a directory; name a file in it"),
+        (["."], "ostinato run: . is a directory without __init__.py; name a file in it"),
         ([str(WIDGET), "--kubeconfig", "/no/such"], "/no/such: does not exist; check the path"),
     ],
 )

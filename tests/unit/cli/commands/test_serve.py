@@ -215,13 +215,6 @@ def test_a_second_signal_ends_the_process_immediately(monkeypatch: pytest.Monkey
     assert codes == [130]
 
 
-def test_a_command_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        run([])
-    assert caught.value.code == 2
-    assert "COMMAND" in capsys.readouterr().err
-
-
 def test_a_port_in_use_is_reported(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -9,7 +9,6 @@ import pytest
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.cli.demo.changes import AGENT, COUNTS, DEPLOYMENTS, REPLICA_SETS, SCHEDULER, Change
-from ostinato.cli.demo.command import colour_enabled
 from ostinato.cli.demo.picture import svg
 from ostinato.cli.demo.scenario import waiting
 from ostinato.cli.demo.screen import GOOD, Screen, Span
@@ -70,14 +69,6 @@ def screened(colour: bool, encoding: str) -> str:
 )
 def test_a_screen_falls_back_to_ascii_and_plain_text(colour: bool, encoding: str, shown: str) -> None:
     assert screened(colour, encoding) == shown
-
-
-@pytest.mark.parametrize(
-    ("environment", "wanted"),
-    [({"TERM": "xterm"}, True), ({"TERM": "dumb"}, False), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True)],
-)
-def test_colours_respect_no_color_and_term(environment: dict[str, str], wanted: bool) -> None:
-    assert colour_enabled(environment) == wanted
 
 
 def test_an_svg_places_every_word_in_its_column() -> None:

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from ostinato.cli.error import CommandError
-from ostinato.cli.program.loading import find, load
+from ostinato.cli.program.loading import find, load, load_all
 from ostinato.manager.hosting import Host
 
 
@@ -72,8 +72,8 @@ def test_the_main_block_is_not_executed() -> None:
         ("no/such.py", "no/such.py: no such file"),
         ("nowhere", "nowhere: no such file or module"),
         ("nowhere.at.all", "nowhere.at.all: no such file or module: No module named 'nowhere'"),
-        ("..", ".. is a directory; name a file in it, or the package without slashes"),
-        ("./", "./ is a directory; name a file in it, or the package without slashes"),
+        ("..", ".. is a directory without __init__.py; name a file in it, or a package"),
+        ("./", "./ is a directory without __init__.py; name a file in it, or a package"),
     ],
 )
 def test_a_missing_file_or_module_is_an_error(target: str, message: str) -> None:
@@ -124,3 +124,41 @@ def test_a_rejected_declaration_shows_the_users_line_not_the_librarys() -> None:
 def test_a_file_that_exits_on_import_is_an_error() -> None:
     with pytest.raises(CommandError, match="exits with 3 on import"):
         loaded(written("leaves.py", "raise SystemExit(3)"))
+
+
+def all_loaded(*targets: str) -> dict[str, ModuleType]:
+    return {module.__name__: module for module in load_all([find(each) for each in targets], Host())}
+
+
+@pytest.mark.parametrize("target", ["stall", "stall/", "./stall", "stall/__init__.py"])
+def test_a_package_is_all_of_its_modules_without_main_and_tests(target: str) -> None:
+    written("stall/__init__.py")
+    written("stall/kinds.py", "class Ware: ...")
+    written("stall/desk/__init__.py", "from .till import WARE")
+    written("stall/desk/till.py", "from stall.kinds import Ware as WARE")
+    for name in ("__main__", "conftest", "test_desk", "tests/__init__", "tests/till"):
+        written(f"stall/{name}.py", "raise AssertionError")
+    modules = all_loaded(target)
+    assert [*modules] == ["stall", "stall.desk", "stall.desk.till", "stall.kinds"]
+    assert modules["stall.desk"].WARE is modules["stall.kinds"].Ware
+
+
+def test_a_module_that_another_target_imports_is_loaded_once() -> None:
+    written("bazaar/__init__.py")
+    written("bazaar/kinds.py", "class Ware: ...")
+    written("bazaar/controllers.py", "from .kinds import Ware")
+    modules = all_loaded("bazaar/controllers.py", "bazaar/kinds.py")
+    assert modules["bazaar.controllers"].Ware is modules["bazaar.kinds"].Ware
+
+
+def test_a_syntax_error_in_a_package_is_found_before_anything_is_loaded() -> None:
+    written("kiosk/__init__.py", "raise AssertionError")
+    written("kiosk/part.py", "x = (\n")
+    with pytest.raises(CommandError, match=r"kiosk/part\.py, line 1: '\(' was never closed"):
+        find("kiosk")
+
+
+def test_a_directory_with_the_name_of_another_module_is_an_error() -> None:
+    written("json/__init__.py")
+    with pytest.raises(CommandError, match="json/: another module has the name json; rename the package"):
+        find("json/")

@@ -1,0 +1,1 @@
+"""Completion scripts, generated from the parser: `words` has what can be completed, a module per shell the script."""
