@@ -8,8 +8,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,26 +17,12 @@ import msgspec
 from ostinato.api.gvk import NamespacedName
 from ostinato.cli.error import CommandError
 from ostinato.cli.program.loading import find, load_all
-from ostinato.cli.program.program import Program, controllers_of, definitions_of, kind_sources, program_of
+from ostinato.cli.program.program import Program, definitions_of, program_of
 from ostinato.cli.program.targets import targets
 from ostinato.cli.program.validation import validate_definition
-from ostinato.client.views import view_of
-from ostinato.controllers.controller import Controller
-from ostinato.controllers.decorator import ControllerFunction
-from ostinato.crd import (
-    Access,
-    access_of,
-    certificate_access,
-    check_manifests,
-    event_access,
-    event_namespaces,
-    leader_election_access,
-    manifest_files,
-    roles_of,
-    write_manifests,
-)
+from ostinato.crd import check_manifests, manifest_files, roles_of, write_manifests
+from ostinato.crd.program import access_of_managers
 from ostinato.manager.hosting import Choices, Host
-from ostinato.manager.manager import Manager
 
 Json = dict[str, Any]
 
@@ -97,33 +82,12 @@ def _files(options: ManifestsOptions) -> dict[str, str]:
 def _roles(program: Program, options: ManifestsOptions) -> list[Json]:
     name = options.name or Path(options.files[0]).stem.rpartition(".")[2].replace("_", "-").lower()
     account = _account(options.account, name)
-    rules: list[Access] = []
-    for webhooks in program.webhooks:
-        rules += certificate_access(webhooks)
-    for manager in program.managers:
-        about = {*manager.caches.defaults.namespaces}
-        for controller in controllers_of(manager):
-            where = partial(_namespaces, manager, controller)
-            rules += access_of(controller, where=where)
-            about |= event_namespaces([controller], where)
-        if (election := manager.leader_election) is not None:
-            lease = election.namespace or options.namespace or account.namespace  # the same choice as Manager's
-            rules += leader_election_access(NamespacedName(lease, election.name))
-            about.add(lease)
-        for namespace in {""} if "" in about else about:
-            rules += [event_access(namespace, core=core) for core in {False, manager.reporting.core_events}]
+    rules = access_of_managers(program.managers, namespace=options.namespace or account.namespace)
     metadata = {"name": account.name, "namespace": account.namespace}
     return [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata},
         *roles_of(rules, name=name, service_account=account),
     ]
-
-
-def _namespaces(manager: Manager, controller: ControllerFunction | Controller, kind: Any) -> Iterable[str]:
-    """Return the namespaces in which a controller watches a kind: its own setting, or that of the manager's caches."""
-    own = [each.options.settings for each in kind_sources(controller) if each.view.gvk == view_of(kind).gvk]
-    watched = [settings or manager.caches.of(kind) for settings in own or (None,)]
-    return {namespace for settings in watched for namespace in settings.namespaces}
 
 
 def _account(text: str, name: str) -> NamespacedName:

@@ -15,12 +15,12 @@ from typing import Any, Final, NamedTuple
 from ostinato.api.errors import APIError, Forbidden, NotFound, Unauthorized
 from ostinato.api.status import UNEXPECTED_SERVER_RESPONSE
 from ostinato.cli.error import CommandError
-from ostinato.cli.program.program import controllers_of, is_custom, kind_sources
 from ostinato.client import Client, MetadataOf, TransportError
 from ostinato.client.config.error import ConfigError
 from ostinato.client.list_watch import ListOptions, ListWatch
 from ostinato.client.views import Typed, View
 from ostinato.client.waiting import WaitTimedOut
+from ostinato.crd.program import controllers_of, is_custom, kind_sources
 from ostinato.kinds.apiextensions_v1 import CustomResourceDefinition
 from ostinato.kinds.core_v1 import Namespace
 from ostinato.manager.manager import Manager
