@@ -15,13 +15,26 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ostinato.cli.error import CommandError
-from ostinato.cli.options import completion, components, demo, manifests, node, serve, snapshot, token, types, user
+from ostinato.cli.options import (
+    completion,
+    components,
+    demo,
+    manifests,
+    node,
+    package,
+    serve,
+    snapshot,
+    token,
+    types,
+    user,
+)
 from ostinato.cli.options import run as run_options
 from ostinato.cli.parser import Parser, error_prefix, grouped_help
 
 # The groups of `ostinato --help`, and the modules that declare their commands.
 _GROUPS: Final = {
     "controllers": (run_options, manifests, types),
+    "delivery": (package,),
     "cluster on this machine": (demo, serve, snapshot, user),
     "parts of a cluster": (components, node, token),
     "shell": (completion,),

@@ -123,6 +123,16 @@ class Webhooks:
         return NamespacedName(self.endpoint.namespace, f"{self.name}-certificates")
 
     @property
+    def port(self) -> int:
+        """The port to listen on."""
+        return self._port
+
+    @property
+    def certificate_directory(self) -> str:
+        """The directory of the certificate files; empty if there is none."""
+        return str(self._certificates) if isinstance(self._certificates, Path | str) else ""
+
+    @property
     def injects_ca_bundle(self) -> bool:
         """Whether it injects the CA bundle. With certificate files, their provider does that."""
         return not isinstance(self._certificates, Path | str)
