@@ -48,6 +48,7 @@ from ostinato.manager.lifecycle import Lifecycle, Parts
 from ostinato.manager.metrics import cache_families, unreadable_families
 from ostinato.manager.options import ClientOptions, ReportingOptions
 from ostinato.manager.readiness import CACHES, InitialSync, converts
+from ostinato.manager.reminder import Reminder
 from ostinato.manager.running import run
 from ostinato.manager.tracing import spans
 from ostinato.metrics import CONTENT_TYPE, Registry, process_families
@@ -103,6 +104,8 @@ class Manager:
         host = current_host()
         if host is not None:
             choices = host.decide(choices)
+        self._is_hosted = host is not None
+        self._reminder = Reminder()
         self._owns_world = world is None
         self.world = world or World.real()
         self.metrics = Registry()
@@ -242,6 +245,8 @@ class Manager:
                 )
             else:
                 self._added.append(runnable)
+                if not self._is_hosted:
+                    self._reminder.arm(runnable.name)
         return self
 
     def build(self, name: str = "") -> Builder:
@@ -268,6 +273,7 @@ class Manager:
             raise RuntimeError("manager already started")
         if current_host() is not None:
             raise RuntimeError("serve() cannot be called in a file that another program loads; call run() instead")
+        self._reminder.disarm()
         connections = self._connections
         try:
             lifecycle = self._lifecycle = self._assembled(connections)

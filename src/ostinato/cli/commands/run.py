@@ -22,6 +22,9 @@ from ostinato.cli.program.log_levels import initial_levels, parse_levels, progra
 from ostinato.cli.program.preflight import install_webhooks, prepare
 from ostinato.cli.program.program import Program, definitions_of, program_of
 from ostinato.cli.program.targets import targets
+from ostinato.cli.progress import progress
+from ostinato.cli.reload.sources import Sources
+from ostinato.cli.reload.supervisor import Supervisor
 from ostinato.cli.reporting import USER_ERRORS, check_addresses, command_errors
 from ostinato.client.config.config import Config
 from ostinato.client.config.error import NoConfig
@@ -55,10 +58,14 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     log_format: Literal["text", "json"] | None = None
     verbose: int = 0
     log_level: Sequence[str] = ()
+    reload: bool = False
 
 
-def run(options: RunOptions) -> None:
-    """Run until SIGTERM or SIGINT; CommandError if the program cannot start or fails."""
+def run(options: RunOptions, *, attached_to: str | None = None) -> None:
+    """Run until SIGTERM or SIGINT; CommandError if the program cannot start or fails.
+
+    `attached_to`: kubeconfig of an embedded cluster that another process hosts (`--reload`). Defaults to None.
+    """
     _check(options)
     options = msgspec.structs.replace(options, files=targets(options.files))
     found = [find(each) for each in options.files]
@@ -68,13 +75,38 @@ def run(options: RunOptions) -> None:
     with (
         _interruptible(),
         new_runner() as runner,
-        _cluster(options, runner) as cluster,
+        _cluster(options, runner, attached_to) as cluster,
     ):
         host = Host(choices=cluster.choices, namespace=options.namespace)
         program = program_of(load_all(found, host), host)
         set_levels(program_levels(program, options.verbose, levels))
         with _run_errors():
             runner.run(_run(program, options, cluster))
+
+
+def run_reloading(options: RunOptions) -> None:
+    """Run until SIGTERM or SIGINT, and restart the controllers when the sources change."""
+    _check(options)
+    sources = Sources(targets(options.files))
+    configure_logging(options.log_format)
+    set_levels(initial_levels(options.verbose, parse_levels(options.log_level), embedded=options.embedded))
+    with _interruptible(), new_runner() as runner, _cluster(options, runner, None) as cluster:
+        sys.stdout.write(cluster.banner)
+        sys.stdout.flush()
+        world = World.real()
+        encoded = msgspec.json.encode(options)
+        supervisor = Supervisor(world, sources, encoded, cluster.kubeconfig)
+
+        def leave(code: int) -> None:
+            supervisor.kill()
+            cluster.exit(code)
+
+        try:
+            with _run_errors():
+                runner.run(serve_together(supervisor, *cluster.beside, leave=leave))
+        finally:
+            supervisor.kill()
+            world.executor.close()
 
 
 def _check(options: RunOptions) -> None:
@@ -109,22 +141,23 @@ class _Cluster(NamedTuple):
     beside: Sequence[Served] = ()  # served together with the managers
     exit: Callable[[int], object] = os._exit  # ends the process without cleanup by the managers
     banner: str = ""  # how to connect with kubectl; printed when the program runs
+    kubeconfig: Path | None = None  # of the embedded cluster
 
 
 @contextmanager
-def _cluster(options: RunOptions, runner: asyncio.Runner) -> Iterator[_Cluster]:
-    """Yield the chosen cluster: the embedded one, started; that of the kubeconfig; or none, and the file decides."""
+def _cluster(options: RunOptions, runner: asyncio.Runner, attached_to: str | None) -> Iterator[_Cluster]:
+    """Yield the chosen cluster: the embedded one, started; that of a kubeconfig; or none, and the file decides."""
     others: dict[str, Any] = {
         "leader_election": options.leader_election or None,
         "health": options.health,
         "metrics": options.metrics,
     }
     namespace = options.namespace or None
-    if not options.embedded:
+    if not options.embedded or attached_to:
         config = None
-        if options.kubeconfig or options.context or namespace:
+        if attached_to or options.kubeconfig or options.context or namespace:
             with _run_errors():
-                config = Config.load(options.context, options.kubeconfig, namespace=namespace)
+                config = Config.load(options.context, attached_to or options.kubeconfig, namespace=namespace)
         yield _Cluster(Choices(config=config, **others))
         return
     world = World.real()
@@ -132,7 +165,8 @@ def _cluster(options: RunOptions, runner: asyncio.Runner) -> Iterator[_Cluster]:
     try:
         banner = f"embedded cluster ready at {cluster.url}; kubectl --kubeconfig {cluster.kubeconfig}\n"
         config = Config.load(path=cluster.kubeconfig, namespace=namespace)
-        yield _Cluster(Choices(config=config, connect=cluster.connect, **others), [cluster], cluster.exit, banner)
+        choices = Choices(config=config, connect=cluster.connect, **others)
+        yield _Cluster(choices, [cluster], cluster.exit, banner, cluster.kubeconfig)
     finally:
         runner.run(cluster.close())
         world.executor.close()
@@ -146,7 +180,7 @@ def _embedded(world: World, options: RunOptions, runner: asyncio.Runner) -> Embe
         state = Path(options.state) if options.state else None
         cluster = Embedded(world, state, accept_data_loss=options.accept_data_loss)
         with command_errors():  # none of the program's code runs here
-            runner.run(cluster.start())
+            runner.run(progress("starting the embedded cluster", cluster.start(), world.clock))
     except ModuleNotFoundError as error:
         raise CommandError(f"--embedded needs the server; run pip install 'ostinato[server]' ({error})") from None
     return cluster
@@ -158,13 +192,20 @@ async def _run(program: Program, options: RunOptions, cluster: _Cluster) -> None
             webhooks.serve_at(_LOOPBACK, _free_port())
     definitions = definitions_of(program, all_kinds=options.embedded) if _installs(options) else []
     for manager in program.managers:
-        await prepare(manager, " ".join(options.files), definitions)
+        checks = prepare(manager, " ".join(options.files), definitions)
+        await progress("checking the kinds of the program on the cluster", checks, manager.world.clock)
     if options.embedded and program.webhooks:
         await install_webhooks(program.managers[0], program.webhooks)
     names = ", ".join(each.name for each in program.runnables)
     sys.stdout.write(f"{cluster.banner}running {names}\n")
     sys.stdout.flush()
-    await serve_together(*program.managers, *cluster.beside, leave=cluster.exit)
+    clock = program.managers[0].world.clock
+    synced = asyncio.gather(*(manager.synced() for manager in program.managers))
+    waiting = asyncio.get_running_loop().create_task(progress("waiting for the caches to sync", synced, clock))
+    try:
+        await serve_together(*program.managers, *cluster.beside, leave=cluster.exit)
+    finally:
+        waiting.cancel()
 
 
 def _free_port() -> int:

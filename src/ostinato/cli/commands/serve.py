@@ -16,6 +16,7 @@ from typing import Protocol
 
 from ostinato.cli.error import CommandError
 from ostinato.cli.options.server import settings as server_options
+from ostinato.cli.progress import progress
 from ostinato.server.access.authentication.settings import AuthenticationSettingsError
 from ostinato.server.standalone import Standalone
 from ostinato.server.state import StateError
@@ -106,7 +107,7 @@ async def _serve(make: Callable[[World], Served], name: str, listen: str) -> Non
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, stopping)
     served = make(world)
-    await _start(served, listen)
+    await _start(served, listen, world)
     # The objects loaded so far live as long as the process: exempt them from garbage collection.
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -126,9 +127,9 @@ async def _serve(make: Callable[[World], Served], name: str, listen: str) -> Non
         world.executor.close()
 
 
-async def _start(served: Served, listen: str) -> None:
+async def _start(served: Served, listen: str, world: World) -> None:
     try:
-        await served.start()
+        await progress("starting the cluster", served.start(), world.clock)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             host, port = server_options.address(listen)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ostinato.cli.error import CommandError
 from ostinato.cli.options.server.settings import default_state
+from ostinato.cli.progress import blocking_progress
 from ostinato.server.state import StateDirectory, StateError
 from ostinato.server.store.records import UnusableStore
 from ostinato.server.store.sqlite import snapshot
@@ -17,8 +18,14 @@ from ostinato.world import World
 
 def run(options: argparse.Namespace) -> None:
     """Run the subcommand; CommandError if the store or the snapshot cannot be used."""
+    command, what = {
+        "save": (_save, "saving the objects"),
+        "restore": (_restore, "restoring the objects"),
+        "status": (_status, "checking the objects"),
+    }[options.action]
     try:
-        {"save": _save, "restore": _restore, "status": _status}[options.action](options)
+        with blocking_progress(what, World.real()):
+            command(options)
     except (StateError, UnusableStore) as error:
         raise CommandError(str(error)) from error
 

@@ -28,6 +28,9 @@ def add_to(commands: Commands) -> None:
         help="Python file, or name of a module or package; several are one program "
         "(default: `run` in [tool.ostinato] of pyproject.toml)",
     )
+    parser.add_argument(
+        "--reload", action="store_true", help="restart the controllers when their sources change; the cluster stays"
+    )
     cluster = parser.add_argument_group("cluster")
     cluster.add_argument("--embedded", action="store_true", help="run a control plane in this process")
     cluster.add_argument(
@@ -73,5 +76,6 @@ def add_to(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from ostinato.cli.commands import run as command  # noqa: PLC0415 - loaded when the command is called
 
-    command.run(command.RunOptions(**values(options)))
+    chosen = command.RunOptions(**values(options))
+    (command.run_reloading if chosen.reload else command.run)(chosen)
     return 0

@@ -22,6 +22,7 @@ from types import ModuleType, TracebackType
 from typing import Final, NamedTuple
 
 from ostinato.cli.error import CommandError
+from ostinato.controllers.guards.program import relative
 from ostinato.manager.hosting import Host, hosting
 
 _PACKAGE: Final = str(Path(__file__).parents[2]) + os.sep
@@ -36,7 +37,7 @@ class Found(NamedTuple):
 
 def find(target: str) -> Found:
     """Find a file, module or package and compile it; CommandError if it is missing or has a syntax error."""
-    spec = _spec_of_path(target) if _is_path(target) else _spec_of_module(target)
+    spec = _spec_of_path(target) if is_path(target) else _spec_of_module(target)
     _compile(target, spec)
     for part in _parts(spec.submodule_search_locations or ()):
         _compile(target, spec_from_file_location(part.stem, part) or spec)
@@ -91,6 +92,17 @@ def _parts(locations: Iterable[str]) -> Iterator[Path]:
                 yield from _parts([str(path)])
 
 
+def syntax_error(file: Path) -> CommandError | None:
+    """Return the error of a file that does not compile; None if it does, or does not exist."""
+    try:
+        compile(file.read_bytes(), file, "exec", dont_inherit=True)
+    except FileNotFoundError:
+        return None
+    except (SyntaxError, ValueError, OSError) as error:
+        return _unreadable(relative(str(file)), error)
+    return None
+
+
 def _is_excluded(name: str) -> bool:
     return name in ("__main__", "tests", "conftest") or name.startswith("test_") or name.endswith("_test")
 
@@ -104,7 +116,8 @@ def _compile(target: str, spec: ModuleSpec) -> None:
         raise _unreadable(target, error) from None
 
 
-def _is_path(target: str) -> bool:
+def is_path(target: str) -> bool:
+    """Whether a target is a path rather than the name of a module."""
     return target.endswith(".py") or os.sep in target or not target.strip(".") or Path(target).is_file()
 
 
@@ -119,7 +132,7 @@ def _spec_of_path(target: str) -> ModuleSpec:
     name, root = path.stem, path.parent
     while (root / "__init__.py").exists():
         name, root = f"{root.name}.{name}", root.parent
-    _add_to_path(root)
+    add_to_path(root)
     if path.name == "__init__.py":
         package = _spec_of_module(name.removesuffix(".__init__"))
         if package.origin != str(path):
@@ -132,7 +145,7 @@ def _spec_of_path(target: str) -> ModuleSpec:
 
 
 def _spec_of_module(target: str) -> ModuleSpec:
-    _add_to_path(Path.cwd())
+    add_to_path(Path.cwd())
     try:
         spec = find_spec(target)
     except (ImportError, ValueError, AttributeError) as error:
@@ -142,7 +155,8 @@ def _spec_of_module(target: str) -> ModuleSpec:
     return spec
 
 
-def _add_to_path(directory: Path) -> None:
+def add_to_path(directory: Path) -> None:
+    """Import modules from this directory too, first."""
     if str(directory) not in sys.path:
         sys.path.insert(0, str(directory))
 
@@ -155,7 +169,7 @@ def _module_name(name: str, path: Path) -> str:
 
 
 def _unreadable(target: str, error: Exception) -> CommandError:
-    if not isinstance(error, SyntaxError):
+    if not isinstance(error, SyntaxError) or error.lineno is None:
         return CommandError(f"{target}: cannot be read: {error}")
     where = Path(error.filename) if error.filename else Path(target)
     place = target if where.name == Path(target).name else str(where)

@@ -47,12 +47,19 @@ def test_a_program_without_a_manager_is_told_how_to_run_it(tmp_path: Path) -> No
     "text",
     [
         "try:\n    things(None, None).send(None)\nexcept StopIteration: pass",  # a test of the function
-        "from ostinato import Manager\nManager().add(things)",
+        "from ostinato import Manager\nmanager = Manager()",
         "del things, others",
     ],
 )
 def test_other_programs_are_not_told(text: str, tmp_path: Path) -> None:
     assert stderr_of(DEFINED + text, tmp_path) == ""
+
+
+def test_a_program_with_a_manager_that_is_not_run_is_told_how_to_run_it(tmp_path: Path) -> None:
+    error = stderr_of(DEFINED + "\nfrom ostinato import Manager\nManager().add(things, others)", tmp_path)
+    assert error == (
+        "ok.py adds things, others to a manager and does not run it; call its run(), or use `ostinato run ok.py`\n"
+    )
 
 
 def test_a_program_that_fails_shows_its_error_only(tmp_path: Path) -> None:
