@@ -8,13 +8,13 @@ from typing import Final
 
 from ostinato.api.errors import APIError
 from ostinato.cache.sync_tracker import SyncError
+from ostinato.certificates.certificate import CertificateError
 from ostinato.cli.error import CommandError
 from ostinato.client import TransportError
 from ostinato.client.config.error import ConfigError
 from ostinato.controllers.controller import ControllerError
 from ostinato.manager import LeadershipLost, ShutdownTimedOut
 from ostinato.manager.endpoints import parse_address
-from ostinato.webhook.certificates.certificate import CertificateError
 
 USER_ERRORS: Final = (
     APIError,

@@ -13,16 +13,16 @@
 
 from __future__ import annotations
 
-from ostinato.webhook.certificates.ca_injector import BundleTarget, CaInjector
-from ostinato.webhook.certificates.certificate import Certificate, CertificateError, CertificateSource
-from ostinato.webhook.certificates.files import CertificateFiles
-from ostinato.webhook.certificates.object_access import LiveObjectAccess, ObjectAccess
-from ostinato.webhook.certificates.self_signed import (
+from ostinato.certificates.certificate import Certificate, CertificateError, CertificateSource
+from ostinato.certificates.files import CertificateFiles
+from ostinato.certificates.object_access import LiveObjectAccess, ObjectAccess
+from ostinato.certificates.self_signed import (
     CertificateStore,
     MemoryCertificateStore,
     SecretCertificateStore,
     SelfSignedCertificates,
 )
+from ostinato.webhook.ca_injector import BundleTarget, CaInjector
 from ostinato.webhook.configuration import ServiceEndpoint, UrlEndpoint, conversion, webhook_configurations
 from ostinato.webhook.conversion import ConversionFailed, Conversions
 from ostinato.webhook.dispatch import Dispatcher, Limits, WebhookRequest, WebhookResponse

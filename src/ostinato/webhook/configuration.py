@@ -1,7 +1,7 @@
 """Webhook configurations as manifests.
 
 An endpoint is how API servers reach the webhook server: a `ServiceEndpoint` in the cluster, or a `UrlEndpoint`. The CA
-bundle may be omitted from manifests: the running server injects it (`ostinato.webhook.certificates.ca_injector`).
+bundle may be omitted from manifests: the running server injects it (`ostinato.webhook.ca_injector`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ostinato.webhook.certificates.object_access import MUTATING, VALIDATING
+from ostinato.certificates.object_access import MUTATING, VALIDATING
 from ostinato.webhook.conversion import CONVERT
 from ostinato.webhook.hooks import AdmissionHook
 

@@ -17,10 +17,10 @@ from typing import Final, Self
 
 from ostinato.api.errors import APIError
 from ostinato.api.time import Duration, TimeError
+from ostinato.certificates.certificate import Certificate, CertificateError, CertificateSource, ServerTls
 from ostinato.client import TransportError
 from ostinato.http import server as http
-from ostinato.webhook.certificates.ca_injector import CaInjector
-from ostinato.webhook.certificates.certificate import Certificate, CertificateError, CertificateSource, ServerTls
+from ostinato.webhook.ca_injector import CaInjector
 from ostinato.webhook.dispatch import BodyTooLarge, Dispatcher, Hook, WebhookRequest
 from ostinato.world import World
 

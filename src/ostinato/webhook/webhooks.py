@@ -15,17 +15,17 @@ from typing import Any
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import kind_of
 from ostinato.api.validation import names
-from ostinato.controllers.runnable import Dependencies
-from ostinato.webhook.certificates.ca_injector import BundleTarget, CaInjector
-from ostinato.webhook.certificates.certificate import CertificateSource
-from ostinato.webhook.certificates.files import CertificateFiles
-from ostinato.webhook.certificates.object_access import DEFINITION, MUTATING, VALIDATING, LiveObjectAccess, ObjectAccess
-from ostinato.webhook.certificates.self_signed import (
+from ostinato.certificates.certificate import CertificateSource
+from ostinato.certificates.files import CertificateFiles
+from ostinato.certificates.object_access import DEFINITION, MUTATING, VALIDATING, LiveObjectAccess, ObjectAccess
+from ostinato.certificates.self_signed import (
     CertificateStore,
     MemoryCertificateStore,
     SecretCertificateStore,
     SelfSignedCertificates,
 )
+from ostinato.controllers.runnable import Dependencies
+from ostinato.webhook.ca_injector import BundleTarget, CaInjector
 from ostinato.webhook.configuration import (
     Endpoint,
     ServiceEndpoint,

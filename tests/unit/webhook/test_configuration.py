@@ -9,6 +9,7 @@ from tests.stage.api import Api, asking
 from tests.unit.webhook.samples import Widget, WidgetV2, WidgetV2Spec
 
 from ostinato.api.gvk import GroupVersionKind
+from ostinato.certificates.object_access import DEFINITION, MUTATING, VALIDATING
 from ostinato.kinds.core_v1 import Namespace
 from ostinato.webhook import (
     ServiceEndpoint,
@@ -20,8 +21,7 @@ from ostinato.webhook import (
     validator,
     webhook_configurations,
 )
-from ostinato.webhook.certificates.ca_injector import BundleTarget
-from ostinato.webhook.certificates.object_access import DEFINITION, MUTATING, VALIDATING
+from ostinato.webhook.ca_injector import BundleTarget
 
 SERVICE = ServiceEndpoint("widgets-system", "widgets")
 

@@ -23,6 +23,8 @@ from tests.unit.webhook.samples import Widget, admission_review, widget
 
 from ostinato.api.errors import ServiceUnavailable, Unauthorized
 from ostinato.cache import CachedClient, Informers
+from ostinato.certificates.generate import generate_certificate
+from ostinato.certificates.object_access import SECRET, VALIDATING
 from ostinato.client import Client, ConnectionLost, Unstructured
 from ostinato.controllers.runnable import Dependencies, Families
 from ostinato.server.in_process.transport import InProcessTransport
@@ -43,8 +45,6 @@ from ostinato.webhook import (
     validator,
 )
 from ostinato.webhook import server as server_module
-from ostinato.webhook.certificates.generate import generate_certificate
-from ostinato.webhook.certificates.object_access import SECRET, VALIDATING
 from ostinato.webhook.server import _seconds
 from ostinato.world import World
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from ostinato.webhook.certificates.certificate import Certificate, CertificateError
+from ostinato.certificates.certificate import Certificate, CertificateError
 from ostinato.world import World
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def generate_certificate(world: World, hosts: Sequence[str], lifetime: timedelta
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - slow import
 
     authority_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    authority_name = _name(f"ostinato-webhooks-{int(world.clock.wall())}")
+    authority_name = _name(f"ostinato-authority-{int(world.clock.wall())}")
     constraints = x509.BasicConstraints(ca=True, path_length=0)
     authority = _builder(world, authority_name, authority_name, authority_key, lifetime)
     authority = authority.add_extension(constraints, critical=True).add_extension(_usage(signs=True), critical=True)
@@ -45,7 +45,7 @@ def generate_certificate(world: World, hosts: Sequence[str], lifetime: timedelta
     purpose = x509.ExtendedKeyUsage([x509.ExtendedKeyUsageOID.SERVER_AUTH])
     alternatives = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
     constraints = x509.BasicConstraints(ca=False, path_length=None)
-    server = _builder(world, _name("ostinato-webhooks"), authority_name, key, lifetime)
+    server = _builder(world, _name("ostinato"), authority_name, key, lifetime)
     server = server.add_extension(constraints, critical=True).add_extension(_usage(signs=False), critical=True)
     server = server.add_extension(purpose, critical=False).add_extension(alternatives, critical=False)
     return Certificate(_signed(server, authority_key), _pem(key), _signed(authority, authority_key))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from ostinato.webhook.certificates.certificate import Certificate, CertificateError, check_pair
+from ostinato.certificates.certificate import Certificate, CertificateError, check_pair
 from ostinato.world import World
 
 CERTIFICATE: Final = "tls.crt"

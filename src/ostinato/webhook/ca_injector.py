@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from ostinato.api.errors import APIError, Conflict, Invalid
 from ostinato.api.gvk import GroupVersionKind
-from ostinato.webhook.certificates.object_access import ObjectAccess
+from ostinato.certificates.object_access import ObjectAccess
 
 log = logging.getLogger(__name__)
 

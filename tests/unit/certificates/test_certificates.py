@@ -19,6 +19,9 @@ from tests.unit.webhook.samples import Json
 
 from ostinato.api.errors import Conflict, Forbidden, Invalid
 from ostinato.api.gvk import GroupResource, GroupVersionKind
+from ostinato.certificates.certificate import ServerTls
+from ostinato.certificates.generate import generate_certificate, inspect_certificate, unexpired_authorities
+from ostinato.certificates.object_access import DEFINITION, MUTATING, SECRET, VALIDATING
 from ostinato.client import Client
 from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.webhook import (
@@ -33,9 +36,6 @@ from ostinato.webhook import (
     SelfSignedCertificates,
     WebhookServer,
 )
-from ostinato.webhook.certificates.certificate import ServerTls
-from ostinato.webhook.certificates.generate import generate_certificate, inspect_certificate, unexpired_authorities
-from ostinato.webhook.certificates.object_access import DEFINITION, MUTATING, SECRET, VALIDATING
 from ostinato.world import Limits, Simulation, World
 
 DAY = 86_400.0

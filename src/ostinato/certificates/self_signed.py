@@ -14,10 +14,10 @@ from datetime import timedelta
 from typing import Any, Final, NamedTuple, Protocol
 
 from ostinato.api.errors import AlreadyExists, Conflict
-from ostinato.webhook.certificates.certificate import Certificate, CertificateError, check_pair
-from ostinato.webhook.certificates.files import AUTHORITIES, CERTIFICATE, KEY
-from ostinato.webhook.certificates.generate import generate_certificate, inspect_certificate, unexpired_authorities
-from ostinato.webhook.certificates.object_access import SECRET, ObjectAccess
+from ostinato.certificates.certificate import Certificate, CertificateError, check_pair
+from ostinato.certificates.files import AUTHORITIES, CERTIFICATE, KEY
+from ostinato.certificates.generate import generate_certificate, inspect_certificate, unexpired_authorities
+from ostinato.certificates.object_access import SECRET, ObjectAccess
 from ostinato.world import World
 
 LIFETIME: Final = timedelta(days=365)
