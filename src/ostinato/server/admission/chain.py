@@ -1,7 +1,7 @@
 """The admission chain: mutating plugins in order, then validating plugins.
 
-A plugin is skipped for resources that it does not cover, and while the configuration objects that it depends on do not
-exist, so that it costs nothing then.
+A plugin is skipped for resources and operations that it does not cover, and while the configuration objects that it
+depends on do not exist, so that it costs nothing then.
 """
 
 from __future__ import annotations
@@ -16,11 +16,20 @@ if TYPE_CHECKING:
     from ostinato.server.request.context import Context
 
 
+_OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
+
+
 class Plugin:
     """An admission plugin. `operation`: CREATE, UPDATE, DELETE or CONNECT; `obj`: None for a delete."""
 
     covers: frozenset[GroupResource] | None = None  # resources, with their subresources; None: all
+    mutates: frozenset[str] = _OPERATIONS  # `mutate` is called for these
+    validates: frozenset[str] = _OPERATIONS  # `validate` is called for these
     skip_while_empty: Sequence[Sized] | None = None  # skipped while all of these are empty; None: never skipped
+
+    def applies(self, resource: GroupResource, operation: str, operations: frozenset[str]) -> bool:
+        """Whether a phase applies to a request. `operations`: `mutates` or `validates`."""
+        return operation in operations and (self.covers is None or resource in self.covers)
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
         """Mutate the object in place; APIError to reject the request."""
@@ -46,33 +55,31 @@ class AdmissionChain:
     def __init__(self, plugins: Sequence[Plugin]) -> None:
         self._mutating = [p for p in plugins if type(p).mutate is not Plugin.mutate]
         self._validating = [p for p in plugins if type(p).validate is not Plugin.validate]
-        self._by_resource: dict[GroupResource, tuple[_Plugins, _Plugins]] = {}  # mutating, validating
+        # By resource and operation.
+        self._mutating_for: dict[tuple[GroupResource, str], _Plugins] = {}
+        self._validating_for: dict[tuple[GroupResource, str], _Plugins] = {}
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
-        for plugin, skip_while_empty in self._plugins_for(context.resource.group_resource)[0]:
+        asked = (context.resource.group_resource, operation)
+        plugins = self._mutating_for.get(asked)
+        if plugins is None:
+            plugins = [(p, p.skip_while_empty) for p in self._mutating if p.applies(*asked, p.mutates)]
+            self._mutating_for[asked] = plugins
+        for plugin, skip_while_empty in plugins:
             if skip_while_empty is None or any(skip_while_empty):
                 await plugin.mutate(context, operation, obj, old, options)
 
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
-        for plugin, skip_while_empty in self._plugins_for(context.resource.group_resource)[1]:
+        asked = (context.resource.group_resource, operation)
+        plugins = self._validating_for.get(asked)
+        if plugins is None:
+            plugins = [(p, p.skip_while_empty) for p in self._validating if p.applies(*asked, p.validates)]
+            self._validating_for[asked] = plugins
+        for plugin, skip_while_empty in plugins:
             if skip_while_empty is None or any(skip_while_empty):
                 await plugin.validate(context, operation, obj, old, options)
-
-    def _plugins_for(self, resource: GroupResource) -> tuple[_Plugins, _Plugins]:
-        covering = self._by_resource.get(resource)
-        if covering is None:
-            mutating, validating = (
-                [
-                    (plugin, plugin.skip_while_empty)
-                    for plugin in plugins
-                    if plugin.covers is None or resource in plugin.covers
-                ]
-                for plugins in (self._mutating, self._validating)
-            )
-            covering = self._by_resource[resource] = (mutating, validating)
-        return covering
 
 
 _Plugins = list[tuple[Plugin, Sequence[Sized] | None]]  # with their `skip_while_empty`

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 
 class CreateByUpdate(Plugin):
+    validates = frozenset({"CREATE"})
+
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
 
@@ -21,7 +23,7 @@ class CreateByUpdate(Plugin):
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
         route = context.route
-        if operation != "CREATE" or route.verb == "create":
+        if route.verb == "create":
             return
         user = context.request.user
         if user is not None and MASTERS not in user.groups:

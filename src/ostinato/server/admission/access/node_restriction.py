@@ -55,13 +55,16 @@ def _is_node(user: User | None) -> bool:
 
 
 class NodeRestriction(Plugin):
+    mutates = frozenset({"CREATE", "UPDATE"})
+    validates = frozenset({"DELETE"})  # deletes have no mutating phase
+
     def __init__(self, registry: Registry, authorizer: Authorizer) -> None:
         self._pods = Lister(registry, "", "v1", "pods")
         self._nodes = Lister(registry, "", "v1", "nodes")
         self._audiences = TokenAudiences(registry, authorizer)
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
-        if operation in ("CREATE", "UPDATE") and _is_node(context.request.user):
+        if _is_node(context.request.user):
             await self._restrict(context, operation, obj, old)
 
     async def validate(
@@ -72,7 +75,7 @@ class NodeRestriction(Plugin):
         old: Json | None,
         options: Any,
     ) -> None:
-        if operation == "DELETE" and _is_node(context.request.user):  # deletes have no mutating phase
+        if _is_node(context.request.user):
             await self._restrict(context, operation, obj, old)
 
     async def _restrict(self, context: Context, operation: str, obj: Json | None, old: Json | None) -> None:

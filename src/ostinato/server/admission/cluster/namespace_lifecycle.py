@@ -23,11 +23,14 @@ _IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 
 
 class NamespaceLifecycle(Plugin):
+    mutates = frozenset({"CREATE"})
+    validates = frozenset({"DELETE"})
+
     def __init__(self, namespaces: Collection) -> None:
         self._namespaces = namespaces
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
-        if operation != "CREATE" or not context.resource.namespaced or context.resource.gvr.group == _REVIEWS:
+        if not context.resource.namespaced or context.resource.gvr.group == _REVIEWS:
             return
         namespace = context.route.namespace
         entry = self._namespaces.newest(namespace)
@@ -46,5 +49,5 @@ class NamespaceLifecycle(Plugin):
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
         name = context.route.name
-        if operation == "DELETE" and context.resource.group_resource == _NAMESPACES and name in _IMMORTAL:
+        if context.resource.group_resource == _NAMESPACES and name in _IMMORTAL:
             raise Forbidden.of(_NAMESPACES, name, "this namespace may not be deleted")

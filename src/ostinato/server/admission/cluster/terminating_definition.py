@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
 
 class TerminatingDefinition(Plugin):
+    mutates = frozenset({"CREATE"})
+
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
-        if operation == "CREATE" and context.resource.terminating:
+        if context.resource.terminating:
             name = obj["metadata"].get("name", "") if obj else ""
             why = "create not allowed while custom resource definition is terminating"
             raise Forbidden.of(context.resource.group_resource, name, why)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ostinato.server.admission.chain import Plugin
+from ostinato.server.admission.chain import Plugin, resources
 from ostinato.server.resources.lister import Lister
 from ostinato.server.resources.strategy import Json
 
@@ -15,13 +15,14 @@ _LABELS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 
 class PodTopologyLabels(Plugin):
+    covers = resources("pods")
+    mutates = frozenset({"CREATE"})
+
     def __init__(self, nodes: Lister) -> None:
         self._nodes = nodes
 
     async def mutate(self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any) -> None:
-        resource = context.resource.gvr
-        if operation != "CREATE" or resource.resource != "pods" or resource.group or obj is None:
-            return
+        assert obj is not None
         match context.route.subresource:
             case "":
                 node = obj["spec"].get("nodeName", "")

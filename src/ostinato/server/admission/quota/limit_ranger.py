@@ -22,6 +22,7 @@ _ANNOTATION = "kubernetes.io/limit-ranger"
 
 class LimitRanger(Plugin):
     covers = resources("pods", "persistentvolumeclaims")
+    mutates = validates = frozenset({"CREATE", "UPDATE"})
 
     def __init__(self, ranges: Lister) -> None:
         self._ranges = ranges
@@ -42,7 +43,7 @@ class LimitRanger(Plugin):
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
         pods = _is_for_pod(context, operation)
-        claims = is_of(context, "", "persistentvolumeclaims") and operation in ("CREATE", "UPDATE")
+        claims = is_of(context, "", "persistentvolumeclaims")
         if not pods and not claims:
             return
         assert obj is not None

@@ -37,6 +37,8 @@ _IGNORED = GroupResource("", "events")
 
 
 class ResourceQuota(Plugin):
+    validates = frozenset({"CREATE", "UPDATE"})
+
     def __init__(self, quotas: Lister, limited: Sequence[LimitedResource] = ()) -> None:
         """`limited`: resources that need a covering quota."""
         self._quotas = quotas

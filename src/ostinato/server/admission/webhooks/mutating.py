@@ -94,7 +94,8 @@ class MutatingDispatcher:
         if reinvocation.changed:
             after = copy.deepcopy(attributes.obj)
             for plugin in self._before:
-                await plugin.reinvoke(*attributes)
+                if plugin.applies(attributes.context.resource.group_resource, attributes.operation, plugin.mutates):
+                    await plugin.reinvoke(*attributes)
             reinvocation.second = True
             if attributes.obj != after:
                 reinvocation.record_change()

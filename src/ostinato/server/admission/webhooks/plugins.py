@@ -33,6 +33,8 @@ class WebhookDependencies(NamedTuple):
 class MutatingAdmissionWebhookPlugin(Plugin):
     """`before`: the plugins that are reinvoked when a webhook changes the object."""
 
+    validates = frozenset({"DELETE"})  # deletes have no mutating phase
+
     def __init__(self, configurations: Lister, dependencies: WebhookDependencies, before: Sequence[Plugin]) -> None:
         self._configurations = configurations
         self.skip_while_empty = (configurations.collection.entries,)
@@ -46,8 +48,7 @@ class MutatingAdmissionWebhookPlugin(Plugin):
     async def validate(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
     ) -> None:
-        if operation == "DELETE":  # deletes have no mutating phase
-            await self._dispatch(context, operation, obj, old, options)
+        await self._dispatch(context, operation, obj, old, options)
 
     async def _dispatch(
         self, context: Context, operation: str, obj: Json | None, old: Json | None, options: Any
