@@ -201,7 +201,7 @@ class Server:
         seated: SeatedRequest | Flow | None = None
         try:
             known = request.line
-            route = parse(request.method, request.path, watch=_watches(request))
+            route = parse(request.method, request.path, watch=bool(request.query_string) and _watches(request))
             seconds = _deadline(request, route) if "timeout=" in request.query_string else None
             if self.auditor is not None:
                 flow = await self._authorize_audited(self.auditor, request, route)

@@ -56,21 +56,11 @@ class Dispatcher:
         """
         if route.unserved:
             return None
-        asked = (
-            method,
-            route.verb,
-            route.subresource,
-            not route.namespace,
-            not route.name,
-            not route.path,
-            route.old_watch,
-            route.in_namespace,
-        )
-        verb = resource.verb_cache.get(asked)
+        verb = resource.verb_cache.get(route.endpoint)
         if verb is None:
             verb = self._find(resource, method, route)
             if verb is not None:
-                resource.verb_cache[asked] = verb
+                resource.verb_cache[route.endpoint] = verb
         return verb
 
     def _find(self, resource: Resource, method: str, route: Route) -> Handler | None:

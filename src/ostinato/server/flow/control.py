@@ -126,15 +126,7 @@ class FlowControl:
         if route is None:
             key: Any = (user.name, user.groups, request.method, request.path)
         else:
-            key = (
-                user.name,
-                user.groups,
-                route.verb,
-                route.resource,
-                route.namespace,
-                route.group,
-                route.subresource,
-            )
+            key = (user.name, user.groups, route.namespace, route.endpoint)
         flow = self._flows.get(key)
         if flow is None:
             if len(self._flows) >= _REMEMBERED:

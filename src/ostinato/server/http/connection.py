@@ -218,7 +218,11 @@ class Connection(ResponseWriter):
             head.headers = {**head.headers, "audit-id": self._core.world.ids.uid()}  # also sent in the response
         self._head = head
         self.deadline = self._turns.began + REQUEST_TIMEOUT
+        peer = self._peer
+        if peer is not None and not peer.not_before <= self._clock.wall() <= peer.not_after:
+            peer = peer.expired()
         start, length = end + 4, head.length
+        read, body = None, b""
         if head.chunked or start + length > len(buffer):
             self._buffer = buffer[start:]
             self._body = RequestBody(head)
@@ -226,18 +230,22 @@ class Connection(ResponseWriter):
                 self._feed_body()
                 if self._closing:  # rejected
                     return
-            request = Request(head.method, head.path, head.query, head.headers, self._read)
+            read = self._read
         else:  # received as a whole, as nearly every request
             end = start + length
-            self._buffer = buffer[end:]
-            request = Request(head.method, head.path, head.query, head.headers, body=buffer[start:end])
-        peer = self._peer
-        if peer is not None:
-            now = self._clock.wall()
-            request.peer = peer if peer.not_before <= now <= peer.not_after else peer.expired()
-        request.remote = self.address
-        request.repeated = head.repeated
-        request.line = self._line
+            body, self._buffer = buffer[start:end], buffer[end:]
+        request = Request(
+            head.method,
+            head.path,
+            head.query,
+            head.headers,
+            read,
+            body=body,
+            peer=peer,
+            remote=self.address,
+            repeated=head.repeated,
+            line=self._line,
+        )
         answer = None if length or self._body is not None else self._core.handle_now(request)
         if answer is not None:
             self._line = line = request.line

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MAX_BODY = 3 * 1024 * 1024  # maximum bytes of a request body
 
 SHORT_QUERY = 512  # maximum characters of a query whose parsed form is cached
+_NO_HEADERS: Mapping[str, Sequence[str]] = {}
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
@@ -89,17 +90,21 @@ class Request:
         read: Callable[[], Awaitable[bytes]] | None = None,
         *,
         body: bytes = b"",
+        peer: Peer | None = None,
+        remote: str = "",
+        repeated: Mapping[str, Sequence[str]] = _NO_HEADERS,
+        line: Turn | None = None,
     ) -> None:
         self.method = method
         self.path = path
         self.query_string = query_string
         self.headers: Mapping[str, str] = headers if headers is not None else {}
-        self.peer: Peer | None = None  # identity in the client certificate, if any
-        self.remote = ""  # remote address; "" in process
-        self.repeated: Mapping[str, Sequence[str]] = {}  # all values of repeated headers
+        self.peer = peer  # identity in the client certificate, if any
+        self.remote = remote  # remote address; "" in process
+        self.repeated = repeated  # all values of repeated headers
         self.user: User | None = None  # set by authentication
         self.flow_headers: Sequence[tuple[str, str]] = ()  # response headers of flow control; set with `line`
-        self.line: Turn | None = None  # turn of its flow on the event loop
+        self.line = line  # turn of its flow on the event loop
         self.route: Route | None = None  # set once the resource is found
         self.sent: Any = None  # the object in the body as sent
         self.warnings: list[str] = []  # warnings for the client

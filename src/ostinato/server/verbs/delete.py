@@ -221,6 +221,8 @@ def _check_preconditions(resource: Resource, obj: Json, options: DeleteOptions, 
             if wanted is not None and wanted != found:
                 why = f"Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
                 raise Conflict.of(resource.group_resource, meta["name"], why)
+    if options.uid is None and options.resource_version is None:
+        return
     about = GroupResource(resource.gvk.group, resource.gvk.kind)
     if options.uid is not None and options.uid != meta["uid"]:
         raise Conflict.of(
@@ -244,6 +246,9 @@ def _finalizers_of(meta: Json, options: DeleteOptions, strategy: Strategy, *, ph
     Precedence: the request's policy, the object's finalizers, the default of the kind.
     """
     present: list[str] = meta.get("finalizers", [])
+    asked = options.orphan_dependents is not None or options.propagation is not None
+    if not present and not asked and not strategy.orphans_dependents:
+        return present
     if not strategy.garbage_collected:
         wanted = ""
     elif options.orphan_dependents is not None:

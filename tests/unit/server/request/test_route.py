@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.stage.api import Api, asking
 
 from ostinato.server.core import Server
 from ostinato.server.request import Request, Response
+from ostinato.server.request import route as routes
 from ostinato.server.request.route import Route, parse
 
 
@@ -88,6 +91,39 @@ def test_only_lists_can_be_watched_by_a_parameter() -> None:
         found = route("GET", path, watch=True)
         assert found is not None
         assert found.verb == verb
+
+
+_SEGMENTS = ["api", "apis", "v1", "apps", "watch", "proxy", "namespaces", "pods", "a", "b", "status", "", "%61", ".."]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]),
+            st.sampled_from(["/api/v1/", "/apis/apps/v1/", "/api/v1/namespaces/a/pods/", "//api/v1/", "/"]),
+            st.lists(st.sampled_from(_SEGMENTS), max_size=6),
+            st.booleans(),
+        ),
+        min_size=2,
+        max_size=30,
+    )
+)
+def test_a_cached_route_is_the_parsed_one(requests: list[tuple[str, str, list[str], bool]]) -> None:
+    for method, start, segments, watch in requests:
+        path = start + "/".join(segments)
+        expected = routes._parse(method, path, watch=watch)
+        assert parse(method, path, watch=watch) == expected
+        assert parse(method, path, watch=watch) == expected
+
+
+def test_the_cache_of_routes_is_bounded() -> None:
+    for number in range(2 * routes._MAX_CACHED):
+        parse("GET", f"/api/v1/namespaces/n{number}/pods/a", watch=False)
+        parse("POST", f"/api/v1/namespaces/n{number}/pods", watch=False)
+    parse("GET", f"/api/v1/namespaces/{'n' * routes._MAX_CACHED_PATH}/pods/a", watch=False)
+    assert len(routes._objects) <= routes._MAX_CACHED
+    assert len(routes._collections) <= routes._MAX_CACHED
+    assert max(len(path) for _, path in routes._objects) <= routes._MAX_CACHED_PATH
 
 
 @pytest.mark.parametrize(
