@@ -28,6 +28,8 @@ if TYPE_CHECKING:
         TemporaryError,
         TerminalError,
         controller,
+        daemon,
+        timer,
     )
     from ostinato.manager import Manager
 
@@ -61,6 +63,8 @@ __all__ = [
     "TemporaryError",
     "TerminalError",
     "controller",
+    "daemon",
+    "timer",
 ]
 
 _HOME = {
@@ -93,6 +97,8 @@ _HOME = {
     "TemporaryError": "controllers",
     "TerminalError": "controllers",
     "controller": "controllers",
+    "daemon": "controllers",
+    "timer": "controllers",
 }
 
 

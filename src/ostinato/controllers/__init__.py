@@ -7,7 +7,8 @@
 
     Manager().add(widgets).run()
 
-A controller is defined by the `controller` decorator, by a `Builder`, or as a `Controller`. Its `sources` receive
+A controller is defined by the `controller` decorator, by a `Builder`, or as a `Controller`; `daemon` and `timer` define
+functions that run beside an object. Its `sources` receive
 events, which pass `predicates` and event `handlers`; the handlers enqueue keys into a work queue. Workers take keys
 from the queue and call the reconciler, whose `Result` says whether the key is requeued.
 """
@@ -17,6 +18,7 @@ from ostinato.controllers.builder import Builder, WatchedKind
 from ostinato.controllers.context import Context
 from ostinato.controllers.controller import Controller, ControllerError
 from ostinato.controllers.current import Reconcile, current_reconcile, reconcile_id
+from ostinato.controllers.daemons.decorators import daemon, timer
 from ostinato.controllers.decorator import ControllerFunction, WatchKind, controller
 from ostinato.controllers.failures.failures import ReconcileTimeout
 from ostinato.controllers.metrics import ControllerStatistics
@@ -110,6 +112,7 @@ __all__ = [
     "any_of",
     "controller",
     "current_reconcile",
+    "daemon",
     "deleted",
     "generation_changed",
     "having_labels",
@@ -120,6 +123,7 @@ __all__ = [
     "readiness_of",
     "reconcile_id",
     "resource_version_changed",
+    "timer",
     "updated",
     "where",
 ]

@@ -67,6 +67,10 @@ class Context:
         self._latest = LatestWrites()
         self._statuses: StatusWriter | None = None
 
+    def _detached(self) -> Context:
+        """Return a context for work that continues after this reconcile."""
+        return Context(self.reconcile, self._dependencies, self._applier, self._owned, self.client)
+
     @property
     def request(self) -> NamespacedName:
         """The key that is reconciled: namespace and name, or whatever a source enqueued."""
@@ -79,6 +83,10 @@ class Context:
 
     def now(self) -> Time:
         return Time.of(self.world.clock.now())
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleep on the world's clock, which tests can advance."""
+        await self.world.clock.sleep(seconds)
 
     async def apply(self, instance: A, *, owner: AnyObject | None = None, force: bool = True, adopt: bool = False) -> A:
         """Apply an object (server-side apply) and return it as the server has it.

@@ -62,8 +62,8 @@ class Controller:
         self.owned = tuple(owned)
         self.options = options or ControllerOptions()
         self.access = tuple(access)
-        self.reconciler = Reconciler(reconciler, view)
-        self._sources: list[Source] = list(sources)
+        self.reconciler = reconciler if isinstance(reconciler, Reconciler) else Reconciler(reconciler, view)
+        self._sources: list[Source] = [*sources, *self.reconciler.sources]
         self._loop: _Loop | None = None  # set by the first start
         self._ran = False
 
@@ -313,6 +313,7 @@ class _Loop:
         finally:
             self._stopping = True
             self._queue.shut_down()
+            self._reconciler.close()
             await self._finish(workers)
         if self._failed.done():
             self._failed.result()
@@ -325,14 +326,16 @@ class _Loop:
             worker.result()
 
     async def _finish(self, workers: list[asyncio.Task[None]]) -> None:
-        """Wait for running reconciles; when cancelled again, cancel them."""
+        """Wait for running reconciles and daemons; when cancelled again, cancel the reconciles."""
         try:
             await asyncio.wait(workers)
+            await self._reconciler.closed()
         except asyncio.CancelledError:
             for worker in workers:
                 worker.cancel()
             self._reconciler.abandon()
             await asyncio.wait(workers)
+            await self._reconciler.closed()
             raise
 
     async def _work(self) -> None:

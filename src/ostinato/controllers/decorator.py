@@ -45,10 +45,18 @@ class WatchKind(msgspec.Struct, frozen=True):
 
 
 class ControllerFunction:
-    """The result of `@controller`: a runnable that also calls the function."""
+    """The result of `@controller`, `@daemon` and `@timer`: a runnable that also calls the function."""
 
-    def __init__(self, function: Callable[..., Any], builder: Builder, access: Sequence[Any] = ()) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        builder: Builder,
+        access: Sequence[Any] = (),
+        reconciler: Callable[[], Any] | None = None,
+    ) -> None:
+        """`reconciler`: creates the reconciler of a controller. Defaults to the function itself."""
         self.function = function
+        self._reconciler = reconciler or (lambda: function)
         self._builder = builder.needs(*access)
         self._running: dict[Dependencies, Controller] = {}
         self.__doc__ = function.__doc__
@@ -96,7 +104,7 @@ class ControllerFunction:
 
     def make(self) -> Controller:
         """Create a `Controller`, to run once."""
-        return self._builder.make(self.function)
+        return self._builder.make(self._reconciler())
 
     async def warm_up(self, dependencies: Dependencies) -> None:
         await self._made(dependencies).warm_up(dependencies)
@@ -148,7 +156,7 @@ def controller(
     check_option_names(options, _KEYWORDS, "@controller")
 
     def decorate(function: Callable[..., Any]) -> ControllerFunction:
-        builder = Builder(name or getattr(function, "__name__", "").strip("_").replace("<lambda>", ""))
+        builder = Builder(name or function_name(function))
         if kind is not None:
             builder.watch_for(kind, predicates=predicates)
         for each in _listed("owns", owns):
@@ -171,6 +179,11 @@ def controller(
         return ControllerFunction(function, builder, access)
 
     return decorate
+
+
+def function_name(function: Callable[..., Any]) -> str:
+    """Return the name of a controller that is defined by a function; "" for a lambda."""
+    return getattr(function, "__name__", "").strip("_").replace("<lambda>", "")
 
 
 _KEYWORDS: Final = (

@@ -23,6 +23,7 @@ REQUEUE_AFTER: Final = "requeue after"
 SCHEDULE: Final = "schedule"
 STARTUP: Final = "startup"
 CHANNEL: Final = "channel"
+DAEMON: Final = "daemon ended or stable"
 
 _REQUEUES: Final = frozenset({RETRY, ERROR, CONFLICT, REQUEUE_AFTER})
 _RESYNCED: Final = " resynced"
@@ -49,6 +50,11 @@ class Why(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return ", ".join(self.reasons)
+
+    @property
+    def is_requeued(self) -> bool:
+        """Whether the key runs because it was requeued, perhaps among other reasons."""
+        return not _REQUEUES.isdisjoint(self.reasons)
 
     @property
     def is_repetition(self) -> bool:

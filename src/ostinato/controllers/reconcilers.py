@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeAlias
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ostinato.api.gvk import NamespacedName
 from ostinato.client.views import View
+from ostinato.controllers.blocking.calls import ThreadCall
 from ostinato.controllers.blocking.context import BlockingContext
 from ostinato.controllers.context import Context
 from ostinato.controllers.result import BadResult, PermanentError, Result
@@ -30,6 +31,9 @@ from ostinato.controllers.signatures import (
     parameters_of,
 )
 
+if TYPE_CHECKING:
+    from ostinato.controllers.sources.sources import Source
+
 Run: TypeAlias = Callable[[Context], Awaitable[Result]]
 
 STARVATION_THRESHOLD: Final = 5.0  # seconds that a call waits for a thread before a warning
@@ -39,7 +43,9 @@ _DONE: Final = Result()
 
 
 class Reconciler:
-    """A reconciler with a uniform signature."""
+    """A reconciler with a uniform signature. Subclasses decide when the function is called."""
+
+    sources: Sequence[Source] = ()  # of keys, in addition to those of the controller
 
     def __init__(self, target: Any, view: View[Any] | None) -> None:
         """
@@ -75,6 +81,10 @@ class Reconciler:
             if first is None:
                 return _DONE
             context.object = first
+        return await self.call(first, context)
+
+    async def call(self, first: Any, context: Context) -> Result:
+        """Call the function, in a thread if it is plain."""
         if self.is_async:
             answer = await (self._function(first, context) if self._with_context else self._function(first))
         else:
@@ -96,37 +106,42 @@ class Reconciler:
             answer.close()
         raise BadResult(self.name, answer)
 
+    def close(self) -> None:
+        """Stop what runs between reconciles: the controller stops."""
+
+    async def closed(self) -> None:
+        """Wait until everything that `close` stopped has ended."""
+
     def abandon(self) -> None:
         """Stop waiting for functions that run in threads. They continue, and their results are dropped."""
         for call in self._calls:
             call.cancel()
 
+    def _thread_call(self) -> ThreadCall:
+        return ThreadCall(lambda: TimeoutError(f"reconciler {self.name}: reconcile timeout exceeded"))
+
     async def _in_thread(self, first: Any, context: Context) -> Any:
         """Run the function in a thread. Waits for it even after a timeout: a key must not be in two threads."""
         executor, clock = context.world.executor, context.world.clock
-        state = _Call(self.name)
+        state = self._thread_call()
 
         def work() -> Any:
             state.begun = True
             state.check()
-            view = BlockingContext(context, state.check)
+            view = BlockingContext(context, state)
             return self._function(first, view) if self._with_context else self._function(first)
 
         timer = clock.timer(STARVATION_THRESHOLD, self._starved, state, context)
-        call = asyncio.get_running_loop().create_task(_awaited(executor.run(work)))
+        call = asyncio.get_running_loop().create_task(_awaited(executor.run(state.guarded, work)))
         self._calls.add(call)
         try:
             return await asyncio.shield(call)
         except asyncio.CancelledError:
-            state.over = True
+            state.stop()
             if not state.begun:
                 call.cancel()
             elif not call.done():
-                context.logger.warning(
-                    "reconcile cancelled, waiting for its thread controller=%s object=%s",
-                    context.name,
-                    context.request,
-                )
+                self._waits_for_thread(context)
                 await asyncio.wait([call])
             raise
         finally:
@@ -135,7 +150,12 @@ class Reconciler:
             if call.done() and not call.cancelled():
                 call.exception()  # marks it as retrieved
 
-    def _starved(self, state: _Call, context: Context) -> None:
+    def _waits_for_thread(self, context: Context) -> None:
+        context.logger.warning(
+            "reconcile cancelled, waiting for its thread controller=%s object=%s", context.name, context.request
+        )
+
+    def _starved(self, state: ThreadCall, context: Context) -> None:
         now = context.world.clock.monotonic()
         if state.begun or (
             self._starvation_reported is not None and now - self._starvation_reported < _WARNING_INTERVAL
@@ -151,21 +171,6 @@ class Reconciler:
             load.queued,
             load.longest_wait,
         )
-
-
-class _Call:
-    """The state of one call of a plain function."""
-
-    __slots__ = ("begun", "name", "over")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.begun = False
-        self.over = False
-
-    def check(self) -> None:
-        if self.over:
-            raise TimeoutError(f"reconciler {self.name}: reconcile timeout exceeded")
 
 
 async def _awaited(awaitable: Awaitable[Any]) -> Any:

@@ -52,6 +52,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         return after.total_seconds() if isinstance(after, timedelta) else after
 
 
+class Unsettled(Result, frozen=True, kw_only=True):
+    """Neither a success nor a failure: the backoff and the reports of earlier failures stay as they are."""
+
+
 class TemporaryError(Exception):
     """A retry is expected to help: `raise TemporaryError("the database starts", delay=30)`.
 

@@ -32,7 +32,7 @@ from ostinato.controllers.namespaces import NamespacedClients
 from ostinato.controllers.objects.applying import Applier, StillOwned
 from ostinato.controllers.options import ControllerOptions
 from ostinato.controllers.reasons import Why
-from ostinato.controllers.result import Result, delay_of, is_permanent
+from ostinato.controllers.result import Result, Unsettled, delay_of, is_permanent
 from ostinato.controllers.runnable import Dependencies, Span, no_span
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Worker:
                 self._log_finished(key, why, seconds, result, verdict)
             self._detect_hot_loop(key, why, changes)
             failures = self.failures
-            if verdict.failure is not None or (isinstance(outcome, Result) and failures.needs_recovery(context)):
+            if verdict.failure is not None or (_is_settled(outcome) and failures.needs_recovery(context)):
                 writes.on_write = None if own_events is None else partial(own_events.wrote, key)
                 if verdict.failure is None:
                     await failures.recovered(context)
@@ -194,14 +194,14 @@ class Worker:
                     self._logger.warning("result has requeue_after and retry; retry is ignored %s", self._about(key))
                 return Verdict(
                     writes=writes,
-                    succeeded=True,
+                    succeeded=_is_settled(outcome),
                     delay=outcome.delay,
                     reason=reasons.REQUEUE_AFTER,
                     priority=outcome.priority,
                 )
             if outcome.retry:
                 return Verdict(writes=writes, retry=True, reason=reasons.RETRY, priority=outcome.priority)
-            return Verdict(writes=writes, succeeded=True)
+            return Verdict(writes=writes, succeeded=_is_settled(outcome))
         if self._is_quiet(key, outcome):
             self._statistics.conflicts += 1
             log = self._logger.warning if attempt > _MAX_QUIET_CONFLICTS else self._logger.debug
@@ -319,6 +319,10 @@ def _label(verdict: Verdict, outcome: Result | Exception) -> Outcome:
     if verdict.delay is not None:
         return "requeue_after"
     return "requeue" if verdict.retry else "success"
+
+
+def _is_settled(outcome: Result | Exception) -> bool:
+    return isinstance(outcome, Result) and not isinstance(outcome, Unsettled)
 
 
 def _is_conflict(error: Exception) -> bool:

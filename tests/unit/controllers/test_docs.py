@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -51,6 +52,20 @@ def test_the_examples_of_the_concepts_are_controllers() -> None:
     assert names["widgets"].owns == (Deployment,)
     assert names["built"].options.max_concurrent == 4
     assert not names["plain_widgets"].make().reconciler.is_async
+
+
+@pytest.mark.parametrize(
+    ("page", "controllers"),
+    [("handle-errors", ["backups"]), ("run-daemons-and-timers", ["listen", "check", "poll"])],
+)
+def test_the_examples_of_a_how_to_are_controllers(page: str, controllers: list[str]) -> None:
+    module = ModuleType(page.replace("-", "_"))
+    sys.modules[module.__name__] = module  # where type hints look for their names
+    for code in blocks(f"how-to/{page}.md"):
+        with suppress(ostinato.controllers.TemporaryError):  # that the page raises
+            exec(code, module.__dict__)
+    found = [each for each in vars(module).values() if isinstance(each, ostinato.controllers.ControllerFunction)]
+    assert [each.name for each in found] == controllers
 
 
 @pytest.mark.parametrize("page", ["come-from-kopf", "come-from-controller-runtime"])

@@ -1,16 +1,58 @@
-"""Calls from a worker thread to the event loop, which block the thread until the result is there."""
+"""Calls from a worker thread to the event loop, which block the thread until the result is there; and how they end."""
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from types import TracebackType
 from typing import NoReturn, TypeVar
 
-from ostinato.world import Executor
+from ostinato.world import Clock, Executor
 
 T = TypeVar("T")
+
+
+class StoppedThread(BaseException):
+    """Ends a plain function that must stop, at its next call of the context."""
+
+
+class ThreadCall:
+    """One call of a plain function: whether it has begun, and whether it must stop."""
+
+    def __init__(self, error: Callable[[], BaseException]) -> None:
+        """`error`: creates what its calls of the context raise once it must stop."""
+        self.begun = False
+        self.over = False
+        self._error = error
+        self._stopped = asyncio.Event()
+
+    def stop(self) -> None:
+        """Make its next call of the context raise, and end its `sleep`."""
+        self.over = True
+        self._stopped.set()
+
+    def check(self) -> None:
+        if self.over:
+            raise self._error()
+
+    async def sleep(self, clock: Clock, seconds: float) -> None:
+        """Sleep, at most until it must stop; raises then."""
+        try:
+            async with clock.timeout(seconds):
+                await self._stopped.wait()
+        except TimeoutError:
+            pass
+        self.check()
+
+    @staticmethod
+    def guarded(work: Callable[[], T]) -> T | None:
+        """Call the function; returns None if it was stopped."""
+        try:
+            return work()
+        except StoppedThread:
+            return None
 
 
 class BlockingCalls:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Iterable
 from contextlib import AbstractContextManager
 from functools import cached_property
 from logging import Logger
@@ -13,7 +13,7 @@ from ostinato.api.gvk import NamespacedName
 from ostinato.api.meta import Condition
 from ostinato.api.time import Time
 from ostinato.cache.informers import AnyKind
-from ostinato.controllers.blocking.calls import BlockingCalls, unknown_attribute
+from ostinato.controllers.blocking.calls import BlockingCalls, ThreadCall, unknown_attribute
 from ostinato.controllers.blocking.client import BlockingClient
 from ostinato.controllers.context import Context
 from ostinato.controllers.current import Reconcile
@@ -29,10 +29,11 @@ T = TypeVar("T")
 class BlockingContext:
     """The context of one reconcile; its methods are those of `Context`, and block the thread."""
 
-    def __init__(self, context: Context, check: Callable[[], None]) -> None:
-        """`check`: called before each call; raises to prevent it."""
+    def __init__(self, context: Context, call: ThreadCall) -> None:
+        """`call`: the call of the function that has this context."""
         self._context = context
-        self._calls = BlockingCalls(context.world.executor, check)
+        self._call = call
+        self._calls = BlockingCalls(context.world.executor, call.check)
 
     if not TYPE_CHECKING:  # type checkers report it themselves
 
@@ -86,6 +87,15 @@ class BlockingContext:
     def now(self) -> Time:
         """The time of the world's clock."""
         return self._context.now()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the function must return: its timeout has passed, or its daemon is stopped."""
+        return self._call.over
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep on the world's clock. Ends when the function must return, and raises then."""
+        self._calls.wait(self._call.sleep(self.world.clock, seconds))
 
     def wait(self, awaitable: Awaitable[T]) -> T:
         """Await on the event loop, and return the result: `ctx.wait(ctx.world.clock.sleep(3))`."""

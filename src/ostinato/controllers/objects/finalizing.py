@@ -31,7 +31,7 @@ from ostinato.client.requests import view_like
 async def finalizer(
     client: CachedClient, instance: AnyObject, name: str, field_manager: str, latest: LatestWrites
 ) -> AsyncIterator[bool]:
-    _check_name(name)
+    check_finalizer(name)
     if not access.is_being_deleted(instance):
         seen = latest.of(instance)
         if name not in seen.finalizers:
@@ -76,7 +76,8 @@ async def _write(
         own["resourceVersion"] = access.resource_version(answer)
 
 
-def _check_name(name: str) -> None:
+def check_finalizer(name: str) -> None:
+    """Raise ValueError if the name is not valid for a finalizer."""
     problems = names.is_qualified_name(name)
     if not problems and "/" not in name:
         problems = ["it must have a domain prefix, such as example.dev/cleanup"]
