@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
 from ostinato.api.errors import APIError, BadRequest, InternalError, ServiceUnavailable, Timeout
@@ -29,7 +30,7 @@ from ostinato.server.audit.settings import AuditSettings
 from ostinato.server.backends.addresses import AddressGuard
 from ostinato.server.backends.headers import IdentityHeaders
 from ostinato.server.controllers import flow_schemas
-from ostinato.server.controllers.bootstrap import bootstrap, rules_of
+from ostinato.server.controllers.bootstrap import ServerFacts, bootstrap, rules_of
 from ostinato.server.controllers.expiry import Expiry
 from ostinato.server.dispatch import Dispatcher, not_found
 from ostinato.server.flow.control import LONG_RUNNING, FlowControl, FlowSettings, TooManyRequests
@@ -47,6 +48,7 @@ from ostinato.server.request.options import boolean
 from ostinato.server.request.present import error_response
 from ostinato.server.request.route import Route, parse
 from ostinato.server.request.warning import warning_headers
+from ostinato.server.resources.core.services.addresses import RANGE
 from ostinato.server.resources.core.services.locator import ServiceLocator
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
@@ -134,17 +136,24 @@ class Server:
         self._builtin_groups = frozenset(resource.gvr.group for resource in self.registry)
 
     async def start(
-        self, address: str = "127.0.0.1", port: int = 6443, *, tracks_tokens: bool = False, asks_kubelets: bool = False
+        self,
+        address: str = "127.0.0.1",
+        port: int = 6443,
+        *,
+        tracks_tokens: bool = False,
+        asks_kubelets: bool = False,
+        service_range: IPv4Network = RANGE,
     ) -> None:
         """Create the bootstrap objects and start. `address` and `port` are where clients reach the server.
 
         `tracks_tokens`: record in a ConfigMap since when the use of Secret-based tokens is tracked, for
         kube-controller-manager.
         `asks_kubelets`: grant this server's own user access to the agents of nodes.
+        `service_range`: range of the cluster IPs, if the store has none yet.
         """
         self.guard.serve(port)
-        about = {"tracks_tokens": tracks_tokens, "asks_kubelets": asks_kubelets}
-        await bootstrap(self.world, self.index, self.registry, address, port, **about)
+        about = ServerFacts(address, port, tracks_tokens, asks_kubelets, service_range)
+        await bootstrap(self.world, self.index, self.registry, about)
         await self._settle_definitions()
         self._expiry.start()
         self.flow.start()

@@ -10,6 +10,7 @@ import asyncio
 import ipaddress
 import logging
 import ssl
+from ipaddress import IPv4Network
 from pathlib import Path
 
 import msgspec
@@ -36,6 +37,7 @@ from ostinato.server.http.serving_certificates import (
 )
 from ostinato.server.node_agents.endpoint import Remote
 from ostinato.server.node_agents.remote import RemoteNodeAgents
+from ostinato.server.resources.core.services.addresses import RANGE
 from ostinato.server.state import StateDirectory
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.store.records import Log, StoreFailed, UnusableStore
@@ -53,7 +55,6 @@ _HOSTS = [
     "kubernetes.default",
     "kubernetes.default.svc",
     "kubernetes.default.svc.cluster.local",
-    "10.0.0.1",
 ]
 _ANY = ("0.0.0.0", "::", "")  # noqa: S104 - not bound here: local clients connect to the loopback address
 
@@ -64,8 +65,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     state: Path
     host: str = "127.0.0.1"
     port: int = 6443  # 0: any free port
+    advertise_address: str = ""  # in the endpoints of the Service `kubernetes`. Defaults to `host`
+    service_range: IPv4Network = RANGE  # of the cluster IPs in a new store
     tls: TlsSettings = TlsSettings()
     store: str = ""  # "sqlite:PATH", "memory"; "": a file in the state directory
+    durable: bool = True  # sync writes to disk; otherwise a crash of the machine may lose them or damage the store
     accept_data_loss: bool = False  # start with the readable part of a damaged store
     authentication: AuthenticationSettings = AuthenticationSettings()
     authorization: AuthorizationSettings = AuthorizationSettings()
@@ -107,7 +111,13 @@ class Standalone:
             await self._http.bind(settings.host, settings.port)
             host = "127.0.0.1" if settings.host in _ANY else settings.host
             self.url = f"https://{join_host_port(host, self._http.port)}"
-            await self.core.start(_address(host), self._http.port, tracks_tokens=True, asks_kubelets=True)
+            await self.core.start(
+                _address(settings.advertise_address or host),
+                self._http.port,
+                tracks_tokens=True,
+                asks_kubelets=True,
+                service_range=settings.service_range,
+            )
             await publish(self.core.handle, settings.authentication, authority.certificate)
             self._write_kubeconfig(authority)
             await self._http.listen()
@@ -143,7 +153,8 @@ class Standalone:
     @property
     def _hosts(self) -> list[str]:
         host = self._settings.host
-        hosts = [*_HOSTS] if host in (*_HOSTS, *_ANY) else [*_HOSTS, host]
+        known = [*_HOSTS, str(self._settings.service_range[1])]
+        hosts = known if host in (*known, *_ANY) else [*known, host]
         return hosts if self._settings.tls.key_pair is None else [*hosts, LOOPBACK_NAME]
 
     def _use_certificates(self, authority: Authority, context: RequestingContext) -> None:
@@ -209,7 +220,10 @@ class Standalone:
             return MemoryLog()
         from ostinato.server.store.log_sqlite import SQLiteLog  # noqa: PLC0415 - loads only where it is needed
 
-        return SQLiteLog(self._store_path, self._world, accept_data_loss=self._settings.accept_data_loss)
+        settings = self._settings
+        return SQLiteLog(
+            self._store_path, self._world, durable=settings.durable, accept_data_loss=settings.accept_data_loss
+        )
 
     async def failed(self) -> None:
         """Wait forever: a standalone server has no components that fail on their own."""

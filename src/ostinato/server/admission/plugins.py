@@ -56,6 +56,10 @@ def plugins(dependencies: PluginDependencies) -> list[Plugin]:
         SigningRequestUser(),
         RoleEscalation(dependencies.authorizer),
     ]
+    if not settings.allow_privileged:
+        from ostinato.server.admission.pod_security.privileged import PrivilegedContainers  # noqa: PLC0415 - see above
+
+        made.append(PrivilegedContainers())
     names = catalogue.enabled(settings.enabled, settings.disabled)
     known = _PLUGINS
     if not catalogue.OFF_BY_DEFAULT.isdisjoint(names):

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import asyncio
 from importlib import resources
-from typing import Any
+from ipaddress import IPv4Network
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -33,7 +34,6 @@ from ostinato.server.verbs import write
 from ostinato.world import World
 
 KUBELET_CLIENT = "kube-apiserver-kubelet-client"  # the server's user at kubelets
-SERVICE_ADDRESS = "10.0.0.1"  # of the Service `kubernetes`: the first of the service range
 
 _MANAGER = "kube-apiserver"
 _RANGE_MANAGER = "kubernetes-service-cidr-controller"
@@ -41,15 +41,23 @@ _RANGE_READY = "Kubernetes default Service CIDR is ready"
 _FLOW_MANAGER = "api-priority-and-fairness-config-producer-v1"
 
 
-async def bootstrap(
-    world: World, index: Index, registry: Registry, address: str, port: int, *, tracks_tokens: bool, asks_kubelets: bool
-) -> None:
-    """Create missing objects. `address` and `port` are where clients reach the server."""
+class ServerFacts(NamedTuple):
+    """What the objects say about the server; see `Server.start`."""
+
+    address: str
+    port: int
+    tracks_tokens: bool
+    asks_kubelets: bool
+    service_range: IPv4Network
+
+
+async def bootstrap(world: World, index: Index, registry: Registry, about: ServerFacts) -> None:
+    """Create missing objects."""
     kinds = {resource.gvk: resource for resource in registry if resource.collection is not None}
     writes = []
-    tracking = [_tracking(world)] if tracks_tokens else []
-    rights = [_kubelet_client()] if asks_kubelets else []
-    for obj in [*_table(), *_self(address, port), *tracking, *rights, *local_services()]:
+    tracking = [_tracking(world)] if about.tracks_tokens else []
+    rights = [_kubelet_client()] if about.asks_kubelets else []
+    for obj in [*_table(), *_self(about), *tracking, *rights, *local_services()]:
         resource = kinds[GroupVersion.parse(obj["apiVersion"]).kind(obj["kind"])]
         write_ = _write(world, index, resource, obj)
         if write_ is not None:
@@ -165,7 +173,9 @@ def _kubelet_client() -> Json:
     }
 
 
-def _self(address: str, port: int) -> list[Json]:
+def _self(about: ServerFacts) -> list[Json]:
+    address, port = about.address, about.port
+    cluster_ip = str(about.service_range[1])  # the first of the service range
     at = {"name": "https", "port": port, "protocol": "TCP"}
     place = {"name": "kubernetes", "namespace": "default"}
     return [
@@ -174,8 +184,8 @@ def _self(address: str, port: int) -> list[Json]:
             "kind": "Service",
             "metadata": {**place, "labels": {"component": "apiserver", "provider": "kubernetes"}},
             "spec": {
-                "clusterIP": SERVICE_ADDRESS,
-                "clusterIPs": [SERVICE_ADDRESS],
+                "clusterIP": cluster_ip,
+                "clusterIPs": [cluster_ip],
                 "internalTrafficPolicy": "Cluster",
                 "ipFamilies": ["IPv4"],
                 "ipFamilyPolicy": "SingleStack",
@@ -188,7 +198,7 @@ def _self(address: str, port: int) -> list[Json]:
             "apiVersion": "networking.k8s.io/v1",
             "kind": "ServiceCIDR",
             "metadata": {"name": "kubernetes"},
-            "spec": {"cidrs": [str(service_addresses.RANGE)]},
+            "spec": {"cidrs": [str(about.service_range)]},
         },
         {
             "apiVersion": "v1",

@@ -2,7 +2,7 @@
 
 - One table holds the newest state of every object; a row without a key holds the last resourceVersion.
 - Each batch of writes is one transaction, synced to disk once (write-ahead log, `synchronous=FULL`), in a thread of its
-  own, so that the event loop is not blocked.
+  own, so that the event loop is not blocked. Without `durable` they are not synced: they survive only the process.
 - One process at a time uses the file; others may read it, which is how snapshots are taken.
 - The file is checked for damage when it is opened: see `store/sqlite/check.py`.
 """
@@ -49,7 +49,7 @@ _WRITE_BACK_SECONDS = 1.0  # minimum interval between requests to the kernel to 
 
 
 class SQLiteLog:
-    def __init__(self, path: Path, world: World, *, accept_data_loss: bool = False) -> None:
+    def __init__(self, path: Path, world: World, *, durable: bool = True, accept_data_loss: bool = False) -> None:
         """Open the file, or create it.
 
         UnusableStore if it is in use, not a store, or of a newer format. DamagedStore if acknowledged writes are
@@ -58,6 +58,7 @@ class SQLiteLog:
         self._path = path = path.resolve()
         self._executor = world.executor
         self._clock = world.clock
+        self._durable = durable
         self._mark = Mark(path)
         try:
             contents = self._check(world, accept_data_loss=accept_data_loss)
@@ -101,7 +102,7 @@ class SQLiteLog:
         for file in (wal_of(path), shm_of(path)):
             if file.exists():
                 file.chmod(0o600)
-        database.execute("PRAGMA synchronous = FULL")
+        database.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'OFF'}")
         database.execute("PRAGMA journal_mode = WAL")
         if summary is None:
             summary = upgrade(database, contents, store) if contents.format else create(database, 0, (), store)

@@ -20,7 +20,8 @@ def add_to(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--authorization-mode",
         metavar="MODE,MODE",
-        help=f"authorizers in order of evaluation, from {', '.join(_MODES)} (default: Node,RBAC)",
+        action="append",
+        help=f"authorizers in order of evaluation, from {', '.join(_MODES)}; may be repeated (default: Node,RBAC)",
     )
     group.add_argument(
         "--authorization-config",
@@ -68,7 +69,7 @@ def settings(options: argparse.Namespace) -> AuthorizationSettings:
 def _chain(options: argparse.Namespace) -> tuple[Configured, ...]:
     from ostinato.server.access.authorization.configuration import Configured  # noqa: PLC0415
 
-    modes = (options.authorization_mode or "Node,RBAC").split(",")
+    modes = ",".join(options.authorization_mode or ["Node,RBAC"]).split(",")
     for mode in modes:
         if mode not in _MODES:
             raise CommandError(f'authorization-mode "{mode}" is not a valid mode; want of {", ".join(_MODES)}')

@@ -1,6 +1,7 @@
 """Options of the API server, for `ostinato apiserver` and `ostinato up`, in groups.
 
-- `add_to` declares the options and does not import the server.
+- `add_to` declares the options and does not import the server; `add_kube_apiserver_options` only those that
+  kube-apiserver has too.
 - `settings` checks the parsed options and returns the server's `Settings`.
 """
 
@@ -24,8 +25,19 @@ if TYPE_CHECKING:
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
-    _add_serving(parser.add_argument_group("serving"))
+    serving = parser.add_argument_group("serving")
+    serving.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        default="127.0.0.1:6443",
+        help="address to listen on; port 0 chooses a free one (default: %(default)s)",
+    )
+    add_kube_apiserver_options(parser, serving)
     _add_storage(parser.add_argument_group("storage"))
+
+
+def add_kube_apiserver_options(parser: argparse.ArgumentParser, serving: argparse._ArgumentGroup) -> None:
+    _add_serving(serving)
     authentication_options.add_to(parser.add_argument_group("authentication"))
     authorization_options.add_to(parser.add_argument_group("authorization"))
     _add_admission(parser.add_argument_group("admission"))
@@ -59,12 +71,6 @@ def settings(options: argparse.Namespace) -> Settings:
 
 
 def _add_serving(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--listen",
-        metavar="HOST:PORT",
-        default="127.0.0.1:6443",
-        help="address to listen on; port 0 chooses a free one (default: %(default)s)",
-    )
     group.add_argument(
         "--tls-cert-file",
         metavar="PEM",
@@ -176,6 +182,8 @@ def _add_flow(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--enable-priority-and-fairness",
         metavar="true|false",
+        nargs="?",
+        const="true",
         default="true",
         help="queue requests by FlowSchema and priority level; false: only limit their number (default: %(default)s)",
     )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _PREFIX: Final = "pod-security.kubernetes.io/"
 # Subresources whose requests contain no Pod.
 _NO_PODS: Final = frozenset(["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"])
-_TEMPLATES: Final = {
+TEMPLATES: Final = {
     ("apps", "deployments"),
     ("apps", "replicasets"),
     ("apps", "statefulsets"),
@@ -46,7 +46,7 @@ class Standard(NamedTuple):
 
 
 class PodSecurity(Plugin):
-    covers = resources("pods", "namespaces") | {GroupResource(*each) for each in _TEMPLATES}
+    covers = resources("pods", "namespaces") | {GroupResource(*each) for each in TEMPLATES}
 
     def __init__(self, namespaces: Lister, pods: Lister, configuration: PodSecurityConfiguration | None = None) -> None:
         given = configuration or PodSecurityConfiguration()
@@ -68,7 +68,7 @@ class PodSecurity(Plugin):
         if (gvr.group, gvr.resource) == ("", "pods"):
             if sub not in _NO_PODS and not self._exempts(context):
                 self._pod(context, obj, old)
-        elif (gvr.group, gvr.resource) in _TEMPLATES and not sub:
+        elif (gvr.group, gvr.resource) in TEMPLATES and not sub:
             if not self._exempts(context):
                 self._template(context, obj)
         elif (gvr.group, gvr.resource) == ("", "namespaces") and not sub:

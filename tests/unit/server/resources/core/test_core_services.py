@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from ipaddress import IPv4Network
+from pathlib import Path
 from typing import Any
 
 from tests.stage.api import Answer, Api, asking
+
+from ostinato.server.core import Server
+from ostinato.server.request import User
+from ostinato.server.store.log_sqlite import SQLiteLog
+from ostinato.world import Simulation
 
 _SERVICES = "/api/v1/namespaces/default/services"
 
@@ -160,3 +167,35 @@ async def test_two_ports_of_a_new_service_do_not_share_a_node_port(api: Api) -> 
     assert "spec.ports[1].nodePort: Invalid value: 31000: provided port is already allocated" in refused.message
     ports[1] |= {"port": 1, "protocol": "UDP"}
     assert (await api.post(_SERVICES, _service("a", type="NodePort", ports=ports))).code == 201
+
+
+def test_the_range_of_a_server_is_kept_in_its_store(tmp_path: Path) -> None:
+    """A later start with another range does not change it, as in kube-apiserver."""
+    world = Simulation(seed=1)
+
+    async def start(service_range: str) -> list[Answer]:
+        server = Server(world, SQLiteLog(tmp_path / "store.db", world))
+        server.authenticator.add("admin", User("admin", "u-1", ("system:masters",)))
+        await server.start(service_range=IPv4Network(service_range))
+        api = Api(server)
+        try:
+            return [
+                await api.get(f"{_SERVICES}/kubernetes"),
+                await api.get("/apis/networking.k8s.io/v1/servicecidrs/kubernetes"),
+                await api.post(_SERVICES, {"metadata": {"generateName": "a-"}, "spec": {"ports": [{"port": 80}]}}),
+                await api.post(_SERVICES, _service("b", clusterIP="10.0.0.9")),
+                await api.post(f"{_SERVICES}?dryRun=All", _service("b", clusterIP="10.0.0.9")),
+            ]
+        finally:
+            await server.close()
+
+    async def main() -> None:
+        for given in ("10.9.0.0/16", "10.8.0.0/16"):
+            own, cidr, made, outside, dry = await start(given)
+            assert own.body["spec"]["clusterIP"] == "10.9.0.1"
+            assert cidr.body["spec"]["cidrs"] == ["10.9.0.0/16"]
+            assert made.body["spec"]["clusterIP"].startswith("10.9.")
+            assert "the provided network does not match the current range" in outside.message
+            assert "The range of valid IPs is 10.9.0.0/16" in dry.message
+
+    world.run(main())

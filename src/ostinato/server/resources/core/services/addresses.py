@@ -1,7 +1,7 @@
 """IPAddress objects of Services, from the ranges of the ServiceCIDRs.
 
 - Each allocated address has an IPAddress that refers to its Service; an address with an object is not allocated.
-- Ranges of further ServiceCIDRs are used after the server's own.
+- The server's own range is that of the ServiceCIDR `kubernetes`; ranges of further ones are used after it.
 - IPv4 only.
 """
 
@@ -22,7 +22,7 @@ from ostinato.server.store.records import Conflict, Entry
 if TYPE_CHECKING:
     from ostinato.world import World
 
-RANGE: Final = IPv4Network("10.0.0.0/24")
+RANGE: Final = IPv4Network("10.0.0.0/24")  # of a new server, unless it has another setting
 _ADDRESSES: Final = "ipaddresses.networking.k8s.io"
 _RANGES: Final = "servicecidrs.networking.k8s.io"
 _LABELS: Final = {
@@ -35,9 +35,17 @@ _OWNED: Final[Json] = {
 }
 
 
+def own_range(index: Index) -> IPv4Network:
+    """The range that the server was first started with."""
+    collection = index.collections.get(_RANGES)
+    entry = None if collection is None else collection.newest("kubernetes")
+    cidrs = () if entry is None else msgspec.json.decode(entry.data)["spec"].get("cidrs") or ()
+    return next((IPv4Network(cidr, strict=False) for cidr in cidrs if ":" not in cidr), RANGE)
+
+
 def ranges(index: Index) -> list[IPv4Network]:
     """The ranges to allocate from; a ServiceCIDR that is terminating or not ready is skipped."""
-    found = [RANGE]
+    found = [own_range(index)]
     for entry in _present(index.collections.get(_RANGES)):
         obj = msgspec.json.decode(entry.data)
         conditions = (obj.get("status") or {}).get("conditions") or ()

@@ -18,7 +18,7 @@ from ostinato.api.text.go_format import quote
 from ostinato.api.validation.addresses import Address, parse_ip
 from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.core.services import validation as service_validation
-from ostinato.server.resources.core.services.addresses import RANGE, named_addresses, ranges
+from ostinato.server.resources.core.services.addresses import named_addresses, own_range, ranges
 from ostinato.server.resources.core.services.shape import needs_health_check_port, port_numbers
 from ostinato.server.resources.strategy import Json
 
@@ -289,12 +289,13 @@ class _DryRun(_Reservation):
         self.taken.clear()
 
     def _address_error(self, address: Address) -> str:
-        if _is_in(address, RANGE):
+        network = own_range(self._index)
+        if _is_in(address, network):
             return ""
-        return f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {RANGE}"
+        return f"the provided IP ({address}) is not in the valid range. The range of valid IPs is {network}"
 
     def _any_address(self) -> str:
-        return str(RANGE.network_address)
+        return str(own_range(self._index).network_address)
 
     def _port_error(self, number: int) -> str:
         taken = number in self.taken or number in self._taken_ports()
