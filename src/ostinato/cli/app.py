@@ -19,6 +19,7 @@ from ostinato.cli.options import (
     completion,
     components,
     demo,
+    envtest,
     manifests,
     node,
     package,
@@ -35,7 +36,7 @@ from ostinato.cli.parser import Parser, error_prefix, grouped_help
 _GROUPS: Final = {
     "controllers": (run_options, manifests, types),
     "delivery": (package,),
-    "cluster on this machine": (demo, serve, snapshot, user),
+    "cluster on this machine": (demo, serve, snapshot, user, envtest),
     "parts of a cluster": (components, node, token),
     "shell": (completion,),
 }

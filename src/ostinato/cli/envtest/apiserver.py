@@ -1,0 +1,195 @@
+"""kube-apiserver: the API server with kube-apiserver's flags and defaults, and its state where etcd says.
+
+- The state directory is `ostinato` in the data directory of the etcd stand-in at `--etcd-servers`.
+- The serving certificate is `apiserver.crt` in `--cert-dir`, which is generated if it does not exist.
+- It stops with the process that started it, see `parent`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+from collections.abc import Sequence
+from datetime import timedelta
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ostinato.cli.commands import serve
+from ostinato.cli.envtest import flags, handover
+from ostinato.cli.envtest.parent import ParentWatch
+from ostinato.cli.error import CommandError
+from ostinato.cli.options.server import settings as server_options
+from ostinato.cli.options.server.values import boolean
+from ostinato.http.hosts import join_host_port
+from ostinato.server.standalone import Settings, Standalone
+from ostinato.server.state import StateError, write_private
+from ostinato.world import World
+
+VERSION: Final = "v1.36.4"
+_CERTIFICATE_LIFETIME: Final = timedelta(days=365)
+_SMALLEST_RANGE: Final = 29  # bits of the longest prefix
+_DESCRIPTION = """The API server of Ostinato with the flags of kube-apiserver. Objects are stored in the data directory
+of the etcd beside it. Flags that are not listed are reported and have no effect."""
+
+_logger = logging.getLogger(__name__)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = flags.make_parser("kube-apiserver", _DESCRIPTION)
+    parser.add_argument("--version", action="version", version=f"Kubernetes {VERSION}")
+    serving = parser.add_argument_group("serving")
+    serving.add_argument(
+        "--bind-address",
+        metavar="IP",
+        default="0.0.0.0",  # noqa: S104 - kube-apiserver's default
+        help="address to listen on (default: %(default)s)",
+    )
+    serving.add_argument(
+        "--secure-port", metavar="PORT", type=int, default=6443, help="port to listen on (default: %(default)s)"
+    )
+    serving.add_argument(
+        "--advertise-address",
+        metavar="IP",
+        default="",
+        help="address in the endpoints of the Service kubernetes (default: --bind-address)",
+    )
+    serving.add_argument(
+        "--cert-dir",
+        metavar="DIR",
+        default="/var/run/kubernetes",
+        help="directory of apiserver.crt and apiserver.key, unless --tls-cert-file is given; a pair is generated if "
+        "they do not exist (default: %(default)s)",
+    )
+    server_options.add_kube_apiserver_options(parser, serving)
+    storage = parser.add_argument_group("storage")
+    storage.add_argument(
+        "--etcd-servers", metavar="URL,...", action="append", default=[], help="client URLs of the etcd beside this"
+    )
+    cluster = parser.add_argument_group("cluster")
+    cluster.add_argument(
+        "--service-cluster-ip-range",
+        metavar="CIDR",
+        default="10.0.0.0/24",
+        help="range of the cluster IPs of Services, IPv4 (default: %(default)s)",
+    )
+    cluster.add_argument(
+        "--allow-privileged",
+        metavar="BOOL",
+        type=boolean,
+        nargs="?",
+        const=True,
+        default=False,
+        help="allow privileged containers (default: false)",
+    )
+    parser.add_argument("-v", "--v", metavar="LEVEL", help="accepted; the log level is fixed")
+    return parser
+
+
+def run(arguments: Sequence[str]) -> None:
+    """Serve until SIGTERM or SIGINT; CommandError for invalid flags and if the server cannot start."""
+    watch = ParentWatch()
+    options = flags.parse(make_parser(), arguments)
+    world = World.real()
+    service_range = _service_range(options.service_cluster_ip_range)
+    listen = _listen(options)
+    advertised = _ip("--advertise-address", options.advertise_address) if options.advertise_address else ""
+    _apply_defaults(options)
+    urls = [url for urls in options.etcd_servers for url in urls.split(",") if url]
+    if not urls:
+        raise CommandError("--etcd-servers must be specified")
+    if not options.tls_cert_file and not options.tls_private_key_file:
+        _use_certificate_directory(world, options, service_range)
+    storage = asyncio.run(handover.storage_of(urls, world.clock))
+    options.listen, options.state = listen, str(Path(storage.data_dir) / "ostinato")
+    options.store, options.accept_data_loss = "", False
+    settings = server_options.settings(options)
+    settings = msgspec.structs.replace(
+        settings,
+        admission=msgspec.structs.replace(settings.admission, allow_privileged=options.allow_privileged),
+        advertise_address=advertised,
+        service_range=service_range,
+        durable=storage.durable,
+    )
+    serve.run(lambda world: _ApiServer(world, settings, watch), "kube-apiserver", listen)
+
+
+class _ApiServer(Standalone):
+    """A server that stops with the process that started it."""
+
+    def __init__(self, world: World, settings: Settings, watch: ParentWatch) -> None:
+        super().__init__(world, settings)
+        self._watched = watch, world.clock
+
+    async def failed(self) -> None:
+        watch, clock = self._watched
+        await watch.exited(clock)
+        _logger.warning("parent process exited, stopping")
+
+
+def _listen(options: argparse.Namespace) -> str:
+    if not 1 <= options.secure_port <= 65535:
+        raise CommandError(f"--secure-port {options.secure_port} must be between 1 and 65535, inclusive")
+    return join_host_port(_ip("--bind-address", options.bind_address), options.secure_port)
+
+
+def _ip(flag: str, text: str) -> str:
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        raise CommandError(f"{flag} {text}: want an IP address") from None
+
+
+def _service_range(text: str) -> IPv4Network:
+    """Return the IPv4 range of `--service-cluster-ip-range`."""
+    found: list[IPv4Network | IPv6Network] = []
+    for cidr in text.split(","):
+        try:
+            found.append(ip_network(cidr.strip(), strict=False))
+        except ValueError:
+            raise CommandError(f"--service-cluster-ip-range {cidr}: want a network such as 10.0.0.0/24") from None
+    ranges = [each for each in found if isinstance(each, IPv4Network)]
+    if not ranges or len(ranges) > 1 or len(found) > 2:
+        raise CommandError(f"--service-cluster-ip-range {text}: want one IPv4 network; IPv6 is not served")
+    if ranges[0].prefixlen > _SMALLEST_RANGE:
+        raise CommandError(f"--service-cluster-ip-range {text}: too small, want /{_SMALLEST_RANGE} or larger")
+    for each in found:
+        if isinstance(each, IPv6Network):
+            _logger.warning("IPv6 service range is not supported and has no effect range=%s", each)
+    return ranges[0]
+
+
+def _apply_defaults(options: argparse.Namespace) -> None:
+    """Apply kube-apiserver's defaults where they differ from `ostinato apiserver`'s."""
+    if not options.authorization_mode and options.authorization_config is None:
+        options.authorization_mode = ["AlwaysAllow"]
+    allows_all = any("AlwaysAllow" in modes.split(",") for modes in options.authorization_mode or ())
+    if allows_all and options.anonymous_auth is not False and not options.authentication_config:
+        _logger.warning("anonymous requests are not allowed with the authorization mode AlwaysAllow, rejecting them")
+        options.anonymous_auth = False
+
+
+def _use_certificate_directory(world: World, options: argparse.Namespace, service_range: IPv4Network) -> None:
+    """Use the pair in `--cert-dir`, generated if there is none."""
+    directory = Path(options.cert_dir)
+    certificate, key = directory / "apiserver.crt", directory / "apiserver.key"
+    if certificate.exists() != key.exists():
+        missing, found = (key, certificate) if certificate.exists() else (certificate, key)
+        raise CommandError(f"--cert-dir: {found} exists without {missing}; provide both, or remove it")
+    if not certificate.exists():
+        from ostinato.certificates.generate import generate_certificate  # noqa: PLC0415 - mostly not needed
+
+        hosts = ["localhost", "127.0.0.1", "::1", "kubernetes.default.svc", str(service_range[1])]
+        unspecified = ip_address(options.bind_address).is_unspecified
+        hosts += [] if unspecified or options.bind_address in hosts else [options.bind_address]
+        made = generate_certificate(world, hosts, _CERTIFICATE_LIFETIME)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            write_private(key, made.key)
+            write_private(certificate, made.certificate + made.authorities)
+        except (OSError, StateError) as error:
+            raise CommandError(f"--cert-dir: {error}") from None
+    options.tls_cert_file, options.tls_private_key_file = str(certificate), str(key)
