@@ -49,7 +49,7 @@ def public(cls: type) -> set[str]:
 
 
 def test_it_has_the_attributes_of_the_context() -> None:
-    own = {"asynchronous", "wait"}
+    own = {"asynchronous", "stopped", "wait"}
     data = {"reconcile", "client", "world", "logger", "object"}  # set in the constructor of Context
     assert public(BlockingContext) - own == public(Context) | data
 
