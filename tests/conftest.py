@@ -21,6 +21,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
+from ostinato.testing import plugin
+
 GO = Path(__file__).resolve().parent / "cluster" / "go"
 ALONE = ("test_conversations.py", "test_transcripts.py")  # each of their tests is for itself
 VERSION = "v1.36.4"  # of the modules that go.mod names there
@@ -33,12 +35,9 @@ settings.register_profile("any machine", settings.get_profile("explore"), derand
 settings.load_profile("any machine")
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--cluster",
-        metavar="KUBECONFIG",
-        help="run tests/cluster and recorded scenarios against this cluster",
-    )
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    if not pluginmanager.has_plugin("ostinato"):  # an environment that was installed before the plugin existed
+        pluginmanager.register(plugin, "ostinato")
     parser.addoption("--fuzz", type=int, metavar="N", help="number of inputs per fuzz test (default: a small number)")
     parser.addoption("--over-http", action="store_true", help="run tests/unit/plane over HTTPS")
     parser.addoption(

@@ -27,6 +27,7 @@ from ostinato.client.transport.protocol import Transport
 from ostinato.controllers import ControllerOptions
 from ostinato.kinds.core_v1 import Node
 from ostinato.manager import ClientOptions, Manager, Purpose, ReportingOptions
+from ostinato.manager.connecting import Connect
 from ostinato.plane import scheduler
 from ostinato.plane.access import cluster_info as joining
 from ostinato.plane.access import identities, roles
@@ -115,15 +116,7 @@ class Plane:
             self._containerd = await fleet.find_containerd(self._world, settings.containerd)
         await self._server.start()
         nodes = await self._grant()
-        manager = self._manager = Manager(
-            connect=self._connect_part,
-            client=ClientOptions(
-                field_manager=FIELD_MANAGER, identities=identities.user_of_runnable, warn=ignore_warning
-            ),
-            reporting=ReportingOptions(core_events=True, logger=logging.getLogger("ostinato.plane")),
-            controllers=ControllerOptions(error_events=False),  # like kube-controller-manager
-            world=self._world,
-        )
+        manager = self._manager = manager_of_plane(self._connect_part, self._world)
         self._add_parts(manager, nodes)
         self._serving = asyncio.get_running_loop().create_task(manager.serve())
 
@@ -180,3 +173,15 @@ class Plane:
                 self._server.core.serve_usage()
                 if proxy is not None:
                     services.add_to(manager, state, proxy)
+
+
+def manager_of_plane(connect: Connect, world: World, *, graceful_shutdown: float = 30.0) -> Manager:
+    """Return a manager for the components: each writes with its own identity and logs to `ostinato.plane`."""
+    return Manager(
+        connect=connect,
+        client=ClientOptions(field_manager=FIELD_MANAGER, identities=identities.user_of_runnable, warn=ignore_warning),
+        reporting=ReportingOptions(core_events=True, logger=logging.getLogger("ostinato.plane")),
+        controllers=ControllerOptions(error_events=False),  # like kube-controller-manager
+        graceful_shutdown=graceful_shutdown,
+        world=world,
+    )

@@ -81,13 +81,13 @@ class Simulation(World):
         return world
 
     @overload
-    def run(self, main: Coroutine[Any, Any, T]) -> T: ...
+    def run(self, main: Coroutine[Any, Any, T], *, wind_down: bool = True) -> T: ...
     @overload
-    def run(self, main: Coroutine[Any, Any, T], *, until: float | None) -> T | None: ...
-    def run(self, main: Coroutine[Any, Any, T], *, until: float | None = None) -> T | None:
+    def run(self, main: Coroutine[Any, Any, T], *, until: float | None, wind_down: bool = True) -> T | None: ...
+    def run(self, main: Coroutine[Any, Any, T], *, until: float | None = None, wind_down: bool = True) -> T | None:
         """Run `main` to its end, or for `until` virtual seconds, and return its result, or None if it is not done.
 
-        - Remaining tasks are cancelled and awaited.
+        - Remaining tasks are cancelled and awaited; with `wind_down=False` they continue with the next run.
         - Unhandled errors are raised as `BackgroundError`, or added as notes to the error of `main`.
         - Can be called again: time continues.
         """
@@ -103,9 +103,10 @@ class Simulation(World):
             done = loop.run_task(task, until)
             error = task.exception() if done and not task.cancelled() else None
         finally:
-            loop.wind_down()
-            for executor in self._executors:
-                executor.abandon()
+            if wind_down:
+                loop.wind_down()
+                for executor in self._executors:
+                    executor.abandon()
         failures = loop.take_failures()
         if error is not None:
             for failure in failures:

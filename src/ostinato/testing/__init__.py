@@ -1,0 +1,73 @@
+"""Tests of controllers: a cluster in this process, or a real one, for pytest, unittest and asyncio.
+
+    async def test_a_widget_gets_a_deployment(manager, client, eventually):
+        await manager.start(widgets)
+        await client.create(Widget(metadata=ObjectMeta(name="a"), spec=WidgetSpec(replicas=3)))
+        await eventually(Deployment, "a", lambda each: each.spec.replicas == 3)
+
+- `plugin` is the pytest plugin, with the fixtures `cluster`, `plane`, `client`, `manager`, `clock`, `events` and
+  `eventually`. It runs `async def` tests that use them.
+- `Cluster` is the same without pytest: `async with Cluster() as cluster:`; `ClusterTestCase` is for unittest.
+- Each test has a cluster of its own. Controllers run with the permissions that `ostinato manifests` derives.
+- `Cluster(kubeconfig=PATH)` and `pytest --cluster PATH` run the same test on a real cluster, in a namespace of its own.
+
+Names are imported on first use: the plugin is loaded by every run of pytest.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ostinato.testing.case import ClusterTestCase
+    from ostinato.testing.clock import VirtualClock
+    from ostinato.testing.cluster import Cluster
+    from ostinato.testing.errors import NotOnThisCluster, UnexpectedErrors
+    from ostinato.testing.events import Events, RecordedEvent
+    from ostinato.testing.eventually import Eventually
+    from ostinato.testing.faults import Fault
+    from ostinato.testing.loading import load
+    from ostinato.testing.manager import ClusterManager, ReconcileError
+
+__all__ = [
+    "Cluster",
+    "ClusterManager",
+    "ClusterTestCase",
+    "Events",
+    "Eventually",
+    "Fault",
+    "NotOnThisCluster",
+    "ReconcileError",
+    "RecordedEvent",
+    "UnexpectedErrors",
+    "VirtualClock",
+    "load",
+]
+
+_HOME = {
+    "Cluster": "cluster",
+    "ClusterManager": "manager",
+    "ClusterTestCase": "case",
+    "Events": "events",
+    "Eventually": "eventually",
+    "Fault": "faults",
+    "NotOnThisCluster": "errors",
+    "ReconcileError": "manager",
+    "RecordedEvent": "events",
+    "UnexpectedErrors": "errors",
+    "VirtualClock": "clock",
+    "load": "loading",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
