@@ -23,6 +23,7 @@ from ostinato.cli.options import (
     manifests,
     node,
     package,
+    project,
     serve,
     snapshot,
     token,
@@ -34,6 +35,7 @@ from ostinato.cli.parser import Parser, error_prefix, grouped_help
 
 # The groups of `ostinato --help`, and the modules that declare their commands.
 _GROUPS: Final = {
+    "projects": (project,),
     "controllers": (run_options, manifests, types),
     "delivery": (package,),
     "cluster on this machine": (demo, serve, snapshot, user, envtest),

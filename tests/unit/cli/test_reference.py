@@ -15,11 +15,21 @@ from ostinato.cli.app import make_parser, run
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
 
 
-@pytest.mark.parametrize("command", ["run", "manifests", "types", "up", "controllers", "scheduler", "node"])
+COMMANDS = ["init", "add", "upgrade-template", "run", "manifests", "types", "up", "controllers", "scheduler", "node"]
+
+
+def options_of(parser: argparse.ArgumentParser) -> list[str]:
+    """The options of a command and of its sub-commands."""
+    nested = [each.choices.values() for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
+    own = [text for action in parser._actions for text in action.option_strings]
+    return own + [text for parsers in nested for each in parsers for text in options_of(each)]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_the_page_names_every_option(command: str) -> None:
     (commands,) = [each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction)]
     section = PAGE.read_text().split(f"## `ostinato {command}`\n")[1].split("\n## ")[0]
-    options = [text for action in commands.choices[command]._actions for text in action.option_strings]
+    options = options_of(commands.choices[command])
     assert [text for text in options if text not in section and text not in ("-h", "--help")] == []
 
 

@@ -1,0 +1,73 @@
+"""A new project: `ostinato init`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from ostinato.scaffold import changes, lock, names
+from ostinato.scaffold.changes import Change
+from ostinato.scaffold.error import ScaffoldError
+from ostinato.scaffold.project import RECORD, Controller, Kind, Project
+from ostinato.scaffold.rendering import render
+from ostinato.scaffold.templates import Templates, versions
+
+LOCK = "requirements.lock"
+
+
+class NewProject(msgspec.Struct, frozen=True, kw_only=True):
+    """Answers for a new project. Empty ones follow from the name."""
+
+    name: str
+    package: str = ""
+    group: str = ""
+    version: str = "v1"
+    kind: str = ""
+    image: str = "nginx"
+
+
+def create(root: Path, new: NewProject, *, force: bool = False, dry_run: bool = False) -> list[Change]:
+    """Generate a project and return its files.
+
+    Raises ScaffoldError if a name is invalid, the directory has a project, or a file exists with other contents.
+    `force`: replace such files. `dry_run`: write nothing.
+    """
+    project = first_project(new)
+    if (root / RECORD).exists():
+        raise ScaffoldError(
+            f"{root} is a project already; use ostinato add, or ostinato upgrade-template for a new template"
+        )
+    files = {**render(project, Templates(project.template)), LOCK: lock.installed("ostinato")}
+    taken = changes.existing(root, files)
+    if taken and not force:
+        raise ScaffoldError(
+            f"{root} has files that would be replaced: {', '.join(taken)}; "
+            "choose another directory with --directory, or replace them with --force"
+        )
+    planned = [Change("update" if path in taken else "create", path, text) for path, text in sorted(files.items())]
+    if not dry_run:
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ScaffoldError(f"cannot create {root}: {error.strerror}") from None
+        with changes.locked(root):
+            changes.apply(root, planned, project)
+    return planned
+
+
+def first_project(new: NewProject) -> Project:
+    """Return the record of a new project: one kind, and a controller that keeps a Deployment for it."""
+    names.check_project(new.name)
+    kind = names.check_kind(new.kind or names.kind_of_project(new.name))
+    group = names.check_group(new.group or f"{new.name}.example.dev")
+    version = names.check_version(new.version)
+    module = names.module_of(kind)
+    image = names.check_image(new.image)
+    return Project(
+        template=versions()[-1],
+        name=new.name,
+        package=names.check_package(new.package or new.name.replace("-", "_")),
+        kinds=(Kind(group=group, version=version, kind=kind, module=module, image=image),),
+        controllers=(Controller(group=group, version=version, kind=kind, module=module),),
+    )

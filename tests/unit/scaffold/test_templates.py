@@ -1,0 +1,50 @@
+"""The templates: complete, and unchanged once released."""
+
+from __future__ import annotations
+
+import hashlib
+
+from ostinato.api.wire.yaml import decode_yaml
+from ostinato.scaffold import Hooks, NewKind, NewProject, Project, Subject, add_controller, add_kind, add_webhook
+from ostinato.scaffold.creation import first_project
+from ostinato.scaffold.rendering import render
+from ostinato.scaffold.templates import ROOT, Templates, versions
+
+RELEASED: dict[int, str] = {}  # digests by version; add that of a version when it is released
+
+
+def everything(version: int) -> Project:
+    """A project with every part that can be generated."""
+    project = first_project(NewProject(name="tea-shop"))
+    project = add_kind(project, NewKind(kind="Cup"))
+    project = add_kind(project, NewKind(kind="Ox", plural="oxen", cluster_scoped=True))
+    project = add_kind(project, NewKind(kind="Cup", version="v2"))
+    project = add_controller(project, Subject(kind="Pod"))
+    project = add_webhook(project, Subject(kind="Cup"), Hooks(validating=True, mutating=True, conversion=True))
+    project = add_webhook(project, Subject(kind="Pod"), Hooks(validating=True))
+    return Project(**{name: getattr(project, name) for name in project.__struct_fields__} | {"template": version})
+
+
+def test_every_template_is_used() -> None:
+    for version in versions():
+        index = decode_yaml((ROOT / str(version) / "files.yaml").read_bytes())
+        named = {f"{template}.tmpl" for part in index.values() for template in part}
+        found = {path.name for path in (ROOT / str(version)).iterdir()} - {"files.yaml"}
+        assert found - named <= {"converter.py.tmpl", "conversion_test.py.tmpl"}
+        assert named <= found
+
+
+def test_released_templates_generate_the_same_files() -> None:
+    """They are the base of merges: change a copy with the next number instead."""
+    for version, digest in RELEASED.items():
+        files = render(everything(version), Templates(version))
+        text = "".join(f"{path}\n{text}" for path, text in sorted(files.items()))
+        assert hashlib.sha256(text.encode()).hexdigest() == digest
+    assert set(RELEASED) <= set(versions())
+
+
+def test_all_parts_are_rendered() -> None:
+    files = render(everything(versions()[-1]), Templates(versions()[-1]))
+    assert len(files) == len({path.lower() for path in files})
+    assert [path for path, text in files.items() if "<<" in text or not text.endswith("\n")] == []
+    assert 'plural="oxen",\n    namespaced=False,\n' in files["src/tea_shop/ox_v1.py"]
