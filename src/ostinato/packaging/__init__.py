@@ -9,12 +9,17 @@
 """
 
 from ostinato.packaging.error import PackageError
+from ostinato.packaging.formats.helm import helm_chart
 from ostinato.packaging.formats.install import install_yaml
+from ostinato.packaging.formats.kustomize import kustomize_files
+from ostinato.packaging.formats.monitoring import monitoring_files
+from ostinato.packaging.formats.olm import olm_bundle
 from ostinato.packaging.operator import OWN_NAMESPACE, Operator, WebhookServer
 from ostinato.packaging.output import check_files, write_files
 from ostinato.packaging.overrides import Overrides, parse_overrides, read_overrides
 from ostinato.packaging.package import Package, make_package
 from ostinato.packaging.project import Project, read_project
+from ostinato.packaging.samples import read_samples
 
 __all__ = [
     "OWN_NAMESPACE",
@@ -25,10 +30,15 @@ __all__ = [
     "Project",
     "WebhookServer",
     "check_files",
+    "helm_chart",
     "install_yaml",
+    "kustomize_files",
     "make_package",
+    "monitoring_files",
+    "olm_bundle",
     "parse_overrides",
     "read_overrides",
     "read_project",
+    "read_samples",
     "write_files",
 ]

@@ -73,6 +73,21 @@ def formatted(template: str, *values: Any) -> Any:
     return Expression(" ".join(["printf", go_text(template), *pipelines]))
 
 
+def extended(value: Any, extra: Mapping[str, Any]) -> Any:
+    """Return an object with further fields, which win: an Expression if the object or a field is one."""
+    if not extra:
+        return value
+    if isinstance(value, dict) and not any(isinstance(each, Expression) for each in extra.values()):
+        return {**value, **extra}
+    assert isinstance(value, Expression), "inputs are all concrete, or all expressions"
+    fields = [
+        part
+        for key, each in sorted(extra.items())
+        for part in (go_text(key), f"({each.pipeline})" if isinstance(each, Expression) else go_text(each))
+    ]
+    return Expression(f"merge (dict {' '.join(fields)}) ({value.pipeline})")
+
+
 def go_text(text: str) -> str:
     """Return a text as a literal of Go's template language."""
     return json.dumps(text, ensure_ascii=False)

@@ -7,9 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ostinato.packaging.formats.install import HEADER
-
-KEPT = "# Written once by `ostinato package`; yours to edit.\n"
+from ostinato.packaging.headers import HEADER, KEPT, TEMPLATE_HEADER
 
 
 def write_files(files: Mapping[str, str], directory: Path) -> list[str]:
@@ -67,5 +65,5 @@ def _stale(files: Mapping[str, str], directory: Path) -> list[str]:
 
 def _generated(directory: Path) -> Iterator[str]:
     for path in sorted(directory.rglob("*")):
-        if path.is_file() and not path.is_symlink() and (_read(path) or "").startswith(HEADER):
+        if path.is_file() and not path.is_symlink() and (_read(path) or "").startswith((HEADER, TEMPLATE_HEADER)):
             yield path.relative_to(directory).as_posix()

@@ -32,6 +32,10 @@ class Resources(_Fields, frozen=True, kw_only=True):
     limits: Mapping[str, str] = msgspec.field(default_factory=lambda: {"memory": "256Mi"})
 
 
+class PullSecret(_Fields, frozen=True, kw_only=True):
+    name: str
+
+
 class ServiceAccount(_Fields, frozen=True, kw_only=True):
     create: bool = True
     name: str = ""  # defaults to the package's name
@@ -89,7 +93,7 @@ class Icon(_Fields, frozen=True, kw_only=True):
 class Olm(_Fields, frozen=True, kw_only=True):
     """What only the OLM bundle needs."""
 
-    channels: Sequence[str] = ("alpha",)
+    channels: Sequence[str] = ("candidate",)
     default_channel: str = ""  # defaults to the first channel
     display_name: str = ""
     description: str = ""
@@ -118,7 +122,7 @@ class Overrides(_Fields, frozen=True, kw_only=True):
     program: str | Sequence[str] = ""
     image: str = ""
     image_pull_policy: Literal["Always", "IfNotPresent", "Never"] = "IfNotPresent"
-    image_pull_secrets: Sequence[str] = ()
+    image_pull_secrets: Sequence[PullSecret] = ()
     namespaced: bool = False
     replicas: int = 1
     leader_election: bool = False
@@ -161,6 +165,11 @@ def parse_overrides(content: Any, file: str) -> Overrides:
         return msgspec.convert({} if content is None else content, Overrides)
     except msgspec.ValidationError as error:
         raise PackageError(f"{file}: {_explained(str(error))}") from None
+
+
+def plain(value: Any) -> Any:
+    """Return a part of the overrides as JSON values."""
+    return msgspec.json.decode(msgspec.json.encode(value))
 
 
 def _explained(message: str) -> str:

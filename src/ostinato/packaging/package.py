@@ -17,6 +17,8 @@ from ostinato.packaging.overrides import Overrides
 from ostinato.packaging.project import Project, semantic_version
 from ostinato.webhook.configuration import ServiceEndpoint
 
+Json = dict[str, Any]
+
 HEALTH_PORT: Final = 8081
 METRICS_PORT: Final = 8080
 RESERVED_LABELS: Final = ("app.kubernetes.io/name", "app.kubernetes.io/instance")  # of selectors, which cannot change
@@ -28,6 +30,7 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
     """
     - `name`: of the Deployment and all other objects, as a prefix or in full.
     - `version`: a semantic version.
+    - `samples`: example objects of the operator's kinds.
     """
 
     name: str
@@ -37,6 +40,7 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
     operator: Operator
     project: Project
     overrides: Overrides
+    samples: Sequence[Json] = ()
 
     @property
     def elects(self) -> bool:
@@ -61,7 +65,9 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
         return self.overrides.description or self.project.description or f"The operator {self.name}"
 
 
-def make_package(operator: Operator, overrides: Overrides, project: Project, file: str) -> Package:
+def make_package(
+    operator: Operator, overrides: Overrides, project: Project, file: str, samples: Sequence[Json] = ()
+) -> Package:
     """Complete and check the overrides. PackageError names the field in `file`."""
     name = overrides.name or project.name.lower().replace("_", "-").replace(".", "-")
     checks = _Checks(file)
@@ -81,6 +87,7 @@ def make_package(operator: Operator, overrides: Overrides, project: Project, fil
         operator=operator,
         project=project,
         overrides=overrides,
+        samples=samples,
     )
     _check_program(checks, package)
     _check_webhooks(checks, package)
@@ -144,8 +151,8 @@ def _check_text(checks: _Checks, overrides: Overrides) -> None:
     for field, value in (accounts | certificates).items():
         if value:
             checks.subdomain(field, value)
-    for index, name in enumerate(overrides.image_pull_secrets):
-        checks.subdomain(f"imagePullSecrets[{index}]", name)
+    for index, secret in enumerate(overrides.image_pull_secrets):
+        checks.subdomain(f"imagePullSecrets[{index}].name", secret.name)
     if not overrides.service_account.create and not overrides.service_account.name:
         checks.fail("serviceAccount.name", "not set; name the existing account, or set create: true")
 

@@ -55,6 +55,10 @@ def read_project(path: Path) -> Project:
         raise PackageError(f"{path}: [project]: {error}") from None
 
 
+def is_semantic_version(version: str) -> bool:
+    return _SEMVER.fullmatch(version) is not None
+
+
 def semantic_version(version: str) -> str:
     """Return a version as charts and bundles need it: `1.2`, `1.2.0rc1` and `1.2.0.dev3` of Python are converted."""
     if _SEMVER.fullmatch(version):

@@ -33,6 +33,14 @@ def test_the_page_names_every_option(command: str) -> None:
     assert [text for text in options if text not in section and text not in ("-h", "--help")] == []
 
 
+def test_the_page_names_every_format_of_packages_and_its_options() -> None:
+    section = PAGE.read_text().split("## `ostinato package`\n")[1].split("\n## ")[0]
+    for name, parser in make_parser().commands()["package"].commands().items():
+        assert f"| `{name}` |" in section
+        options = [text for action in parser.options() for text in action.option_strings]
+        assert [text for text in options if text not in section and text not in ("-h", "--help")] == []
+
+
 def test_the_api_server_has_the_options_of_up_except_the_group_cluster() -> None:
     """The page about it refers to those of `ostinato up`."""
     (commands,) = [each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction)]

@@ -18,10 +18,15 @@ from ostinato.packaging import (
     Package,
     PackageError,
     check_files,
+    helm_chart,
     install_yaml,
+    kustomize_files,
     make_package,
+    monitoring_files,
+    olm_bundle,
     read_overrides,
     read_project,
+    read_samples,
     write_files,
 )
 
@@ -43,13 +48,14 @@ class PackageOptions(msgspec.Struct, frozen=True, kw_only=True):
     files: Sequence[str] = ()
     overrides: str | None = None
     image: str = ""
+    samples: str = "samples"
     output: str | None = None
     check: bool = False
 
 
 def package(options: PackageOptions) -> int:
     """Write, print or check the package; return the exit code: 1 if a check finds differences."""
-    made, _ = read_package(options.files, options.overrides, options.image)
+    made, _ = read_package(options.files, options.overrides, options.image, options.samples)
     if options.format == "yaml" and options.output is None:
         if options.check:
             raise CommandError("--check needs --output FILE, the file to compare with")
@@ -62,7 +68,7 @@ def package(options: PackageOptions) -> int:
     return _write(options, files, directory)
 
 
-def read_package(files: Sequence[str], overrides: str | None, image: str) -> tuple[Package, Program]:
+def read_package(files: Sequence[str], overrides: str | None, image: str, samples: str) -> tuple[Package, Program]:
     """Load a program and return its package. CommandError for what cannot be packaged."""
     file = Path(overrides) if overrides is not None else _OVERRIDES
     try:
@@ -72,7 +78,8 @@ def read_package(files: Sequence[str], overrides: str | None, image: str) -> tup
         chosen_files = targets(files)
         loaded = load_program(chosen_files, namespaced=chosen.namespaced)
         project = read_project(Path("pyproject.toml"))
-        return make_package(operator_of(loaded, chosen_files), chosen, project, str(file)), loaded
+        operator = operator_of(loaded, chosen_files)
+        return make_package(operator, chosen, project, str(file), read_samples(Path(samples))), loaded
     except PackageError as error:
         raise CommandError(str(error)) from None
 
@@ -80,6 +87,10 @@ def read_package(files: Sequence[str], overrides: str | None, image: str) -> tup
 def _files(name: Format, made: Package) -> dict[str, str]:
     formats: dict[Format, Callable[[Package], dict[str, str]]] = {
         "yaml": lambda package: {"install.yaml": install_yaml(package)},
+        "helm": helm_chart,
+        "kustomize": kustomize_files,
+        "olm": olm_bundle,
+        "monitoring": monitoring_files,
     }
     try:
         return formats[name](made)

@@ -15,6 +15,10 @@ that belongs to it, with the decisions of deploy/overrides.yaml. The output is t
 
 _FORMATS = {
     "yaml": ("write install.yaml", "standard output"),
+    "helm": ("write a Helm chart", "dist/chart"),
+    "kustomize": ("write a kustomize base with overlays", "dist/kustomize"),
+    "olm": ("write a bundle for the Operator Lifecycle Manager", "dist/bundle"),
+    "monitoring": ("write a Grafana dashboard and Prometheus alert rules", "dist/monitoring"),
 }
 
 
@@ -42,6 +46,9 @@ def add_program(parser: argparse.ArgumentParser) -> None:
         "--overrides",
         metavar="FILE",
         help="decisions about the deployment (default: deploy/overrides.yaml, if it exists)",
+    )
+    parser.add_argument(
+        "--samples", metavar="DIR", default="samples", help="directory of sample objects (default: %(default)s)"
     )
     parser.add_argument("--image", default="", help="image of the operator (default: that of the overrides)")
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from ostinato.api.wire.yaml_output import encode_yaml
+from ostinato.packaging.headers import HEADER
 from ostinato.packaging.manifest import Manifest, resolved
 from ostinato.packaging.objects.everything import all_objects, features_of
 from ostinato.packaging.objects.inputs import concrete_inputs
 from ostinato.packaging.package import Package
 
 Json = dict[str, Any]
-
-HEADER: Final = "# Written by `ostinato package`; changes are lost.\n"
 
 
 def concrete_manifests(package: Package) -> list[Manifest]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ostinato.api.gvk import NamespacedName
 from ostinato.crd.rbac import Access, event_access, leader_election_access, roles_of
-from ostinato.packaging.manifest import Manifest, given, substituted
+from ostinato.packaging.manifest import Manifest, extended, given, substituted
 from ostinato.packaging.objects.inputs import Inputs
 from ostinato.packaging.operator import OWN_NAMESPACE
 from ostinato.packaging.package import Package
@@ -59,20 +59,15 @@ def user_roles(inputs: Inputs) -> list[Manifest]:
             {"apiGroups": [each["group"]], "resources": [each["names"]["plural"]], "verbs": list(verbs)}
             for each in resources
         ]
+        labels = extended(inputs.labels, {f"{_AGGREGATE}{target}": "true" for target in targets})
         role = {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRole",
-            "metadata": _aggregated(inputs, word, targets),
+            "metadata": {**inputs.metadata(inputs.named(word), namespaced=False), "labels": labels},
             "rules": rules,
         }
         found.append(Manifest("user-roles.yaml", role, "userRoles"))
     return found
-
-
-def _aggregated(inputs: Inputs, word: str, targets: Iterable[str]) -> Json:
-    """Return metadata with the aggregation labels only: labels of a chart are an expression."""
-    labels = {f"{_AGGREGATE}{target}": "true" for target in targets}
-    return given({"name": inputs.named(word), "labels": labels, "annotations": inputs.annotations})
 
 
 def _manifests(inputs: Inputs, rules: Iterable[Access], name: Any, file: str, feature: str) -> list[Manifest]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ostinato.packaging.manifest import Manifest
+from ostinato.packaging.manifest import Manifest, extended
 from ostinato.packaging.objects import access, monitoring, network, webhooks, workload
 from ostinato.packaging.objects.inputs import Inputs
 from ostinato.packaging.package import Package
@@ -54,8 +54,6 @@ def features_of(package: Package) -> Callable[[str], bool]:
 
 
 def _namespace(inputs: Inputs) -> Manifest:
-    labels = inputs.labels
-    if isinstance(labels, dict):
-        labels = {**labels, "pod-security.kubernetes.io/enforce": "restricted"}
+    labels = extended(inputs.labels, {"pod-security.kubernetes.io/enforce": "restricted"})
     metadata = {**inputs.metadata(inputs.namespace, namespaced=False), "labels": labels}
     return Manifest("namespace.yaml", {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}, "namespace")

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from ostinato.packaging.manifest import formatted, given
+from ostinato.packaging.overrides import plain
 from ostinato.packaging.package import Package
 
 Json = dict[str, Any]
@@ -74,11 +75,11 @@ def concrete_inputs(package: Package) -> Inputs:
         strategy=strategy(elects=package.elects),
         image=str(package.image),
         image_pull_policy=overrides.image_pull_policy,
-        image_pull_secrets=[{"name": each} for each in overrides.image_pull_secrets],
+        image_pull_secrets=plain(overrides.image_pull_secrets),
         args=list(overrides.args),
         env=environment(package),
         env_from=list(overrides.env_from),
-        resources=msgspec.to_builtins(overrides.resources),
+        resources=plain(overrides.resources),
         node_selector=dict(overrides.node_selector),
         tolerations=list(overrides.tolerations),
         affinity=overrides.affinity,

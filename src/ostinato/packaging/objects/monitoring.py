@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ostinato.packaging.manifest import Manifest, formatted
+from ostinato.packaging.manifest import Manifest, extended, formatted
 from ostinato.packaging.monitoring.alerts import alert_groups
 from ostinato.packaging.monitoring.dashboard import dashboard
 from ostinato.packaging.objects.inputs import Inputs
@@ -40,14 +40,8 @@ def _selector(inputs: Inputs) -> Any:
 def _dashboard(inputs: Inputs) -> Manifest:
     package = inputs.package
     text = dashboard_text(package.name, webhooks=bool(package.operator.webhooks))
-    found = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {
-            "name": inputs.named("dashboard"),
-            "namespace": inputs.namespace,
-            "labels": {"grafana_dashboard": "1"},
-        },
-        "data": {f"{package.name}.json": text},
-    }
+    labels = extended(inputs.labels, {"grafana_dashboard": "1"})
+    metadata = {**inputs.metadata(inputs.named("dashboard")), "labels": labels}
+    data = {f"{package.name}.json": text}
+    found = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
     return Manifest("dashboard.yaml", found, "dashboard")

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ostinato.packaging.manifest import Manifest, formatted
+from ostinato.packaging.manifest import Manifest, extended, formatted, given
 from ostinato.packaging.objects.inputs import Inputs
 from ostinato.packaging.objects.workload import certificate_secret
 from ostinato.packaging.package import Package
-from ostinato.webhook.configuration import ServiceEndpoint
 
 Json = dict[str, Any]
 
@@ -29,10 +28,9 @@ def definitions(inputs: Inputs) -> list[Manifest]:
     found = []
     for each in inputs.package.operator.definitions:
         name = each["metadata"]["name"]
-        own = dict(each["metadata"].get("annotations", {}))
-        if name in converted:
-            own |= _injection(inputs)
-        metadata = {**each["metadata"], "labels": inputs.labels, **({"annotations": own} if own else {})}
+        own = {**each["metadata"].get("annotations", {}), **(_injection(inputs) if name in converted else {})}
+        annotations = given({"annotations": extended(inputs.annotations, own)})
+        metadata = {**each["metadata"], "labels": inputs.labels, **annotations}
         found.append(Manifest(f"crds/{name}.yaml", {**each, "metadata": metadata}, "crds"))
     return found
 
@@ -43,8 +41,8 @@ def configurations(inputs: Inputs) -> list[Manifest]:
     for server in inputs.package.operator.webhooks:
         for each in server.configurations:
             metadata = inputs.metadata(each["metadata"]["name"], namespaced=False)
-            if server.certificates and (own := _injection(inputs)):
-                metadata = {**metadata, "annotations": own}
+            if server.certificates:
+                metadata |= given({"annotations": extended(inputs.annotations, _injection(inputs))})
             found.append(Manifest("webhooks.yaml", {**each, "metadata": metadata}))
     return found
 
@@ -83,9 +81,3 @@ def _injection(inputs: Inputs) -> Json:
     if not _by_cert_manager(inputs.package):
         return {}
     return {_INJECT: formatted("%s/%s", inputs.namespace, inputs.named("webhook"))}
-
-
-def service_names(package: Package) -> list[str]:
-    """Return the names of the Services of the webhooks."""
-    endpoints = [each.endpoint for each in package.operator.webhooks]
-    return sorted({each.name for each in endpoints if isinstance(each, ServiceEndpoint)})
