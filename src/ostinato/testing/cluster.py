@@ -195,13 +195,18 @@ class Cluster:
                 await client.close()
             if self._starting is not None:
                 await asyncio.wait([self._starting])
-                await self._server.close()
+                if self._starting.exception() is None:
+                    await self._server.close()
         finally:
             if self._owns_world:
                 self.world.executor.close()
 
     async def __aenter__(self) -> Self:
-        await self.start()
+        try:
+            await self.start()
+        except BaseException:
+            await self._release()
+            raise
         return self
 
     async def __aexit__(
@@ -212,7 +217,8 @@ class Cluster:
         except UnexpectedErrors as problems:
             if error is None:
                 raise
-            error.add_note(str(problems))  # the test's own failure comes first
+            if str(problems) not in str(error):
+                error.add_note(str(problems))  # the test's own failure comes first
 
     async def changed(self) -> None:
         """Wait until objects may have changed."""

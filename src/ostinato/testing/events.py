@@ -63,6 +63,7 @@ class Events:
         self, reason: str, *, regarding: AnyObject | str | None = None, kind: str = "", note: str = ""
     ) -> RecordedEvent:
         """Wait for an Event, and return it; the error lists those that there are."""
+        __tracebackhide__ = True  # pytest shows the line of the test
         try:
             found = await self._cluster.eventually(
                 lambda: self.list(reason, regarding=regarding, kind=kind, note=note),

@@ -74,6 +74,7 @@ class Eventually:
         - `gone`: wait until the object does not exist. Defaults to False.
         - `timeout`: in seconds. Defaults to `Cluster.patience`.
         """
+        __tracebackhide__ = True  # pytest shows the line of the test
         check: _Check = _Function(what)
         if name or not _is_function(what):
             if not name:
@@ -82,6 +83,7 @@ class Eventually:
         return await self._wait(check, self._cluster.patience if timeout is None else timeout)
 
     async def _wait(self, check: _Check, timeout: float) -> Any:  # noqa: ASYNC109
+        __tracebackhide__ = True
         clock = self._cluster.world.clock
         await self._cluster.start()
         began = clock.monotonic()

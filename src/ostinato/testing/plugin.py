@@ -60,6 +60,8 @@ def _ostinato_loop(request: pytest.FixtureRequest) -> Iterator[TestLoop]:
 
     loop: TestLoop = VirtualLoop() if "clock" in request.fixturenames else RealLoop()
     yield loop
+    if (started := request.node.stash.get(_CLUSTER, None)) is not None:
+        loop.run(started.close())  # for a test that did not run, because a fixture failed
     loop.close()
 
 
@@ -142,6 +144,29 @@ def _options(item: pytest.Item) -> dict[str, Any]:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_pycollect_makeitem() -> Generator[None, Any, Any]:
+    """Take tests in virtual time back from pytest-asyncio, which takes all in its mode `auto`."""
+    made = yield
+    return [_ours(each) for each in made] if isinstance(made, list) else made
+
+
+def _ours(item: Any) -> Any:
+    if not _is_of_pytest_asyncio(item) or "clock" not in item.fixturenames:
+        return item
+    made = pytest.Function.from_parent(
+        item.parent,
+        name=item.name,
+        callspec=getattr(item, "callspec", None),
+        callobj=item.obj,
+        fixtureinfo=item._fixtureinfo,
+        keywords=item.keywords,
+        originalname=item.originalname,
+    )
+    made.own_markers = [each for each in made.own_markers if each.name != "asyncio"]
+    return made
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Let the test's coroutine start and close its cluster, whoever runs it."""
     if _CLUSTER not in item.stash or not isinstance(item, pytest.Function):
@@ -186,17 +211,19 @@ def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
 ) -> Generator[None, object, object]:
     """Run asynchronous fixtures of the tests that this plugin runs, on their loop."""
-    function = fixturedef.func
+    original = function = fixturedef.func
     is_generator = isasyncgenfunction(function)
     if not (is_generator or iscoroutinefunction(function)) or fixturedef.scope != "function" or not _runs(request.node):
         return (yield)
     loop: TestLoop = request.getfixturevalue("_ostinato_loop")
+    if (instance := request.instance) is not None and hasattr(function, "__func__"):
+        function = function.__func__.__get__(instance)  # pytest has bound it to another instance of the class
     run: Callable[..., Any] = _generate if is_generator else _await
     fixturedef.func = partial(run, loop, function)  # type: ignore[misc]
     try:
         return (yield)
     finally:
-        fixturedef.func = function  # type: ignore[misc]
+        fixturedef.func = original  # type: ignore[misc]
 
 
 def _await(loop: TestLoop, function: Callable[..., Any], *args: Any, **fixtures: Any) -> Any:
@@ -225,5 +252,9 @@ def _runs(item: Any) -> bool:
         and not _FIXTURES.isdisjoint(item.fixturenames)
         and item.get_closest_marker("anyio") is None
         and item.get_closest_marker("asyncio") is None
-        and "pytest_asyncio" not in type(item).__module__
+        and not _is_of_pytest_asyncio(item)
     )
+
+
+def _is_of_pytest_asyncio(item: object) -> bool:
+    return type(item).__module__.startswith("pytest_asyncio.")
