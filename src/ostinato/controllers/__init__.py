@@ -23,6 +23,7 @@ from ostinato.controllers.decorator import ControllerFunction, WatchKind, contro
 from ostinato.controllers.failures.failures import ReconcileTimeout
 from ostinato.controllers.metrics import ControllerStatistics
 from ostinato.controllers.objects.applying import ForeignObject, StillOwned
+from ostinato.controllers.objects.changes import Change
 from ostinato.controllers.objects.readiness import Readiness, readiness_of
 from ostinato.controllers.options import ControllerOptions
 from ostinato.controllers.request import Request
@@ -66,6 +67,7 @@ __all__ = [
     "BlockingContext",
     "BlockingLiveClient",
     "Builder",
+    "Change",
     "Channel",
     "ChannelSource",
     "Context",

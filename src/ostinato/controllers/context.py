@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from logging import Logger
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast, overload
 
 from ostinato.api import accessors as access
 from ostinato.api.accessors import AnyObject
@@ -39,9 +39,11 @@ from ostinato.world import World
 
 if TYPE_CHECKING:
     from ostinato.controllers.objects.applying import Applier
+    from ostinato.controllers.objects.changes import Change, Changes
     from ostinato.controllers.runnable import Dependencies, EventOptions, Subject
 
 A = TypeVar("A", bound=AnyObject)
+T = TypeVar("T")
 
 
 class Context:
@@ -52,8 +54,12 @@ class Context:
         applier: Applier,
         owned: Sequence[View[Any]],
         client: CachedClient | None = None,
+        changes: Changes | None = None,
     ) -> None:
-        """`client`: the client of this reconcile. Defaults to that of the dependencies."""
+        """
+        - `client`: the client of this reconcile. Defaults to that of the dependencies.
+        - `changes`: those since the last successful reconcile. Defaults to None: not recorded.
+        """
         self.reconcile = reconcile  # id, reasons and attempt of this run
         self.client: CachedClient = client or dependencies.client
         self.world: World = dependencies.world
@@ -61,6 +67,7 @@ class Context:
         self.object: AnyObject | None = None  # the reconciled object; None if the reconciler takes requests
         self._dependencies = dependencies
         self._applier = applier
+        self._changes = changes
         self._owned = owned  # kinds that the controller owns
         self.conditions_set: set[str] = set()  # types of conditions that the reconcile has set on its object
         self.object_writes: list[AnyObject] = []  # its object as the reconcile has written it
@@ -87,6 +94,26 @@ class Context:
     async def sleep(self, seconds: float) -> None:
         """Sleep on the world's clock, which tests can advance."""
         await self.world.clock.sleep(seconds)
+
+    @overload
+    def changed(self, path: str, /, *, of: AnyObject | None = None) -> Change[Any]: ...
+    @overload
+    def changed(self, path: str, as_type: type[T], /, *, of: AnyObject | None = None) -> Change[T]: ...
+    def changed(self, path: str, as_type: Any = None, /, *, of: AnyObject | None = None) -> Change[Any]:
+        """Compare a field with the last successful reconcile: `if size := ctx.changed("spec.size", int):`.
+
+        - `as_type`: the type of `old` and `new`. Defaults to values as in JSON.
+        - `of`: the object, in a reconciler that takes requests. Defaults to the reconciled one.
+        - Without a record of an earlier reconcile, everything has changed; see `changes`.
+        """
+        instance = self.object if of is None else of
+        if self._changes is None:
+            raise TypeError("ctx.changed() is for reconciles; a daemon has none to compare with")
+        if instance is None:
+            raise TypeError("ctx.changed() needs the object in a reconciler that takes requests; pass of=widget")
+        if of is not None and access.key(of) != self.request:
+            raise ValueError(f"ctx.changed() of {access.describe(of)}, but {self.request} is reconciled")
+        return self._changes.of(path, as_type, instance)
 
     async def apply(self, instance: A, *, owner: AnyObject | None = None, force: bool = True, adopt: bool = False) -> A:
         """Apply an object (server-side apply) and return it as the server has it.

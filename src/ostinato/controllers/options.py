@@ -41,6 +41,8 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
     - `error_events`: record a Warning Event about an object whose reconcile fails. Defaults to True.
     - `error_conditions`: set Ready=False on a custom resource whose reconcile fails, if its status has conditions.
       Defaults to True.
+    - `changes_annotation`: store what `ctx.changed` compares with in an annotation of the object, so that it survives a
+      restart. Defaults to False.
     - `slow_step`: seconds for which a reconcile may block the event loop before a warning is logged. 0 disables it.
       Defaults to 0.5.
     """
@@ -59,6 +61,7 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
     hot_loop_guard: bool | None = None
     error_events: bool | None = None
     error_conditions: bool | None = None
+    changes_annotation: bool | None = None
     slow_step: float | None = None
 
     def __post_init__(self) -> None:
@@ -109,6 +112,7 @@ class OptionKeywords(TypedDict, total=False):
     hot_loop_guard: bool | None
     error_events: bool | None
     error_conditions: bool | None
+    changes_annotation: bool | None
     slow_step: float | None
 
 
@@ -139,5 +143,6 @@ _DEFAULTS: Final = ControllerOptions(
     hot_loop_guard=True,
     error_events=True,
     error_conditions=True,
+    changes_annotation=False,
     slow_step=0.5,
 )

@@ -85,6 +85,8 @@ class Reconciler:
 
     async def call(self, first: Any, context: Context) -> Result:
         """Call the function, in a thread if it is plain."""
+        if context.object is not None and context._changes is not None:
+            context._changes.begin(context.object)
         if self.is_async:
             answer = await (self._function(first, context) if self._with_context else self._function(first))
         else:

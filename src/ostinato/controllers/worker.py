@@ -14,15 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ostinato.api import accessors as access
 from ostinato.api.errors import Conflict, NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import plural_of
 from ostinato.cache.own_writes.recorder import OwnWrite, OwnWrites, own_writes
-from ostinato.client.views import View
+from ostinato.client.patching import MergePatch
+from ostinato.client.views import Unstructured, View
 from ostinato.controllers import reasons
 from ostinato.controllers.context import Context
 from ostinato.controllers.current import Reconcile, current_reconcile, running
 from ostinato.controllers.failures.failures import Failure, Failures, ReconcileTimeout
+from ostinato.controllers.failures.messages import one_line
 from ostinato.controllers.failures.retries import Retries
 from ostinato.controllers.guards.hot_loop import HotLoopGuard, Write
 from ostinato.controllers.guards.own_events import OwnEvents
@@ -30,6 +33,7 @@ from ostinato.controllers.guards.steps import Measured
 from ostinato.controllers.metrics import ControllerStatistics, Outcome
 from ostinato.controllers.namespaces import NamespacedClients
 from ostinato.controllers.objects.applying import Applier, StillOwned
+from ostinato.controllers.objects.changes import Changes, LastReconciled
 from ostinato.controllers.options import ControllerOptions
 from ostinato.controllers.reasons import Why
 from ostinato.controllers.result import Result, Unsettled, delay_of, is_permanent
@@ -82,6 +86,7 @@ class Worker:
     ) -> None:
         self._controller = controller
         self._name = controller.name
+        self._view = controller.view
         self._gvk = None if controller.view is None else controller.view.gvk
         self._resource = None if controller.view is None else _resource(controller.view)
         self._timeout = options.reconcile_timeout or None
@@ -94,6 +99,7 @@ class Worker:
         self._statistics = statistics
         self._applier = applier
         self.failures = Failures(controller.name, controller.view, options, dependencies)
+        self._last = LastReconciled(controller.name, annotation=bool(options.changes_annotation))
         self.retries = Retries(-1 if options.max_retries is None else options.max_retries)
         self._records_own_events = options.runs_for_own_writes is False
         self._clients = NamespacedClients(dependencies.client, controller.view)
@@ -114,7 +120,9 @@ class Worker:
             attempt=attempt,
         )
         changes: list[Write] = []
-        context = Context(reconcile, self._dependencies, self._applier, self._controller.owned, self._clients.of(key))
+        changed = Changes(self._last, key)
+        client = self._clients.of(key)
+        context = Context(reconcile, self._dependencies, self._applier, self._controller.owned, client, changed)
         clock = self._world.clock
         began = clock.monotonic()
         with running(reconcile), own_writes(self._watch(context, changes, own_events)) as writes:
@@ -128,14 +136,30 @@ class Worker:
             if self._logger.isEnabledFor(logging.DEBUG):
                 self._log_finished(key, why, seconds, result, verdict)
             self._detect_hot_loop(key, why, changes)
-            failures = self.failures
-            if verdict.failure is not None or (_is_settled(outcome) and failures.needs_recovery(context)):
-                writes.on_write = None if own_events is None else partial(own_events.wrote, key)
-                if verdict.failure is None:
-                    await failures.recovered(context)
-                else:
-                    await failures.report(verdict.failure, context)
+            writes.on_write = None if own_events is None else partial(own_events.wrote, key)
+            await self._report(context, outcome, verdict, changed)
         return verdict
+
+    async def _report(self, context: Context, outcome: Result | Exception, verdict: Verdict, changes: Changes) -> None:
+        """Write what a failure or a success leaves in the object. These writes do not run the key again."""
+        if verdict.failure is not None:
+            await self.failures.report(verdict.failure, context)
+        elif _is_settled(outcome) and self.failures.needs_recovery(context):
+            await self.failures.recovered(context)
+        if verdict.succeeded:
+            await self._record(context, changes)
+
+    async def _record(self, context: Context, changes: Changes) -> None:
+        """Record a successful reconcile for `ctx.changed`."""
+        record, instance = changes.succeeded(), changes.instance
+        if record is None or instance is None:
+            return
+        change = MergePatch({"metadata": {"annotations": {self._last.annotation: record}}})
+        try:
+            view = Unstructured(access.gvk(instance), None if self._view is None else self._view.info)
+            await context.client.patch(view, access.key(instance), change, field_manager=self._name)
+        except Exception as error:  # noqa: BLE001 - the next success tries again
+            self._logger.debug("unable to record changes %s error=%s", self._about(context.request), one_line(error))
 
     async def _traced(self, span: Span, reconcile: Reconcile, context: Context) -> Result | Exception:
         """Run the reconciler in a span. An error is raised through the span, which records it."""

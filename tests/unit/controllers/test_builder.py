@@ -150,6 +150,7 @@ def test_every_option_takes_part_in_inheritance_and_has_a_default() -> None:
         "hot_loop_guard": False,
         "error_events": False,
         "error_conditions": False,
+        "changes_annotation": True,
         "slow_step": 3.0,
     }
     assert set(given) == set(ControllerOptions.__struct_fields__), "an option was forgotten here"

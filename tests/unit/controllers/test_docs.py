@@ -56,7 +56,11 @@ def test_the_examples_of_the_concepts_are_controllers() -> None:
 
 @pytest.mark.parametrize(
     ("page", "controllers"),
-    [("handle-errors", ["backups"]), ("run-daemons-and-timers", ["listen", "check", "poll"])],
+    [
+        ("handle-errors", ["backups"]),
+        ("run-daemons-and-timers", ["listen", "check", "poll"]),
+        ("compare-with-the-last-reconcile", ["pools", "pools-with-history"]),
+    ],
 )
 def test_the_examples_of_a_how_to_are_controllers(page: str, controllers: list[str]) -> None:
     module = ModuleType(page.replace("-", "_"))

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Iterable
 from contextlib import AbstractContextManager
 from functools import cached_property
 from logging import Logger
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from ostinato.api.accessors import AnyObject
 from ostinato.api.gvk import NamespacedName
@@ -20,6 +20,7 @@ from ostinato.controllers.current import Reconcile
 from ostinato.world import World
 
 if TYPE_CHECKING:
+    from ostinato.controllers.objects.changes import Change
     from ostinato.controllers.runnable import EventOptions, Subject
 
 A = TypeVar("A", bound=AnyObject)
@@ -100,6 +101,15 @@ class BlockingContext:
     def wait(self, awaitable: Awaitable[T]) -> T:
         """Await on the event loop, and return the result: `ctx.wait(ctx.world.clock.sleep(3))`."""
         return self._calls.wait(awaitable)
+
+    @overload
+    def changed(self, path: str, /, *, of: AnyObject | None = None) -> Change[Any]: ...
+    @overload
+    def changed(self, path: str, as_type: type[T], /, *, of: AnyObject | None = None) -> Change[T]: ...
+    def changed(self, path: str, as_type: Any = None, /, *, of: AnyObject | None = None) -> Change[Any]:
+        """Compare a field with the last successful reconcile; see `Context.changed`."""
+        self._calls.check()
+        return self._context.changed(path, as_type, of=of)
 
     def apply(self, instance: A, *, owner: AnyObject | None = None, force: bool = True, adopt: bool = False) -> A:
         """Apply an object (server-side apply) and return it as the server has it; see `Context.apply`."""

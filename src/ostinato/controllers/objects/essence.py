@@ -17,6 +17,7 @@ from ostinato.api.object import Object, origin
 
 Json = dict[str, Any]
 
+CHANGES_PREFIX = "changes.ostinato.dev/"  # of annotations in which controllers record what they have reconciled
 _SYSTEM = frozenset({"apiVersion", "kind", "metadata", "status"})
 
 
@@ -34,5 +35,7 @@ def digest(instance: AnyObject) -> bytes:
     whole = content(instance)
     metadata = whole.get("metadata") or {}
     essence = {name: value for name, value in whole.items() if name not in _SYSTEM}
-    essence["metadata"] = [metadata.get("labels") or {}, metadata.get("annotations") or {}]
+    annotations = (metadata.get("annotations") or {}).items()
+    own = {name: value for name, value in annotations if not name.startswith(CHANGES_PREFIX)}
+    essence["metadata"] = [metadata.get("labels") or {}, own]
     return blake2b(msgspec.json.encode(essence, order="deterministic"), digest_size=16).digest()

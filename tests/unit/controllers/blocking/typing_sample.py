@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import assert_type
 
-from ostinato import BlockingContext, Context, CustomResource, Request, Result, Struct, controller
+from ostinato import BlockingContext, Context, CustomResource, Request, Result, Struct, controller, daemon, timer
 from ostinato.api.accessors import AnyObject
 from ostinato.api.meta import Condition, ObjectMeta
 from ostinato.client.listing import Items
@@ -61,6 +61,27 @@ def mistaken(thing: Thing, ctx: BlockingContext) -> None:
     secret: Secret = ctx.client.get(Pod, "a")  # type: ignore[assignment]  # noqa: F841
     ctx.event(thing, "Made")  # type: ignore[call-arg]
     ctx.status(conditions=["Ready"])  # type: ignore[list-item]
+
+
+@controller(Thing, max_retries=3)
+def comparing(thing: Thing, ctx: BlockingContext) -> None:
+    size = ctx.changed("spec.size", int)
+    old: int | None = size.old
+    text: str | None = size.new  # type: ignore[assignment]
+    assert_type((old, text, ctx.stopped), tuple[int | None, str | None, bool])
+    ctx.sleep("5")  # type: ignore[arg-type]
+
+
+@daemon(Thing, when=lambda thing: thing.spec.size > 1)
+async def running(thing: Thing, ctx: Context) -> None: ...
+
+
+@daemon(Thing, when=lambda thing: thing.spec.sise > 1)  # type: ignore[attr-defined]
+async def misspelt_field(thing: Thing, ctx: Context) -> None: ...
+
+
+@timer(Thing, every=60, idel=10)  # type: ignore[call-arg]
+async def misspelt_option(thing: Thing, ctx: Context) -> None: ...
 
 
 @controller(Thing)
