@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, Protocol
 
 from ostinato.api.errors import APIError
 from ostinato.cache.sync_tracker import SyncError
@@ -14,7 +14,8 @@ from ostinato.client import TransportError
 from ostinato.client.config.error import ConfigError
 from ostinato.controllers.controller import ControllerError
 from ostinato.manager import LeadershipLost, ShutdownTimedOut
-from ostinato.manager.endpoints import parse_address
+from ostinato.manager.serving.endpoints import parse_address
+from ostinato.manager.serving.metrics import MetricsOptions
 
 USER_ERRORS: Final = (
     APIError,
@@ -43,14 +44,41 @@ def command_errors() -> Iterator[None]:
         raise CommandError(_text(error)) from None
 
 
-def check_addresses(*, health: str, metrics: str) -> None:
-    """Raise CommandError for a malformed listen address."""
-    for option, address in (("--health", health), ("--metrics", metrics)):
+class EndpointOptions(Protocol):
+    """The options of `ostinato.cli.options.cluster.add_endpoints`."""
+
+    @property
+    def health(self) -> str: ...
+    @property
+    def metrics(self) -> str: ...
+    @property
+    def metrics_secure(self) -> bool: ...
+    @property
+    def metrics_cert_path(self) -> str: ...
+    @property
+    def profiler(self) -> str: ...
+
+
+def check_endpoints(options: EndpointOptions) -> None:
+    """Raise CommandError for a malformed listen address, or options that need others."""
+    if options.metrics_secure and not options.metrics:
+        raise CommandError("--metrics-secure needs --metrics [HOST]:PORT")
+    if options.metrics_cert_path and not options.metrics_secure:
+        raise CommandError("--metrics-cert-path needs --metrics-secure")
+    addresses = {"--health": options.health, "--metrics": options.metrics, "--profiler": options.profiler}
+    for option, address in addresses.items():
         try:
             if address:
                 parse_address(address)
         except ValueError as error:
             raise CommandError(f"{option}: {error}") from None
+
+
+def metrics_of(options: EndpointOptions) -> str | MetricsOptions:
+    """Return the metrics endpoint of a manager."""
+    if not options.metrics_secure:
+        return options.metrics
+    return MetricsOptions(options.metrics, certificates=options.metrics_cert_path)
 
 
 def _text(error: BaseException) -> str:

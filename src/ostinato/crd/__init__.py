@@ -19,6 +19,7 @@ from ostinato.crd.rbac import (
     event_access,
     event_namespaces,
     leader_election_access,
+    review_access,
     roles_of,
 )
 from ostinato.crd.schema.place import SchemaError
@@ -39,6 +40,7 @@ __all__ = [
     "leader_election_access",
     "manifest_files",
     "resource",
+    "review_access",
     "roles_of",
     "schema_of",
     "types_of",

@@ -28,6 +28,7 @@ from ostinato.crd.rbac import (
     event_access,
     event_namespaces,
     leader_election_access,
+    review_access,
 )
 from ostinato.crd.schema.models import is_model
 from ostinato.crd.schema.place import SchemaError
@@ -99,6 +100,8 @@ def access_of_managers(managers: Iterable[Manager], *, namespace: str) -> list[A
             where = partial(_namespaces, manager, controller)
             rules += access_of(controller, where=where)
             about |= event_namespaces([controller], where)
+        if manager.reviews_access:
+            rules += review_access()
         if (election := manager.leader_election) is not None:
             lease = election.namespace or namespace  # the same choice as Manager's
             rules += leader_election_access(NamespacedName(lease, election.name))

@@ -119,6 +119,14 @@ def _managed_object(group: str, resource: str, kept: NamespacedName) -> list[Acc
     ]
 
 
+def review_access() -> list[Access]:
+    """Return the access to review the tokens and permissions of clients of the metrics endpoint."""
+    return [
+        Access(groups=("authentication.k8s.io",), resources=("tokenreviews",), verbs=("create",)),
+        Access(groups=("authorization.k8s.io",), resources=("subjectaccessreviews",), verbs=("create",)),
+    ]
+
+
 def certificate_access(webhooks: Webhooks) -> list[Access]:
     """Return the access to store the certificate of a webhook server, and to inject its CA bundle."""
     if not webhooks.injects_ca_bundle:

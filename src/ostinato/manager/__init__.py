@@ -11,12 +11,13 @@ from ostinato.manager.election.settings import LeaderElection
 from ostinato.manager.events.events import Events
 from ostinato.manager.events.recorders import CoreEventRecorder, EventRecorder
 from ostinato.manager.group import Stopped
-from ostinato.manager.health import Check
 from ostinato.manager.lifecycle import ShutdownTimedOut
 from ostinato.manager.logs import JsonFormatter, ReconcileFilter, TextFormatter, configure_logging
 from ostinato.manager.manager import Manager
 from ostinato.manager.options import ClientOptions, ReportingOptions
 from ostinato.manager.running import run, serve_together
+from ostinato.manager.serving.health import Check
+from ostinato.manager.serving.metrics import MetricsHandler, MetricsOptions
 
 __all__ = [
     "CacheOptions",
@@ -30,6 +31,8 @@ __all__ = [
     "LeaderElection",
     "LeadershipLost",
     "Manager",
+    "MetricsHandler",
+    "MetricsOptions",
     "Purpose",
     "ReconcileFilter",
     "ReportingOptions",

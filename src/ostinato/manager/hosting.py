@@ -25,6 +25,7 @@ from ostinato.client.config.config import Config
 from ostinato.manager.connecting import Connect
 from ostinato.manager.connections import CacheOptions
 from ostinato.manager.election.settings import LeaderElection
+from ostinato.manager.serving.metrics import MetricsOptions
 
 
 class Choices(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +35,8 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     connect: Connect | None = None
     leader_election: str | LeaderElection | None = None
     health: str = ""
-    metrics: str = ""
+    metrics: str | MetricsOptions = ""
+    profiler: str = ""
     caches: CacheOptions | None = None
 
 
@@ -58,7 +60,8 @@ class Host(msgspec.Struct, kw_only=True):
             connect=server.connect,
             leader_election=_named(file.leader_election, mine.leader_election),
             health=mine.health or file.health,
-            metrics=mine.metrics or file.metrics,
+            metrics=_at(file.metrics, mine.metrics),
+            profiler=mine.profiler or file.profiler,
             caches=_narrowed(file.caches or CacheOptions(), self.namespace) if self.namespace else file.caches,
         )
 
@@ -84,6 +87,13 @@ def _named(file: str | LeaderElection | None, host: str | LeaderElection | None)
     """Return the host's leader election; if it is only a name, with the file's other options."""
     if isinstance(host, str) and host and isinstance(file, LeaderElection):
         return msgspec.structs.replace(file, name=host)
+    return host or file
+
+
+def _at(file: str | MetricsOptions, host: str | MetricsOptions) -> str | MetricsOptions:
+    """Return the host's metrics endpoint; if it is only an address, with the file's other options."""
+    if isinstance(host, str) and host and isinstance(file, MetricsOptions):
+        return msgspec.structs.replace(file, address=host)
     return host or file
 
 

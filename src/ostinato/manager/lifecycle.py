@@ -14,8 +14,8 @@ from typing import NamedTuple
 from ostinato.cache.informers import Informers
 from ostinato.manager.election.election import Election
 from ostinato.manager.election.elector import LeadershipLost
-from ostinato.manager.endpoints import Endpoint
 from ostinato.manager.groups import Groups
+from ostinato.manager.serving.endpoints import Served
 from ostinato.world import Clock, Timeout
 
 _logger = logging.getLogger("ostinato.manager")
@@ -28,7 +28,7 @@ class ShutdownTimedOut(TimeoutError):  # noqa: N818
 class Parts(NamedTuple):
     """The parts to start and stop."""
 
-    endpoints: Sequence[Endpoint]
+    endpoints: Sequence[Served]
     groups: Groups
     caches: list[Informers]  # may grow while the manager runs
     sync_timeout: float

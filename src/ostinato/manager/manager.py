@@ -19,6 +19,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from functools import cached_property
 from inspect import isroutine
 from typing import Any, Final, Self
@@ -39,17 +40,18 @@ from ostinato.manager.election.announcing import Announcer
 from ostinato.manager.election.election import Election
 from ostinato.manager.election.fence import Fence
 from ostinato.manager.election.settings import LeaderElection, identity
-from ostinato.manager.endpoints import Answer, Endpoint, Query
 from ostinato.manager.group import Stopped
 from ostinato.manager.groups import Groups, is_webhook, needs_leader_election
-from ostinato.manager.health import Check, Checks
 from ostinato.manager.hosting import Choices, current_host
 from ostinato.manager.lifecycle import Lifecycle, Parts
 from ostinato.manager.metrics import cache_families, unreadable_families
 from ostinato.manager.options import ClientOptions, ReportingOptions
-from ostinato.manager.readiness import CACHES, InitialSync, converts
 from ostinato.manager.reminder import Reminder
 from ostinato.manager.running import run
+from ostinato.manager.serving.endpoints import Answer, Endpoint, Query, Served, gets
+from ostinato.manager.serving.health import Check, Checks
+from ostinato.manager.serving.metrics import Handlers, MetricsHandler, MetricsOptions, metrics_endpoint
+from ostinato.manager.serving.readiness import CACHES, InitialSync, converts
 from ostinato.manager.tracing import spans
 from ostinato.metrics import CONTENT_TYPE, Registry, process_families
 from ostinato.world import World
@@ -64,7 +66,8 @@ class Manager:
         *,
         leader_election: str | LeaderElection | None = None,
         health: str = "",
-        metrics: str = "",
+        metrics: str | MetricsOptions = "",
+        profiler: str = "",
         caches: CacheOptions | None = None,
         controllers: ControllerOptions | None = None,
         client: ClientOptions | None = None,
@@ -78,6 +81,8 @@ class Manager:
           is first needed.
         - `leader_election`: name of the Lease, or all options. Defaults to None: every replica runs everything.
         - `health`, `metrics`: addresses to serve the endpoints on, such as ":8081". Default to "", not served.
+          `MetricsOptions` serves the metrics over TLS to authorized clients.
+        - `profiler`: address to serve the profiler on; ":6060" is on the loopback address. Defaults to "", not served.
         - `caches`: what is cached, and how. Defaults to all objects of each kind that is watched.
         - `controllers`: options of controllers that do not set their own.
         - `client`: field manager, identities and warnings of the clients.
@@ -99,6 +104,7 @@ class Manager:
             leader_election=leader_election,
             health=health,
             metrics=metrics,
+            profiler=profiler,
             caches=caches,
         )
         host = current_host()
@@ -117,14 +123,9 @@ class Manager:
         self._controllers = controllers or ControllerOptions()
         self._worlds: list[World] = []  # worlds of the runnables, with threads of their own
         self._health = {endpoint: Checks(self._world_with_own_threads().executor) for endpoint in ("healthz", "readyz")}
-        self._endpoints = [
-            Endpoint(name, address, handler, self.world.clock)
-            for name, address, handler in (
-                ("health", choices.health, self._answer_health),
-                ("metrics", choices.metrics, self._answer_metrics),
-            )
-            if address not in ("", "0")
-        ]
+        self._handlers = Handlers(self._world_with_own_threads())
+        self._metrics_options = choices.metrics
+        self._endpoints = [*self._created_endpoints(choices)]
         self._election_options = self._completed(choices.leader_election)
         self._fence = None if self._election_options is None else Fence(self.world.clock)
         self._grace = graceful_shutdown
@@ -190,9 +191,9 @@ class Manager:
     async def check_caches(self) -> None:
         """Readiness check: raises with the kinds that are not synced, and why.
 
-        Unlike the default check `caches` (`ostinato.manager.readiness`), it also fails for caches that start later. Do
-        not use it if webhooks of this manager convert the cached kinds: a Service does not route to a Pod that is not
-        ready, so the caches would never sync.
+        Unlike the default check `caches` (`serving.readiness`), it also fails for caches that start later. Do not use
+        it if webhooks of this manager convert the cached kinds: a Service does not route to a Pod that is not ready, so
+        the caches would never sync.
         """
         if self._lifecycle is None:
             raise RuntimeError("the manager has not been started; call run() or serve()")
@@ -213,6 +214,11 @@ class Manager:
     @property
     def caches(self) -> CacheOptions:
         return self._caches
+
+    @property
+    def reviews_access(self) -> bool:
+        """Whether the manager reviews the access of the clients of its endpoints."""
+        return isinstance(self._metrics_options, MetricsOptions) and self._metrics_options.authorize
 
     @property
     def reporting(self) -> ReportingOptions:
@@ -260,6 +266,20 @@ class Manager:
     def add_readiness_check(self, name: str, check: Check) -> Self:
         """Add a check to `/readyz`. While it fails, Services do not route to the Pod."""
         return self._add_check("readyz", name, check)
+
+    def add_metrics_handler(self, path: str, handler: MetricsHandler) -> Self:
+        """Answer further paths on the metrics endpoint, with its TLS and its access control.
+
+        - `path`: such as "/debug/queues"; with a slash at its end, of all paths below it.
+        - `handler`: takes an `HttpRequest` and returns an `HttpResponse`, text or bytes; a coroutine function, or a
+          plain function, which runs in a thread.
+        """
+        if self._lifecycle is not None:
+            raise RuntimeError("add_metrics_handler() must be called before the manager is started")
+        if not any(each.name == "metrics" for each in self._endpoints):
+            raise RuntimeError("add_metrics_handler() needs the metrics endpoint; set Manager(metrics=...)")
+        self._handlers.add(path, handler)
+        return self
 
     # Running
 
@@ -329,6 +349,18 @@ class Manager:
             )
         self._groups = groups
         return Lifecycle(self._parts, self.world.clock, self._grace, self._synced)
+
+    def _created_endpoints(self, choices: Choices) -> Iterator[Served]:
+        clock = self.world.clock
+        if choices.health not in ("", "0"):
+            yield Endpoint("health", choices.health, gets(self._answer_health), clock)
+        if choices.metrics not in ("", "0"):
+            handler = self._handlers.before(gets(self._answer_metrics))
+            yield metrics_endpoint(choices.metrics, handler, self.world, lambda: self._connections.live)
+        if choices.profiler not in ("", "0"):
+            from ostinato.manager.serving.profiler.server import Profiler  # noqa: PLC0415 - off by default
+
+            yield Profiler(choices.profiler, self.world)
 
     def _expected(self) -> list[Runnable]:
         """Return the runnables that run, or are about to start: all but a leader's while another process leads."""

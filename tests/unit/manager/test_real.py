@@ -26,7 +26,7 @@ from ostinato.kinds.coordination_v1 import Lease
 from ostinato.manager import LeaderElection, Manager, run, serve_together
 from ostinato.manager.election.election import Election
 from ostinato.manager.election.fence import Fence
-from ostinato.manager.endpoints import Endpoint, parse_address
+from ostinato.manager.serving.endpoints import Endpoint, parse_address
 from ostinato.manager.signals import stop_on_signals
 from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.world import World

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from ostinato.cli.error import CommandError
-from ostinato.cli.reporting import check_addresses, command_errors
+from ostinato.cli.reporting import check_endpoints, command_errors, metrics_of
 from ostinato.client.config.config import Config
 from ostinato.manager import ClientOptions, LeaderElection, Manager, ReportingOptions
 from ostinato.plane import scheduler
@@ -15,7 +15,7 @@ from ostinato.plane.controllers import FIELD_MANAGER, Options, add_controllers, 
 
 def run(options: argparse.Namespace) -> None:
     """Run until SIGTERM or SIGINT; CommandError if the component cannot start or fails."""
-    check_addresses(health=options.health, metrics=options.metrics)
+    check_endpoints(options)
     with command_errors():
         _manager(options).run()
 
@@ -28,7 +28,8 @@ def _manager(options: argparse.Namespace) -> Manager:
         Config.load(context=options.context, path=options.kubeconfig),
         leader_election=election,
         health=options.health,
-        metrics=options.metrics,
+        metrics=metrics_of(options),
+        profiler=options.profiler,
         client=ClientOptions(field_manager=name, warn=ignore_warning),
         reporting=ReportingOptions(core_events=not is_scheduler),
     )

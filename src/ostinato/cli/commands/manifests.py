@@ -22,6 +22,7 @@ from ostinato.cli.program.targets import targets
 from ostinato.cli.program.validation import validate_definition
 from ostinato.crd import check_manifests, manifest_files, roles_of, write_manifests
 from ostinato.crd.program import access_of_managers
+from ostinato.manager import MetricsOptions
 from ostinato.manager.hosting import Choices, Host
 
 Json = dict[str, Any]
@@ -37,6 +38,7 @@ class ManifestsOptions(msgspec.Struct, frozen=True, kw_only=True):
     account: str = ""
     namespace: str = ""
     leader_election: str = ""
+    metrics_secure: bool = False
 
 
 def manifests(options: ManifestsOptions) -> int:
@@ -64,7 +66,9 @@ def manifests(options: ManifestsOptions) -> int:
 
 
 def _files(options: ManifestsOptions) -> dict[str, str]:
-    host = Host(choices=Choices(leader_election=options.leader_election or None), namespace=options.namespace)
+    metrics = MetricsOptions(":8443") if options.metrics_secure else ""  # for its permissions
+    choices = Choices(leader_election=options.leader_election or None, metrics=metrics)
+    host = Host(choices=choices, namespace=options.namespace)
     program = program_of(load_all([find(each) for each in options.files], host), host, empty=True)
     definitions = definitions_of(program)
     for definition in definitions:

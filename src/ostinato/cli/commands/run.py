@@ -25,7 +25,7 @@ from ostinato.cli.program.targets import targets
 from ostinato.cli.progress import progress
 from ostinato.cli.reload.sources import Sources
 from ostinato.cli.reload.supervisor import Supervisor
-from ostinato.cli.reporting import USER_ERRORS, check_addresses, command_errors
+from ostinato.cli.reporting import USER_ERRORS, check_endpoints, command_errors, metrics_of
 from ostinato.client.config.config import Config
 from ostinato.client.config.error import NoConfig
 from ostinato.controllers.failures.trace import shorten
@@ -55,6 +55,9 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     leader_election: str = ""
     health: str = ""
     metrics: str = ""
+    metrics_secure: bool = False
+    metrics_cert_path: str = ""
+    profiler: str = ""
     log_format: Literal["text", "json"] | None = None
     verbose: int = 0
     log_level: Sequence[str] = ()
@@ -116,7 +119,7 @@ def _check(options: RunOptions) -> None:
         raise CommandError("--state needs --embedded")
     if options.accept_data_loss and not options.state:
         raise CommandError("--accept-data-loss needs --embedded --state DIR")
-    check_addresses(health=options.health, metrics=options.metrics)
+    check_endpoints(options)
     if options.namespace and (problems := names.name_is_dns_label(options.namespace)):
         raise CommandError(f"--namespace {options.namespace}: not a namespace name: {problems[0]}")
     try:
@@ -150,7 +153,8 @@ def _cluster(options: RunOptions, runner: asyncio.Runner, attached_to: str | Non
     others: dict[str, Any] = {
         "leader_election": options.leader_election or None,
         "health": options.health,
-        "metrics": options.metrics,
+        "metrics": metrics_of(options),
+        "profiler": options.profiler,
     }
     namespace = options.namespace or None
     if not options.embedded or attached_to:

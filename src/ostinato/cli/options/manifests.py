@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from ostinato.cli.options.cluster import add_metrics_secure
 from ostinato.cli.options.parsed import values
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument(
         "--leader-election", metavar="NAME", default="", help="allow this Lease, for `ostinato run --leader-election`"
     )
+    add_metrics_secure(parser)
 
 
 def _manifests(options: argparse.Namespace) -> int:

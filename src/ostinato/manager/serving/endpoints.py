@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from ostinato.http.server import HttpRequest, HttpResponse, SmallHttpServer
+from ostinato.http.server import Handler, HttpRequest, HttpResponse, SmallHttpServer
 from ostinato.world import Clock
+
+if TYPE_CHECKING:
+    from ostinato.certificates.served import ServedCertificate
 
 _logger = logging.getLogger("ostinato.manager")
 
 _STOP_SECONDS: Final = 1.0
+_NO_SNIFFING: Final = [("X-Content-Type-Options", "nosniff")]
+
+NOT_FOUND: Final = HttpResponse(404, b"404 page not found\n", headers=_NO_SNIFFING)
 
 
 class Answer(NamedTuple):
@@ -24,19 +30,39 @@ class Answer(NamedTuple):
 
 
 Query = Mapping[str, Sequence[str]]
-Handler = Callable[[str, Query], Awaitable[Answer | None]]
+Answers = Callable[[str, Query], Awaitable[Answer | None]]
 """Answers a path, without a trailing slash, and a query; None for an unknown path."""
 
 
-class Endpoint:
-    """An HTTP server for GET requests."""
+class Served(Protocol):
+    """A server of a manager: an `Endpoint`, or the profiler."""
 
-    def __init__(self, name: str, address: str, handler: Handler, clock: Clock) -> None:
-        """`address`: "host:port". ":8080" listens on all addresses, port 0 on any free port."""
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def port(self) -> int: ...
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+class Endpoint:
+    """An HTTP server."""
+
+    def __init__(
+        self, name: str, address: str, handler: Handler, clock: Clock, certificate: ServedCertificate | None = None
+    ) -> None:
+        """
+        - `address`: "host:port". ":8080" listens on all addresses, port 0 on any free port.
+        - `certificate`: serves HTTPS with it. Defaults to None: HTTP.
+        """
         self.name = name
         self._host, self._port = parse_address(address)
         self._handler = handler
         self._clock = clock
+        self._certificate = certificate
         self._server: SmallHttpServer | None = None
 
     @property
@@ -45,11 +71,13 @@ class Endpoint:
         return self._port if self._server is None else self._server.address[1]
 
     async def start(self) -> None:
-        """Start to listen. Raises OSError with the name of the endpoint."""
-        server = SmallHttpServer(self._respond, self._clock)
+        """Start to listen. Raises OSError with the name of the endpoint, CertificateError without a certificate."""
+        server = SmallHttpServer(self._handler, self._clock)
+        context = None if self._certificate is None else await self._certificate.start()
         try:
-            await server.start(self._host, self._port)
+            await server.start(self._host, self._port, context)
         except OSError as error:
+            await self._stop_certificate()
             raise OSError(error.errno, f"cannot serve {self.name}: {error.strerror or error}") from None
         self._server = server
         _logger.info("serving endpoint=%s port=%d", self.name, self.port)
@@ -59,13 +87,25 @@ class Endpoint:
         server, self._server = self._server, None
         if server is not None:
             await server.stop(_STOP_SECONDS)
+            await self._stop_certificate()
 
-    async def _respond(self, request: HttpRequest) -> HttpResponse:
+    async def _stop_certificate(self) -> None:
+        if self._certificate is not None:
+            await self._certificate.stop()
+
+
+def gets(answers: Answers) -> Handler:
+    """Return a handler for GET requests."""
+
+    async def handle(request: HttpRequest) -> HttpResponse:
         if request.method not in ("GET", "HEAD"):
             return HttpResponse(405, b"method not allowed; use GET\n", headers=[("Allow", "GET, HEAD")])
-        answer = await self._handler(clean(request.path), request.query) or Answer(404, "404 page not found\n")
-        headers = [("X-Content-Type-Options", "nosniff")]
-        return HttpResponse(answer.status, answer.text.encode(), answer.content_type, headers)
+        answer = await answers(clean(request.path), request.query)
+        if answer is None:
+            return NOT_FOUND
+        return HttpResponse(answer.status, answer.text.encode(), answer.content_type, _NO_SNIFFING)
+
+    return handle
 
 
 def clean(path: str) -> str:

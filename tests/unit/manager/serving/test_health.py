@@ -9,8 +9,8 @@ from urllib.parse import parse_qs
 import pytest
 
 from ostinato.manager import Manager
-from ostinato.manager.endpoints import clean
-from ostinato.manager.health import Check, Checks, Report
+from ostinato.manager.serving.endpoints import clean
+from ostinato.manager.serving.health import Check, Checks, Report
 from ostinato.world import Simulation
 
 WORLD = Simulation(1)
@@ -115,7 +115,7 @@ def test_names_are_parts_of_a_path_and_unique(checks: Checks, name: Any) -> None
         checks.add(name, bad)
 
 
-VECTORS = json.loads((Path(__file__).parents[2] / "data" / "manager" / "controller_runtime_health.json").read_text())
+VECTORS = json.loads((Path(__file__).parents[3] / "data" / "manager" / "controller_runtime_health.json").read_text())
 
 
 def test_answers_are_those_of_controller_runtime() -> None:

@@ -1,0 +1,1 @@
+"""What a manager serves: health, metrics with further handlers, and a profiler."""
