@@ -49,9 +49,7 @@ def test_a_blocked_loop_is_profiled() -> None:
             assert re.search(r"^MainThread;.*;blocks_the_loop \(\S*test_profiler\.py:\d+\).* \d+$", text, re.MULTILINE)
             asked = threads.submit(get, profiler.port, "/debug/threads")
             blocks_the_loop(asked)
-            assert re.search(
-                r"^MainThread\n(    Future\S+ .*\n)*    blocks_the_loop \(", asked.result()[1], re.MULTILINE
-            )
+            assert re.search(r"^MainThread\n(    .*\n)*    blocks_the_loop \(", asked.result()[1], re.MULTILINE)
         await profiler.stop()
         await profiler.stop()
 
