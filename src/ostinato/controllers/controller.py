@@ -16,6 +16,7 @@ from contextvars import copy_context
 from logging import Logger
 from typing import Any, NamedTuple
 
+from ostinato.api.gvk import NamespacedName
 from ostinato.cache.informers import AnyKind
 from ostinato.cache.own_writes.recorder import OwnWrites
 from ostinato.cache.store.entry import Entry
@@ -30,6 +31,7 @@ from ostinato.controllers.reasons import Cause, Reasons
 from ostinato.controllers.reconcilers import Reconciler
 from ostinato.controllers.runnable import Dependencies
 from ostinato.controllers.sources.kind import KindSource
+from ostinato.controllers.sources.namespace_patterns import NamespacePatterns
 from ostinato.controllers.sources.sources import Sink, Source
 from ostinato.controllers.worker import Verdict, Worker
 from ostinato.queue import QueueShutDown, WorkQueue
@@ -172,6 +174,11 @@ def _kind(view: View[Any]) -> AnyKind:
     return view.cls if isinstance(view, Typed) else view
 
 
+def _namespace(key: Hashable) -> str:
+    """Return the namespace of a key; "" for one of another form."""
+    return key.namespace if isinstance(key, NamespacedName) else ""
+
+
 class _Started(NamedTuple):
     """A running source."""
 
@@ -210,6 +217,8 @@ class _Loop:
         )
         self._waits_for_writes = bool(options.wait_for_own_writes)
         self._own_events = OwnEvents(dependencies.informers)
+        namespaces = NamespacePatterns(options.namespaces or "*")
+        self._namespaces = None if namespaces.includes_all else namespaces
         self._unseen: dict[Hashable, OwnWrites] = {}  # last writes of each key that the cache may not have seen
         self._most_unseen = _MANY  # size at which entries that the cache has seen are removed
         self._parked: dict[Hashable, asyncio.Task[None]] = {}  # keys that wait for the cache to see their writes
@@ -291,7 +300,7 @@ class _Loop:
         return [each for each in self._running.values() if not each.ready.done()]
 
     def _add(self, key: Hashable, reason: str, priority: int, cause: Cause | None) -> None:
-        if self._stopping:
+        if self._stopping or (self._namespaces is not None and not self._namespaces.includes(_namespace(key))):
             return
         if cause is not None and self._own_events.is_own(key, cause):
             writes = self._unseen.get(key)

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias, TypedDict
 import msgspec
 
 from ostinato.api.gvk import GroupVersionKind
+from ostinato.controllers.sources.namespace_patterns import NamespacePatterns, NamespaceSelection
 from ostinato.queue import ExponentialBackoff, RateLimiter
 
 Limiter: TypeAlias = Callable[[], RateLimiter[Hashable]]
@@ -34,6 +35,8 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
     - `limiter`: creates the rate limiter for failed keys. Defaults to exponential backoff from 5 ms to 1000 s.
     - `max_retries`: retries of a key that fails again and again, after which it is not requeued until its object
       changes. Defaults to -1, no limit.
+    - `namespaces`: patterns of the namespaces whose objects are reconciled, "team-*,!team-test". Defaults to "*", all.
+      The caches still hold all namespaces that they watch.
     - `wait_for_own_writes`: delay a key until the cache has seen its own last writes. Defaults to True.
     - `runs_for_own_writes`: enqueue a key for events that its own writes cause. Defaults to True. False is for
       reconcilers that complete their work in one run.
@@ -56,6 +59,7 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
     contain_panics: bool | None = None
     limiter: Limiter | None = None
     max_retries: int | None = None
+    namespaces: NamespaceSelection | None = None
     wait_for_own_writes: bool | None = None
     runs_for_own_writes: bool | None = None
     hot_loop_guard: bool | None = None
@@ -73,6 +77,8 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if value is not None and not isinstance(value, int):
                 raise ValueError(f"{name}: {value!r} is not an integer")
+        if self.namespaces is not None:
+            NamespacePatterns(self.namespaces)
 
     def inheriting(self, defaults: ControllerOptions) -> ControllerOptions:
         """Return these options with None replaced by `defaults`."""
@@ -107,6 +113,7 @@ class OptionKeywords(TypedDict, total=False):
     contain_panics: bool | None
     limiter: Limiter | None
     max_retries: int | None
+    namespaces: NamespaceSelection | None
     wait_for_own_writes: bool | None
     runs_for_own_writes: bool | None
     hot_loop_guard: bool | None
@@ -138,6 +145,7 @@ _DEFAULTS: Final = ControllerOptions(
     contain_panics=True,
     limiter=ExponentialBackoff,
     max_retries=-1,
+    namespaces="*",
     wait_for_own_writes=True,
     runs_for_own_writes=True,
     hot_loop_guard=True,

@@ -22,6 +22,8 @@ import msgspec
 
 from ostinato.cache.informers import InformerSettings
 from ostinato.client.config.config import Config
+from ostinato.controllers.options import ControllerOptions
+from ostinato.controllers.sources.namespace_patterns import is_pattern
 from ostinato.manager.connecting import Connect
 from ostinato.manager.connections import CacheOptions
 from ostinato.manager.election.settings import LeaderElection
@@ -38,12 +40,14 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     metrics: str | MetricsOptions = ""
     profiler: str = ""
     caches: CacheOptions | None = None
+    controllers: ControllerOptions | None = None
 
 
 class Host(msgspec.Struct, kw_only=True):
     """
     - `choices`: overrides for every manager.
-    - `namespace`: restricts the caches to this namespace. Defaults to "", all.
+    - `namespace`: restricts the caches to this namespace, or the controllers to those that match a pattern. Defaults to
+      "", all.
     - `managers`: the managers whose `run` was called.
     """
 
@@ -54,6 +58,7 @@ class Host(msgspec.Struct, kw_only=True):
     def decide(self, file: Choices) -> Choices:
         """Return the options of a manager, given those of the file."""
         mine = self.choices
+        only, pattern = ("", self.namespace) if is_pattern(self.namespace) else (self.namespace, "")
         server = mine if mine.config is not None or mine.connect is not None else file
         return Choices(
             config=server.config,
@@ -62,7 +67,8 @@ class Host(msgspec.Struct, kw_only=True):
             health=mine.health or file.health,
             metrics=_at(file.metrics, mine.metrics),
             profiler=mine.profiler or file.profiler,
-            caches=_narrowed(file.caches or CacheOptions(), self.namespace) if self.namespace else file.caches,
+            caches=_narrowed(file.caches or CacheOptions(), only) if only else file.caches,
+            controllers=_matching(file.controllers, pattern) if pattern else file.controllers,
         )
 
 
@@ -95,6 +101,10 @@ def _at(file: str | MetricsOptions, host: str | MetricsOptions) -> str | Metrics
     if isinstance(host, str) and host and isinstance(file, MetricsOptions):
         return msgspec.structs.replace(file, address=host)
     return host or file
+
+
+def _matching(controllers: ControllerOptions | None, pattern: str) -> ControllerOptions:
+    return msgspec.structs.replace(controllers or ControllerOptions(), namespaces=pattern)
 
 
 def _narrowed(caches: CacheOptions, namespace: str) -> CacheOptions:

@@ -106,6 +106,7 @@ class Manager:
             metrics=metrics,
             profiler=profiler,
             caches=caches,
+            controllers=controllers,
         )
         host = current_host()
         if host is not None:
@@ -120,7 +121,7 @@ class Manager:
         self._client_options = client or ClientOptions()
         self._reporting = reporting or ReportingOptions()
         self._caches = choices.caches or CacheOptions()
-        self._controllers = controllers or ControllerOptions()
+        self._controllers = choices.controllers or ControllerOptions()
         self._worlds: list[World] = []  # worlds of the runnables, with threads of their own
         self._health = {endpoint: Checks(self._world_with_own_threads().executor) for endpoint in ("healthz", "readyz")}
         self._handlers = Handlers(self._world_with_own_threads())

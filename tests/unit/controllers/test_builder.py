@@ -145,6 +145,7 @@ def test_every_option_takes_part_in_inheritance_and_has_a_default() -> None:
         "contain_panics": False,
         "limiter": ExponentialBackoff,
         "max_retries": 3,
+        "namespaces": "team-*",
         "wait_for_own_writes": False,
         "runs_for_own_writes": False,
         "hot_loop_guard": False,

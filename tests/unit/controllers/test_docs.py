@@ -60,6 +60,7 @@ def test_the_examples_of_the_concepts_are_controllers() -> None:
         ("handle-errors", ["backups"]),
         ("run-daemons-and-timers", ["listen", "check", "poll"]),
         ("compare-with-the-last-reconcile", ["pools", "pools-with-history"]),
+        ("choose-namespaces-and-kinds", ["pages"]),
     ],
 )
 def test_the_examples_of_a_how_to_are_controllers(page: str, controllers: list[str]) -> None:

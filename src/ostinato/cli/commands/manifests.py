@@ -20,6 +20,7 @@ from ostinato.cli.program.loading import find, load_all
 from ostinato.cli.program.program import Program, definitions_of, program_of
 from ostinato.cli.program.targets import targets
 from ostinato.cli.program.validation import validate_definition
+from ostinato.controllers.sources.namespace_patterns import is_pattern
 from ostinato.crd import check_manifests, manifest_files, roles_of, write_manifests
 from ostinato.crd.program import access_of_managers
 from ostinato.manager import MetricsOptions
@@ -66,6 +67,10 @@ def manifests(options: ManifestsOptions) -> int:
 
 
 def _files(options: ManifestsOptions) -> dict[str, str]:
+    if is_pattern(options.namespace):
+        raise CommandError(
+            f"--namespace {options.namespace}: a Role cannot have a pattern; leave --namespace out for a ClusterRole"
+        )
     metrics = MetricsOptions(":8443") if options.metrics_secure else ""  # for its permissions
     choices = Choices(leader_election=options.leader_election or None, metrics=metrics)
     host = Host(choices=choices, namespace=options.namespace)

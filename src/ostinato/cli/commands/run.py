@@ -29,6 +29,7 @@ from ostinato.cli.reporting import USER_ERRORS, check_endpoints, command_errors,
 from ostinato.client.config.config import Config
 from ostinato.client.config.error import NoConfig
 from ostinato.controllers.failures.trace import shorten
+from ostinato.controllers.sources.namespace_patterns import NamespacePatterns, is_pattern
 from ostinato.manager import configure_logging, serve_together
 from ostinato.manager.election.settings import LeaderElection
 from ostinato.manager.hosting import Choices, Host
@@ -112,6 +113,16 @@ def run_reloading(options: RunOptions) -> None:
             world.executor.close()
 
 
+def _check_namespace(namespace: str) -> None:
+    if is_pattern(namespace):
+        try:
+            NamespacePatterns(namespace)
+        except ValueError as error:
+            raise CommandError(f"--namespace {namespace}: {error}") from None
+    elif namespace and (problems := names.name_is_dns_label(namespace)):
+        raise CommandError(f"--namespace {namespace}: not a namespace name: {problems[0]}")
+
+
 def _check(options: RunOptions) -> None:
     if options.embedded and (options.kubeconfig or options.context):
         raise CommandError("--embedded excludes --kubeconfig and --context; give one or the other")
@@ -120,8 +131,7 @@ def _check(options: RunOptions) -> None:
     if options.accept_data_loss and not options.state:
         raise CommandError("--accept-data-loss needs --embedded --state DIR")
     check_endpoints(options)
-    if options.namespace and (problems := names.name_is_dns_label(options.namespace)):
-        raise CommandError(f"--namespace {options.namespace}: not a namespace name: {problems[0]}")
+    _check_namespace(options.namespace)
     try:
         if options.leader_election:
             LeaderElection(name=options.leader_election)
@@ -156,7 +166,7 @@ def _cluster(options: RunOptions, runner: asyncio.Runner, attached_to: str | Non
         "metrics": metrics_of(options),
         "profiler": options.profiler,
     }
-    namespace = options.namespace or None
+    namespace = None if is_pattern(options.namespace) else options.namespace or None
     if not options.embedded or attached_to:
         config = None
         if attached_to or options.kubeconfig or options.context or namespace:

@@ -43,7 +43,11 @@ def add_to(commands: Commands) -> None:
     )
     add_kubeconfig(cluster)
     cluster.add_argument(
-        "-n", "--namespace", metavar="NS", default="", help="watch only this namespace (default: all namespaces)"
+        "-n",
+        "--namespace",
+        metavar="NS",
+        default="",
+        help="watch only this namespace; or reconcile those that match a pattern: 'team-*,!team-test' (default: all)",
     )
     cluster.add_argument(
         "--install-crds",

@@ -23,6 +23,7 @@ from ostinato.cache.lister import selector_of
 from ostinato.cache.store.entry import Entry
 from ostinato.client.options import LabelSelection
 from ostinato.client.views import Kind
+from ostinato.controllers.sources.namespace_patterns import NamespacePatterns
 
 T = TypeVar("T")
 
@@ -117,8 +118,12 @@ def having_labels(labels: LabelSelection) -> Predicate:
 
 
 def in_namespaces(*namespaces: str) -> Predicate:
-    """Filter by namespace."""
-    return Predicate(lambda event: event.key.namespace in namespaces, f"in namespaces {', '.join(namespaces)}")
+    """Filter by namespace: names, or patterns such as "team-*" and "!team-test"."""
+    patterns = NamespacePatterns(namespaces)
+    return Predicate(
+        lambda event: bool(event.key.namespace) and patterns.includes(event.key.namespace),
+        f"in namespaces {', '.join(namespaces)}",
+    )
 
 
 def _annotations(entry: Entry) -> dict[str, str]:

@@ -160,6 +160,8 @@ def test_one_namespace_needs_roles_in_it(place: Path, capsys: pytest.CaptureFixt
     assert "deployments" in rules(found["Role/simple-one"])
     assert "ClusterRole/simple-one" in found  # for what it declares itself, without a namespace
     assert rules(found["ClusterRole/simple-one"]) == {"pods/exec": ["create"]}
+    assert run(["manifests", "simple_one.py", "-n", "team-*"]) != 0
+    assert "--namespace team-*: a Role cannot have a pattern; leave" in capsys.readouterr().err
     assert run(["manifests", "simple_one.py", "--leader-election", "lease"]) == 0
     assert "leases" in rules(objects(capsys.readouterr().out)["Role/simple-one"])
 
