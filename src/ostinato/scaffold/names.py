@@ -29,9 +29,19 @@ _is_image = re.compile(r"[a-z0-9][A-Za-z0-9._:/@-]{0,254}").fullmatch
 
 _MODULES: Final = frozenset({"aiohappyeyeballs", "msgspec", "ostinato", "pytest", "src", "tests", "yaml"})
 _CLASSES: Final = frozenset(  # imported by generated modules
-    {"AdmissionRequest", "Annotated", "Client", "Column", "Condition", "Container", "Context", "CustomResource"}
-    | {"Denied", "Deployment", "DeploymentSpec", "FieldError", "Ge", "Iterator", "LabelSelector", "Len", "Manager"}
-    | {"ObjectMeta", "Path", "PodSpec", "PodTemplateSpec", "ServiceEndpoint", "Stored", "Struct", "Webhooks"}
+    {"Annotated", "Client", "ClusterManager", "Column", "Condition", "Container", "Context", "CustomResource"}
+    | {
+        "Deployment",
+        "DeploymentSpec",
+        "Eventually",
+        "FieldError",
+        "Ge",
+        "Iterator",
+        "LabelSelector",
+        "Len",
+        "ObjectMeta",
+    }
+    | {"Path", "PodSpec", "PodTemplateSpec", "ServiceEndpoint", "SimpleNamespace", "Stored", "Struct", "Webhooks"}
 )
 _VARIABLES: Final = frozenset(  # used by generated functions
     {"available", "before", "client", "cluster", "condition", "container", "controller", "converter", "ctx"}

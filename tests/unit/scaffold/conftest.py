@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from shutil import copytree
 
 import pytest
 
-from ostinato.scaffold import NewKind, NewProject, add_kind, create, extend, templates
+from ostinato.scaffold import NewProject, create, templates
 
 
 @pytest.fixture(scope="session")
@@ -20,14 +19,6 @@ def new_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def project(new_project: Path, tmp_path: Path) -> Path:
     """A new project in a directory of its own."""
     return copytree(new_project, tmp_path / "demo")
-
-
-@pytest.fixture
-def add(project: Path) -> Callable[..., None]:
-    def add(kind: str, **answers: object) -> None:
-        extend(project, lambda before: add_kind(before, NewKind(kind=kind, **answers)))  # type: ignore[arg-type]
-
-    return add
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,8 +21,6 @@ from ostinato.scaffold import (
     extend,
     load_project,
 )
-
-Add = Callable[..., None]
 
 
 def extended(project: Path, addition: Callable[[Project], Project], **options: bool) -> list[str]:
@@ -264,31 +260,3 @@ def test_a_record_of_a_later_release_is_refused(project: Path) -> None:
     record.write_text(record.read_text().replace("template: 1", "template: 99"))
     with pytest.raises(ScaffoldError, match="the project has template 99, and this release has 1; upgrade ostinato"):
         extend(project, kind("Cup"))
-
-
-AWKWARD = ("A", "Class", "Object", "Old", "Ready", "Cluster", "Test", "TestRun", "CDN", "HTTPRoute", "Var", "Labels")
-
-
-def test_generated_code_compiles_and_is_formatted(project: Path, add: Add) -> None:
-    for name in AWKWARD:
-        add(name)
-        extend(project, webhook(name, "validating", "mutating"))
-    for name, answers in (("World", {"cluster_scoped": True}), ("Ox", {"plural": "oxen", "image": "ox:1"})):
-        add(name, **answers)
-    add("Demo", version="v2")
-    add("Demo", version="v10beta1")
-    extend(project, webhook("Demo", "validating", "conversion"))
-    for name in ("Pod", "Deployment", "HorizontalPodAutoscaler"):
-        extend(project, controller(name, version="v2" if name.startswith("Horizontal") else ""))
-        extend(project, webhook(name, "mutating", version="v2" if name.startswith("Horizontal") else ""))
-    for path in project.rglob("*.py"):
-        compile(path.read_text(), str(path), "exec")
-    for command in (["check"], ["format", "--check"]):
-        ran = subprocess.run(
-            [sys.executable, "-m", "ruff", *command, "--no-cache", "."],
-            cwd=project,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 
 from ostinato.api.wire.yaml import decode_yaml
-from ostinato.scaffold import Hooks, NewKind, NewProject, Project, Subject, add_controller, add_kind, add_webhook
+from ostinato.scaffold import Hooks, NewKind, NewProject, Project, Subject, add_controller, add_kind, add_webhook, names
 from ostinato.scaffold.creation import first_project
 from ostinato.scaffold.rendering import render
 from ostinato.scaffold.templates import ROOT, Templates, versions
@@ -48,3 +49,16 @@ def test_all_parts_are_rendered() -> None:
     assert len(files) == len({path.lower() for path in files})
     assert [path for path, text in files.items() if "<<" in text or not text.endswith("\n")] == []
     assert 'plural="oxen",\n    namespaced=False,\n' in files["src/tea_shop/ox_v1.py"]
+
+
+def test_kinds_cannot_hide_what_generated_modules_import() -> None:
+    files = render(everything(versions()[-1]), Templates(versions()[-1]))
+    imports = [
+        alias.name
+        for path, text in files.items()
+        if path.endswith(".py")
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ImportFrom) and not (node.module or "").startswith("tea_shop")
+        for alias in node.names
+    ]
+    assert {name for name in imports if name[0].isupper()} - {"Pod"} == names._CLASSES
