@@ -116,6 +116,20 @@ def go_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     OSTINATO_GO_PROGRAMS names a place that outlives the run.
     """
+    return built_programs(tmp_path_factory, GO, ["./kubectl", "./clients"], "k8s.io/component-base/version.git")
+
+
+@pytest.fixture(scope="session")
+def package_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where Helm and the validator of OLM bundles are, like `go_programs`."""
+    packages = ["helm.sh/helm/v3/cmd/helm", "./bundle"]
+    return built_programs(tmp_path_factory, GO / "packages", packages, "helm.sh/helm/v3/pkg/chartutil.k8sVersion")
+
+
+def built_programs(
+    tmp_path_factory: pytest.TempPathFactory, module: Path, packages: Sequence[str], version: str
+) -> Path:
+    """Build Go programs unless they are there. `version`: prefix of the variables with the version of Kubernetes."""
     kept = os.environ.get("OSTINATO_GO_PROGRAMS")
     of_all = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
@@ -123,20 +137,19 @@ def go_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = Path(kept) if kept else of_all / "go"
     place.mkdir(parents=True, exist_ok=True)
     with one_at_a_time(place / "lock"):
-        if not (place / "kubectl").exists() or not (place / "clients").exists():
-            build(place)
+        if not all((place / package.rpartition("/")[2]).exists() for package in packages):
+            build(place, module, packages, version)
     return place
 
 
-def build(place: Path) -> None:
+def build(place: Path, module: Path, packages: Sequence[str], version: str) -> None:
     go = shutil.which("go")
     if go is None:
         pytest.skip("no Go to build the programs with")
     stamp = " ".join(
-        f"-X k8s.io/component-base/version.{name}={value}"
-        for name, value in (("gitVersion", VERSION), ("gitMajor", "1"), ("gitMinor", "36"))
+        f"-X {version}{name}={value}" for name, value in (("Version", VERSION), ("Major", "1"), ("Minor", "36"))
     )
-    command = [go, "build", "-trimpath", "-ldflags", f"-s -w {stamp}", "-o", f"{place}/", "./kubectl", "./clients"]
-    built = subprocess.run(command, cwd=GO, capture_output=True, text=True, check=False)
+    command = [go, "build", "-trimpath", "-ldflags", f"-s -w {stamp}", "-o", f"{place}/", *packages]
+    built = subprocess.run(command, cwd=module, capture_output=True, text=True, check=False)
     if built.returncode:
         pytest.skip(f"the Go programs cannot be built here: {built.stderr[-500:]}")
