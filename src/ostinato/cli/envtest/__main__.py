@@ -5,21 +5,30 @@ from __future__ import annotations
 import gc
 import sys
 
+from ostinato.cli.envtest import flags
+from ostinato.cli.envtest.parent import ParentWatch
 from ostinato.cli.error import CommandError
 
 
 def main(program: str, arguments: list[str]) -> int:
     """Run `etcd` or `kube-apiserver` and return its exit code."""
+    watch = ParentWatch()
     try:
         if program == "etcd":
-            from ostinato.cli.envtest import etcd  # noqa: PLC0415 - each loads only what it needs
+            from ostinato.cli.envtest import etcd_flags  # noqa: PLC0415 - each loads only what it needs
 
-            etcd.run(arguments)
+            options = flags.parse(etcd_flags.make_parser(), arguments)
+            from ostinato.cli.envtest import etcd  # noqa: PLC0415 - not for --help
+
+            etcd.run(options, watch)
         else:
-            gc.disable()  # until the server is ready, see `ostinato apiserver`
-            from ostinato.cli.envtest import apiserver  # noqa: PLC0415
+            from ostinato.cli.envtest import apiserver_flags  # noqa: PLC0415
 
-            apiserver.run(arguments)
+            options = flags.parse(apiserver_flags.make_parser(), arguments)
+            gc.disable()  # until the server is ready, see `ostinato apiserver`
+            from ostinato.cli.envtest import apiserver  # noqa: PLC0415 - not for --help
+
+            apiserver.run(options, watch)
     except CommandError as error:
         sys.stderr.write(f"{program}: {error}\n")
         return 1

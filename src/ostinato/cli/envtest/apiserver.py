@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-from collections.abc import Sequence
 from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
@@ -19,80 +18,23 @@ from typing import Final
 import msgspec
 
 from ostinato.cli.commands import serve
-from ostinato.cli.envtest import flags, handover
+from ostinato.cli.envtest import handover
 from ostinato.cli.envtest.parent import ParentWatch
 from ostinato.cli.error import CommandError
 from ostinato.cli.options.server import settings as server_options
-from ostinato.cli.options.server.values import boolean
 from ostinato.http.hosts import join_host_port
 from ostinato.server.standalone import Settings, Standalone
 from ostinato.server.state import StateError, write_private
 from ostinato.world import World
 
-VERSION: Final = "v1.36.4"
 _CERTIFICATE_LIFETIME: Final = timedelta(days=365)
 _SMALLEST_RANGE: Final = 29  # bits of the longest prefix
-_DESCRIPTION = """The API server of Ostinato with the flags of kube-apiserver. Objects are stored in the data directory
-of the etcd beside it. Flags that are not listed are reported and have no effect."""
 
 _logger = logging.getLogger(__name__)
 
 
-def make_parser() -> argparse.ArgumentParser:
-    parser = flags.make_parser("kube-apiserver", _DESCRIPTION)
-    parser.add_argument("--version", action="version", version=f"Kubernetes {VERSION}")
-    serving = parser.add_argument_group("serving")
-    serving.add_argument(
-        "--bind-address",
-        metavar="IP",
-        default="0.0.0.0",  # noqa: S104 - kube-apiserver's default
-        help="address to listen on (default: %(default)s)",
-    )
-    serving.add_argument(
-        "--secure-port", metavar="PORT", type=int, default=6443, help="port to listen on (default: %(default)s)"
-    )
-    serving.add_argument(
-        "--advertise-address",
-        metavar="IP",
-        default="",
-        help="address in the endpoints of the Service kubernetes (default: --bind-address)",
-    )
-    serving.add_argument(
-        "--cert-dir",
-        metavar="DIR",
-        default="/var/run/kubernetes",
-        help="directory of apiserver.crt and apiserver.key, unless --tls-cert-file is given; a pair is generated if "
-        "they do not exist (default: %(default)s)",
-    )
-    server_options.add_kube_apiserver_options(parser, serving)
-    storage = parser.add_argument_group("storage")
-    storage.add_argument(
-        "--etcd-servers", metavar="URL,...", action="append", default=[], help="client URLs of the etcd beside this"
-    )
-    cluster = parser.add_argument_group("cluster")
-    cluster.add_argument(
-        "--service-cluster-ip-range",
-        metavar="CIDR",
-        default="10.0.0.0/24",
-        help="range of the cluster IPs of Services, IPv4 (default: %(default)s)",
-    )
-    cluster.add_argument(
-        "--allow-privileged",
-        metavar="BOOL",
-        type=boolean,
-        nargs="?",
-        const=True,
-        default=False,
-        help="allow privileged containers (default: false)",
-    )
-    parser.add_argument("-v", "--v", metavar="LEVEL", help="accepted; the log level is fixed")
-    return parser
-
-
-def run(arguments: Sequence[str]) -> None:
+def run(options: argparse.Namespace, watch: ParentWatch) -> None:
     """Serve until SIGTERM or SIGINT; CommandError for invalid flags and if the server cannot start."""
-    watch = ParentWatch()
-    options = flags.parse(make_parser(), arguments)
     world = World.real()
     service_range = _service_range(options.service_cluster_ip_range)
     listen = _listen(options)

@@ -9,25 +9,20 @@ from __future__ import annotations
 import argparse
 import asyncio
 import signal
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
 
-from ostinato.cli.envtest import flags
+from ostinato.cli.envtest.etcd_flags import VERSION
 from ostinato.cli.envtest.parent import ParentWatch
 from ostinato.cli.error import CommandError
-from ostinato.cli.options.server.values import boolean
 from ostinato.http.server import HttpRequest, HttpResponse, SmallHttpServer
 from ostinato.world import World
 
-VERSION: Final = "3.6.5"  # that Kubernetes v1.36 is tested with
 HANDOVER: Final = "/ostinato/storage"  # path of the `Storage`
 _STOP_SECONDS: Final = 1.0
-_DESCRIPTION = """Stand-in for etcd: answers health checks and hands its data directory to the kube-apiserver beside
-it, which keeps its store there. etcd's gRPC API is not served."""
 
 
 class Storage(msgspec.Struct, frozen=True, rename="camel"):
@@ -43,35 +38,8 @@ class _ClientUrl(NamedTuple):
     port: int
 
 
-def make_parser() -> argparse.ArgumentParser:
-    parser = flags.make_parser("etcd", _DESCRIPTION)
-    parser.add_argument("--name", default="default", help="name of this member (default: %(default)s)")
-    parser.add_argument("--data-dir", metavar="DIR", default="", help="data directory (default: NAME.etcd)")
-    parser.add_argument(
-        "--listen-client-urls",
-        metavar="URL,...",
-        default="http://localhost:2379",
-        help="http URLs to listen on (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--unsafe-no-fsync",
-        metavar="BOOL",
-        type=boolean,
-        nargs="?",
-        const=True,
-        default=False,
-        help="do not sync writes to disk: a crash of the machine may lose them",
-    )
-    for name in ("advertise-client-urls", "listen-peer-urls"):
-        parser.add_argument(f"--{name}", metavar="URL,...", help="accepted; there are no peers")
-    parser.add_argument("--version", action="version", version=f"etcd Version: {VERSION} (stand-in of ostinato)")
-    return parser
-
-
-def run(arguments: Sequence[str]) -> None:
+def run(options: argparse.Namespace, watch: ParentWatch) -> None:
     """Serve until SIGTERM or SIGINT; CommandError for invalid flags and addresses in use."""
-    watch = ParentWatch()
-    options = flags.parse(make_parser(), arguments)
     urls = [_client_url(url) for url in options.listen_client_urls.split(",")]
     directory = Path(options.data_dir or f"{options.name}.etcd").absolute()
     try:

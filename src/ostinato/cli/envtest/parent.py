@@ -8,9 +8,10 @@ exited. In the group of its parent, or in a session of its own, it runs until it
 from __future__ import annotations
 
 import os
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ostinato.world import Clock
+if TYPE_CHECKING:
+    from ostinato.world import Clock
 
 _INTERVAL: Final = 1.0  # seconds between two checks
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import logging
+import subprocess
+import sys
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,9 @@ from typing import Any
 import pytest
 
 from ostinato.cli.commands import serve
-from ostinato.cli.envtest import apiserver, handover
+from ostinato.cli.envtest import apiserver, apiserver_flags, flags, handover
 from ostinato.cli.envtest.etcd import Storage
+from ostinato.cli.envtest.parent import ParentWatch
 from ostinato.cli.error import CommandError
 from ostinato.server.standalone import Settings
 from ostinato.world import World
@@ -24,6 +27,10 @@ ISSUE = """--bind-address --secure-port --cert-dir --tls-cert-file --tls-private
 --audit-policy-file --audit-log-path --requestheader-client-ca-file --oidc-issuer-url"""
 
 
+def run(*arguments: str) -> None:
+    apiserver.run(flags.parse(apiserver_flags.make_parser(), arguments), ParentWatch())
+
+
 @pytest.fixture
 def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Returns the settings that the server would start with, for flags."""
@@ -32,16 +39,16 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     async def storage(_urls: object, _clock: object) -> Storage:
         return Storage(str(tmp_path / "data"), durable=False)
 
-    def run(make: Any, name: str, listen: str) -> None:
+    def serve_with(make: Any, name: str, listen: str) -> None:
         found.append(make(World.real())._settings)
         assert name == "kube-apiserver"
         assert listen
 
     monkeypatch.setattr(handover, "storage_of", storage)
-    monkeypatch.setattr(serve, "run", run)
+    monkeypatch.setattr(serve, "run", serve_with)
 
     def settings(*arguments: str) -> Settings:
-        apiserver.run(["--etcd-servers=http://127.0.0.1:1", f"--cert-dir={tmp_path / 'certs'}", *arguments])
+        run("--etcd-servers=http://127.0.0.1:1", f"--cert-dir={tmp_path / 'certs'}", *arguments)
         return found.pop()
 
     return settings
@@ -49,7 +56,9 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_flags_are_listed_at_the_start_of_a_line() -> None:
     """envtest searches the output of --help for them."""
-    lines = {line.split()[0].rstrip(",") for line in apiserver.make_parser().format_help().splitlines() if line.strip()}
+    lines = {
+        line.split()[0].rstrip(",") for line in apiserver_flags.make_parser().format_help().splitlines() if line.strip()
+    }
     assert set(ISSUE.split()) - lines == set()
     assert "--insecure-port" not in lines
     assert not {"--listen", "--state", "--store"} & lines
@@ -140,10 +149,24 @@ def test_an_ipv6_range_beside_one_of_ipv4_is_reported(served: Any, caplog: pytes
 )
 def test_invalid_etcd_servers(servers: list[str], message: str, tmp_path: Path) -> None:
     with pytest.raises(CommandError) as failure:
-        apiserver.run([f"--cert-dir={tmp_path}", *servers])
+        run(f"--cert-dir={tmp_path}", *servers)
     assert str(failure.value) == message
 
 
+def test_help_does_not_load_the_server() -> None:
+    code = """
+import sys
+from ostinato.cli.envtest.__main__ import main
+try:
+    main("kube-apiserver", ["--help"])
+except SystemExit as end:
+    assert not end.code
+assert not [name for name in sys.modules if name.startswith(("ostinato.server", "asyncio"))]
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_every_flag_has_a_help_text() -> None:
-    actions = apiserver.make_parser()._actions
+    actions = apiserver_flags.make_parser()._actions
     assert [each.option_strings for each in actions if not each.help or each.help is argparse.SUPPRESS] == []
