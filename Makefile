@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DEMO := $(VENV)/.demo
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-.PHONY: demo test lint types contracts coverage format kinds bench clean
+.PHONY: demo test lint types contracts coverage docs format kinds bench clean
 
-demo: $(READY)
+demo: $(DEMO)
 	@$(BIN)/ostinato demo
 
 test: $(READY)
@@ -27,6 +28,9 @@ contracts: $(READY)
 coverage: $(READY)
 	$(BIN)/python -m pytest tests/unit/api -q --cov=ostinato.api --cov-report=term:skip-covered --cov-fail-under=95
 
+docs: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -41,7 +45,13 @@ bench: $(READY)
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(DEMO)
+
+# The demo needs the server and nothing else.
+$(DEMO): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[server]'
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist
+	rm -rf site $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage build dist

@@ -24,7 +24,7 @@ from xdist.scheduler import LoadScopeScheduling
 from ostinato.testing import plugin
 
 GO = Path(__file__).resolve().parent / "cluster" / "go"
-ALONE = ("test_conversations.py", "test_transcripts.py")  # each of their tests is for itself
+ALONE = ("test_conversations.py", "test_transcripts.py", "test_pages.py")  # each of their tests is for itself
 VERSION = "v1.36.4"  # of the modules that go.mod names there
 ADMIN_TOKEN = "admin-token-for-tests"
 

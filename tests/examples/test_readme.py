@@ -15,11 +15,6 @@ def test_the_controller_in_the_readme_is_that_of_the_example() -> None:
     assert code in (ROOT / "examples" / "widget.py").read_text()
 
 
-def test_links_of_the_readme_lead_somewhere() -> None:
-    for target in re.findall(r"\]\(([^)#:]+)\)", README):
-        assert (ROOT / target).exists(), target
-
-
 def test_the_counts_in_the_readme_are_reached() -> None:
     counts = json.loads((ROOT / "tests" / "contract" / "counts.json").read_text())
     said = [int(number.replace(",", "")) for number in re.findall(r"\| ([\d,]+) of [\d,]+ \|", README)]

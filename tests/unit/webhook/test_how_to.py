@@ -17,7 +17,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "write-a-webhook.md"
 
 def test_the_examples_of_the_how_to_run() -> None:
     names: dict[str, Any] = {}
-    for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
+    for block in re.findall(r"```python[^\n]*\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
         # Without inherited flags: the annotations of the page are those of a plain module.
         exec(compile(block, str(PAGE), "exec", dont_inherit=True), names)  # the page is ours
     webhooks: Webhooks = names["webhooks"]
