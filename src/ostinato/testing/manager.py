@@ -208,6 +208,7 @@ class _Added:
     """What is added to a running manager, as far as kinds and permissions depend on it."""
 
     leader_election = None
+    reviews_access = False
 
     def __init__(self, manager: Manager, runnables: tuple[Any, ...]) -> None:
         self.runnables = runnables
