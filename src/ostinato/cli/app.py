@@ -24,6 +24,7 @@ from ostinato.cli.options import (
     node,
     package,
     project,
+    score,
     serve,
     snapshot,
     token,
@@ -37,7 +38,7 @@ from ostinato.cli.parser import Parser, error_prefix, grouped_help
 _GROUPS: Final = {
     "projects": (project,),
     "controllers": (run_options, manifests, types),
-    "delivery": (package,),
+    "delivery": (package, score),
     "cluster on this machine": (demo, serve, snapshot, user, envtest),
     "parts of a cluster": (components, node, token),
     "shell": (completion,),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,3 +81,26 @@ def test_mistakes_are_one_line(place: Path, capsys: pytest.CaptureFixture[str]) 
     (place / "occupied").write_text("")
     assert run(["package", "yaml", "packaged_shop", "-o", "occupied/install.yaml"]) == 1
     assert "ostinato package yaml: cannot write occupied" in capsys.readouterr().err
+
+
+def test_the_scorecard_is_printed_and_decides_the_exit_code(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["score", "packaged_shop", "--suite", "deployment"]) == 0
+    assert capsys.readouterr().out.endswith("\n5 passed, 0 failed, 0 skipped, 0 suggestions\n")
+    assert run(["score", "packaged_shop", "--suite", "basic", "-o", "json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    (sample,) = [each for each in report["items"] if each["spec"]["labels"]["test"] == "basic-check-samples-test"]
+    assert "no sample; add one" in sample["status"]["results"][0]["errors"][0]
+
+
+@pytest.mark.parametrize(("name", "file"), [("helm", "Chart.yaml"), ("olm", "bundle.Dockerfile")])
+def test_other_formats_are_directories(place: Path, name: str, file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["package", name, "packaged_shop", "-o", "out"]) == 0
+    assert f"out/{file}\n" in capsys.readouterr().out
+    assert run(["package", name, "packaged_shop", "-o", "out", "--check"]) == 0
+
+
+def test_samples_that_are_not_objects_are_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (place / "samples").mkdir()
+    (place / "samples" / "a.yaml").write_text("[1]")
+    assert run(["package", "olm", "packaged_shop"]) == 1
+    assert "samples/a.yaml: not an object; it needs apiVersion, kind and metadata" in capsys.readouterr().err
