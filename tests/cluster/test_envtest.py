@@ -209,6 +209,15 @@ def test_flags_have_their_effect(programs: Programs) -> None:
     assert programs.ask("POST", f"{namespace}/pods", pod)[0] == 422
 
 
+def test_a_second_server_on_the_same_data_exits_with_the_flag_to_use(programs: Programs) -> None:
+    command = programs.command("kube-apiserver")
+    port = next(flag for flag in command if flag.startswith("--secure-port="))
+    other = [flag if flag != port else f"--secure-port={_free_port()}" for flag in command]
+    done = subprocess.run(other, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert done.returncode == 1
+    assert re.search(r"in use by process \d+; choose another directory with --data-dir of etcd\n$", done.stderr)
+
+
 def test_objects_outlive_restarts_of_either_program_and_of_both(programs: Programs) -> None:
     """The last test that uses the pair: it stops both."""
     config_maps = "/api/v1/namespaces/default/configmaps"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 import sys
 
 from ostinato.cli.envtest import flags
@@ -12,6 +13,8 @@ from ostinato.cli.error import CommandError
 
 def main(program: str, arguments: list[str]) -> int:
     """Run `etcd` or `kube-apiserver` and return its exit code."""
+    # Python's own handler, which raises KeyboardInterrupt, can lose a SIGINT that arrives while asyncio replaces it.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     watch = ParentWatch()
     try:
         if program == "etcd":
@@ -32,8 +35,6 @@ def main(program: str, arguments: list[str]) -> int:
     except CommandError as error:
         sys.stderr.write(f"{program}: {error}\n")
         return 1
-    except KeyboardInterrupt:  # before the signal handlers are installed
-        return 130
     return 0
 
 

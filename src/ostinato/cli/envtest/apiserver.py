@@ -56,7 +56,10 @@ def run(options: argparse.Namespace, watch: ParentWatch) -> None:
         service_range=service_range,
         durable=storage.durable,
     )
-    serve.run(lambda world: _ApiServer(world, settings, watch), "kube-apiserver", listen)
+    try:
+        serve.run(lambda world: _ApiServer(world, settings, watch), "kube-apiserver", listen)
+    except CommandError as error:
+        raise CommandError(_with_flags_of_kube_apiserver(str(error))) from error
 
 
 class _ApiServer(Standalone):
@@ -70,6 +73,12 @@ class _ApiServer(Standalone):
         watch, clock = self._watched
         await watch.exited(clock)
         _logger.warning("parent process exited, stopping")
+
+
+def _with_flags_of_kube_apiserver(message: str) -> str:
+    """A message of the server, which knows the options of `ostinato apiserver`."""
+    message = message.replace("with --listen, or port 0 for a free one", "with --secure-port")
+    return message.replace("with --state", "with --data-dir of etcd")
 
 
 def _listen(options: argparse.Namespace) -> str:

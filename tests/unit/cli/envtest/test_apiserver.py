@@ -170,3 +170,14 @@ assert not [name for name in sys.modules if name.startswith(("ostinato.server", 
 def test_every_flag_has_a_help_text() -> None:
     actions = apiserver_flags.make_parser()._actions
     assert [each.option_strings for each in actions if not each.help or each.help is argparse.SUPPRESS] == []
+
+
+def test_a_port_in_use_is_reported_with_the_flag_of_kube_apiserver(
+    served: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise CommandError("port 1 on 127.0.0.1 is in use; choose another with --listen, or port 0 for a free one")
+
+    monkeypatch.setattr(serve, "run", fail)
+    with pytest.raises(CommandError, match=r"^port 1 on 127.0.0.1 is in use; choose another with --secure-port$"):
+        served()
