@@ -21,6 +21,7 @@ from ostinato.controllers.current import Reconcile, current_reconcile, reconcile
 from ostinato.controllers.daemons.decorators import daemon, timer
 from ostinato.controllers.decorator import ControllerFunction, WatchKind, controller
 from ostinato.controllers.failures.failures import ReconcileTimeout
+from ostinato.controllers.kinds.selector import KindsOf
 from ostinato.controllers.metrics import ControllerStatistics
 from ostinato.controllers.objects.applying import ForeignObject, StillOwned
 from ostinato.controllers.objects.changes import Change
@@ -85,6 +86,7 @@ __all__ = [
     "Handler",
     "KindOptions",
     "KindSource",
+    "KindsOf",
     "MapTo",
     "Metrics",
     "PermanentError",

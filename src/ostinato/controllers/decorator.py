@@ -22,9 +22,12 @@ from typing import Any, Final, TypeVar, Unpack
 import msgspec
 
 from ostinato.cache.informers import AnyKind
+from ostinato.client.views import View
 from ostinato.controllers.builder import Builder
 from ostinato.controllers.controller import Controller
 from ostinato.controllers.guards.program import program
+from ostinato.controllers.kinds.controllers import KindControllers
+from ostinato.controllers.kinds.selector import KindsOf
 from ostinato.controllers.options import ControllerOptions, OptionKeywords, check_option_names
 from ostinato.controllers.runnable import Dependencies
 from ostinato.controllers.sources.handlers import Handler, MapFunction
@@ -32,6 +35,7 @@ from ostinato.controllers.sources.predicates import EventFunction
 from ostinato.controllers.sources.sources import Source
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 
 class WatchKind(msgspec.Struct, frozen=True):
@@ -47,17 +51,10 @@ class WatchKind(msgspec.Struct, frozen=True):
 class ControllerFunction:
     """The result of `@controller`, `@daemon` and `@timer`: a runnable that also calls the function."""
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        builder: Builder,
-        access: Sequence[Any] = (),
-        reconciler: Callable[[], Any] | None = None,
-    ) -> None:
-        """`reconciler`: creates the reconciler of a controller. Defaults to the function itself."""
+    def __init__(self, function: Callable[..., Any], make: Callable[[], Controller]) -> None:
+        """`make`: creates a controller, to run once."""
         self.function = function
-        self._reconciler = reconciler or (lambda: function)
-        self._builder = builder.needs(*access)
+        self._make = make
         self._running: dict[Dependencies, Controller] = {}
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
@@ -75,11 +72,11 @@ class ControllerFunction:
 
     @property
     def name(self) -> str:
-        return self._builder.name
+        return self._shown.name
 
     @property
     def needs_leader_election(self) -> bool | None:
-        return self._builder.options.needs_leader_election
+        return self._shown.needs_leader_election
 
     @property
     def reconciles(self) -> tuple[AnyKind, ...]:
@@ -104,7 +101,7 @@ class ControllerFunction:
 
     def make(self) -> Controller:
         """Create a `Controller`, to run once."""
-        return self._builder.make(self._reconciler())
+        return self._make()
 
     async def warm_up(self, dependencies: Dependencies) -> None:
         await self._made(dependencies).warm_up(dependencies)
@@ -128,7 +125,7 @@ class ControllerFunction:
 
 
 def controller(
-    kind: AnyKind | None = None,
+    kind: AnyKind | KindsOf | None = None,
     *,
     name: str = "",
     owns: Iterable[AnyKind] = (),
@@ -140,7 +137,7 @@ def controller(
 ) -> Callable[[Callable[..., Any]], ControllerFunction]:
     """Return a decorator that makes a function a controller; see `reconcilers` for its arguments.
 
-    - `kind`: the kind that is reconciled. Defaults to None: the sources define the keys.
+    - `kind`: the kind that is reconciled, or a selector of many kinds. Defaults to None: the sources define the keys.
     - `name`: name in logs and metrics, and field manager. Defaults to the name of the function.
     - `owns`: kinds of the objects that it creates. A change of one reconciles its owner.
     - `watches`: further kinds to watch, each with a map function or an event handler.
@@ -155,8 +152,8 @@ def controller(
 
     check_option_names(options, _KEYWORDS, "@controller")
 
-    def decorate(function: Callable[..., Any]) -> ControllerFunction:
-        builder = Builder(name or function_name(function))
+    def built(function: Callable[..., Any], kind: AnyKind | None, suffix: str = "") -> Controller:
+        builder = Builder(f"{name or function_name(function)}{suffix}")
         if kind is not None:
             builder.watch_for(kind, predicates=predicates)
         for each in _listed("owns", owns):
@@ -175,10 +172,22 @@ def controller(
             )
         for source in sources:
             builder.watches_source(source)
-        builder.with_options(**options)
-        return ControllerFunction(function, builder, access)
+        return builder.with_options(**options).needs(*access).make(function)
+
+    def decorate(function: Callable[..., Any]) -> ControllerFunction:
+        return ControllerFunction(function, maker(kind, lambda each, suffix: built(function, each, suffix)))
 
     return decorate
+
+
+def maker(kind: K | KindsOf, made: Callable[[K | View[Any], str], Controller]) -> Callable[[], Controller]:
+    """Return a function that creates the controller of a kind, or of all kinds of a selector.
+
+    `made`: creates the controller of one kind, with a suffix of its name.
+    """
+    if isinstance(kind, KindsOf):
+        return lambda: KindControllers(kind, made)
+    return lambda: made(kind, "")
 
 
 def function_name(function: Callable[..., Any]) -> str:

@@ -3,6 +3,8 @@
 - Reconciled kinds: read, watch, and patch (for finalizers); write status, and update the finalizers subresource, which
   owner references with blockOwnerDeletion need.
 - Owned kinds: read, watch, create, patch, delete. Watched kinds: read, watch.
+- Kinds of a selector (`KindsOf`): the same as reconciled kinds, for all resources of its group, since RBAC has no other
+  wildcard; of all groups, if the selector may match several. And CustomResourceDefinitions: read, watch.
 - Everything else is declared by the controller.
 - Kinds without a class have the default plural, and are namespaced: Widget is widgets.
 
@@ -19,6 +21,7 @@ import msgspec
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
 from ostinato.api.object import KindInfo, plural_of
 from ostinato.client.views import View
+from ostinato.controllers.kinds.selector import KindsOf
 from ostinato.webhook.webhooks import Webhooks
 
 Json = dict[str, Any]
@@ -80,6 +83,10 @@ def access_of(controller: Uses, *, where: Where = everywhere) -> list[Access]:
     found: list[Access] = []
     homes: set[str] = set()  # of namespaced owners
     for kind in controller.reconciles:
+        if isinstance(kind, KindsOf):
+            found += _selected(kind)
+            homes.add("")
+            continue
         places = _places(kind, where)
         homes |= places if _info(kind).namespaced else set()
         found += _accesses(kind, (*_READ, "patch"), places)
@@ -93,6 +100,12 @@ def access_of(controller: Uses, *, where: Where = everywhere) -> list[Access]:
     return [*found, *controller.access]
 
 
+def _selected(kinds: KindsOf) -> list[Access]:
+    """Return the access to all kinds of a selector."""
+    definitions = Access(groups=("apiextensions.k8s.io",), resources=("customresourcedefinitions",), verbs=_READ)
+    return [Access(groups=(kinds.api_group,), resources=("*",), verbs=(*_READ, "patch", "update")), definitions]
+
+
 def event_access(namespace: str = "", *, core: bool = False) -> Access:
     """Return the access to record events of events.k8s.io, or of the core group."""
     group = "" if core else "events.k8s.io"
@@ -102,6 +115,8 @@ def event_access(namespace: str = "", *, core: bool = False) -> Access:
 def event_namespaces(controllers: Iterable[Uses], where: Where = everywhere) -> set[str]:
     """Return the namespaces of events: those of the watched kinds; `default` for cluster-scoped kinds."""
     kinds = [kind for each in controllers for kind in (*each.reconciles, *each.owns, *each.watches)]
+    if any(isinstance(kind, KindsOf) for kind in kinds):
+        return {""}
     found = {place for kind in kinds for place in (_places(kind, where) if _info(kind).namespaced else {"default"})}
     return {""} if "" in found else found
 

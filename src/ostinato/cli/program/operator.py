@@ -10,6 +10,7 @@ from ostinato.cli.program.loading import find, load_all
 from ostinato.cli.program.program import Program, definitions_of, program_of
 from ostinato.cli.program.validation import validate_definition
 from ostinato.client.views import view_of
+from ostinato.controllers.kinds.selector import KindsOf
 from ostinato.crd.program import access_of_managers
 from ostinato.manager.hosting import Host
 from ostinato.packaging import OWN_NAMESPACE, Operator, WebhookServer
@@ -44,7 +45,7 @@ def _owned(program: Program) -> dict[str, Sequence[tuple[str, str]]]:
     for controller in program.controllers:
         kinds = {(gvk.api_version, gvk.kind) for gvk in (view_of(kind).gvk for kind in controller.owns)}
         for kind in controller.reconciles:
-            info = _info(kind)
+            info = None if isinstance(kind, KindsOf) else _info(kind)
             if info is not None:
                 found.setdefault(f"{info.plural}.{info.gvk.group}", set()).update(kinds)
     return {name: sorted(kinds) for name, kinds in sorted(found.items())}

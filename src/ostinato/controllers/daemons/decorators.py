@@ -22,10 +22,12 @@ from ostinato.cache.informers import AnyKind
 from ostinato.client.options import LabelSelection
 from ostinato.client.views import Kind, view_of
 from ostinato.controllers.builder import Builder
+from ostinato.controllers.controller import Controller
 from ostinato.controllers.daemons.reconciler import DaemonReconciler
 from ostinato.controllers.daemons.selection import Selection
 from ostinato.controllers.daemons.timer import Interval, TimerReconciler
-from ostinato.controllers.decorator import ControllerFunction, function_name
+from ostinato.controllers.decorator import ControllerFunction, function_name, maker
+from ostinato.controllers.kinds.selector import KindsOf
 from ostinato.controllers.objects.finalizing import check_finalizer
 from ostinato.controllers.options import ControllerOptions, OptionKeywords, check_option_names
 from ostinato.controllers.signatures import is_request, parameters_of
@@ -37,7 +39,7 @@ _COMMON: Final = ("name", "labels", "when", "owns", "access")
 
 
 def daemon(
-    kind: Kind[T],
+    kind: Kind[T] | KindsOf,
     *,
     name: str = "",
     labels: LabelSelection = None,
@@ -62,16 +64,17 @@ def daemon(
         check_finalizer(finalizer)
 
     def decorate(function: Callable[..., Any]) -> ControllerFunction:
-        builder = _builder("daemon", function, kind, name, owns, options)
-        return ControllerFunction(
-            function, builder, access, lambda: DaemonReconciler(function, view_of(kind), selection, finalizer)
-        )
+        def made(kind: Any, suffix: str) -> Controller:
+            builder = _builder("daemon", function, kind, f"{name or function_name(function)}{suffix}", owns, options)
+            return builder.needs(*access).make(DaemonReconciler(function, view_of(kind), selection, finalizer))
+
+        return ControllerFunction(function, maker(kind, made))
 
     return decorate
 
 
 def timer(
-    kind: Kind[T],
+    kind: Kind[T] | KindsOf,
     *,
     every: float | None = None,
     idle: float | None = None,
@@ -97,10 +100,11 @@ def timer(
     selection = Selection(labels, when)
 
     def decorate(function: Callable[..., Any]) -> ControllerFunction:
-        builder = _builder("timer", function, kind, name, owns, options)
-        return ControllerFunction(
-            function, builder, access, lambda: TimerReconciler(function, view_of(kind), selection, interval)
-        )
+        def made(kind: Any, suffix: str) -> Controller:
+            builder = _builder("timer", function, kind, f"{name or function_name(function)}{suffix}", owns, options)
+            return builder.needs(*access).make(TimerReconciler(function, view_of(kind), selection, interval))
+
+        return ControllerFunction(function, maker(kind, made))
 
     return decorate
 
@@ -119,10 +123,9 @@ def _builder(
     owns: Iterable[AnyKind],
     options: OptionKeywords,
 ) -> Builder:
-    title = function_name(function)
-    if is_request(function, parameters_of(function, title)[0]):
-        raise TypeError(f"{what} {title} takes a request; its first parameter must be the object")
-    builder = Builder(name or title).watch_for(kind)
+    if is_request(function, parameters_of(function, name)[0]):
+        raise TypeError(f"{what} {name} takes a request; its first parameter must be the object")
+    builder = Builder(name).watch_for(kind)
     for each in owns:
         builder.owns(each)
     return builder.with_options(**options)
