@@ -91,6 +91,11 @@ class ControllerFunction:
         return self._shown.watches
 
     @property
+    def sources(self) -> tuple[Source, ...]:
+        """Sources like those of its controllers; never started."""
+        return self._shown.sources
+
+    @property
     def access(self) -> tuple[Any, ...]:
         return self._shown.access
 

@@ -50,8 +50,7 @@ def webhooks_of(managers: Iterable[Manager]) -> list[Webhooks]:
 
 def kind_sources(controller: AnyController) -> list[KindSource]:
     """Return the controller's sources that watch kinds in the manager's cluster."""
-    made = controller.make() if isinstance(controller, ControllerFunction) else controller
-    return [each for each in made.sources if isinstance(each, KindSource) and each.options.informers is None]
+    return [each for each in controller.sources if isinstance(each, KindSource) and each.options.informers is None]
 
 
 def is_custom(kind: Any) -> bool:

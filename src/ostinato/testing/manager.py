@@ -75,7 +75,7 @@ class ClusterManager(Manager):
 
     @property
     def errors(self) -> list[ReconcileError]:
-        """The failed reconciles so far. Reading them tells that the test expects them."""
+        """The failed reconciles so far. Reading them tells that the test expects them, repeated ones too."""
         return self._outcomes.read()
 
     def unread_errors(self) -> list[str]:
@@ -223,7 +223,7 @@ class _Outcomes:
         self._errors: list[ReconcileError] = []
         self._unresolved: dict[tuple[str, Hashable], int] = {}  # by controller and key: index in _errors
         self._others: list[str] = []
-        self._seen = 0  # number of errors that the test has read
+        self._expected: set[tuple[str, Hashable, type[Exception]]] = set()  # that the test has read
 
     def deny(self, text: str) -> None:
         if text not in self.denied:
@@ -233,12 +233,12 @@ class _Outcomes:
         self._others.append(f"the manager failed: {type(error).__name__}: {error}")
 
     def read(self) -> list[ReconcileError]:
-        self._seen = len(self._errors)
+        self._expected.update(map(_identity, self._errors))
         self.denied.clear()
         return list(self._errors)
 
     def unread(self) -> list[str]:
-        texts = [str(each) for each in self._errors[self._seen :] if not each.resolved]
+        texts = [str(each) for each in self._errors if not each.resolved and _identity(each) not in self._expected]
         in_errors = "\n".join(texts)
         return [*dict.fromkeys(texts), *(each for each in self.denied if each not in in_errors), *self._others]
 
@@ -264,6 +264,11 @@ class _Outcomes:
         for index, each in enumerate(self._errors):
             if (each.controller, each.object) == key:
                 self._errors[index] = each._replace(resolved=True)
+
+
+def _identity(error: ReconcileError) -> tuple[str, Hashable, type[Exception]]:
+    """Return what repeated errors have in common."""
+    return error.controller, error.object, type(error.error)
 
 
 def _free_port() -> int:

@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from functools import partial, wraps
 from inspect import isasyncgenfunction, iscoroutinefunction
@@ -127,6 +128,8 @@ def _new_cluster(request: pytest.FixtureRequest) -> Cluster:
         from ostinato.testing.cluster import Cluster  # noqa: PLC0415 - see the module
     except ModuleNotFoundError as error:
         pytest.fail(f"{error}; the fixtures need pip install 'ostinato[test]'", pytrace=False)
+    if gc.get_freeze_count() == 0:
+        gc.freeze()  # what is loaded by now stays; collections of it would take a third of the time of the tests
     world = request.getfixturevalue("_ostinato_loop").world if _runs(item) else None
     nodes = _options(item).get("nodes", _NODES if "plane" in names else None)
     return Cluster(kubeconfig=kubeconfig, nodes=nodes, world=world)

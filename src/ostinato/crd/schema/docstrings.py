@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+from functools import lru_cache
 from itertools import pairwise
 
 
@@ -31,6 +32,7 @@ def field_docs(cls: type) -> dict[str, str]:
     return docs
 
 
+@lru_cache(maxsize=1024)  # parsing the source takes a millisecond and more, and tests define a kind again and again
 def _own_docs(cls: type) -> dict[str, str]:
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
