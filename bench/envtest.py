@@ -69,7 +69,7 @@ def _pair(assets: Path) -> Round:
         for name in ("data", "certs"):
             (Path(place) / name).mkdir(mode=0o700)
         made = generate_certificate(World.real(), ["127.0.0.1", "localhost"], timedelta(days=1))
-        for name, data in (("apiserver.crt", made.certificate), ("apiserver.key", made.key), ("sa.key", made.key)):
+        for name, data in (("apiserver.crt", made.certificate), ("apiserver.key", made.key)):
             (Path(place) / "certs" / name).write_bytes(data)
         ports = [_free_port() for _ in range(3)]
         before, began = _cpu(), time.monotonic()
@@ -101,8 +101,8 @@ def _apiserver_flags(place: str, ports: list[int]) -> list[str]:
         "--disable-admission-plugins=ServiceAccount",
         "--service-cluster-ip-range=10.0.0.0/24",
         f"--service-account-issuer=https://127.0.0.1:{ports[2]}/",
-        f"--service-account-key-file={place}/certs/sa.key",
-        f"--service-account-signing-key-file={place}/certs/sa.key",
+        f"--service-account-key-file={place}/certs/apiserver.crt",
+        f"--service-account-signing-key-file={place}/certs/apiserver.key",
     ]
 
 

@@ -13,11 +13,18 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from ostinato.cli.envtest import apiserver_flags, etcd_flags
 from ostinato.cli.error import CommandError
 from ostinato.version import VERSION
 
 _PROGRAM: Final = """#!/bin/sh
-# Written by `ostinato envtest`. -P: the working directory is not searched for Python modules.
+# Written by `ostinato envtest`.
+if [ "$1" = --help ]; then  # asked before each start
+  cat <<'END OF HELP'
+{help}END OF HELP
+  exit
+fi
+# -P: the working directory is not searched for Python modules.
 exec {python} -P -m ostinato.cli.envtest {program} "$@"
 """
 
@@ -41,7 +48,10 @@ def write_assets(directory: Path | None) -> Path:
     """Write the entry points and return their directory; CommandError if that fails. Defaults to a cache directory."""
     place = (_default_directory() if directory is None else directory).absolute()
     python = shlex.quote(sys.executable)
-    scripts = {name: _PROGRAM.format(python=python, program=name) for name in ("etcd", "kube-apiserver")}
+    scripts = {
+        name: _PROGRAM.format(python=python, program=name, help=parser.format_help())
+        for name, parser in (("etcd", etcd_flags.make_parser()), ("kube-apiserver", apiserver_flags.make_parser()))
+    }
     try:
         place.mkdir(parents=True, exist_ok=True)
         for name, text in {**scripts, "kubectl": _KUBECTL}.items():

@@ -88,3 +88,11 @@ def test_kubectl_is_the_first_other_one_on_the_path(tmp_path: Path) -> None:
         127,
         "kubectl: not found on PATH; install kubectl, or set TEST_ASSET_KUBECTL to its path\n",
     )
+
+
+@pytest.mark.parametrize(("program", "flag"), [("etcd", "--unsafe-no-fsync"), ("kube-apiserver", "--etcd-servers")])
+def test_help_of_a_program(tmp_path: Path, program: str, flag: str) -> None:
+    """envtest searches it for flags before each start."""
+    done = _call(write_assets(tmp_path) / program, "--help", path="/bin:/usr/bin")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split()[0] for line in done.stdout.splitlines() if flag in line.split()[:1]] == [flag]
