@@ -11,7 +11,7 @@ from ostinato.scaffold.addition import Hooks, NewKind, Subject, add_controller, 
 from ostinato.scaffold.changes import Change
 from ostinato.scaffold.creation import NewProject, create
 from ostinato.scaffold.error import ScaffoldError
-from ostinato.scaffold.project import Project, load_project
+from ostinato.scaffold.project import Project, find_project, load_project
 from ostinato.scaffold.upgrade import Upgrade, upgrade
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "add_webhook",
     "create",
     "extend",
+    "find_project",
     "load_project",
     "upgrade",
 ]

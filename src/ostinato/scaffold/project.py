@@ -78,6 +78,13 @@ class Project(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
         return _HEADER + encode_yaml(msgspec.json.decode(msgspec.json.encode(self))).decode()
 
 
+def find_project(directory: Path) -> Path:
+    """Return the nearest directory with a record, from a directory upwards; the directory itself if there is none."""
+    full = directory.resolve()
+    found = (each for each in (full, *full.parents) if (each / RECORD).is_file())
+    return next(found, full)
+
+
 def load_project(root: Path) -> Project:
     """Read the record of a project; ScaffoldError if there is none, or an invalid one."""
     path = root / RECORD

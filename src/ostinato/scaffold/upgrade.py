@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
@@ -46,14 +47,20 @@ def upgrade(root: Path, *, allow_dirty: bool = False, dry_run: bool = False) -> 
 
 def _check_clean(root: Path) -> None:
     """Raise ScaffoldError if the directory is in a git work tree with uncommitted changes below it."""
-    command = ["git", "-C", str(root), "status", "--porcelain", "--", "."]
+    command = ["git", "-c", "core.fsmonitor=false", "-C", str(root), "status", "--porcelain", "--", "."]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}  # as in hooks
     try:
-        status = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - no shell
+        status = subprocess.run(  # noqa: S603 - no shell
+            command, capture_output=True, text=True, env={**environment, "LC_ALL": "C"}, check=False
+        )
     except OSError:  # git is not installed
         return
+    problem = ""
     if status.returncode == 0 and status.stdout:
-        first = status.stdout.splitlines()[0]
+        problem = f"has uncommitted changes ({status.stdout.splitlines()[0].strip()})"
+    elif status.returncode != 0 and "not a git repository" not in status.stderr:
+        problem = f"cannot be checked for uncommitted changes ({' '.join(status.stderr.split())})"
+    if problem:
         raise ScaffoldError(
-            f"{root} has uncommitted changes ({first.strip()}); commit them first, so that the upgrade can be undone, "
-            "or use --allow-dirty"
+            f"{root} {problem}; commit them first, so that the upgrade can be undone, or use --allow-dirty"
         )

@@ -111,6 +111,16 @@ def test_a_dirty_work_tree_is_refused(project: Path, changed_template: Path) -> 
     assert upgrade(project).changes == []
 
 
+def test_a_repository_that_git_refuses_is_not_taken_for_clean(project: Path, changed_template: Path) -> None:
+    git(project, "init", "--quiet")
+    (project / ".git" / "config").write_text("[damaged\n")
+    with pytest.raises(
+        ScaffoldError, match=r"cannot be checked for uncommitted changes \(fatal: bad config line 1 in fi"
+    ):
+        upgrade(project)
+    assert upgraded(project, allow_dirty=True)
+
+
 @pytest.mark.parametrize("survives", range(7))
 def test_an_upgrade_that_dies_half_way_can_be_repeated(
     project: Path, changed_template: Path, survives: int, monkeypatch: pytest.MonkeyPatch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -57,18 +58,26 @@ def add_webhook(options: argparse.Namespace) -> int:
 
 
 def upgrade(options: argparse.Namespace) -> int:
+    root = _root()
     with _errors():
-        done = scaffold.upgrade(Path(), allow_dirty=options.allow_dirty, dry_run=options.dry_run)
+        done = scaffold.upgrade(root, allow_dirty=options.allow_dirty, dry_run=options.dry_run)
     if done.old == done.new:
         sys.stdout.write(f"template {done.new} is the newest; nothing to do\n")
         return 0
     sys.stdout.write(f"template {done.old} to {done.new}\n")
-    return _report(done.changes, Path())
+    return _report(done.changes, root)
 
 
 def _extend(options: argparse.Namespace, addition: Callable[[Project], Project]) -> int:
+    root = _root()
     with _errors():
-        return _report(scaffold.extend(Path(), addition, force=options.force, dry_run=options.dry_run), Path())
+        changes = scaffold.extend(root, addition, force=options.force, dry_run=options.dry_run)
+    return _report(changes, root)
+
+
+def _root() -> Path:
+    """Return the directory of the project, as a short path."""
+    return Path(os.path.relpath(scaffold.find_project(Path())))
 
 
 def _subject(options: argparse.Namespace) -> Subject:

@@ -45,6 +45,9 @@ def test_the_way_from_nothing_to_a_project(capsys: pytest.CaptureFixture[str], m
     reported = capsys.readouterr()
     assert "conflict src/demo/webhooks.py\n" in reported.out
     assert reported.err == "resolve the conflicts between the markers in src/demo/webhooks.py\n"
+    monkeypatch.chdir("src/demo")  # the project is found from below
+    assert run(["add", "controller", "ConfigMap"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "create   ../../src/demo/config_map_controller.py"
     assert run(["upgrade-template"]) == 0
     assert capsys.readouterr().out == "template 1 is the newest; nothing to do\n"
 
