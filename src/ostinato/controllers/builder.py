@@ -18,19 +18,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Literal, Self, Unpack
+from typing import Any, Final, Literal, Self, TypeVar, Unpack
 
 import msgspec
 
+from ostinato.api.gvk import GroupVersionKind
 from ostinato.cache.informers import AnyKind
 from ostinato.client.arguments import summarize
-from ostinato.client.views import View, view_of
+from ostinato.client.views import Kind, View, view_of
 from ostinato.controllers.controller import Controller, ControllerError
 from ostinato.controllers.options import ControllerOptions, OptionKeywords, check_option_names
 from ostinato.controllers.sources.handlers import ForObject, ForOwner, Handler, MapFunction, MapTo
 from ostinato.controllers.sources.kind import KindKeywords, KindOptions, KindSource
 from ostinato.controllers.sources.predicates import EventFunction
 from ostinato.controllers.sources.sources import Source
+
+T = TypeVar("T")
 
 _NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,126}[A-Za-z0-9])?")
 
@@ -88,9 +91,9 @@ class Builder:
 
     def watches(
         self,
-        kind: AnyKind,
+        kind: Kind[T] | GroupVersionKind,
         *,
-        map_to: MapFunction | None = None,
+        map_to: MapFunction[T] | None = None,
         handler: Handler | None = None,
         predicates: Iterable[EventFunction] = (),
         **options: Unpack[KindKeywords],
@@ -184,7 +187,7 @@ class Builder:
 
     def _watch(
         self,
-        kind: AnyKind,
+        kind: Kind[Any] | GroupVersionKind,
         role: Role,
         handler: Handler,
         predicates: Iterable[EventFunction],

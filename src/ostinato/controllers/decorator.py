@@ -17,12 +17,13 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from inspect import isroutine, signature
-from typing import Any, Final, TypeVar, Unpack
+from typing import Any, Final, Generic, TypeVar, Unpack
 
 import msgspec
 
+from ostinato.api.gvk import GroupVersionKind
 from ostinato.cache.informers import AnyKind
-from ostinato.client.views import View
+from ostinato.client.views import Kind, View
 from ostinato.controllers.builder import Builder
 from ostinato.controllers.controller import Controller
 from ostinato.controllers.guards.program import program
@@ -38,11 +39,11 @@ T = TypeVar("T")
 K = TypeVar("K")
 
 
-class WatchKind(msgspec.Struct, frozen=True):
+class WatchKind(msgspec.Struct, Generic[T], frozen=True):
     """A further kind to watch: `WatchKind(ConfigMap, map_to=widgets_using)`. See `Builder.watches`."""
 
-    kind: AnyKind
-    map_to: MapFunction | None = None
+    kind: Kind[T] | GroupVersionKind
+    map_to: MapFunction[T] | None = None
     handler: Handler | None = None
     predicates: tuple[EventFunction, ...] = ()
     options: dict[str, Any] = {}
@@ -134,7 +135,7 @@ def controller(
     *,
     name: str = "",
     owns: Iterable[AnyKind] = (),
-    watches: Iterable[WatchKind] = (),
+    watches: Iterable[WatchKind[Any]] = (),
     sources: Sequence[Source] = (),
     predicates: Iterable[EventFunction] = (),
     access: Sequence[Any] = (),

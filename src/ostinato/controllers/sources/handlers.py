@@ -19,7 +19,7 @@ import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from ostinato.api.gvk import GroupVersion, NamespacedName
 from ostinato.api.meta import OwnerReference
@@ -30,15 +30,15 @@ from ostinato.cache.store.entry import Entry
 from ostinato.cache.store.indexes import IndexBy, by_owner
 from ostinato.client.arguments import summarize
 from ostinato.client.views import View, view_of
+from ostinato.controllers.runnable import Dependencies
 
-if TYPE_CHECKING:
-    from ostinato.controllers.runnable import Dependencies
-
+T = TypeVar("T")
 Keys: TypeAlias = Iterable[Hashable]
-MapFunction = Callable[..., Keys | Hashable | Awaitable[Keys | Hashable | None] | None]
+Mapped: TypeAlias = Keys | Hashable | Awaitable[Keys | Hashable | None] | None
+MapFunction: TypeAlias = Callable[[T], Mapped] | Callable[[T, Dependencies], Mapped]
 """`function(object)` or `function(object, dependencies)`, plain or async; returns a key, several keys, or None."""
 
-EventMapFunction = Callable[[Event], Keys | Hashable | Awaitable[Keys | Hashable | None] | None]
+EventMapFunction: TypeAlias = Callable[[Event], Mapped]
 
 
 class Handler(ABC):
@@ -95,8 +95,8 @@ class ForOwner(Handler):
 class MapTo(Handler):
     """Enqueues the keys that a function of the object returns."""
 
-    def __init__(self, function: MapFunction) -> None:
-        self._function = function
+    def __init__(self, function: MapFunction[Any]) -> None:
+        self._function: Callable[..., Mapped] = function
         self._arguments = _count_arguments(function)
         self._watched: View[Any] | None = None
         self._dependencies: Dependencies | None = None

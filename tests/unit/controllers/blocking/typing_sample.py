@@ -12,7 +12,7 @@ from ostinato.api.accessors import AnyObject
 from ostinato.api.meta import Condition, ObjectMeta
 from ostinato.client.listing import Items
 from ostinato.client.patching import MergePatch
-from ostinato.controllers import Builder
+from ostinato.controllers import Builder, Dependencies, WatchKind
 from ostinato.kinds.apps_v1 import Deployment
 from ostinato.kinds.core_v1 import ConfigMap, Pod, Secret
 
@@ -98,6 +98,25 @@ async def mistyped(thing: Thing, ctx: Context) -> None: ...
 
 
 def built(request: Request, ctx: BlockingContext) -> None: ...
+
+
+def things_of(pod: Pod) -> list[Request]:
+    return [Request(pod.metadata.namespace, pod.metadata.name)]
+
+
+async def read_things_of(pod: Pod, dependencies: Dependencies) -> Request | None:
+    return next(iter(things_of(pod)), None)
+
+
+Builder("things").watch_for(Thing).watches(Pod, map_to=things_of).watches(Pod, map_to=read_things_of)
+Builder("things").watch_for(Thing).watches(Secret, map_to=things_of)  # type: ignore[arg-type]
+
+
+@controller(Thing, watches=[WatchKind(Pod, map_to=things_of), WatchKind(Pod, map_to=lambda pod: None)])
+async def watching(thing: Thing, ctx: Context) -> None: ...
+
+
+mismatched = WatchKind(Secret, map_to=things_of)  # type: ignore[arg-type]
 
 
 Builder("things").watch_for(Thing, metadata_olny=True)  # type: ignore[call-arg]
