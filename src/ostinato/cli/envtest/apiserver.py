@@ -127,6 +127,9 @@ def _use_certificate_directory(world: World, options: argparse.Namespace, servic
     """Use the pair in `--cert-dir`, generated if there is none."""
     directory = Path(options.cert_dir)
     certificate, key = directory / "apiserver.crt", directory / "apiserver.key"
+    staged = directory / ".apiserver.crt"  # its key is written before it gets its name: a crash leaves a complete pair
+    if staged.exists() and key.exists() and not certificate.exists():
+        staged.replace(certificate)
     if certificate.exists() != key.exists():
         missing, found = (key, certificate) if certificate.exists() else (certificate, key)
         raise CommandError(f"--cert-dir: {found} exists without {missing}; provide both, or remove it")
@@ -139,8 +142,9 @@ def _use_certificate_directory(world: World, options: argparse.Namespace, servic
         made = generate_certificate(world, hosts, _CERTIFICATE_LIFETIME)
         try:
             directory.mkdir(parents=True, exist_ok=True)
+            write_private(staged, made.certificate + made.authorities)
             write_private(key, made.key)
-            write_private(certificate, made.certificate + made.authorities)
+            staged.replace(certificate)
         except (OSError, StateError) as error:
             raise CommandError(f"--cert-dir: {error}") from None
     options.tls_cert_file, options.tls_private_key_file = str(certificate), str(key)

@@ -1,5 +1,5 @@
 // Package controllerruntime keeps the modules in go.mod that the test suites of controller-runtime need:
-// tests/cluster/test_envtest.py builds them.
+// tests/cluster/test_controller_runtime.py builds them.
 package controllerruntime
 
 import (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import ssl
 import subprocess
 import sys
 from ipaddress import IPv4Network
@@ -86,6 +87,23 @@ def test_a_certificate_is_generated_once(served: Any, tmp_path: Path) -> None:
     pair[1].unlink()
     with pytest.raises(CommandError, match=r"apiserver.crt exists without .*apiserver.key; provide both, or remove it"):
         served()
+
+
+def test_a_pair_that_was_written_half_way_is_completed(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace, died = Path.replace, []
+
+    def die(path: Path, target: Path) -> Path:
+        if not died and target.name == "apiserver.crt":
+            died.append(path)
+            raise KeyboardInterrupt
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", die)
+    with pytest.raises(KeyboardInterrupt):
+        served()
+    pair = served().tls.key_pair
+    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(pair.certificate, pair.key)
+    assert {path.name for path in pair.key.parent.iterdir()} == {"apiserver.crt", "apiserver.key"}
 
 
 def test_flags_of_envtest(served: Any, caplog: pytest.LogCaptureFixture) -> None:
