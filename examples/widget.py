@@ -7,7 +7,7 @@
 
 from typing import Annotated
 
-from ostinato import CustomResource, Ge, Manager, ObjectMeta, Struct, controller
+from ostinato import Context, CustomResource, Ge, Manager, ObjectMeta, Struct, controller
 from ostinato.api.meta import LabelSelector
 from ostinato.kinds.apps_v1 import Deployment, DeploymentSpec
 from ostinato.kinds.core_v1 import Container, PodSpec, PodTemplateSpec
@@ -41,7 +41,7 @@ def deployment_for(widget: Widget) -> Deployment:
 
 
 @controller(Widget, owns=[Deployment])
-async def widgets(widget: Widget, ctx) -> None:
+async def widgets(widget: Widget, ctx: Context) -> None:
     deployment = await ctx.apply(deployment_for(widget), owner=widget)
     await ctx.status(available_replicas=deployment.status.available_replicas or 0)
 

@@ -19,6 +19,7 @@ from ostinato.api.object import Object
 from ostinato.api.text.go_format import json_text
 from ostinato.api.validation.field_errors import FieldError, Path
 
+_ADVICE = "leave out owner=, and delete the object in a finalizer of the owner"
 _BANNED_OWNERS = frozenset({GroupVersionKind("", "v1", "Event")})
 
 
@@ -184,8 +185,8 @@ def _check_fit(owner: AnyObject, instance: AnyObject) -> None:
         return
     what, whose = accessors.describe(instance), accessors.describe(owner)
     if not own:
-        raise OwnerError(f"{what}: cluster-scoped resource must not have a namespace-scoped owner, {whose}")
-    raise OwnerError(f"{what}: cross-namespace owner references are disallowed, its owner is {whose}")
+        raise OwnerError(f"{what}: cluster-scoped resource must not have a namespace-scoped owner, {whose}; {_ADVICE}")
+    raise OwnerError(f"{what}: cross-namespace owner references are disallowed, its owner is {whose}; {_ADVICE}")
 
 
 def _put(instance: AnyObject, reference: OwnerReference) -> bool:

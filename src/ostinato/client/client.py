@@ -38,7 +38,15 @@ from ostinato.client.options import (
     selection_query,
     write_query,
 )
-from ostinato.client.patching import APPLY, Patch, check_applicable, check_whole, difference, encoded
+from ostinato.client.patching import (
+    APPLY,
+    Patch,
+    check_applicable,
+    check_whole,
+    difference,
+    encoded,
+    report_ignored_status,
+)
 from ostinato.client.reader import Reader
 from ostinato.client.requests import Content, Requests, Target, view_like
 from ostinato.client.subresources.pods import Pods
@@ -170,7 +178,10 @@ class Client(Reader, Writer, AsyncClosable):
         Raises Conflict if it changed since it was read; without a resourceVersion the update is unconditional.
         """
         check_whole(instance, "update")
-        return await self._write("PUT", instance, options)
+        written = await self._write("PUT", instance, options)
+        if not options.get("subresource"):
+            report_ignored_status(instance, written)
+        return written
 
     async def apply(self, instance: A, *, force: bool = False, **options: Unpack[WriteOptions]) -> A:
         """Server-side apply: set and own the fields of the object, and remove owned fields that it no longer sets.

@@ -14,6 +14,7 @@ then gets `Conflict`.
 
 from __future__ import annotations
 
+import logging
 from typing import Any, ClassVar
 
 import msgspec
@@ -21,7 +22,7 @@ import msgspec
 from ostinato.api.accessors import AnyObject, describe, gvk, resource_version
 from ostinato.api.codec import to_dict, to_json
 from ostinato.api.equality import identical
-from ostinato.api.object import Object, origin
+from ostinato.api.object import CustomResource, Object, origin
 from ostinato.api.patch import create_merge_patch, create_two_way_strategic
 from ostinato.api.schema import builtin_schemas
 from ostinato.api.serializer.overlay import overlay
@@ -29,6 +30,7 @@ from ostinato.client.arguments import check_object
 from ostinato.client.views import Json, PartialObjectMetadata
 
 APPLY = "application/apply-patch+yaml"  # JSON is valid YAML
+_logger = logging.getLogger("ostinato.client")
 
 
 class Patch(msgspec.Struct, frozen=True):
@@ -110,6 +112,17 @@ def check_applicable(instance: AnyObject) -> None:
         raise ValueError(
             f"{describe(instance)}: apply() of an object that was read from the server would take ownership of all of "
             "its fields; construct an object with the fields to set, or use update() or patch()"
+        )
+
+
+def report_ignored_status(sent: AnyObject, written: AnyObject) -> None:
+    """Log a changed status of a custom resource that an update did not write: it is a subresource."""
+    if not isinstance(sent, CustomResource) or getattr(sent, "status", None) is None:
+        return
+    if sent.status != getattr(written, "status", None):  # type: ignore[attr-defined]
+        _logger.warning(
+            "update() did not write the status; use ctx.status(...), or update(..., subresource='status') object=%r",
+            describe(sent),
         )
 
 

@@ -24,6 +24,7 @@ from ostinato.controllers.context import Context
 from ostinato.controllers.result import BadResult, PermanentError, Result
 from ostinato.controllers.signatures import (
     check_context,
+    check_kind,
     check_order,
     is_async,
     is_generator,
@@ -65,6 +66,7 @@ class Reconciler:
         parameters = parameters_of(function, self.name)
         check_order(function, parameters, view)
         check_context(function, parameters)
+        check_kind(function, parameters, view)
         takes_request = view is None or function is not target or is_request(function, parameters[0])
         self._view = None if takes_request else view
         self._with_context = len(parameters) > 1

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, get_type_hints
 
 from ostinato.api.gvk import NamespacedName
+from ostinato.api.object import Object
 from ostinato.client.views import Typed, View
 
 _CONTEXT_NAMES: Final = ("ctx", "context")
@@ -52,12 +53,30 @@ def is_request(function: Callable[..., Any], parameter: inspect.Parameter) -> bo
 
 
 def check_context(function: Callable[..., Any], parameters: Sequence[inspect.Parameter]) -> None:
-    """Raise TypeError if an async function expects a blocking context, whose methods it would not await."""
+    """Raise TypeError if a function expects the context of the other kind of functions."""
     names = {_type_name(_annotation(function, each)) for each in parameters}
     if is_async(function) and "BlockingContext" in names:
         raise TypeError(
             f"reconciler {_title(function)} is an async def, and its context a Context: annotate it as Context and "
             "await its methods, or make the reconciler a plain def"
+        )
+    if not is_async(function) and "Context" in names:
+        raise TypeError(
+            f"reconciler {_title(function)} is a plain def, and its context a BlockingContext: annotate it as "
+            "BlockingContext, or write async def"
+        )
+
+
+def check_kind(function: Callable[..., Any], parameters: Sequence[inspect.Parameter], view: View[Any] | None) -> None:
+    """Raise TypeError if the object is annotated as another kind than the one that is reconciled."""
+    annotation = _annotation(function, parameters[0])
+    if not isinstance(view, Typed) or not isinstance(annotation, type) or not issubclass(annotation, Object):
+        return
+    if not issubclass(view.cls, annotation):
+        raise TypeError(
+            f"reconciler {_title(function)} takes a {annotation.__name__}, and its controller reconciles "
+            f"{view.cls.__name__}; annotate {parameters[0].name} as {view.cls.__name__}, or write "
+            f"@controller({annotation.__name__})"
         )
 
 

@@ -169,6 +169,9 @@ def _check_names(cls: type, info: KindInfo) -> None:
     """Raise SchemaError for names that a server would reject."""
     if "." not in info.gvk.group or names.is_dns1123_subdomain(info.gvk.group):
         raise _at(cls).error(f"the group {info.gvk.group!r} must be a domain with a dot, e.g. example.dev")
+    if info.gvk.kind[:1].islower() and Foreign() not in markers_on(cls):
+        kind = info.gvk.kind[:1].upper() + info.gvk.kind[1:]
+        raise _at(cls).error(f"kind {info.gvk.kind!r}: kinds begin with a capital letter; use {kind}")
     for word, text in (
         ("version", info.gvk.version),
         ("plural", info.plural),

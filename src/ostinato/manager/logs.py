@@ -13,8 +13,10 @@ loggers with others, as the embedded control plane does with the program's contr
 from __future__ import annotations
 
 import logging
+import re
 import sys
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextvars import Context, ContextVar, copy_context
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TextIO
@@ -116,6 +118,33 @@ def configure_logging(style: Style | None = None, *, level: int | str = "INFO", 
     root.addHandler(handler)
     root.setLevel(level)
     logging.captureWarnings(capture=True)
+    if warnings.showwarning is not _show_warning:
+        _others.append(warnings.showwarning)
+        warnings.showwarning = _show_warning
+
+
+_others: list[Callable[..., None]] = []  # how warnings are logged that `_show_warning` does not
+_NOT_AWAITED: Final = re.compile(r"^coroutine '(.+)' was never awaited")
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Log a warning; that of a forgotten `await` with the fix."""
+    if (found := _NOT_AWAITED.match(str(message))) is not None and issubclass(category, RuntimeWarning):
+        logging.getLogger("py.warnings").warning(
+            "coroutine was never awaited, so it did nothing; write await before the call coroutine=%s line=%s:%d",
+            found[1],
+            filename,
+            lineno,
+        )
+        return
+    _others[-1](message, category, filename, lineno, file, line)
 
 
 def _level_colour(record: logging.LogRecord) -> str:

@@ -14,7 +14,17 @@ from tests.stage.kinds import Widget, config_map, widget
 from ostinato.api.meta import Condition, ObjectMeta
 from ostinato.api.object import CustomResource
 from ostinato.api.struct import Struct
-from ostinato.controllers import Context, Dependencies, StartupSource, Task, WatchKind, controller, on_update, where
+from ostinato.controllers import (
+    BlockingContext,
+    Context,
+    Dependencies,
+    StartupSource,
+    Task,
+    WatchKind,
+    controller,
+    on_update,
+    where,
+)
 from ostinato.controllers.guards.steps import Measured
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.world import Clock
@@ -325,7 +335,7 @@ def test_a_traceback_begins_with_the_reconciler(plain: bool) -> None:
     async def raising(each: Widget, ctx: Context) -> None:
         raise LookupError("no such thing")
 
-    def raising_in_a_thread(each: Widget, ctx: Context) -> None:
+    def raising_in_a_thread(each: Widget, ctx: BlockingContext) -> None:
         raise LookupError("no such thing")
 
     @staged

@@ -56,7 +56,7 @@ def test_python_warnings_are_logged_in_the_same_format(stream: io.StringIO) -> N
             gc.collect()
     line = json.loads(stream.getvalue())
     assert (line["level"], line["logger"]) == ("warning", "py.warnings")
-    assert "forgotten' was never awaited" in line["msg"]
+    assert "write await before the call coroutine=test_python_warnings" in line["msg"]
     assert line["controller"] == "widgets"
 
 

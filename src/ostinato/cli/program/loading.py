@@ -22,6 +22,8 @@ from types import ModuleType, TracebackType
 from typing import Final, NamedTuple
 
 from ostinato.cli.error import CommandError
+from ostinato.controllers.failures.hints import hint_for
+from ostinato.controllers.failures.trace import shorten
 from ostinato.controllers.guards.program import relative
 from ostinato.manager.hosting import Host, hosting
 
@@ -59,7 +61,10 @@ def load(found: Found, host: Host) -> ModuleType:
             f"{found.target}: exits with {error.code} on import; guard that call with `if __name__ == '__main__':`"
         ) from None
     except Exception as error:  # noqa: BLE001 - whatever the user's file does
-        raise CommandError(f"{found.target}: import failed:\n{_trace(error, found)}") from None
+        text = _trace(error, found)
+        shorten(error)
+        hint = hint_for(error)
+        raise CommandError(f"{found.target}: import failed:\n{text}" + (f"; {hint}" if hint else "")) from None
     return module
 
 

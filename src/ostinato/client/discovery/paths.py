@@ -72,7 +72,7 @@ def check_name(info: KindInfo, name: str) -> None:
 def object_path(info: KindInfo, key: NamespacedName, subresource: str = "") -> str:
     """Return the path of an object, or of a subresource, which may have several segments: `proxy/metrics`."""
     if not key.name:
-        raise ValueError(f"{info.gvk.kind}: name is required")
+        raise ValueError(f"{info.gvk.kind}: name is required; set metadata.name, or pass the name")
     require_namespace(info, key)
     if _PLAIN.fullmatch(key.name):
         path = f"{collection_path(info, key.namespace)}/{key.name}"

@@ -23,7 +23,7 @@ from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import View
 from ostinato.controllers.context import Context
 from ostinato.controllers.current import Reconcile, running
-from ostinato.controllers.failures.messages import fingerprint, one_line, summary
+from ostinato.controllers.failures.messages import fingerprint, one_line, summary, with_hint
 from ostinato.controllers.failures.ready import REASON, ReadyCondition, cached_entry
 from ostinato.controllers.failures.trace import shorten
 from ostinato.controllers.options import ControllerOptions
@@ -107,7 +107,7 @@ class Failures:
                 how,
                 failure.about,
                 type(failure.error).__name__,
-                failure.error,
+                with_hint(failure.error),
                 exc_info=failure.error if failure.has_trace else None,
             )
 

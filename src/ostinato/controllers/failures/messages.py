@@ -12,6 +12,7 @@ from collections.abc import Hashable
 from typing import Final
 
 from ostinato.api.errors import APIError
+from ostinato.controllers.failures.hints import hint_for
 from ostinato.controllers.failures.trace import last_line
 
 MAX_LENGTH: Final = 1024  # characters of a summary; also the limit of Events
@@ -42,10 +43,16 @@ def one_line(error: BaseException) -> str:
         more = len(error.exceptions) - len(members)
         return "; ".join([*members, f"and {more} more"] if more else members)
     try:
-        text = " ".join(str(error).split())
+        text = " ".join(with_hint(error).split())
     except Exception:  # noqa: BLE001 - a faulty __str__ must not hide the error
         text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def with_hint(error: BaseException) -> str:
+    """Return the message of an error, and how to fix it if that is known."""
+    hint = hint_for(error)
+    return f"{error}; {hint}" if hint else str(error)
 
 
 def summary(error: BaseException) -> str:

@@ -78,7 +78,8 @@ class Endpoint:
             await server.start(self._host, self._port, context)
         except OSError as error:
             await self._stop_certificate()
-            raise OSError(error.errno, f"cannot serve {self.name}: {error.strerror or error}") from None
+            advice = f"choose another address with {self.name}=, or --{self.name} of the command line"
+            raise OSError(error.errno, f"cannot serve {self.name}: {error.strerror or error}; {advice}") from None
         self._server = server
         _logger.info("serving endpoint=%s port=%d", self.name, self.port)
 
