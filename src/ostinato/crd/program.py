@@ -69,7 +69,8 @@ def definitions_of_managers(
     - `all_kinds`: include the custom kinds of other programs that it watches or owns. Defaults to False.
     """
     controllers = [each for manager in managers for each in controllers_of(manager)]
-    known = _custom_kinds(controllers, modules)
+    converted = [cls for each in webhooks_of(managers) for cls in each.converted]
+    known = _custom_kinds(controllers, modules, converted)
     wanted = {_group_kind(cls): None for cls in known if all_kinds or _is_own(cls, controllers, modules)}
     conversions = {name: each.conversion() for each in webhooks_of(managers) for name in each.definitions}
     found = []
@@ -117,14 +118,20 @@ def _namespaces(manager: Manager, controller: AnyController, kind: Any) -> Itera
     return {namespace for settings in watched for namespace in settings.namespaces}
 
 
-def _custom_kinds(controllers: Sequence[AnyController], modules: Sequence[ModuleType]) -> list[Any]:
-    """Return the kinds that controllers name, then their other versions and the kinds that the modules define."""
+def _custom_kinds(
+    controllers: Sequence[AnyController], modules: Sequence[ModuleType], converted: Sequence[Any]
+) -> list[Any]:
+    """Return the kinds that controllers name, then their other versions and the kinds that the modules define.
+
+    `converted`: the classes of conversion webhooks; versions may be in modules of their own.
+    """
     named = [kind for each in controllers for kind in (*each.reconciles, *each.owns, *each.watches)]
     kinds = [kind for kind in named if is_custom(kind)]
     group_kinds = {_group_kind(kind) for kind in kinds}
     homes = [sys.modules[kind.__module__] for kind in kinds if kind.__module__ in sys.modules]
-    beside = [kind for kind in _values(homes) if is_custom(kind) and _group_kind(kind) in group_kinds]
-    return unique([*kinds, *beside, *(kind for kind in _values(modules) if is_custom(kind))])
+    candidates = [kind for kind in (*_values(homes), *converted) if is_custom(kind)]
+    versions = [kind for kind in candidates if _group_kind(kind) in group_kinds]
+    return unique([*kinds, *versions, *(kind for kind in _values(modules) if is_custom(kind))])
 
 
 def _is_own(cls: Any, controllers: Sequence[AnyController], modules: Sequence[ModuleType]) -> bool:

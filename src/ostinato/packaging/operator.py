@@ -36,7 +36,8 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     - `program`: arguments of `ostinato run`: files, modules, packages.
     - `definitions`: CustomResourceDefinitions of its kinds.
     - `owned`: apiVersion and kind of the objects that its controllers create, by name of the definition.
-    - `rules`: permissions; the namespace may be OWN_NAMESPACE. Without those of `election` if the program has none.
+    - `rules`: permissions; the namespace may be OWN_NAMESPACE. They include leader election only if `lease` is set.
+    - `certificate_rules`: permissions of webhook servers that make their own certificates.
     - `lease`: name of the Lease, if the program itself sets up leader election. Defaults to "".
     """
 
@@ -44,5 +45,19 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     definitions: Sequence[Json] = ()
     owned: dict[str, Sequence[tuple[str, str]]] = {}
     rules: Sequence[Access] = ()
+    certificate_rules: Sequence[Access] = ()
     lease: str = ""
     webhooks: Sequence[WebhookServer] = ()
+    certificate_option: str = ""  # of `ostinato run --webhook-certificates`
+
+    @property
+    def all_rules(self) -> list[Access]:
+        return [*self.rules, *self.certificate_rules]
+
+
+def with_certificate_files(operator: Operator, directory: str) -> Operator:
+    """Return the operator with webhook servers that read their certificates from a directory."""
+    servers = [msgspec.structs.replace(each, certificates=directory) for each in operator.webhooks]
+    return msgspec.structs.replace(
+        operator, webhooks=servers, certificate_rules=(), certificate_option=directory if servers else ""
+    )

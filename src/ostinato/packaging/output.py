@@ -59,11 +59,17 @@ def _read(path: Path) -> str | None:
 
 
 def _stale(files: Mapping[str, str], directory: Path) -> list[str]:
-    """Return the generated files (with our header) that are no longer part of the package."""
-    return [name for name in _generated(directory) if name not in files]
+    """Return the generated files (with our header) that are no longer part of the package.
+
+    Only in the directories of its format: beside them there may be packages of other formats.
+    """
+    roots = {name.partition("/")[0] for name in files if "/" in name}
+    if "base" in roots:
+        roots.add("components")
+    return [name for root in sorted(roots) for name in _generated(directory, root) if name not in files]
 
 
-def _generated(directory: Path) -> Iterator[str]:
-    for path in sorted(directory.rglob("*")):
+def _generated(directory: Path, root: str) -> Iterator[str]:
+    for path in sorted((directory / root).rglob("*")):
         if path.is_file() and not path.is_symlink() and (_read(path) or "").startswith((HEADER, TEMPLATE_HEADER)):
             yield path.relative_to(directory).as_posix()

@@ -62,12 +62,14 @@ class Features(_Fields, frozen=True, kw_only=True):
 
 
 class Certificates(_Fields, frozen=True, kw_only=True):
-    """Where the certificate of webhooks that read files comes from.
+    """Where the certificate of webhooks comes from. Defaults to what the program does: by default it makes its own.
 
+    - `certManager`: cert-manager makes it, even if the program would.
     - `secret`: an existing Secret of type kubernetes.io/tls. Defaults to "": cert-manager makes it.
     - `issuer`: name of a cert-manager issuer. Defaults to "": a self-signed one of the package.
     """
 
+    cert_manager: bool = False
     secret: str = ""
     issuer: str = ""
     issuer_kind: Literal["Issuer", "ClusterIssuer"] = "Issuer"

@@ -12,7 +12,7 @@ from ostinato.api.quantity import Quantity
 from ostinato.api.validation import field_values, names
 from ostinato.packaging.error import PackageError
 from ostinato.packaging.image import Image, parse_image
-from ostinato.packaging.operator import Operator
+from ostinato.packaging.operator import Operator, with_certificate_files
 from ostinato.packaging.overrides import Overrides
 from ostinato.packaging.project import Project, semantic_version
 from ostinato.webhook.configuration import ServiceEndpoint
@@ -22,6 +22,7 @@ Json = dict[str, Any]
 HEALTH_PORT: Final = 8081
 METRICS_PORT: Final = 8080
 RESERVED_LABELS: Final = ("app.kubernetes.io/name", "app.kubernetes.io/instance")  # of selectors, which cannot change
+_CERTIFICATES: Final = "/etc/webhook-certificate"
 _MAX_NAME: Final = 45  # leaves room for the longest suffix, -webhook-certificate, in 63 characters
 _SOURCES: Final = ("configMapKeyRef", "fieldRef", "fileKeyRef", "resourceFieldRef", "secretKeyRef")
 
@@ -79,6 +80,11 @@ def make_package(
     _check_text(checks, overrides)
     _check_container(checks, overrides)
     _check_placement(checks, overrides)
+    chosen = overrides.certificates
+    if (chosen.cert_manager or chosen.secret or chosen.issuer) and not all(
+        each.certificates for each in operator.webhooks
+    ):
+        operator = with_certificate_files(operator, _CERTIFICATES)
     package = Package(
         name=name,
         namespace=namespace,

@@ -99,6 +99,10 @@ class Webhooks:
         self._host, self._port = host, port
         self._certificates = None
 
+    def read_certificates(self, directory: str) -> None:
+        """Read the certificate from a directory instead; its provider injects the CA bundle."""
+        self._certificates = directory
+
     # Manifests
 
     def configurations(self, authorities: bytes = b"") -> list[dict[str, Any]]:
@@ -108,6 +112,11 @@ class Webhooks:
     def conversion(self, authorities: bytes = b"") -> dict[str, Any]:
         """Return the `spec.conversion` of the CustomResourceDefinitions in `definitions`."""
         return conversion(self.endpoint, authorities)
+
+    @property
+    def converted(self) -> list[type[Any]]:
+        """The classes between which it converts: the versions of its kinds."""
+        return list(self._conversions.classes)
 
     @property
     def definitions(self) -> list[str]:

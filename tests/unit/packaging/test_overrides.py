@@ -22,7 +22,10 @@ def test_an_empty_file_has_the_defaults(tmp_path: Path) -> None:
         ({"replica": 2}, "replica: unknown field; did you mean replicas?"),
         ({"features": {"metric": True}}, "features.metric: unknown field; did you mean metrics?"),
         ({"olm": {"links": [{"name": "a", "uri": "b"}]}}, "olm.links[0].uri: unknown field; did you mean url?"),
-        ({"certificates": {"zzz": 1}}, "certificates.zzz: unknown field; known fields: secret, issuer, issuerKind"),
+        (
+            {"certificates": {"zzz": 1}},
+            "certificates.zzz: unknown field; known fields: certManager, secret, issuer, issuerKind",
+        ),
         ({"replicas": "two"}, "replicas: Expected `int`, got `str`"),
         ({"env": {"PORT": 8080}}, "env[...]: Expected `str | object`, got `int`; put the value in quotes"),
         ([], "Expected `object`, got `array`"),

@@ -53,6 +53,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     kubeconfig: str | None = None
     context: str | None = None
     namespace: str = ""
+    webhook_certificates: str = ""
     leader_election: str = ""
     health: str = ""
     metrics: str = ""
@@ -126,6 +127,8 @@ def _check_namespace(namespace: str) -> None:
 def _check(options: RunOptions) -> None:
     if options.embedded and (options.kubeconfig or options.context):
         raise CommandError("--embedded excludes --kubeconfig and --context; give one or the other")
+    if options.embedded and options.webhook_certificates:
+        raise CommandError("--embedded excludes --webhook-certificates; it creates certificates for this machine")
     if options.state and not options.embedded:
         raise CommandError("--state needs --embedded")
     if options.accept_data_loss and not options.state:
@@ -201,9 +204,11 @@ def _embedded(world: World, options: RunOptions, runner: asyncio.Runner) -> Embe
 
 
 async def _run(program: Program, options: RunOptions, cluster: _Cluster) -> None:
-    if options.embedded:
-        for webhooks in program.webhooks:
+    for webhooks in program.webhooks:
+        if options.embedded:
             webhooks.serve_at(_LOOPBACK, _free_port())
+        elif options.webhook_certificates:
+            webhooks.read_certificates(options.webhook_certificates)
     definitions = definitions_of(program, all_kinds=options.embedded) if _installs(options) else []
     for manager in program.managers:
         checks = prepare(manager, " ".join(options.files), definitions)

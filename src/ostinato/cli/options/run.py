@@ -55,6 +55,12 @@ def add_to(commands: Commands) -> None:
         help="create or update the program's CustomResourceDefinitions first; --embedded always does",
     )
     parser.add_argument("--leader-election", metavar="NAME", default="", help="run only while holding this Lease")
+    parser.add_argument(
+        "--webhook-certificates",
+        metavar="DIR",
+        default="",
+        help="read tls.crt and tls.key of the webhooks from here (default: as in the file; it may create its own)",
+    )
     add_endpoints(parser)
     parser.add_argument(
         "--log-format", choices=("text", "json"), help="log format (default: text on a terminal, json otherwise)"

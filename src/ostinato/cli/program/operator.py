@@ -11,6 +11,7 @@ from ostinato.cli.program.program import Program, definitions_of, program_of
 from ostinato.cli.program.validation import validate_definition
 from ostinato.client.views import view_of
 from ostinato.controllers.kinds.selector import KindsOf
+from ostinato.crd import certificate_access
 from ostinato.crd.program import access_of_managers
 from ostinato.manager.hosting import Host
 from ostinato.packaging import OWN_NAMESPACE, Operator, WebhookServer
@@ -29,11 +30,14 @@ def operator_of(program: Program, files: Sequence[str]) -> Operator:
     for definition in definitions:
         validate_definition(definition)
     leases = {each.leader_election.name for each in program.managers if each.leader_election is not None}
+    rules = access_of_managers(program.managers, namespace=OWN_NAMESPACE)
+    certificate_rules = [rule for each in program.webhooks for rule in certificate_access(each)]
     return Operator(
         program=[os.path.relpath(each) if os.path.isabs(each) else each for each in files],
         definitions=definitions,
         owned=_owned(program),
-        rules=access_of_managers(program.managers, namespace=OWN_NAMESPACE),
+        rules=[each for each in rules if each not in certificate_rules],
+        certificate_rules=certificate_rules,
         lease=min(leases, default=""),
         webhooks=[_server(each) for each in program.webhooks],
     )

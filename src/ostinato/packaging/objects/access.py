@@ -35,7 +35,7 @@ def service_account(inputs: Inputs) -> Manifest:
 
 def operator_roles(inputs: Inputs) -> list[Manifest]:
     """Return the roles and bindings of the operator. Those for leader election depend on its switch."""
-    found = _manifests(inputs, inputs.package.operator.rules, inputs.name, "rbac.yaml", "rbac")
+    found = _manifests(inputs, inputs.package.operator.all_rules, inputs.name, "rbac.yaml", "rbac")
     if not inputs.package.operator.lease:
         suffixed = inputs.named("leader-election")
         rules = election_rules(_LEASE)
@@ -88,4 +88,4 @@ def _manifests(inputs: Inputs, rules: Iterable[Access], name: Any, file: str, fe
 def rules_with_election(package: Package) -> list[Access]:
     """Return all permissions of the package as it is configured."""
     own = election_rules(package.lease) if package.elects and not package.operator.lease else []
-    return [*package.operator.rules, *own]
+    return [*package.operator.all_rules, *own]

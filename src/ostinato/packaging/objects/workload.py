@@ -92,6 +92,8 @@ def _arguments(inputs: Inputs) -> list[Any]:
     ]
     if not package.operator.lease:
         found.append(When("leaderElection", formatted("--leader-election=%s", inputs.lease)))
+    if package.operator.certificate_option:
+        found.append(f"--webhook-certificates={package.operator.certificate_option}")
     if package.overrides.namespaced:
         found.append(f"--namespace=$({POD_NAMESPACE})")
     return [*found, *inputs.args]

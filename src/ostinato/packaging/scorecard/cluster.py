@@ -11,7 +11,9 @@ from collections.abc import Awaitable, Sequence
 from typing import Any, Final
 
 from ostinato.api.errors import APIError
+from ostinato.api.gvk import GroupVersionKind
 from ostinato.client.views import view_of
+from ostinato.controllers.kinds.selector import KindsOf
 from ostinato.crd.program import controllers_of
 from ostinato.packaging.formats.install import concrete_manifests
 from ostinato.packaging.package import Package
@@ -53,6 +55,11 @@ async def cluster_results(package: Package, runnables: Sequence[Any]) -> list[Re
         ]
     finally:
         await trial.close()
+
+
+def _reconciled(controller: Any) -> list[GroupVersionKind]:
+    """Return the kinds that a controller names, without selectors of several kinds."""
+    return [view_of(each).gvk for each in controller.reconciles if not isinstance(each, KindsOf)]
 
 
 def _succeeded(manager: Any) -> set[str]:
@@ -113,7 +120,7 @@ class _Trial:
         return errors
 
     async def reconcile_samples(self, runnables: Sequence[Any]) -> Result:
-        """Start the program and create the samples; wait until each of its controllers has reconciled."""
+        """Start the program and apply the samples; wait until each of its controllers has reconciled."""
         name = _NAMES[3]
         if not self._samples():
             return Result(suite=_SUITE, name=name, skipped="there are no samples")
@@ -121,7 +128,7 @@ class _Trial:
         errors: list[str] = []
         await self._attempt(errors, manager.start(*runnables))
         for sample in () if errors else self._samples():
-            await self._attempt(errors, self._cluster.client.create(sample))
+            await self._attempt(errors, self._apply(sample))
         if not errors:
             waiting = await self._wait(manager)
             failures = [*dict.fromkeys(manager.unread_errors())]
@@ -161,9 +168,7 @@ class _Trial:
         names = {
             controller.name
             for controller in controllers_of(manager)
-            if any(
-                (gvk.api_version, gvk.kind) in kinds for gvk in (view_of(each).gvk for each in controller.reconciles)
-            )
+            if any((gvk.api_version, gvk.kind) in kinds for gvk in _reconciled(controller))
         }
         clock = self._cluster.world.clock
         end = clock.monotonic() + _SECONDS

@@ -8,6 +8,7 @@ import pytest
 import yaml
 from tests.stage.packages import operator, package, server
 
+from ostinato.crd import Access
 from ostinato.packaging import install_yaml
 
 
@@ -172,6 +173,18 @@ def test_webhooks_that_read_files_get_a_certificate_of_cert_manager() -> None:
     assert mounts["/etc/webhook"] == {"name": "webhook-certificate", "mountPath": "/etc/webhook", "readOnly": True}
     volumes = found["Deployment/widgets"]["spec"]["template"]["spec"]["volumes"]
     assert {"name": "webhook-certificate", "secret": {"secretName": "widgets-webhook-certificate"}} in volumes
+
+
+def test_cert_manager_takes_the_place_of_certificates_that_the_program_would_make() -> None:
+    secrets = [Access(groups=("",), resources=("secrets",), verbs=("create",), namespace="{own}")]
+    of = operator(webhooks=[server()], certificate_rules=secrets)
+    assert "secrets" in str(objects(of=of)["Role/widgets"]["rules"])
+    found = objects(of=of, certificates={"certManager": True})
+    assert "--webhook-certificates=/etc/webhook-certificate" in container(found)["args"]
+    assert "/etc/webhook-certificate" in [each["mountPath"] for each in container(found)["volumeMounts"]]
+    assert "Certificate/widgets-webhook" in found
+    roles = [each for name, each in found.items() if name.startswith("Role/")]
+    assert "create" not in str([each["rules"] for each in roles])
 
 
 def test_an_existing_secret_or_issuer_takes_the_place_of_ours() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 from tests.stage.packages import package
 
-from ostinato.packaging import check_files, kustomize_files, monitoring_files, write_files
+from ostinato.packaging import check_files, helm_chart, install_yaml, kustomize_files, monitoring_files, write_files
 
 
 def test_the_base_lists_its_files_and_elects_a_leader() -> None:
@@ -52,6 +52,15 @@ def test_overlays_are_written_once_and_stale_files_removed(tmp_path: Path) -> No
     assert overlay.read_text() == "mine"
     assert (tmp_path / "mine.yaml").exists()
     assert not list(tmp_path.rglob("*.part"))
+
+
+def test_packages_of_other_formats_beside_it_are_not_touched(tmp_path: Path) -> None:
+    write_files(kustomize_files(package()), tmp_path / "kustomize")
+    write_files({"install.yaml": install_yaml(package())}, tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    assert write_files({"install.yaml": install_yaml(package(replicas=2))}, tmp_path) == ["install.yaml"]
+    write_files(helm_chart(package()), tmp_path)
+    assert set(before) <= set(tmp_path.rglob("*"))
 
 
 def test_monitoring_alone_is_a_dashboard_and_a_rule_file() -> None:

@@ -11,7 +11,7 @@ from ostinato.packaging.error import PackageError
 from ostinato.packaging.formats.install import concrete_manifests, yaml_text
 from ostinato.packaging.formats.olm.csv import service_version
 from ostinato.packaging.headers import HEADER
-from ostinato.packaging.operator import Operator
+from ostinato.packaging.operator import Operator, with_certificate_files
 from ostinato.packaging.package import Package
 
 Json = dict[str, Any]
@@ -45,7 +45,8 @@ _BESIDE: Final = {
 def olm_bundle(package: Package) -> dict[str, str]:
     """Return the contents of the bundle's files, by name. PackageError for what OLM cannot install."""
     _check(package)
-    mounted = msgspec.structs.replace(package, operator=_without_files(package.operator))
+    files_of_olm = with_certificate_files(package.operator, CERTIFICATES)
+    mounted = msgspec.structs.replace(package, operator=_without_mounts(files_of_olm))
     manifests = concrete_manifests(mounted)
     version = service_version(mounted, [each.object for each in manifests])
     files = {f"manifests/{package.name}.clusterserviceversion.yaml": yaml_text([version])}
@@ -67,8 +68,8 @@ def olm_bundle(package: Package) -> dict[str, str]:
     }
 
 
-def _without_files(operator: Operator) -> Operator:
-    """Return the operator without certificate files: OLM mounts them by itself."""
+def _without_mounts(operator: Operator) -> Operator:
+    """Return the operator without certificate files to mount: OLM mounts them by itself."""
     return msgspec.structs.replace(
         operator, webhooks=[msgspec.structs.replace(each, certificates="") for each in operator.webhooks]
     )
@@ -78,11 +79,6 @@ def _check(package: Package) -> None:
     if "+" in package.version:
         raise PackageError(f"version {package.version}: OLM accepts no build metadata; set version without +")
     for server in package.operator.webhooks:
-        if server.certificates != CERTIFICATES:
-            raise PackageError(
-                f"webhooks {server.name!r}: OLM makes their certificate; pass certificates={CERTIFICATES!r}, "
-                "where it is mounted"
-            )
         for entry in (each for some in server.configurations for each in some["webhooks"]):
             for field in ("namespaceSelector", "matchConditions"):
                 if field in entry:

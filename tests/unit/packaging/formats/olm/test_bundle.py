@@ -79,8 +79,9 @@ def test_a_namespaced_operator_is_installed_for_its_own_namespace() -> None:
     assert "clusterPermissions" not in spec["install"]["spec"]
 
 
-def test_webhooks_become_definitions_of_the_service_version() -> None:
-    files = bundle(of=msgspec.structs.replace(OLM, webhooks=[server(CERTIFICATES)]))
+@pytest.mark.parametrize("certificates", ["", "/etc/webhook", CERTIFICATES])
+def test_webhooks_become_definitions_of_the_service_version(certificates: str) -> None:
+    files = bundle(of=msgspec.structs.replace(OLM, webhooks=[server(certificates)]))
     (hook,) = service_version(files)["spec"]["webhookdefinitions"]
     assert (hook["type"], hook["deploymentName"], hook["containerPort"], hook["targetPort"]) == (
         "ValidatingAdmissionWebhook",
@@ -90,7 +91,8 @@ def test_webhooks_become_definitions_of_the_service_version() -> None:
     )
     assert not [name for name in files if "webhook" in name or "certificate" in name]
     (deployment,) = service_version(files)["spec"]["install"]["spec"]["deployments"]
-    assert "webhook-certificate" not in json.dumps(deployment)
+    assert '"webhook-certificate"' not in json.dumps(deployment)
+    assert f'"--webhook-certificates={CERTIFICATES}"' in json.dumps(deployment)
     assert check_bundle(files) == []
 
 
@@ -99,7 +101,6 @@ def test_webhooks_become_definitions_of_the_service_version() -> None:
     [
         (lambda: package(of=operator()), "permissions in the namespace 'vault'"),
         (lambda: package(of=OLM, version="1.0.0+build"), "OLM accepts no build metadata"),
-        (lambda: package(of=msgspec.structs.replace(OLM, webhooks=[server()])), "OLM makes their certificate"),
         (lambda: package(of=OLM, olm={"channels": []}), r"olm\.channels: not set"),
         (lambda: package(of=OLM, olm={"channels": ["a b\nLABEL x=y"]}), "is not a channel name"),
     ],

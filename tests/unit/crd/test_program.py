@@ -1,0 +1,50 @@
+"""The kinds of a program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ostinato import CustomResource, Struct, controller
+from ostinato.api.markers import Stored, marked
+from ostinato.crd.program import definitions_of_managers
+from ostinato.manager import Manager
+from ostinato.webhook import ServiceEndpoint, Webhooks, converter
+
+
+class Spec(Struct):
+    size: int = 1
+
+
+@marked(Stored())
+class Box(CustomResource, group="program.example.dev", version="v1", plural="boxes"):
+    spec: Spec
+
+
+Old: Any = type(
+    "Box",
+    (CustomResource,),
+    {"__annotations__": {"spec": Spec}, "__module__": "elsewhere"},
+    group="program.example.dev",
+    version="v1beta1",
+    plural="boxes",
+)
+
+
+@converter(Old, Box)
+def up(old: Old) -> Box:
+    return Box(metadata=old.metadata, spec=old.spec)
+
+
+@converter(Box, Old)
+def down(new: Box) -> Old:
+    return Old(metadata=new.metadata, spec=new.spec)
+
+
+@controller(Box)
+async def packing(box: Box, ctx: Any) -> None: ...
+
+
+def test_a_version_of_another_module_is_found_by_its_conversion() -> None:
+    manager = Manager().add(packing, Webhooks(up, down, endpoint=ServiceEndpoint("a", "b")))
+    (definition,) = definitions_of_managers([manager])
+    assert sorted(each["name"] for each in definition["spec"]["versions"]) == ["v1", "v1beta1"]
