@@ -17,6 +17,7 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import IO
 
@@ -164,4 +165,6 @@ def environment(directory: Path, programs: Path | None) -> dict[str, str]:
     """A reader's: no configuration of this machine, the programs of this environment, kubectl."""
     kept = {name: value for name, value in os.environ.items() if name in ("PYTHONPATH", "LANG", "TERM", "TMPDIR")}
     path = [str(Path(sys.executable).parent), *([str(programs)] if programs else []), os.environ["PATH"]]
+    if not entry_points(group="pytest11", name="ostinato"):  # an environment that is older than the plugin
+        kept["PYTEST_ADDOPTS"] = "-p ostinato.testing.plugin"
     return {**kept, "HOME": str(directory.parent), "PATH": ":".join(path), "PYTHONDONTWRITEBYTECODE": "1"}

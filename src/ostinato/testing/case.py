@@ -9,6 +9,7 @@ class WidgetTest(ClusterTestCase):
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import ClassVar
 from unittest import IsolatedAsyncioTestCase
@@ -37,6 +38,7 @@ class ClusterTestCase(IsolatedAsyncioTestCase):
     eventually: Eventually
 
     async def asyncSetUp(self) -> None:
+        asyncio.get_running_loop().set_debug(False)  # unittest's default; it is slow, and reports the server's start
         self.cluster = Cluster(kubeconfig=os.environ.get(VARIABLE) or None, nodes=self.nodes)
         self.client, self.events, self.eventually = self.cluster.client, self.cluster.events, self.cluster.eventually
         self.manager = self.cluster.manager()
