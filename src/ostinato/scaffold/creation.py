@@ -59,7 +59,7 @@ def create(root: Path, new: NewProject, *, force: bool = False, dry_run: bool = 
 def first_project(new: NewProject) -> Project:
     """Return the record of a new project: one kind, and a controller that keeps a Deployment for it."""
     names.check_project(new.name)
-    kind = names.check_kind(new.kind or names.kind_of_project(new.name))
+    kind = _first_kind(new)
     group = names.check_group(new.group or f"{new.name}.example.dev")
     version = names.check_version(new.version)
     module = names.module_of(kind)
@@ -71,3 +71,10 @@ def first_project(new: NewProject) -> Project:
         kinds=(Kind(group=group, version=version, kind=kind, module=module, image=image),),
         controllers=(Controller(group=group, version=version, kind=kind, module=module),),
     )
+
+
+def _first_kind(new: NewProject) -> str:
+    try:
+        return names.check_kind(new.kind or names.kind_of_project(new.name))
+    except ScaffoldError as error:
+        raise ScaffoldError(f"{error}; set --kind") from None

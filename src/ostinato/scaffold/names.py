@@ -17,7 +17,7 @@ from ostinato.api.validation import names
 from ostinato.scaffold.error import ScaffoldError
 
 _PROJECT_LENGTH: Final = 50  # leaves room for "-system" and other suffixes in a label of 63 characters
-_KIND_LENGTH: Final = 57  # kind + "Status" is a Python class, lower-case a label of the API of 63 characters
+_KIND_LENGTH: Final = 50  # the name of a sample is a label of 63 characters
 
 _VARIABLE_LENGTH: Final = 20
 
@@ -27,7 +27,11 @@ _is_version = re.compile(r"v[1-9][0-9]{0,3}((alpha|beta)[1-9][0-9]{0,3})?").full
 _is_kind = re.compile(r"[A-Z][A-Za-z0-9]*").fullmatch
 _is_image = re.compile(r"[a-z0-9][A-Za-z0-9._:/@-]{0,254}").fullmatch
 
-_MODULES: Final = frozenset({"aiohappyeyeballs", "msgspec", "ostinato", "pytest", "src", "tests", "yaml"})
+_DISTRIBUTIONS: Final = frozenset(  # needed by a project, in its image or for its development
+    {"aiohappyeyeballs", "cryptography", "google-re2", "hatchling", "msgspec", "mypy", "ostinato", "packaging", "pip"}
+    | {"pluggy", "pytest", "pyyaml", "ruff", "setuptools", "uv", "uvloop"}
+)
+_MODULES: Final = _DISTRIBUTIONS | {"re2", "src", "tests", "yaml"}
 _CLASSES: Final = frozenset(  # imported by generated modules
     {"Annotated", "Client", "ClusterManager", "Column", "Condition", "Container", "Context", "CustomResource"}
     | {
@@ -70,6 +74,8 @@ def check_project(name: str) -> str:
             f"project name {name!r}: want at most {_PROJECT_LENGTH} lower-case letters, digits and dashes, "
             f"beginning with a letter{hint}"
         )
+    if name in _DISTRIBUTIONS:
+        raise ScaffoldError(f"project name {name!r} is that of a package which the project needs; choose another one")
     return name
 
 

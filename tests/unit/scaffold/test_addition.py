@@ -151,7 +151,7 @@ def test_conversion_needs_two_versions(project: Path) -> None:
         (kind("Cup", cluster_scoped=True, image="nginx"), "--image needs a namespaced kind"),
         (kind("Cup", image="a b"), "image 'a b': want a container image"),
         (kind("Cup", plural="Cups"), "plural 'Cups': want lower-case letters"),
-        (kind("../cup"), "kind '../cup': want at most 57 letters"),
+        (kind("../cup"), "kind '../cup': want at most 50 letters"),
         (
             controller("Cup"),
             r"neither a kind of this project \(Demo demo.example.dev/v1\) nor of Kubernetes; add it with",

@@ -58,7 +58,9 @@ def test_answers_replace_what_follows_from_the_name(tmp_path: Path) -> None:
     text = (tmp_path / "shop" / "src" / "shop" / "tea_pot_v1alpha1.py").read_text()
     assert 'group="tea.example.org"' in text
     assert 'image: Annotated[str, Len(1, 255)] = "tea:2"' in text
-    with pytest.raises(ScaffoldError, match="kind 'Pod': generated modules import a class PodSpec"):
+    with pytest.raises(
+        ScaffoldError, match="kind 'Pod': generated modules import a class PodSpec; choose another kind; set --kind"
+    ):
         create(tmp_path / "pod", NewProject(name="pod"))
     assert not (tmp_path / "pod").exists()
 

@@ -40,6 +40,7 @@ def test_hostile_names_are_refused(check, text: str) -> None:  # type: ignore[no
     [
         (check_project, "Tea_Shop", "beginning with a letter, for example tea-shop"),
         (check_project, "9lives", "for example lives"),
+        (check_project, "msgspec", "is that of a package which the project needs"),
         (check_package, "class", "'class' is a keyword of Python; set another one with --package"),
         (check_package, "json", "'json' would hide the module of that name; set another one with --package"),
         (check_package, "ostinato", "would hide the module"),
@@ -55,7 +56,7 @@ def test_hostile_names_are_refused(check, text: str) -> None:  # type: ignore[no
         (check_kind, "Exception", "is a built-in name of Python"),
         (check_kind, "Deployment", "generated modules import a class Deployment"),
         (check_kind, "Pod", "generated modules import a class PodSpec"),
-        (check_kind, "X" * 58, "want at most 57 letters"),
+        (check_kind, "X" * 51, "want at most 50 letters"),
     ],
 )
 def test_the_message_names_the_fix(check, text: str, message: str) -> None:  # type: ignore[no-untyped-def]

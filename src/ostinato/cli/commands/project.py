@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,7 +29,7 @@ def init(options: argparse.Namespace) -> int:
         changes = scaffold.create(root, new, force=options.force, dry_run=options.dry_run)
     _report(changes, root)
     if not options.dry_run:
-        enter = "" if root.resolve() == Path.cwd() else f"cd {root} && "
+        enter = "" if root.resolve() == Path.cwd() else f"cd {shlex.quote(str(root))} && "
         sys.stdout.write(f"next: {enter}make test && ostinato run --embedded\n")
     return 0
 

@@ -64,7 +64,7 @@ def test_the_way_from_nothing_to_a_project(capsys: pytest.CaptureFixture[str], m
         (["init", "demo", "--group", "demo"], "ostinato init: group 'demo': want a domain name with a dot"),
         (
             ["init", "demo", "--kind", "$(id)"],
-            "ostinato init: kind '$(id)': want at most 57 letters and digits in Camel",
+            "ostinato init: kind '$(id)': want at most 50 letters and digits in Camel",
         ),
         (
             ["add", "kind", "Cup"],
