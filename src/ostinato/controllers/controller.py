@@ -200,8 +200,9 @@ class _Loop:
         self._clock = dependencies.world.clock
         self._logger: Logger = dependencies.logger
         self._reconciler = controller.reconciler
-        executor = None if controller.reconciler.is_async else dependencies.world.executor
-        self.statistics = ControllerStatistics(self.name, self._clock, self._workers, executor)
+        daemons = controller.reconciler.count_daemons  # they have threads of their own
+        executor = None if controller.reconciler.is_async or daemons is not None else dependencies.world.executor
+        self.statistics = ControllerStatistics(self.name, self._clock, self._workers, executor, daemons)
         self._queue: WorkQueue[Hashable] = WorkQueue(
             self._clock, limiter=options.limiter(), metrics=self.statistics.queue
         )

@@ -6,7 +6,7 @@ rates can be computed from the first error on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, Literal
 
 from ostinato.metrics import EXPONENTIAL_BUCKETS, Family, Histogram, Sample, counter, gauge
@@ -31,8 +31,18 @@ _QUEUE_BOUNDS: Final = (*EXPONENTIAL_BUCKETS, 100.0, 1000.0)  # two more than cl
 class ControllerStatistics:
     """The metrics of one controller and its work queue."""
 
-    def __init__(self, name: str, clock: Clock, workers: int, executor: Executor | None = None) -> None:
-        """`executor`: threads for a reconciler that is a plain function. Defaults to None."""
+    def __init__(
+        self,
+        name: str,
+        clock: Clock,
+        workers: int,
+        executor: Executor | None = None,
+        daemons: Callable[[], int] | None = None,
+    ) -> None:
+        """
+        - `executor`: threads for a reconciler that is a plain function. Defaults to None.
+        - `daemons`: returns the number of running daemons. Defaults to None.
+        """
         self.queue: QueueStatistics[object] = QueueStatistics(name, clock, _QUEUE_BOUNDS)
         self.outcomes: dict[Outcome, int] = dict.fromkeys(OUTCOMES, 0)
         self.errors = 0
@@ -48,6 +58,7 @@ class ControllerStatistics:
         self._labels = {"controller": name}
         self._workers = workers
         self._executor = executor
+        self._daemons = daemons
 
     def ran(self, outcome: Outcome, seconds: float, reasons: tuple[str, ...]) -> None:
         self.outcomes[outcome] += 1
@@ -93,6 +104,8 @@ class ControllerStatistics:
         yield self._by(
             "ostinato_reconcile_reasons_total", "Total number of reconciliations by reason.", "reason", self.reasons
         )
+        if self._daemons is not None:
+            yield self._gauge("ostinato_daemons", "Number of running daemons.", self._daemons())
         yield from self._threads()
         for family in self.queue.families():
             samples = [Sample(each.name, {**each.labels, **self._labels}, each.value) for each in family.samples]

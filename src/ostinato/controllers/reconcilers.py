@@ -47,6 +47,7 @@ class Reconciler:
     """A reconciler with a uniform signature. Subclasses decide when the function is called."""
 
     sources: Sequence[Source] = ()  # of keys, in addition to those of the controller
+    count_daemons: Callable[[], int] | None = None  # for metrics, if it runs daemons
 
     def __init__(self, target: Any, view: View[Any] | None) -> None:
         """

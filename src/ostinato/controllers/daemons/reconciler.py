@@ -51,6 +51,7 @@ class DaemonReconciler(Reconciler):
         self._ends = _Ends()
         self._closed = False
         self.sources = (self._ends,)
+        self.count_daemons = lambda: sum(not each.has_ended for each in self._daemons.values())
 
     async def run(self, context: Context) -> Result:
         key = context.request

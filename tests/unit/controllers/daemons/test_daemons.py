@@ -74,12 +74,14 @@ async def test_each_object_has_a_daemon_until_it_is_deleted(stage: ControllerSta
         await stage.user.create(widget("b"))
         await stage.settle()
         assert set(daemons.running) == {"a", "b"}
+        assert stage.metrics.value("ostinato_daemons", controller="daemons") == 2
         await stage.user.patch(Widget, KEY, MergePatch({"spec": {"size": 2}}))
         await stage.settle()
         assert daemons.log == ["+a", "+b"], "an update does not restart it"
         await stage.user.delete(Widget, "a", namespace="default")
         await stage.settle()
         assert set(daemons.running) == {"b"}
+        assert stage.metrics.value("ostinato_daemons", controller="daemons") == 1
     assert daemons.log == ["+a", "+b", "-a", "-b"], "the stop of the controller cancels it and waits for it"
 
 
