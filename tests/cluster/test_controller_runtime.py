@@ -68,7 +68,7 @@ def module(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequ
 def _suite(package: str, place: Path) -> Path:
     """The suite of a package, built on first use."""
     suite = place / f"controller-runtime-{package.replace('/', '-')}.test"
-    with one_at_a_time(place / "lock"):
+    with one_at_a_time(suite.with_suffix(".lock")):
         if not suite.exists():
             target = f"{MODULE}/pkg/{package}"
             command = ["go", "test", "-c", "-trimpath", "-ldflags", "-s -w", "-o", str(suite), target]

@@ -102,7 +102,7 @@ class Standalone:
         settings = self._settings
         self._state = StateDirectory(settings.state)
         try:
-            authority = Authority(self._world, settings.state)
+            authority = Authority(self._world, settings.state, durable=settings.durable)
             context = _context(authority, self._hosts, settings.authentication)
             self._use_certificates(authority, context)
             self.core = self._server()
@@ -178,8 +178,17 @@ class Standalone:
 
     def _write_kubeconfig(self, authority: Authority) -> None:
         admin = authority.client("admin", ADMINISTRATOR, ["system:masters"])
-        name = "" if self._settings.tls.key_pair is None else LOOPBACK_NAME
-        write_kubeconfig(self.kubeconfig, self.url, authority.certificate, ADMINISTRATOR, admin, server_name=name)
+        settings = self._settings
+        name = "" if settings.tls.key_pair is None else LOOPBACK_NAME
+        write_kubeconfig(
+            self.kubeconfig,
+            self.url,
+            authority.certificate,
+            ADMINISTRATOR,
+            admin,
+            server_name=name,
+            durable=settings.durable,
+        )
 
     async def _reload(self, certificates: ServingCertificates) -> None:
         while True:

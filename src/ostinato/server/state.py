@@ -131,8 +131,11 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
-def write_private(path: Path, data: bytes) -> None:
-    """Replace a file with one that only its owner can read; StateError on failure."""
+def write_private(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Replace a file with one that only its owner can read; StateError on failure.
+
+    `durable`: it survives a crash of the machine.
+    """
     new = path.with_name(f".{path.name}.new")
     try:
         new.unlink(missing_ok=True)
@@ -141,9 +144,11 @@ def write_private(path: Path, data: bytes) -> None:
             os.fchmod(descriptor, 0o600)
             file.write(data)
             file.flush()
-            os.fsync(descriptor)
+            if durable:
+                os.fsync(descriptor)
         new.replace(path)
-        sync_directory(path.parent)
+        if durable:
+            sync_directory(path.parent)
     except OSError as error:
         raise StateError(f"cannot write {path}: {cannot_use(path, error)}") from error
 

@@ -17,6 +17,7 @@ import hashlib
 import ipaddress
 import logging
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -67,10 +68,15 @@ class _CertificateInfo(msgspec.Struct, rename={"not_before": "begins", "not_afte
 
 
 class Authority:
-    """Signs certificates. `directory`: the server's state directory."""
+    """Signs certificates.
 
-    def __init__(self, world: World, directory: Path) -> None:
+    - `directory`: the server's state directory.
+    - `durable`: its files survive a crash of the machine.
+    """
+
+    def __init__(self, world: World, directory: Path, *, durable: bool = True) -> None:
         self._world = world
+        self._write_private = partial(write_private, durable=durable)
         self._directory = directory
         self.files = Pair(directory / "ca.crt", directory / "ca.key")
         self._info_file = directory / "ca.json"
@@ -119,7 +125,7 @@ class Authority:
         names = [made.subject.rfc4514_string()] if made.subject == made.issuer else []
         not_before, not_after = made.not_valid_before_utc.timestamp(), made.not_valid_after_utc.timestamp()
         info = _CertificateInfo(digest, digest, names, not_before, not_after)
-        write_private(self._info_file, msgspec.json.encode(info))
+        self._write_private(self._info_file, msgspec.json.encode(info))
         return info
 
     def server(self, name: str, hosts: list[str]) -> Pair:
@@ -163,7 +169,7 @@ class Authority:
             return pair
         not_before, not_after = self._sign(pair, hosts, common_name, organizations)
         hashes = _hash(pair.certificate.read_bytes()), _hash(self.certificate)
-        write_private(
+        self._write_private(
             info_file,
             msgspec.json.encode(_CertificateInfo(*hashes, names, not_before.timestamp(), not_after.timestamp())),
         )
@@ -276,8 +282,8 @@ class Authority:
         private = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
-        write_private(pair.key, private)
-        write_private(pair.certificate, certificate.public_bytes(serialization.Encoding.PEM))
+        self._write_private(pair.key, private)
+        self._write_private(pair.certificate, certificate.public_bytes(serialization.Encoding.PEM))
 
 
 def _new_key() -> EllipticCurvePrivateKey:

@@ -52,14 +52,14 @@ def kubeconfig(
 
 
 def write_kubeconfig(
-    path: Path, server: str, authority: bytes, user: str, pair: Pair, *, server_name: str = ""
+    path: Path, server: str, authority: bytes, user: str, pair: Pair, *, server_name: str = "", durable: bool = True
 ) -> None:
-    """Write the file with mode 0600."""
+    """Write the file with mode 0600. `durable`: it survives a crash of the machine."""
     text = kubeconfig(
         server, authority, user, pair.certificate.read_bytes(), pair.key.read_bytes(), server_name=server_name
     )
     if not is_private(path) or path.read_bytes() != text.encode():
-        write_private(path, text.encode())
+        write_private(path, text.encode(), durable=durable)
 
 
 def _base64(data: bytes) -> str:

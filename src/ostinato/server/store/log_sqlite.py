@@ -59,7 +59,7 @@ class SQLiteLog:
         self._executor = world.executor
         self._clock = world.clock
         self._durable = durable
-        self._mark = Mark(path)
+        self._mark = Mark(path, durable=durable)
         try:
             contents = self._check(world, accept_data_loss=accept_data_loss)
             self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
@@ -107,7 +107,8 @@ class SQLiteLog:
         if summary is None:
             summary = upgrade(database, contents, store) if contents.format else create(database, 0, (), store)
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            sync_directory(path.parent)
+            if self._durable:
+                sync_directory(path.parent)
         elif reading is None or contents.version != reading.version:
             mark.begin(summary.store, contents.version)  # missing data is detected from now on
         return summary

@@ -38,10 +38,14 @@ class Reading(NamedTuple):
 
 
 class Mark:
-    """The locked mark of the store at a path; UnusableStore if another process uses the store."""
+    """The locked mark of the store at a path; UnusableStore if another process uses the store.
 
-    def __init__(self, path: Path) -> None:
+    `durable`: `begin` and `close` sync it to disk.
+    """
+
+    def __init__(self, path: Path, *, durable: bool = True) -> None:
         self._path = mark_of(path)
+        self._durable = durable
         try:
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             self._descriptor = os.open(self._path, flags, 0o600)
@@ -66,8 +70,9 @@ class Mark:
         self._write(store, version)
         self._sequence += 1
         self._write(store, version)
-        os.fsync(self._descriptor)
-        sync_directory(self._path.parent)
+        if self._durable:
+            os.fsync(self._descriptor)
+            sync_directory(self._path.parent)
 
     def advance(self, version: int) -> None:
         """Record that writes up to this resourceVersion are durable and about to be acknowledged."""
@@ -88,7 +93,7 @@ class Mark:
 
     def close(self, *, sync: bool = False) -> None:
         """Release the lock. `sync`: make the mark durable first."""
-        if sync:
+        if sync and self._durable:
             os.fsync(self._descriptor)
         if os.fstat(self._descriptor).st_size == 0:  # never written
             self._path.unlink(missing_ok=True)
