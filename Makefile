@@ -29,7 +29,7 @@ coverage: $(READY)
 	$(BIN)/python -m pytest tests/unit/api -q --cov=ostinato.api --cov-report=term:skip-covered --cov-fail-under=95
 
 docs: $(READY)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

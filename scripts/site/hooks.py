@@ -11,6 +11,8 @@ from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))  # MkDocs loads this file, not a package
 
+import tables
+from api_pages import MODULES, module_page, page_name
 from navigation import navigation
 from outside import page_of, rewritten, text_of
 
@@ -20,7 +22,20 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     return config
 
 
+GENERATED = {
+    "reference/commands.md": tables.commands_page,
+    "reference/metrics.md": tables.metrics_page,
+    "reference/configuration.md": tables.configuration_page,
+    "reference/errors.md": tables.errors_page,
+    "reference/python/index.md": tables.index_page,
+}
+
+
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
+    for name, make in GENERATED.items():
+        files.append(File.generated(config, name, content=make()))
+    for module in MODULES:
+        files.append(File.generated(config, page_name(module), content=module_page(module)))
     texts = {file.src_uri: file.content_string for file in files.documentation_pages()}
     made: set[str] = set()
     while texts:

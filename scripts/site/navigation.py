@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from api_pages import MODULES, page_name
+
 SECTIONS = {
     "tutorial": "Tutorial",
     "how-to": "How-to",
@@ -41,4 +43,6 @@ def _listed(index: Path, folder: str) -> list[Entry]:
                 entries.append({pending: group})
                 pending = ""
             group.append({item["title"].replace("`", ""): f"{folder}/{item['target']}"})
+    if folder == "reference":
+        entries.append({"Python modules": ["reference/python/index.md", *(page_name(name) for name in MODULES)]})
     return entries

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 ROOT = Path(__file__).resolve().parents[2]
+TUTORIAL = Path("docs/tutorial")  # each step goes on in the directory and the shell of the one before
 RUN = frozenset({"python", "py", "sh", "bash", "shell", "console"})
 
 Action = Literal["run", "skip", "compile", "background"]
@@ -68,12 +69,17 @@ class Page:
 
 
 def pages() -> list[str]:
-    """Return every page, as a path from the root of the repository."""
-    return ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
+    """Return every page, as a path from the root of the repository. The steps of the tutorial are one."""
+    found = [path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.md")]
+    return ["README.md", str(TUTORIAL), *sorted(str(path) for path in found if path.parent != TUTORIAL)]
 
 
 def read(name: str) -> Page:
-    return parse((ROOT / name).read_text(encoding="utf-8"), name)
+    if name != str(TUTORIAL):
+        return parse((ROOT / name).read_text(encoding="utf-8"), name)
+    index = (ROOT / TUTORIAL / "index.md").read_text(encoding="utf-8")
+    steps = [read(str(TUTORIAL / step)) for step in re.findall(r"^\d+\. \[[^\]]+\]\(([^)]+)\)", index, re.MULTILINE)]
+    return Page(name, [block for step in steps for block in step.blocks], has_cluster=False)
 
 
 def parse(text: str, name: str) -> Page:

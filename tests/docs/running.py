@@ -51,7 +51,7 @@ def run_page(page: Page, place: Path, kubectl: Callable[[], Path]) -> None:
             if block.action == "skip":
                 continue
             if block.title:
-                _write(directory, block)
+                _write(directory, shell.directory() if shell else directory, block)
                 if block.is_python:
                     _check_use(block, page.blocks[number + 1 :])
             elif block.is_python:
@@ -69,8 +69,8 @@ def _start_cluster(stack: ExitStack, place: Path) -> Path:
     return state / "admin.kubeconfig"
 
 
-def _write(directory: Path, block: Block) -> None:
-    file = directory / block.title
+def _write(directory: Path, current: Path, block: Block) -> None:
+    file = current / block.title
     if not file.resolve().is_relative_to(directory.resolve()):
         raise MarkupError(f"{block.place}: title {block.title!r} leads out of the page's directory")
     if block.is_python:

@@ -90,6 +90,10 @@ class Shell:
             code, printed = self._execute(f"trap 'trap - ERR; return 1' ERR\n{block.code}\ntrap - ERR")
             self._check(block, block.code, code, printed, block.output)
 
+    def directory(self) -> Path:
+        """Return the shell's working directory."""
+        return Path(self._execute("pwd")[1].strip())
+
     def _run_command(self, block: Block, command: Command) -> None:
         code, printed = self._execute(command.text)
         self._check(block, command.text, code, printed, command.output or None)
@@ -167,4 +171,4 @@ def environment(directory: Path, programs: Path | None) -> dict[str, str]:
     path = [str(Path(sys.executable).parent), *([str(programs)] if programs else []), os.environ["PATH"]]
     if not entry_points(group="pytest11", name="ostinato"):  # an environment that is older than the plugin
         kept["PYTEST_ADDOPTS"] = "-p ostinato.testing.plugin"
-    return {**kept, "HOME": str(directory.parent), "PATH": ":".join(path), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**kept, "HOME": str(directory.parent), "PATH": ":".join(path)}

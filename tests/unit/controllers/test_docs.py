@@ -21,12 +21,6 @@ def blocks(page: str) -> list[str]:
     return re.findall(r"```python[^\n]*\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
 
 
-def test_the_tutorial_is_the_example() -> None:
-    example = (DOCS.parent / "examples" / "widget.py").read_text()
-    code = example.split('"""\n', 1)[1].strip()
-    assert blocks("tutorial/controller.md")[0].strip() == code
-
-
 @pytest.mark.parametrize("page", ["come-from-kopf", "come-from-controller-runtime"])
 def test_the_operator_of_a_page_for_newcomers_makes_its_pages(page: str) -> None:
     module = ModuleType(page.replace("-", "_"))
