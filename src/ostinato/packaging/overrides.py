@@ -45,6 +45,7 @@ class ServiceAccount(_Fields, frozen=True, kw_only=True):
 class Features(_Fields, frozen=True, kw_only=True):
     """Switches for objects of the package.
 
+    - `secureMetrics`: metrics over TLS, to clients with a permitted token; off by default.
     - `serviceMonitor`, `alerts`: need the CustomResourceDefinitions of prometheus-operator; off by default.
     - `dashboard`: a ConfigMap for Grafana's sidecar; off by default.
     """
@@ -56,6 +57,7 @@ class Features(_Fields, frozen=True, kw_only=True):
     pod_disruption_budget: bool = True
     network_policy: bool = True
     metrics: bool = True
+    secure_metrics: bool = False
     service_monitor: bool = False
     alerts: bool = False
     dashboard: bool = False

@@ -185,10 +185,15 @@ def _check_placement(checks: _Checks, overrides: Overrides) -> None:
     if overrides.replicas < 0:
         checks.fail("replicas", f"{overrides.replicas} is less than 0")
     features = overrides.features
-    for word in ("serviceMonitor", "alerts", "dashboard"):
-        on = {"serviceMonitor": features.service_monitor, "alerts": features.alerts, "dashboard": features.dashboard}
-        if on[word] and not features.metrics:
-            checks.fail(f"features.{word}", "needs features.metrics: true")
+    of_metrics = {
+        "secureMetrics": features.secure_metrics,
+        "serviceMonitor": features.service_monitor,
+        "alerts": features.alerts,
+        "dashboard": features.dashboard,
+    }
+    for feature, on in of_metrics.items():
+        if on and not features.metrics:
+            checks.fail(f"features.{feature}", "needs features.metrics: true")
 
 
 def _check_program(checks: _Checks, package: Package) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from ostinato.api.gvk import NamespacedName
-from ostinato.crd.rbac import Access, event_access, leader_election_access, roles_of
+from ostinato.crd.rbac import Access, event_access, leader_election_access, review_access, roles_of
 from ostinato.packaging.manifest import Manifest, extended, given, substituted
 from ostinato.packaging.objects.inputs import Inputs
 from ostinato.packaging.operator import OWN_NAMESPACE
@@ -40,7 +40,19 @@ def operator_roles(inputs: Inputs) -> list[Manifest]:
         suffixed = inputs.named("leader-election")
         rules = election_rules(_LEASE)
         found += _manifests(inputs, rules, suffixed, "leader-election.yaml", "rbacForLeaderElection")
-    return found
+    suffixed = inputs.named("metrics-auth")
+    return found + _manifests(inputs, review_access(), suffixed, "rbac.yaml", "rbacForSecureMetrics")
+
+
+def metrics_reader(inputs: Inputs) -> Manifest:
+    """Return the role that a scraper of secure metrics needs."""
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": inputs.metadata(inputs.named("metrics-reader"), namespaced=False),
+        "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}],
+    }
+    return Manifest("metrics-reader.yaml", role, "secureMetrics")
 
 
 def election_rules(lease: str) -> list[Access]:
@@ -85,7 +97,8 @@ def _manifests(inputs: Inputs, rules: Iterable[Access], name: Any, file: str, fe
     return found
 
 
-def rules_with_election(package: Package) -> list[Access]:
+def all_rules(package: Package) -> list[Access]:
     """Return all permissions of the package as it is configured."""
     own = election_rules(package.lease) if package.elects and not package.operator.lease else []
-    return [*package.operator.all_rules, *own]
+    reviews = review_access() if package.overrides.features.secure_metrics else []
+    return [*package.operator.all_rules, *own, *reviews]

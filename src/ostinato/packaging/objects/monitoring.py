@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ostinato.packaging.manifest import Manifest, extended, formatted
+from ostinato.packaging.manifest import Manifest, When, extended, formatted
 from ostinato.packaging.monitoring.alerts import alert_groups
 from ostinato.packaging.monitoring.dashboard import dashboard
 from ostinato.packaging.objects.inputs import Inputs
@@ -18,7 +18,10 @@ _API = "monitoring.coreos.com/v1"
 def monitoring_objects(inputs: Inputs) -> list[Manifest]:
     metadata = inputs.metadata(inputs.name)
     endpoint = {"port": "metrics", "path": "/metrics", "interval": "30s"}
-    spec = {"selector": {"matchLabels": inputs.selector}, "endpoints": [endpoint]}
+    token = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105 - a file of the scraper
+    secure = {"scheme": "https", "bearerTokenFile": token, "tlsConfig": {"insecureSkipVerify": True}}
+    endpoints = [When("plainMetrics", endpoint), When("secureMetrics", {**endpoint, **secure})]
+    spec = {"selector": {"matchLabels": inputs.selector}, "endpoints": endpoints}
     monitor = {"apiVersion": _API, "kind": "ServiceMonitor", "metadata": metadata, "spec": spec}
     groups = alert_groups(_selector(inputs), name=inputs.package.name, webhooks=bool(inputs.package.operator.webhooks))
     rule = {"apiVersion": _API, "kind": "PrometheusRule", "metadata": metadata, "spec": {"groups": groups}}

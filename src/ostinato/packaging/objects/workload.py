@@ -89,6 +89,7 @@ def _arguments(inputs: Inputs) -> list[Any]:
         f"--health=:{HEALTH_PORT}",
         "--log-format=json",
         When("metrics", f"--metrics=:{METRICS_PORT}"),
+        When("secureMetrics", "--metrics-secure"),
     ]
     if not package.operator.lease:
         found.append(When("leaderElection", formatted("--leader-election=%s", inputs.lease)))

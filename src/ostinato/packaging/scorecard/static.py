@@ -11,7 +11,7 @@ from ostinato.packaging.error import PackageError
 from ostinato.packaging.formats.install import concrete_manifests
 from ostinato.packaging.formats.olm import check_bundle, olm_bundle
 from ostinato.packaging.formats.olm.descriptors import descriptors
-from ostinato.packaging.objects.access import rules_with_election
+from ostinato.packaging.objects.access import all_rules
 from ostinato.packaging.package import Package
 from ostinato.packaging.scorecard.result import Result
 
@@ -172,14 +172,14 @@ def _image(package: Package) -> Iterator[str]:
 
 
 def _wildcards(package: Package) -> Iterator[str]:
-    for rule in rules_with_election(package):
+    for rule in all_rules(package):
         for field, values in (("verbs", rule.verbs), ("groups", rule.groups), ("resources", rule.resources)):
             if any("*" in value for value in values):
                 yield f"access to {_described(rule)}: {field} {', '.join(values)}; name those that the program uses"
 
 
 def _secrets(package: Package) -> Iterator[str]:
-    for rule in rules_with_election(package):
+    for rule in all_rules(package):
         if "secrets" in rule.resources and not rule.namespace and not rule.names:
             yield Suggestion(
                 f"access to all Secrets of the cluster ({', '.join(rule.verbs)}); limit namespaces or names"

@@ -149,6 +149,20 @@ def test_monitoring_is_switched_on() -> None:
     assert "ConfigMap/widgets-dashboard" in found
 
 
+def test_secure_metrics_are_for_scrapers_with_a_role() -> None:
+    found = objects(features={"secureMetrics": True, "serviceMonitor": True})
+    assert "--metrics-secure" in container(found)["args"]
+    reviews = {
+        resource for rule in found["ClusterRole/widgets-metrics-auth"]["rules"] for resource in rule["resources"]
+    }
+    assert reviews == {"tokenreviews", "subjectaccessreviews"}
+    reader = found["ClusterRole/widgets-metrics-reader"]["rules"]
+    assert reader == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
+    (endpoint,) = found["ServiceMonitor/widgets"]["spec"]["endpoints"]
+    assert endpoint["scheme"] == "https"
+    assert "scheme" not in objects(features={"serviceMonitor": True})["ServiceMonitor/widgets"]["spec"]["endpoints"][0]
+
+
 def test_webhooks_that_make_their_certificates_need_a_service_alone() -> None:
     found = objects(of=operator(webhooks=[server()]))
     service = found["Service/widgets-webhooks"]["spec"]["ports"][0]

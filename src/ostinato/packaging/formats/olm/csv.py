@@ -9,7 +9,7 @@ from typing import Any, Final
 from ostinato.crd.rbac import Access, roles_of
 from ostinato.packaging.error import PackageError
 from ostinato.packaging.formats.olm.descriptors import descriptors, spaced
-from ostinato.packaging.objects.access import rules_with_election
+from ostinato.packaging.objects.access import all_rules
 from ostinato.packaging.operator import OWN_NAMESPACE, WebhookServer
 from ostinato.packaging.package import Package
 from ostinato.webhook.configuration import ServiceEndpoint
@@ -104,7 +104,7 @@ def _install_modes(package: Package) -> list[Json]:
 
 
 def _install(package: Package, deployment: Json) -> Json:
-    rules = rules_with_election(package)
+    rules = all_rules(package)
     elsewhere = sorted({each.namespace for each in rules} - {"", OWN_NAMESPACE, package.namespace})
     if elsewhere:
         raise PackageError(

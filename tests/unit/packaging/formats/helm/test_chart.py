@@ -26,6 +26,7 @@ def test_the_files_of_a_chart() -> None:
         "templates/dashboard.yaml",
         "templates/deployment.yaml",
         "templates/leader-election.yaml",
+        "templates/metrics-reader.yaml",
         "templates/metrics-service.yaml",
         "templates/network-policy.yaml",
         "templates/pod-disruption-budget.yaml",
