@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,6 +40,7 @@ def wait_until(condition: Callable[[], bool], program: Running) -> None:
     until = clock.monotonic() + SECONDS
     while not condition():
         assert clock.monotonic() < until, program.log()
+        time.sleep(0.05)
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc")

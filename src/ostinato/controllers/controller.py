@@ -27,9 +27,10 @@ from ostinato.controllers.guards.stuck import StuckDeletions
 from ostinato.controllers.metrics import ControllerStatistics
 from ostinato.controllers.objects.applying import Applier
 from ostinato.controllers.options import ControllerOptions
-from ostinato.controllers.reasons import Cause, Reasons
+from ostinato.controllers.reasons import SHARD, Cause, Reasons
 from ostinato.controllers.reconcilers import Reconciler
 from ostinato.controllers.runnable import Dependencies
+from ostinato.controllers.sharding import Selects, ShardedKeys
 from ostinato.controllers.sources.kind import KindSource
 from ostinato.controllers.sources.namespace_patterns import NamespacePatterns
 from ostinato.controllers.sources.sources import Sink, Source
@@ -224,12 +225,26 @@ class _Loop:
         self._most_unseen = _MANY  # size at which entries that the cache has seen are removed
         self._parked: dict[Hashable, asyncio.Task[None]] = {}  # keys that wait for the cache to see their writes
         self._priorities: dict[Hashable, int] = {}  # with which parked keys will be enqueued
+        self._shard = None if dependencies.shards is None else ShardedKeys(dependencies, controller.view)
         self._running: dict[asyncio.Task[None], _Started] = {}  # running sources
         self._working = False
         self._stopping = False
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._context = copy_context()  # for sources: one added by a reconcile must not inherit its context
         dependencies.metrics.add(self.statistics.families)
+        if self._shard is not None:
+            self._shard.shards.add(self)
+
+    # Shards
+
+    def gained(self, selects: Selects) -> None:
+        if not self._stopping and self._shard is not None:
+            for key in self._shard.selected(selects):
+                self._reasons.add(key, SHARD, None)
+                self._queue.add(key)
+
+    async def left(self, selects: Selects) -> None:
+        await self._reconciler.release(selects)
 
     # Sources
 
@@ -303,6 +318,8 @@ class _Loop:
     def _add(self, key: Hashable, reason: str, priority: int, cause: Cause | None) -> None:
         if self._stopping or (self._namespaces is not None and not self._namespaces.includes(_namespace(key))):
             return
+        if self._shard is not None and not self._shard.add(key):
+            return
         if cause is not None and self._own_events.is_own(key, cause):
             writes = self._unseen.get(key)
             if writes is not None and writes.all_seen:
@@ -359,10 +376,15 @@ class _Loop:
             except QueueShutDown:
                 return
             try:
-                if not self._stopping and not self._waits(key):
-                    await self._reconcile(key)
+                if self._shard is not None and not self._shard.shards.owns(key):
+                    self._reasons.take(key, self._clock.monotonic())
+                elif not self._stopping and not self._waits(key):
+                    await (self._reconcile(key) if self._shard is None else self._reconcile_in_shard(key, self._shard))
             finally:
                 self._queue.done(key)
+
+    async def _reconcile_in_shard(self, key: Hashable, shard: ShardedKeys) -> None:
+        await shard.shards.run(key, lambda: self._reconcile(key))
 
     async def _reconcile(self, key: Hashable) -> None:
         why = self._reasons.take(key, self._clock.monotonic())
@@ -448,6 +470,8 @@ class _Loop:
         """Stop sources and waiting keys. No effect if nothing runs."""
         self._stopping = True
         self._queue.shut_down()
+        if self._shard is not None:
+            self._shard.shards.remove(self)
         if self._stuck is not None:
             self._stuck.stop()
         tasks = [*self._running, *self._parked.values()]

@@ -23,6 +23,7 @@ REQUEUE_AFTER: Final = "requeue after"
 SCHEDULE: Final = "schedule"
 STARTUP: Final = "startup"
 CHANNEL: Final = "channel"
+SHARD: Final = "shard acquired"
 DAEMON: Final = "daemon ended or stable"
 
 _REQUEUES: Final = frozenset({RETRY, ERROR, CONFLICT, REQUEUE_AFTER})

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ostinato.api.gvk import NamespacedName
@@ -110,6 +110,9 @@ class Reconciler:
         if inspect.iscoroutine(answer):
             answer.close()
         raise BadResult(self.name, answer)
+
+    async def release(self, selects: Callable[[Hashable], bool]) -> None:
+        """Stop what runs between reconciles of the selected keys, and wait until it has ended."""
 
     def close(self) -> None:
         """Stop what runs between reconciles: the controller stops."""

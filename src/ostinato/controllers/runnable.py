@@ -27,6 +27,7 @@ from ostinato.api.accessors import AnyObject
 from ostinato.cache.client import CachedClient
 from ostinato.cache.informers import Informers
 from ostinato.controllers.options import ControllerOptions
+from ostinato.controllers.sharding import Shards
 from ostinato.metrics import Families
 from ostinato.world import World
 
@@ -100,6 +101,7 @@ class Dependencies:
     - `logger`: defaults to the logger "ostinato.controllers".
     - `span`: creates trace spans. Defaults to no tracing.
     - `controllers`: options for controllers that do not set their own.
+    - `shards`: the shards of this replica, for controllers. Defaults to None: all keys belong to this process.
     """
 
     client: CachedClient
@@ -110,6 +112,7 @@ class Dependencies:
     logger: Logger = field(default_factory=lambda: getLogger("ostinato.controllers"))
     span: Span = no_span
     controllers: ControllerOptions = field(default_factory=ControllerOptions)
+    shards: Shards | None = None
 
 
 class Runnable(Protocol):

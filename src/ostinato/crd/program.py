@@ -29,6 +29,7 @@ from ostinato.crd.rbac import (
     event_namespaces,
     leader_election_access,
     review_access,
+    shard_access,
 )
 from ostinato.crd.schema.models import is_model
 from ostinato.crd.schema.place import SchemaError
@@ -100,6 +101,8 @@ def access_of_managers(managers: Iterable[Manager], *, namespace: str) -> list[A
             where = partial(_namespaces, manager, controller)
             rules += access_of(controller, where=where)
             about |= event_namespaces([controller], where)
+        if (sharding := manager.sharding) is not None:
+            rules += shard_access(sharding.namespace or namespace)
         if manager.reviews_access:
             rules += review_access()
         if (election := manager.leader_election) is not None:

@@ -134,6 +134,12 @@ def _managed_object(group: str, resource: str, kept: NamespacedName) -> list[Acc
     ]
 
 
+def shard_access(namespace: str) -> list[Access]:
+    """Return the access for the Leases of sharding, whose names depend on the replicas."""
+    verbs = ("create", "delete", "get", "list", "update")
+    return [Access(groups=("coordination.k8s.io",), resources=("leases",), verbs=verbs, namespace=namespace)]
+
+
 def review_access() -> list[Access]:
     """Return the access to review the tokens and permissions of clients of the metrics endpoint."""
     return [

@@ -18,6 +18,7 @@ from ostinato.manager.options import ClientOptions, ReportingOptions
 from ostinato.manager.running import run, serve_together
 from ostinato.manager.serving.health import Check
 from ostinato.manager.serving.metrics import MetricsHandler, MetricsOptions
+from ostinato.manager.sharding.settings import Sharding
 
 __all__ = [
     "CacheOptions",
@@ -36,6 +37,7 @@ __all__ = [
     "Purpose",
     "ReconcileFilter",
     "ReportingOptions",
+    "Sharding",
     "ShutdownTimedOut",
     "Stopped",
     "TextFormatter",

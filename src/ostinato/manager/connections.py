@@ -20,10 +20,11 @@ from ostinato.client.transport.protocol import Transport
 from ostinato.client.unreadable import UnreadableObjects
 from ostinato.client.views import View, view_of
 from ostinato.manager.connecting import Connect, Purpose
-from ostinato.manager.election.fence import Fence, FencedTransport
+from ostinato.manager.election.fence import AnyFence, Fence, FencedTransport
 from ostinato.manager.events.events import Events
 from ostinato.manager.metrics import request_metrics
 from ostinato.manager.options import ClientOptions
+from ostinato.manager.sharding.shards import ShardFence
 from ostinato.manager.tracing import traced
 from ostinato.world import World
 
@@ -57,8 +58,12 @@ class Connections:
         options: ClientOptions,
         caches: CacheOptions,
         fence: Fence | None,
+        shards: ShardFence | None = None,
     ) -> None:
-        """`namespace`: of objects that name none."""
+        """
+        - `namespace`: of objects that name none.
+        - `shards`: the fence of sharded controllers.
+        """
         self.request_metrics = request_metrics()
         self.unreadable = UnreadableObjects()
         self._connect = connect
@@ -66,8 +71,10 @@ class Connections:
         self._namespace = namespace
         self._options = options
         self._fence = fence
+        self._shards = shards
         self._unwatched = caches.unwatched
         self._by_identity: dict[tuple[str, bool], CachedClient] = {}  # by identity, and whether it is a leader's
+        self._sharded: dict[str, CachedClient] = {}  # by identity
         self.live = self._client(traced(connect(Purpose(metrics=self.request_metrics))))
         self._clients = [self.live]
         measured = self._measured(caches)
@@ -88,12 +95,23 @@ class Connections:
             found = self._by_identity[identity, leads] = self._cached(identity, leads=leads)
         return found
 
+    def sharded_client(self, identity: str) -> CachedClient:
+        """Return the client of sharded controllers: it writes only for objects of shards that this replica holds."""
+        assert self._shards is not None
+        found = self._sharded.get(identity)
+        if found is None:
+            found = self._sharded[identity] = self._fenced(identity, self._shards)
+        return found
+
     def _cached(self, identity: str, *, leads: bool) -> CachedClient:
-        if not leads or self._fence is None:
+        return self._fenced(identity, self._fence if leads else None)
+
+    def _fenced(self, identity: str, fence: AnyFence | None) -> CachedClient:
+        if fence is None:
             transport = traced(self._connect(Purpose(metrics=self.request_metrics, identity=identity)))
         else:
-            purpose = Purpose(deadline=self._fence.deadline, metrics=self.request_metrics, identity=identity)
-            transport = FencedTransport(traced(self._connect(purpose)), self._fence)
+            purpose = Purpose(deadline=fence.deadline, metrics=self.request_metrics, identity=identity)
+            transport = FencedTransport(traced(self._connect(purpose)), fence)
         client = self._client(transport)
         self._clients.append(client)
         return CachedClient(client, self.informers, unwatched=self._unwatched)

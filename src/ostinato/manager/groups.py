@@ -12,7 +12,7 @@
 Endpoints and caches belong to the manager; the other four are groups of runnables. A runnable belongs to
 
 - webhooks if it has a method `check` and needs no leadership;
-- others if its `needs_leader_election` is False, else leaders;
+- others if its `needs_leader_election` is False or it is a sharded controller, else leaders;
 - warm-up too if it has a method `warm_up`.
 """
 
@@ -21,8 +21,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from inspect import isroutine
 from typing import Any, Final, Protocol, TypeGuard, runtime_checkable
 
+from ostinato.controllers.builder import Builder
 from ostinato.controllers.options import ControllerOptions
 from ostinato.controllers.runnable import Dependencies, Runnable, TeardownRunnable, WarmupRunnable
 from ostinato.manager.group import Group, Job
@@ -66,7 +68,7 @@ class Groups:
         work = self._work(runnable, dependencies)
         if is_webhook(runnable):
             self.webhooks.add(Job(name, work, lambda: self._serves(runnable)))
-        elif needs_leader_election(runnable, dependencies.controllers):
+        elif dependencies.shards is None and needs_leader_election(runnable, dependencies.controllers):
             self.leaders.add(Job(name, work))
         else:
             self.others.add(Job(name, work))
@@ -149,3 +151,14 @@ def needs_leader_election(runnable: Runnable, controllers: ControllerOptions = _
     """Return whether a runnable needs leadership. Defaults to True; None takes the manager's option for controllers."""
     needed: bool | None = getattr(runnable, "needs_leader_election", True)
     return controllers.needs_leader_election is not False if needed is None else bool(needed)
+
+
+def problem_of(runnable: object) -> str:
+    """Return why an object cannot be added, and what to do."""
+    if isinstance(runnable, Builder):
+        return "a Builder is not a controller; call its complete(reconciler)"
+    if isinstance(runnable, type):
+        return f"{runnable.__name__} is a class; pass an instance"
+    if isroutine(runnable):
+        return f"{runnable.__name__} is a function, not a controller; write @controller(Kind) above it"
+    return f"{runnable!r} is not a runnable; it needs a name and `async def run(dependencies)`"

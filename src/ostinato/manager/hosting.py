@@ -28,6 +28,7 @@ from ostinato.manager.connecting import Connect
 from ostinato.manager.connections import CacheOptions
 from ostinato.manager.election.settings import LeaderElection
 from ostinato.manager.serving.metrics import MetricsOptions
+from ostinato.manager.sharding.settings import Sharding
 
 
 class Choices(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +37,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     config: Config | None = None
     connect: Connect | None = None
     leader_election: str | LeaderElection | None = None
+    sharding: str | Sharding | None = None
     health: str = ""
     metrics: str | MetricsOptions = ""
     profiler: str = ""
@@ -64,6 +66,7 @@ class Host(msgspec.Struct, kw_only=True):
             config=server.config,
             connect=server.connect,
             leader_election=_named(file.leader_election, mine.leader_election),
+            sharding=_renamed(file.sharding, mine.sharding),
             health=mine.health or file.health,
             metrics=_at(file.metrics, mine.metrics),
             profiler=mine.profiler or file.profiler,
@@ -92,6 +95,13 @@ def current_host() -> Host | None:
 def _named(file: str | LeaderElection | None, host: str | LeaderElection | None) -> str | LeaderElection | None:
     """Return the host's leader election; if it is only a name, with the file's other options."""
     if isinstance(host, str) and host and isinstance(file, LeaderElection):
+        return msgspec.structs.replace(file, name=host)
+    return host or file
+
+
+def _renamed(file: str | Sharding | None, host: str | Sharding | None) -> str | Sharding | None:
+    """Return the host's sharding; if it is only a name, with the file's other options."""
+    if isinstance(host, str) and host and isinstance(file, Sharding):
         return msgspec.structs.replace(file, name=host)
     return host or file
 

@@ -16,6 +16,7 @@ from ostinato.manager.election.election import Election
 from ostinato.manager.election.elector import LeadershipLost
 from ostinato.manager.groups import Groups
 from ostinato.manager.serving.endpoints import Served
+from ostinato.manager.sharding.election import ShardElection
 from ostinato.world import Clock, Timeout
 
 _logger = logging.getLogger("ostinato.manager")
@@ -33,6 +34,7 @@ class Parts(NamedTuple):
     caches: list[Informers]  # may grow while the manager runs
     sync_timeout: float
     election: Election | None
+    sharding: ShardElection | None = None
 
 
 class Lifecycle:
@@ -49,6 +51,7 @@ class Lifecycle:
         self._lost = False  # leadership
         self._resigning = False
         self._watching: asyncio.Task[None] | None = None  # watches the election
+        self._sharding: asyncio.Task[None] | None = None  # watches the sharding
         self._leading: asyncio.Task[None] | None = None  # starts the leader group
         self.is_stopping = False
         self.elected = asyncio.Event()
@@ -119,6 +122,9 @@ class Lifecycle:
         await groups.others.start()
         await groups.warm_up.start()
         await groups.warm_up.wait()
+        if parts.sharding is not None:
+            parts.sharding.start()
+            self._sharding = asyncio.get_running_loop().create_task(self._watch_sharding(parts.sharding))
         if parts.election is None:
             self.lead()
         else:
@@ -133,6 +139,13 @@ class Lifecycle:
             self.failed("leader election", error)
             self._lost = True
             self._end_grace()
+
+    async def _watch_sharding(self, sharding: ShardElection) -> None:
+        """Stop the manager if sharding fails. The loss of a shard is no failure."""
+        try:
+            await sharding.ended()
+        except Exception as error:  # noqa: BLE001 - without it no shard is renewed
+            self.failed("sharding", error)
 
     # Stopping
 
@@ -177,19 +190,26 @@ class Lifecycle:
         if parts.election is not None and not release:
             # Work may still be running: the lease must expire before another process leads.
             parts.election.abandon()
+        if parts.sharding is not None and not release:
+            parts.sharding.abandon()
         for cache in reversed(parts.caches):
             await (cache.stop() if release else cache.abort())
         for endpoint in parts.endpoints:
             await endpoint.stop()
+        self._resigning = release
+        if parts.sharding is not None and release:
+            await parts.sharding.resign()
         if parts.election is not None and release:
-            self._resigning = True
             await parts.election.resign()
-        if self._watching is not None:
-            await asyncio.wait([self._watching])
+        for watching in (self._watching, self._sharding):
+            if watching is not None:
+                await asyncio.wait([watching])
 
     def _end_grace(self) -> None:
         self._grace_ended = True
         if self._limit is not None and not self._limit.expired():
             self._limit.reschedule(self._clock.monotonic())
-        elif self._resigning and self._parts.election is not None:
-            self._parts.election.abandon()
+        elif self._resigning:
+            for each in (self._parts.election, self._parts.sharding):
+                if each is not None:
+                    each.abandon()

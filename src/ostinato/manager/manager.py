@@ -21,10 +21,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from functools import cached_property
-from inspect import isroutine
 from typing import Any, Final, Self
-
-import msgspec
 
 from ostinato.cache.client import CachedClient
 from ostinato.cache.informers import Informers
@@ -32,6 +29,8 @@ from ostinato.client.arguments import summarize
 from ostinato.client.client import Client
 from ostinato.client.config.config import Config
 from ostinato.controllers.builder import Builder
+from ostinato.controllers.controller import Controller
+from ostinato.controllers.decorator import ControllerFunction
 from ostinato.controllers.options import ControllerOptions
 from ostinato.controllers.runnable import Dependencies, Recorder, Runnable
 from ostinato.manager.connecting import Connect, over_http
@@ -39,9 +38,9 @@ from ostinato.manager.connections import CacheOptions, Connections
 from ostinato.manager.election.announcing import Announcer
 from ostinato.manager.election.election import Election
 from ostinato.manager.election.fence import Fence
-from ostinato.manager.election.settings import LeaderElection, identity
+from ostinato.manager.election.settings import LeaderElection, completed
 from ostinato.manager.group import Stopped
-from ostinato.manager.groups import Groups, is_webhook, needs_leader_election
+from ostinato.manager.groups import Groups, is_webhook, needs_leader_election, problem_of
 from ostinato.manager.hosting import Choices, current_host
 from ostinato.manager.lifecycle import Lifecycle, Parts
 from ostinato.manager.metrics import cache_families, unreadable_families
@@ -52,6 +51,9 @@ from ostinato.manager.serving.endpoints import Answer, Endpoint, Query, Served, 
 from ostinato.manager.serving.health import Check, Checks
 from ostinato.manager.serving.metrics import Handlers, MetricsHandler, MetricsOptions, metrics_endpoint
 from ostinato.manager.serving.readiness import CACHES, InitialSync, converts
+from ostinato.manager.sharding.election import ShardElection
+from ostinato.manager.sharding.settings import Sharding, completed_sharding
+from ostinato.manager.sharding.shards import ReplicaShards, ShardFence
 from ostinato.manager.tracing import spans
 from ostinato.metrics import CONTENT_TYPE, Registry, process_families
 from ostinato.world import World
@@ -65,6 +67,7 @@ class Manager:
         config: Config | None = None,
         *,
         leader_election: str | LeaderElection | None = None,
+        sharding: str | Sharding | None = None,
         health: str = "",
         metrics: str | MetricsOptions = "",
         profiler: str = "",
@@ -80,6 +83,8 @@ class Manager:
         - `config`: the API server to connect to. Defaults to `Config.load()`, which finds it as kubectl does, when it
           is first needed.
         - `leader_election`: name of the Lease, or all options. Defaults to None: every replica runs everything.
+        - `sharding`: name of the Leases, or all options: replicas share the objects of the controllers. Defaults to
+          None: a replica that runs a controller reconciles all objects. See `ostinato.manager.sharding`.
         - `health`, `metrics`: addresses to serve the endpoints on, such as ":8081". Default to "", not served.
           `MetricsOptions` serves the metrics over TLS to authorized clients.
         - `profiler`: address to serve the profiler on; ":6060" is on the loopback address. Defaults to "", not served.
@@ -102,6 +107,7 @@ class Manager:
             config=config,
             connect=connect,
             leader_election=leader_election,
+            sharding=sharding,
             health=health,
             metrics=metrics,
             profiler=profiler,
@@ -129,6 +135,8 @@ class Manager:
         self._endpoints = [*self._created_endpoints(choices)]
         self._election_options = self._completed(choices.leader_election)
         self._fence = None if self._election_options is None else Fence(self.world.clock)
+        self._sharding_options = self._completed_sharding(choices.sharding)
+        self._shards = None if self._sharding_options is None else ReplicaShards(self._sharding_options)
         self._grace = graceful_shutdown
         self._added: list[Runnable] = []  # added before the start
         self._added_caches: list[Informers] = []
@@ -213,6 +221,15 @@ class Manager:
         return self._election_options
 
     @property
+    def sharding(self) -> Sharding | None:
+        return self._sharding_options
+
+    @property
+    def shards(self) -> frozenset[int]:
+        """The shards that this replica holds; empty without sharding."""
+        return frozenset() if self._shards is None else self._shards.held
+
+    @property
     def caches(self) -> CacheOptions:
         return self._caches
 
@@ -242,7 +259,7 @@ class Manager:
             if isinstance(runnable, Informers):
                 self._add_cache(runnable)
             elif not callable(getattr(runnable, "run", None)) or not getattr(runnable, "name", ""):
-                raise TypeError(f"add() {_problem(runnable)}")
+                raise TypeError(f"add() {problem_of(runnable)}")
             elif self._groups is not None:
                 self._groups.add(runnable, self._dependencies(runnable))
             elif any(runnable.name == each.name for each in self._added):
@@ -326,7 +343,8 @@ class Manager:
             config = Config.load()
         connect = self._connect or over_http(config or Config(), self.world)
         namespace = "default" if config is None else config.namespace
-        return Connections(connect, self.world, namespace, self._client_options, self._caches, self._fence)
+        shards = None if self._shards is None else ShardFence(self._shards)
+        return Connections(connect, self.world, namespace, self._client_options, self._caches, self._fence, shards)
 
     def _assembled(self, connections: Connections) -> Lifecycle:
         """Create all parts, ready to start."""
@@ -338,6 +356,7 @@ class Manager:
             [connections.informers, *self._added_caches],
             self._caches.sync_timeout,
             self._election,
+            self._create_sharding(connections),
         )
         self._show_metrics(connections)
         for runnable in self._added:
@@ -366,15 +385,26 @@ class Manager:
     def _expected(self) -> list[Runnable]:
         """Return the runnables that run, or are about to start: all but a leader's while another process leads."""
         leads = self._election is None or self._election.is_leader
-        return [each for each in self._added if leads or not needs_leader_election(each, self._controllers)]
+        return [
+            each
+            for each in self._added
+            if leads or self._is_sharded(each) or not needs_leader_election(each, self._controllers)
+        ]
+
+    def _is_sharded(self, runnable: Runnable) -> bool:
+        """Whether the objects of a runnable are shared among the replicas: controllers, unless they opt out."""
+        is_controller = isinstance(runnable, Controller | ControllerFunction)
+        return self._shards is not None and is_controller and needs_leader_election(runnable, self._controllers)
 
     def _dependencies(self, runnable: Runnable) -> Dependencies:
         connections = self._connections
         leads = needs_leader_election(runnable, self._controllers)
         identities = self._client_options.identities
         identity = "" if identities is None else identities(runnable.name)
+        shards = self._shards if self._is_sharded(runnable) else None
+        client = connections.client_of(identity, leads=leads)
         return Dependencies(
-            client=connections.client_of(identity, leads=leads),
+            client=client if shards is None else connections.sharded_client(identity),
             informers=connections.informers,
             world=self._world_with_own_threads(),
             metrics=self.metrics,
@@ -382,6 +412,7 @@ class Manager:
             logger=self._reporting.logger.getChild(runnable.name),
             span=spans(),
             controllers=self._controllers,
+            shards=shards,
         )
 
     def _world_with_own_threads(self) -> World:
@@ -395,10 +426,10 @@ class Manager:
         return world
 
     def _completed(self, given: str | LeaderElection | None) -> LeaderElection | None:
-        if given is None or given == "":
-            return None
-        options = LeaderElection(name=given) if isinstance(given, str) else given
-        return options if options.identity else msgspec.structs.replace(options, identity=identity(self.world.ids))
+        return completed(given, self.world.ids)
+
+    def _completed_sharding(self, given: str | Sharding | None) -> Sharding | None:
+        return completed_sharding(given, self.world.ids)
 
     def _create_election(self, connections: Connections) -> Election | None:
         if self._election_options is None or self._fence is None:
@@ -411,6 +442,15 @@ class Manager:
             self.world,
             self._fence,
             self._announcer,
+        )
+        self.metrics.add(election.families)
+        return election
+
+    def _create_sharding(self, connections: Connections) -> ShardElection | None:
+        if self._sharding_options is None or self._shards is None:
+            return None
+        election = ShardElection(
+            self._sharding_options, lambda: connections.client_for("leader-election"), self.world, self._shards
         )
         self.metrics.add(election.families)
         return election
@@ -448,14 +488,3 @@ class Manager:
 
     async def _answer_metrics(self, path: str, query: Query) -> Answer | None:  # noqa: ARG002 - the signature of a handler
         return Answer(200, self.metrics.text(), CONTENT_TYPE) if path == "/metrics" else None
-
-
-def _problem(runnable: object) -> str:
-    """Return why an object cannot be added, and what to do."""
-    if isinstance(runnable, Builder):
-        return "a Builder is not a controller; call its complete(reconciler)"
-    if isinstance(runnable, type):
-        return f"{runnable.__name__} is a class; pass an instance"
-    if isroutine(runnable):
-        return f"{runnable.__name__} is a function, not a controller; write @controller(Kind) above it"
-    return f"{runnable!r} is not a runnable; it needs a name and `async def run(dependencies)`"

@@ -33,6 +33,7 @@ from ostinato.manager.connections import CacheOptions
 from ostinato.manager.election.settings import LeaderElection
 from ostinato.manager.lifecycle import ShutdownTimedOut
 from ostinato.manager.manager import Manager
+from ostinato.manager.sharding.settings import Sharding
 from ostinato.testing.transport import ClusterTransport, Identity
 from ostinato.world import Simulation
 
@@ -203,11 +204,16 @@ class ClusterManager(Manager):
         found = super()._completed(given)  # a server in this process must not be called from another thread
         return None if found is None else msgspec.structs.replace(found, own_thread=self._cluster.is_real)
 
+    def _completed_sharding(self, given: str | Sharding | None) -> Sharding | None:
+        found = super()._completed_sharding(given)
+        return None if found is None else msgspec.structs.replace(found, own_thread=self._cluster.is_real)
+
 
 class _Added:
     """What is added to a running manager, as far as kinds and permissions depend on it."""
 
     leader_election = None
+    sharding = None
     reviews_access = False
 
     def __init__(self, manager: Manager, runnables: tuple[Any, ...]) -> None:

@@ -40,6 +40,7 @@ class ManifestsOptions(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str = ""
     leader_election: str = ""
     metrics_secure: bool = False
+    sharding: str = ""
 
 
 def manifests(options: ManifestsOptions) -> int:
@@ -72,7 +73,8 @@ def _files(options: ManifestsOptions) -> dict[str, str]:
             f"--namespace {options.namespace}: a Role cannot have a pattern; leave --namespace out for a ClusterRole"
         )
     metrics = MetricsOptions(":8443") if options.metrics_secure else ""  # for its permissions
-    choices = Choices(leader_election=options.leader_election or None, metrics=metrics)
+    election, sharding = options.leader_election or None, options.sharding or None
+    choices = Choices(leader_election=election, sharding=sharding, metrics=metrics)
     host = Host(choices=choices, namespace=options.namespace)
     program = program_of(load_all([find(each) for each in options.files], host), host, empty=True)
     definitions = definitions_of(program)

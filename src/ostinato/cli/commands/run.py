@@ -30,7 +30,7 @@ from ostinato.client.config.config import Config
 from ostinato.client.config.error import NoConfig
 from ostinato.controllers.failures.trace import shorten
 from ostinato.controllers.sources.namespace_patterns import NamespacePatterns, is_pattern
-from ostinato.manager import configure_logging, serve_together
+from ostinato.manager import Sharding, configure_logging, serve_together
 from ostinato.manager.election.settings import LeaderElection
 from ostinato.manager.hosting import Choices, Host
 from ostinato.manager.running import Served, new_runner
@@ -55,6 +55,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str = ""
     webhook_certificates: str = ""
     leader_election: str = ""
+    sharding: str = ""
     health: str = ""
     metrics: str = ""
     metrics_secure: bool = False
@@ -138,8 +139,11 @@ def _check(options: RunOptions) -> None:
     try:
         if options.leader_election:
             LeaderElection(name=options.leader_election)
+        if options.sharding:
+            Sharding(name=options.sharding)
     except ValueError as error:
-        raise CommandError(f"--leader-election: {error}") from None
+        option = "--leader-election" if str(error).startswith("leader") else "--sharding"
+        raise CommandError(f"{option}: {error}") from None
 
 
 @contextmanager
@@ -165,6 +169,7 @@ def _cluster(options: RunOptions, runner: asyncio.Runner, attached_to: str | Non
     """Yield the chosen cluster: the embedded one, started; that of a kubeconfig; or none, and the file decides."""
     others: dict[str, Any] = {
         "leader_election": options.leader_election or None,
+        "sharding": options.sharding or None,
         "health": options.health,
         "metrics": metrics_of(options),
         "profiler": options.profiler,

@@ -36,6 +36,7 @@ def add_to(commands: Commands) -> None:
     parser.add_argument(
         "--leader-election", metavar="NAME", default="", help="allow this Lease, for `ostinato run --leader-election`"
     )
+    parser.add_argument("--sharding", metavar="NAME", default="", help="allow the Leases of `ostinato run --sharding`")
     add_metrics_secure(parser)
 
 

@@ -61,6 +61,9 @@ def add_to(commands: Commands) -> None:
         default="",
         help="read tls.crt and tls.key of the webhooks from here (default: as in the file; it may create its own)",
     )
+    parser.add_argument(
+        "--sharding", metavar="NAME", default="", help="share the objects among all replicas, with Leases of this name"
+    )
     add_endpoints(parser)
     parser.add_argument(
         "--log-format", choices=("text", "json"), help="log format (default: text on a terminal, json otherwise)"

@@ -114,6 +114,15 @@ class DaemonReconciler(Reconciler):
 
     # Stop
 
+    async def release(self, selects: Callable[[Hashable], bool]) -> None:
+        released = {key: daemon for key, daemon in self._daemons.items() if selects(key)}
+        for daemon in released.values():
+            daemon.stop()
+        for key, daemon in released.items():
+            await daemon.wait()
+            if self._daemons.get(key) is daemon:
+                del self._daemons[key]
+
     def close(self) -> None:
         self._closed = True
         for daemon in self._daemons.values():

@@ -20,6 +20,7 @@ import msgspec
 
 from ostinato.api.errors import APIError, Forbidden, NotFound
 from ostinato.client.transport.protocol import TransportError
+from ostinato.kinds.coordination_v1 import Lease
 from ostinato.manager.election.fence import Fence
 from ostinato.manager.election.lease import LeaseLock, Record
 from ostinato.manager.election.settings import JITTER, LeaderElection
@@ -80,18 +81,33 @@ class Elector:
     async def acquire(self) -> None:
         """Wait until this candidate leads."""
         _logger.info("attempting to acquire leader lease lease=%s", self.lock)
-        while True:
-            held = await self._attempt()
-            now = self._clock.monotonic()
-            until = self._sent_at + self._options.renew_deadline
-            if held and self._not_before <= now <= until:
-                break
+        while not await self.try_acquire():
             period = self._options.retry_period
             # A holder must renew in time; the jitter is for spreading candidates.
-            await self._clock.sleep(period if held else self._rng.jitter(period, JITTER))
+            await self._clock.sleep(period if self.is_leader else self._rng.jitter(period, JITTER))
+
+    async def try_acquire(self) -> bool:
+        """Attempt once to acquire the lease. Returns whether this candidate leads; it may hold the lease before."""
+        held = await self._attempt()
+        until = self._sent_at + self._options.renew_deadline
+        if not held or not self._not_before <= self._clock.monotonic() <= until:
+            return False
         self._leads = True
         self._fence.extend(until)
         _logger.info("successfully acquired lease lease=%s", self.lock)
+        return True
+
+    def observe(self, lease: Lease) -> None:
+        """Take note of the lease as it was read elsewhere, while this candidate does not hold it."""
+        self.lock.observe(lease)
+        record = Record.of(lease.spec)
+        if record != self._observed:
+            self._observe(record)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the lease, as it was last observed, may be taken: it has no holder, or expired."""
+        return not self._observed.holder or self._has_expired(self._clock.monotonic())
 
     async def renew(self) -> None:
         """Renew the lease until leadership is lost. Always raises `LeadershipLost`."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from ostinato.client.transport.protocol import (
     DeadlinePassed,
@@ -31,6 +31,21 @@ from ostinato.client.transport.protocol import (
 from ostinato.world import Clock
 
 _READS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class AnyFence(Protocol):
+    """What `FencedTransport` asks: a `Fence`, or the one of the current reconcile (`ostinato.manager.sharding`)."""
+
+    @property
+    def refusal(self) -> str:
+        """Why nothing may be written while it is not open."""
+
+    @property
+    def is_open(self) -> bool: ...
+
+    def deadline(self) -> float | None: ...
+
+    def unconfirmed_write(self) -> None: ...
 
 
 class Fence:
@@ -49,6 +64,12 @@ class Fence:
         """Whether this process may write now."""
         until = self._until
         return until is not None and self._clock.monotonic() <= until
+
+    @property
+    def refusal(self) -> str:
+        if self._until is not None:
+            return "this process has lost leadership"
+        return "this process is not the leader; write from a runnable with needs_leader_election=False"
 
     def extend(self, until: float) -> None:
         """Allow writes until a time. No effect after `close`."""
@@ -72,7 +93,7 @@ class Fence:
 class FencedTransport:
     """A transport that rejects writes unless the process leads. The inner transport enforces `deadline`."""
 
-    def __init__(self, inner: Transport, fence: Fence) -> None:
+    def __init__(self, inner: Transport, fence: AnyFence) -> None:
         self._inner = inner
         self._fence = fence
 
@@ -105,9 +126,4 @@ class FencedTransport:
         await self._inner.close()
 
     def _refusal(self, request: Request) -> DeadlinePassed:
-        what = f"{request.method} {self.host}{request.path}: not sent"
-        if self._fence.deadline() is not None:
-            return DeadlinePassed(f"{what}: this process has lost leadership")
-        return DeadlinePassed(
-            f"{what}: this process is not the leader; write from a runnable with needs_leader_election=False"
-        )
+        return DeadlinePassed(f"{request.method} {self.host}{request.path}: not sent: {self._fence.refusal}")

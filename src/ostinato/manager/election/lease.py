@@ -82,6 +82,10 @@ class LeaseLock:
         self._lease = lease
         return Record.of(lease.spec)
 
+    def observe(self, lease: Lease) -> None:
+        """Take note of the lease as it was read elsewhere."""
+        self._lease = lease
+
     async def create(self, record: Record) -> None:
         """Create the lease. AlreadyExists if another candidate has created it."""
         metadata = ObjectMeta(namespace=self.namespace, name=self.name, labels=dict(self._labels))

@@ -72,3 +72,11 @@ class LeaderElection(msgspec.Struct, frozen=True, kw_only=True):
 def identity(ids: Ids) -> str:
     """Return a unique identity for this process."""
     return f"{socket.gethostname()}_{ids.uid()}"
+
+
+def completed(given: str | LeaderElection | None, ids: Ids) -> LeaderElection | None:
+    """Return the options with an identity; None without leader election. `given`: a name, or all options."""
+    if not given:
+        return None
+    options = LeaderElection(name=given) if isinstance(given, str) else given
+    return options if options.identity else msgspec.structs.replace(options, identity=identity(ids))
