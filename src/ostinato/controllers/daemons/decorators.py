@@ -66,7 +66,10 @@ def daemon(
     def decorate(function: Callable[..., Any]) -> ControllerFunction:
         def made(kind: Any, suffix: str) -> Controller:
             builder = _builder("daemon", function, kind, f"{name or function_name(function)}{suffix}", owns, options)
-            return builder.needs(*access).make(DaemonReconciler(function, view_of(kind), selection, finalizer))
+            reconciler = DaemonReconciler(
+                function, view_of(kind), selection, finalizer=finalizer, options=builder.options
+            )
+            return builder.needs(*access).make(reconciler)
 
         return ControllerFunction(function, maker(kind, made))
 

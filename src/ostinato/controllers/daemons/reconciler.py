@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from contextvars import copy_context
 from typing import Any, Final
 
@@ -28,6 +28,8 @@ from ostinato.controllers.current import running
 from ostinato.controllers.daemons.daemon import Daemon
 from ostinato.controllers.daemons.failing import FailingObjects
 from ostinato.controllers.daemons.selection import Selection
+from ostinato.controllers.guards.steps import Measured
+from ostinato.controllers.options import ControllerOptions
 from ostinato.controllers.reasons import DAEMON
 from ostinato.controllers.reconcilers import Reconciler
 from ostinato.controllers.result import Result, Unsettled
@@ -39,16 +41,25 @@ _UNSETTLED: Final = Unsettled()
 
 class DaemonReconciler(Reconciler):
     def __init__(
-        self, function: Callable[..., Any], view: View[Any], selection: Selection, finalizer: str = ""
+        self,
+        function: Callable[..., Any],
+        view: View[Any],
+        selection: Selection,
+        *,
+        finalizer: str = "",
+        options: ControllerOptions | None = None,
     ) -> None:
-        """`finalizer`: keeps an object until its daemon has ended. Defaults to "": objects are not changed."""
+        """
+        - `finalizer`: keeps an object until its daemon has ended. Defaults to "": objects are not changed.
+        - `options`: of the controller.
+        """
         super().__init__(function, view)
         self._kind = view
         self._selection = selection
         self._finalizer = finalizer
         self._daemons: dict[Hashable, Daemon] = {}  # at most one of each key; also those that have returned
         self._failing = FailingObjects()
-        self._ends = _Ends()
+        self._ends = _Ends(options or ControllerOptions())
         self._closed = False
         self.sources = (self._ends,)
         self.count_daemons = lambda: sum(not each.has_ended for each in self._daemons.values())
@@ -101,10 +112,25 @@ class DaemonReconciler(Reconciler):
             own.world = context.world.with_separate_executor()
         try:
             with running(own.reconcile):
-                await self.call(instance, own)
+                await self._measured(self.call(instance, own), own)
         finally:
             if not self.is_async:
                 own.world.executor.close()
+
+    def _measured(self, work: Coroutine[Any, Any, Result], context: Context) -> Awaitable[Result]:
+        """Report the steps of an async function that block the event loop."""
+
+        def slow(seconds: float) -> None:
+            context.logger.warning(
+                "daemon blocked the event loop; await long operations, or make it a plain def, which runs in a thread "
+                "controller=%s object=%s seconds=%.1f",
+                context.name,
+                context.request,
+                seconds,
+            )
+
+        limit = self._ends.slow_step
+        return Measured(work, context.world.clock, limit, slow) if self.is_async and limit > 0 else work
 
     async def _release(self, instance: AnyObject | None, context: Context) -> None:
         """Remove the finalizer of an object that is being deleted."""
@@ -147,8 +173,10 @@ class DaemonReconciler(Reconciler):
 class _Ends:
     """Source of the keys whose daemons have ended, or become stable."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: ControllerOptions) -> None:
         self.variables = copy_context()
+        self.slow_step = 0.0  # known once it runs
+        self._options = options
         self._sink: Sink | None = None
 
     def __str__(self) -> str:
@@ -156,6 +184,7 @@ class _Ends:
 
     async def run(self, sink: Sink) -> None:
         self._sink = sink
+        self.slow_step = self._options.complete(sink.dependencies.controllers).slow_step or 0.0
         self.variables = copy_context()  # of the source: a daemon must not inherit those of a reconcile
         sink.ready()
         await asyncio.get_running_loop().create_future()

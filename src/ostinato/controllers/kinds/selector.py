@@ -8,7 +8,7 @@
 | `KindsOf(definition_labels="team=a")` | whose CustomResourceDefinition matches a label selector |
 
 Conditions are combined: all must hold. Only kinds that can be listed, watched and patched are selected, each in the
-version that the server prefers.
+version that the server prefers. Events are not selected: a report about one would be another.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ostinato.client.discovery.discovery import Catalogue
 from ostinato.client.options import LabelSelection
 
 _VERBS: Final = frozenset({"get", "list", "watch", "patch"})
+_EVENTS: Final = frozenset({GroupKind("", "Event"), GroupKind("events.k8s.io", "Event")})
 
 
 class KindsOf(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +55,7 @@ class KindsOf(msgspec.Struct, frozen=True, kw_only=True):
         return list(self._selected(catalogue, definitions))
 
     def _selected(self, catalogue: Catalogue, definitions: Mapping[str, Mapping[str, str]]) -> Iterator[KindInfo]:
-        seen: set[GroupKind] = set()
+        seen = set(_EVENTS)
         for version in catalogue.versions:
             for resource in version.resources:
                 info = resource.info

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -128,7 +129,7 @@ def test_a_shutdown_waits_for_the_clean_up_of_daemons_within_the_grace_period(gr
     play()
 
 
-def test_plain_daemons_have_a_thread_each_and_end_with_their_objects() -> None:
+def test_plain_daemons_have_a_thread_each_and_async_ones_must_not_block(caplog: pytest.LogCaptureFixture) -> None:
     count = 12  # more than the threads of a pool
     running: set[str] = set()
     ended: set[str] = set()
@@ -143,6 +144,10 @@ def test_plain_daemons_have_a_thread_each_and_end_with_their_objects() -> None:
             running.discard(source.metadata.name)
             ended.add(source.metadata.name)
 
+    @daemon(ConfigMap, when=lambda each: each.metadata.name == "c0", slow_step=0.01)
+    async def blocking(source: ConfigMap, ctx: Context) -> None:
+        time.sleep(0.02)  # noqa: ASYNC251 - the mistake
+
     async def until(condition: Any) -> None:
         while not condition():  # noqa: ASYNC110 - set by threads
             await asyncio.sleep(0.01)
@@ -153,12 +158,13 @@ def test_plain_daemons_have_a_thread_each_and_end_with_their_objects() -> None:
             client = Client(InProcessTransport(server), world=world, namespace="default")
             for number in range(count):
                 await client.create(config_map(f"c{number}"))
-            manager = Manager(connect=lambda _: InProcessTransport(server), world=world).add(threads)
+            manager = Manager(connect=lambda _: InProcessTransport(server), world=world).add(threads, blocking)
             serving = asyncio.create_task(manager.serve())
             await until(lambda: len(running) == count)
             await client.delete(ConfigMap, "c0")
             await until(lambda: "c0" in ended)
             assert len(running) == count - 1
+            await until(lambda: "daemon blocked the event loop" in caplog.text)
             manager.stop()
             await serving
             assert not running

@@ -163,6 +163,7 @@ def catalogue(*kinds: tuple[str, str, str, tuple[str, ...]]) -> Catalogue:
 
 SERVED = catalogue(
     ("v1", "Pod", "pods", ("all",)),
+    ("v1", "Event", "events", ()),
     ("apps/v1", "Deployment", "deployments", ("all",)),
     ("a.example.dev/v2", "Thing", "things", ()),
     ("a.example.dev/v1", "Thing", "things", ()),
