@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import http.client
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -30,6 +31,7 @@ from ostinato.world import World
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SECONDS = 30
+_NONE: Mapping[str, str] = MappingProxyType({})
 _ACCOUNT = NamespacedName("default", "example")
 _USER = ("system:serviceaccount:default:example", ("system:serviceaccounts", "system:authenticated"))
 
@@ -91,14 +93,14 @@ async def _delete_workloads(user: Client) -> None:
         await asyncio.sleep(0.05)
 
 
-async def fetch(url: str, method: str = "GET", body: str | None = None) -> str:
+async def fetch(url: str, method: str = "GET", body: str | None = None, headers: Mapping[str, str] = _NONE) -> str:
     """Send an HTTP request and return the body of the response."""
 
     def send() -> str:
         parts = urlsplit(url)
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=SECONDS)
         try:
-            connection.request(method, parts.path or "/", body)
+            connection.request(method, f"{parts.path or '/'}?{parts.query}", body, headers)
             return connection.getresponse().read().decode()
         finally:
             connection.close()
