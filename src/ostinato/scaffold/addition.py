@@ -36,11 +36,12 @@ class NewKind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of the project, or a built-in one. Empty fields match any."""
+    """A kind of the project or a built-in one, where empty fields match any; or that of a class in a module."""
 
     kind: str
     group: str = ""
     version: str = ""
+    source: str = ""  # the module in the package, such as `ostinato types` writes
 
 
 class Hooks(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,10 +57,11 @@ def extend(
 
     Raises ScaffoldError if a file to generate exists already. `force`: replace it. `dry_run`: write nothing.
     """
-    project = load_project(root)
+    load_project(root)  # an error if it is not a project
     with changes.locked(root):
         project = load_project(root)
         extended = addition(project)
+        _check_sources(root, extended)
         templates = Templates.recorded(project.template)
         files = Versions(render(project, templates), render(extended, templates))
         added = {path: text for path, text in files.new.items() if path not in files.old}
@@ -72,6 +74,14 @@ def extend(
         if not dry_run:
             changes.apply(root, planned, extended)
     return planned
+
+
+def _check_sources(root: Path, project: Project) -> None:
+    package = root / "src" / project.package
+    for part in (*project.controllers, *project.webhooks):
+        file = package / f"{part.source}.py"
+        if part.source and not file.is_file():
+            raise ScaffoldError(f"{file}: no such file; write it with ostinato types CRD.yaml -o {file}")
 
 
 def add_kind(project: Project, new: NewKind) -> Project:
@@ -161,6 +171,10 @@ def _names(kind: str, plural: str) -> set[str]:
 def _part(project: Project, subject: Subject, cls: type[P]) -> P:
     """Return a controller or webhook for the one kind that matches."""
     names.check_any_kind(subject.kind)
+    if subject.source:
+        names.check_imported(subject.kind)
+        source = names.check_module(subject.source)
+        return cls(group="", version="", kind=subject.kind, module=names.module_of(subject.kind), source=source)
     own = [
         cls(group=each.group, version=each.version, kind=each.kind, module=each.module)
         for each in project.kinds
@@ -178,7 +192,7 @@ def _part(project: Project, subject: Subject, cls: type[P]) -> P:
         known = ", ".join(sorted({each.label for each in project.kinds}))
         raise ScaffoldError(
             f"{_shown(subject)} is neither a kind of this project ({known}) nor of Kubernetes; "
-            f"add it with ostinato add kind {subject.kind}"
+            f"add it with ostinato add kind {subject.kind}, or name the module that has its class with --from"
         )
     if len(builtin) > 1:
         choices = ", ".join(f"--group {group or chr(39) * 2} --version {version}" for group, version, _ in builtin)

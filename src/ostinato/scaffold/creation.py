@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -34,26 +35,31 @@ def create(root: Path, new: NewProject, *, force: bool = False, dry_run: bool = 
     `force`: replace such files. `dry_run`: write nothing.
     """
     project = first_project(new)
+    files = {**render(project, Templates(project.template)), LOCK: lock.installed("ostinato")}
+    if dry_run:
+        return _planned(root, files, force=force)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ScaffoldError(f"cannot create {root}: {error.strerror}") from None
+    with changes.locked(root):
+        planned = _planned(root, files, force=force)
+        changes.apply(root, planned, project)
+    return planned
+
+
+def _planned(root: Path, files: Mapping[str, str], *, force: bool) -> list[Change]:
     if (root / RECORD).exists():
         raise ScaffoldError(
             f"{root} is a project already; use ostinato add, or ostinato upgrade-template for a new template"
         )
-    files = {**render(project, Templates(project.template)), LOCK: lock.installed("ostinato")}
     taken = changes.existing(root, files)
     if taken and not force:
         raise ScaffoldError(
             f"{root} has files that would be replaced: {', '.join(taken)}; "
             "choose another directory with --directory, or replace them with --force"
         )
-    planned = [Change("update" if path in taken else "create", path, text) for path, text in sorted(files.items())]
-    if not dry_run:
-        try:
-            root.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ScaffoldError(f"cannot create {root}: {error.strerror}") from None
-        with changes.locked(root):
-            changes.apply(root, planned, project)
-    return planned
+    return [Change("update" if path in taken else "create", path, text) for path, text in sorted(files.items())]
 
 
 def first_project(new: NewProject) -> Project:

@@ -121,6 +121,13 @@ def check_kind(kind: str) -> str:
     return kind
 
 
+def check_imported(kind: str) -> str:
+    """Check a kind whose class is imported from another module."""
+    if kind in _CLASSES:
+        raise ScaffoldError(f"kind {kind!r}: generated modules import another class of this name; write it by hand")
+    return kind
+
+
 def check_plural(plural: str) -> str:
     if names.is_dns1035_label(plural):
         raise ScaffoldError(f"plural {plural!r}: want lower-case letters, digits and dashes, for example widgets")

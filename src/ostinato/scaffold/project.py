@@ -50,12 +50,18 @@ class Kind(_Part, frozen=True):
         return self.plural or plural_of(self.kind)
 
 
-class Controller(_Part, frozen=True):
-    """A controller: of a kind of the project, or of a built-in one."""
+class _Use(_Part, frozen=True):
+    """`source`: module of the package that has the class, for kinds of others; group and version are then empty."""
+
+    source: str = ""
 
 
-class Webhook(_Part, frozen=True):
-    """The hooks of a version of a kind. `conversion`: between it, the stored one, and all other versions."""
+class Controller(_Use, frozen=True):
+    """A controller: of a kind of the project, of a built-in one, or of one of others."""
+
+
+class Webhook(_Use, frozen=True):
+    """The hooks of a version of a kind. `conversion`: between the stored version and all others."""
 
     validating: bool = False
     mutating: bool = False
@@ -109,14 +115,18 @@ def _check(project: Project) -> None:
     names.check_project(project.name)
     names.check_package(project.package)
     for each in project.kinds:
+        names.check_version(each.version)
+        names.check_module(each.module)
         names.check_group(each.group)
         names.check_kind(each.kind)
         names.check_plural(each.resource)
         if each.image:
             names.check_image(each.image)
     known = {*MODULES, *(each.key for each in project.kinds)}
-    for part in (*project.kinds, *project.controllers, *project.webhooks):
-        names.check_version(part.version)
+    for part in (*project.controllers, *project.webhooks):
         names.check_module(part.module)
-        if part.key not in known:
+        names.check_any_kind(part.kind)
+        if part.source:
+            names.check_module(part.source)
+        elif part.key not in known:
             raise ScaffoldError(f"{part.label} is neither a kind of this project nor of Kubernetes")

@@ -59,7 +59,7 @@ def _controller_values(project: Project, controller: Controller) -> Values:
         **values,
         "function": function_of(controller.module),
         "label": controller.kind.lower(),
-        "plain": "" if values["image"] or values["builtin"] else "yes",
+        "plain": "yes" if values["defined_here"] and not values["image"] else "",
     }
 
 
@@ -78,17 +78,25 @@ def _webhook_values(project: Project, webhook: Webhook) -> Values:
 def _subject_values(project: Project, part: Controller | Webhook) -> Values:
     """Return the values about the kind that a controller or a webhook is for."""
     kind = next((each for each in project.kinds if each.key == part.key), None)
-    module = f"ostinato.kinds.{MODULES[part.key]}" if kind is None else f"{kind.module}_{kind.version}"
+    builtin = kind is None and not part.source
+    name = part.kind if kind is None else _class_of(project, kind)
+    if builtin:
+        subject_import = _import(f"ostinato.kinds.{MODULES[part.key]}", [name])
+    else:
+        module = part.source if kind is None else f"{kind.module}_{kind.version}"
+        subject_import = "\n" + _import(f"{project.package}.{module}", [name])
     return {
         "module": part.module,
         "kind": part.kind,
-        "class": part.kind if kind is None else _class_of(project, kind),
+        "class": name,
         "variable": variable_of(part.kind),
-        "kind_module": module,
-        "builtin": "yes" if kind is None else "",
-        "custom": "" if kind is None else "yes",
+        "kind_module": "" if kind is None else f"{kind.module}_{kind.version}",
+        "subject_import": subject_import,
+        "builtin": "yes" if builtin else "",
+        "first_party": "" if builtin else "yes",
+        "defined_here": "" if kind is None else "yes",
+        "defined_elsewhere": "yes" if kind is None else "",
         "image": "" if kind is None else kind.image,
-        "namespaced": "" if kind is None or not kind.namespaced else "yes",
     }
 
 

@@ -28,7 +28,7 @@ def upgrade(root: Path, *, allow_dirty: bool = False, dry_run: bool = False) -> 
 
     Raises ScaffoldError if its git work tree has uncommitted changes, unless `allow_dirty`. `dry_run`: write nothing.
     """
-    load_project(root)
+    load_project(root)  # an error if it is not a project
     with changes.locked(root):
         project = load_project(root)
         newest = versions()[-1]

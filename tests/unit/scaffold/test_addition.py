@@ -99,6 +99,24 @@ def test_a_controller_of_a_built_in_kind(project: Path) -> None:
     extended(project, controller("Event", group="events.k8s.io"))
 
 
+def test_a_kind_of_others_is_imported_from_its_module(project: Path) -> None:
+    with pytest.raises(ScaffoldError, match=r"kitchen.py: no such file; write it with ostinato types CRD.yaml -o "):
+        extended(project, controller("Kettle", source="kitchen"))
+    (project / "src/demo/kitchen.py").write_text("class Kettle: ...\n")
+    assert extended(project, controller("Kettle", source="kitchen")) == [
+        "create src/demo/kettle_controller.py",
+        "create tests/test_kettle_controller.py",
+    ]
+    assert "\nfrom demo.kitchen import Kettle\n" in (project / "src/demo/kettle_controller.py").read_text()
+    assert "create src/demo/kettle_webhook.py" in extended(project, webhook("Kettle", "mutating", source="kitchen"))
+    with pytest.raises(ScaffoldError, match="Kettle is not a kind of this project"):
+        extended(project, webhook("Kettle", "conversion", source="kitchen"))
+    with pytest.raises(ScaffoldError, match=r"module '\.\./kitchen': want lower-case letters"):
+        extended(project, controller("Kettle", source="../kitchen"))
+    with pytest.raises(ScaffoldError, match="kind 'Path': generated modules import another class of this name"):
+        extended(project, webhook("Path", "mutating", source="kitchen"))
+
+
 def test_webhooks_share_one_server(project: Path) -> None:
     assert extended(project, webhook("Demo", "validating")) == [
         "update pyproject.toml",

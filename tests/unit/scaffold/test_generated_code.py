@@ -37,7 +37,8 @@ def everything() -> Project:
     for kind, version in (("Pod", ""), ("Deployment", ""), ("HorizontalPodAutoscaler", "v2")):
         project = add_controller(project, Subject(kind=kind, version=version))
         project = add_webhook(project, Subject(kind=kind, version=version), BOTH)
-    return project
+    kettle = Subject(kind="Kettle", source="kitchen")
+    return add_webhook(add_controller(project, kettle), kettle, BOTH)
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +48,8 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path, text in render(project, Templates(project.template)).items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text)
+    types = REPOSITORY / "tests" / "data" / "crd" / "kettle.py.txt"
+    (root / "src" / project.package / "kitchen.py").write_bytes(types.read_bytes())
     return root
 
 

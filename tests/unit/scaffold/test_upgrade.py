@@ -95,6 +95,12 @@ def test_edits_are_kept(project: Path, changed_template: Path) -> None:
     assert upgrade(project).changes == []
 
 
+def test_a_file_of_the_user_in_the_place_of_a_new_one_is_kept(project: Path, changed_template: Path) -> None:
+    (project / "NOTES.md").write_text("# mine\n")
+    assert "conflict NOTES.md" in upgraded(project)
+    assert (project / "NOTES.md").read_text() == "<<<<<<< yours\n# mine\n=======\n# demo\n>>>>>>> template 2\n"
+
+
 def test_a_dirty_work_tree_is_refused(project: Path, changed_template: Path) -> None:
     git(project, "init", "--quiet")
     git(project, "add", "--all")

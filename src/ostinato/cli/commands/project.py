@@ -82,7 +82,7 @@ def _root() -> Path:
 
 
 def _subject(options: argparse.Namespace) -> Subject:
-    return Subject(kind=options.kind, group=options.group, version=options.version)
+    return Subject(kind=options.kind, group=options.group, version=options.version, source=options.source)
 
 
 def _report(changes: Sequence[Change], root: Path) -> int:

@@ -82,6 +82,13 @@ def _add_subject(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", metavar="KIND", help="a kind of the project, or one of Kubernetes, for example Pod")
     parser.add_argument("--group", default="", help="its API group, if several have the kind")
     parser.add_argument("--version", default="", help="its API version, if it has several")
+    parser.add_argument(
+        "--from",
+        metavar="MODULE",
+        dest="source",
+        default="",
+        help="module of the package that has the class of the kind, for example written by ostinato types",
+    )
 
 
 def _add_writing(parser: argparse.ArgumentParser) -> None:
