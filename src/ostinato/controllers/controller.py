@@ -384,7 +384,8 @@ class _Loop:
                 self._queue.done(key)
 
     async def _reconcile_in_shard(self, key: Hashable, shard: ShardedKeys) -> None:
-        await shard.shards.run(key, lambda: self._reconcile(key))
+        if not await shard.shards.run(key, lambda: self._reconcile(key)):  # the renewal is late, or the shard lost
+            self._queue.add_after(key, _SHARD_DELAY, self._queue.priority_of(key))
 
     async def _reconcile(self, key: Hashable) -> None:
         why = self._reasons.take(key, self._clock.monotonic())
@@ -496,3 +497,4 @@ class _Loop:
 _RUNS_A_TURN = 16  # reconciles after which a worker yields to the event loop
 _OWN_WRITES_TIMEOUT = 10.0  # seconds
 _MANY = 1_000  # keys
+_SHARD_DELAY = 1.0  # seconds until a shard whose renewal is late is tried again

@@ -31,10 +31,10 @@ class Shards(Protocol):
     """The shards of this replica."""
 
     def owns(self, key: Hashable, /) -> bool:
-        """Whether this replica may begin to reconcile a key."""
+        """Whether this replica holds the shard of a key."""
 
-    async def run(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, None]], /) -> None:
-        """Run a reconcile, unless the key belongs to another replica. It is cancelled if the shard is lost."""
+    async def run(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, None]], /) -> bool:
+        """Run a reconcile, which is cancelled if the shard is lost. Returns False if it may not begin now."""
 
     def add(self, listener: ShardListener, /) -> None: ...
 

@@ -31,7 +31,7 @@ from ostinato.manager.sharding.members import Members
 from ostinato.manager.sharding.settings import LABEL, Sharding
 from ostinato.manager.sharding.shards import ReplicaShards, Term
 from ostinato.metrics import Family, gauge
-from ostinato.world import Thread, World
+from ostinato.world import Clock, Thread, World
 from ostinato.world.loop_task import LoopTask
 
 SHARDS: Final = "ostinato_shards_held"
@@ -95,7 +95,7 @@ class ShardElection:
             namespace = self.options.namespace or client.namespace
             members = self._members = Members(client, namespace, self.options, self._world)
             shards = range(self.options.shards)
-            self._slots = [_Slot(number, self.options, client, namespace, self._world) for number in shards]
+            self._slots = [_Slot(number, self.options, client, members, self._world) for number in shards]
             try:
                 while not self._resigned.is_set():
                     await self._try_cycle(client, namespace, members)
@@ -117,6 +117,8 @@ class ShardElection:
             await self._cycle(client, namespace, members)
         except (APIError, TransportError, TimeoutError) as error:
             _logger.warning("cannot renew the membership of this replica name=%s error=%s", self.options.name, error)
+        if not members.is_active:
+            await asyncio.gather(*(self._drop(slot) for slot in self._slots))
 
     async def _cycle(self, client: Client, namespace: str, members: Members) -> None:
         renewed_at = await members.renew()
@@ -171,6 +173,16 @@ class ShardElection:
             await slot.elector.release()
         slot.reset()
 
+    async def _drop(self, slot: _Slot) -> None:
+        """Give up a shard at once: the others no longer count this replica. The Lease expires."""
+        term = slot.term
+        if term is not None:
+            slot.fence.close()
+            await slot.end_renewal()
+            if slot.term is term:
+                slot.reset()
+                self._lost(slot, term)
+
     async def _hand_over(self, term: Term | None) -> None:
         for slot in self._slots:
             if slot.term is term and term is not None:
@@ -202,14 +214,31 @@ class ShardElection:
         releasing.add_done_callback(self._releasing.discard)
 
 
+class MemberFence(Fence):
+    """The fence of a shard: it is open no longer than the other replicas count this one."""
+
+    def __init__(self, clock: Clock, members: Members) -> None:
+        super().__init__(clock)
+        self._members = members
+        self._time = clock
+
+    def deadline(self) -> float | None:
+        until = super().deadline()
+        return None if until is None else min(until, self._members.active_until)
+
+    @property
+    def is_open(self) -> bool:
+        return super().is_open and self._time.monotonic() <= self._members.active_until
+
+
 class _Slot:
     """One shard: its elector and, while this replica holds it, its term."""
 
-    def __init__(self, number: int, options: Sharding, client: Client, namespace: str, world: World) -> None:
+    def __init__(self, number: int, options: Sharding, client: Client, members: Members, world: World) -> None:
         self.number = number
         self._options = options.election(number)
         self._client = client
-        self._namespace = namespace
+        self._members = members
         self._world = world
         self._renewing: asyncio.Task[None] | None = None
         self.reset()
@@ -218,9 +247,9 @@ class _Slot:
         """Begin anew: fences are closed for good, so that the next term needs another one."""
         options = self._options
         lock = LeaseLock(
-            self._client, self._namespace, options.name, labels=options.labels, timeout=options.request_timeout
+            self._client, self._members.namespace, options.name, labels=options.labels, timeout=options.request_timeout
         )
-        self.fence = Fence(self._world.clock)
+        self.fence = MemberFence(self._world.clock, self._members)
         self.elector = Elector(lock, options, self.fence, self._world)
         self.term: Term | None = None
         self.is_draining = False

@@ -43,13 +43,18 @@ class Members:
         self._lock = LeaseLock(client, namespace, f"{self._prefix}{identity}", labels=labels, timeout=timeout)
         self._exists = False
         self._seen: dict[str, _Seen] = {}  # by the name of the Lease
-        self._active_until = float("-inf")
+        self.active_until = float("-inf")  # when the others may count this replica as dead
         self._waits_for: list[str] = []  # replicas with another number of shards, as reported
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the Leases."""
+        return self._lock.namespace
 
     @property
     def is_active(self) -> bool:
         """Whether this replica counts for the others and has seen none with another number of shards."""
-        return self._clock.monotonic() <= self._active_until
+        return self._clock.monotonic() <= self.active_until
 
     async def renew(self) -> float:
         """Renew the Lease of this replica. Returns when the renewal was sent."""
@@ -90,7 +95,7 @@ class Members:
             self._waits_for = others
             return
         self._waits_for = []
-        self._active_until = renewed_at + self._options.renew_deadline
+        self.active_until = renewed_at + self._options.renew_deadline
 
     @property
     def share(self) -> int:

@@ -46,12 +46,12 @@ class ReplicaShards:
     # For controllers
 
     def owns(self, key: Hashable) -> bool:
-        term = self._held.get(self._options.shard_of(key))
-        return term is not None and term.fence.is_open
+        return self._options.shard_of(key) in self._held
 
-    async def run(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        if not self.owns(key):
-            return
+    async def run(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
+        term = self._held.get(self._options.shard_of(key))
+        if term is None or not term.fence.is_open:
+            return False
         running = self._running.setdefault(self._options.shard_of(key), set())
         task = asyncio.get_running_loop().create_task(work())
         running.add(task)
@@ -64,6 +64,7 @@ class ReplicaShards:
             _logger.warning("reconcile cancelled, its shard was lost object=%s", key)
         finally:
             running.discard(task)
+        return True
 
     def add(self, listener: ShardListener) -> None:
         self._listeners.append(listener)
