@@ -143,6 +143,7 @@ class Server:
         tracks_tokens: bool = False,
         asks_kubelets: bool = False,
         service_range: IPv4Network = RANGE,
+        bootstrapped: bool = False,
     ) -> None:
         """Create the bootstrap objects and start. `address` and `port` are where clients reach the server.
 
@@ -150,10 +151,12 @@ class Server:
         kube-controller-manager.
         `asks_kubelets`: grant this server's own user access to the agents of nodes.
         `service_range`: range of the cluster IPs, if the store has none yet.
+        `bootstrapped`: the store has all bootstrap objects, unchanged, of a server with the same arguments.
         """
         self.guard.serve(port)
-        about = ServerFacts(address, port, tracks_tokens, asks_kubelets, service_range)
-        await bootstrap(self.world, self.index, self.registry, about)
+        if not bootstrapped:
+            about = ServerFacts(address, port, tracks_tokens, asks_kubelets, service_range)
+            await bootstrap(self.world, self.index, self.registry, about)
         await self._settle_definitions()
         self._expiry.start()
         self.flow.start()

@@ -37,9 +37,12 @@ _FIXTURES = frozenset({"cluster", "plane", "client", "manager", "clock", "events
 _CLUSTER = pytest.StashKey["Cluster"]()
 _MARKER = "ostinato(nodes=2, rbac=True): options of the cluster of a test"
 _NODES = 2
+_THRESHOLDS = (10_000, 20, 50)  # with Python's, collections of what is loaded take a third of the time of the tests
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    # pytest rewrites the assertions of all modules in a package with a plugin: slow, and of no use here.
+    getattr(pluginmanager.rewrite_hook, "_must_rewrite", set()).discard("ostinato")
     group = parser.getgroup("ostinato", "Kubernetes controllers")
     group.addoption(
         "--cluster",
@@ -128,8 +131,8 @@ def _new_cluster(request: pytest.FixtureRequest) -> Cluster:
         from ostinato.testing.cluster import Cluster  # noqa: PLC0415 - see the module
     except ModuleNotFoundError as error:
         pytest.fail(f"{error}; the fixtures need pip install 'ostinato[test]'", pytrace=False)
-    if gc.get_freeze_count() == 0:
-        gc.freeze()  # what is loaded by now stays; collections of it would take a third of the time of the tests
+    if gc.get_threshold()[0] in range(1, _THRESHOLDS[0]):
+        gc.set_threshold(*_THRESHOLDS)
     world = request.getfixturevalue("_ostinato_loop").world if _runs(item) else None
     nodes = _options(item).get("nodes", _NODES if "plane" in names else None)
     return Cluster(kubeconfig=kubeconfig, nodes=nodes, world=world)

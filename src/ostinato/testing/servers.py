@@ -73,7 +73,7 @@ class EmbeddedServer(TestServer):
 
     async def start(self) -> None:
         self._server = Server(self._world, await snapshot(self._world))
-        await self._server.start()
+        await self._server.start(bootstrapped=True)
         if self._nodes is not None:
             self._start_plane(self._server, self._nodes)
 

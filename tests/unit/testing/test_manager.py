@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from tests.unit.testing.ponds import Pond, broken, pond, ponds, thirsty
 
-from ostinato import Context, controller
+from ostinato import BlockingContext, Context, ObjectMeta, controller
+from ostinato.api.errors import Forbidden
 from ostinato.crd import Access
 from ostinato.kinds.core_v1 import ConfigMap, Secret
 from ostinato.testing import Cluster, ClusterManager, Eventually, UnexpectedErrors, VirtualClock
+from ostinato.webhook import Denied, ServiceEndpoint, Webhooks, validator
 
 
 def failure_of(test: Any) -> str:
@@ -123,3 +126,46 @@ async def test_a_second_replica_takes_over(cluster: Cluster, clock: VirtualClock
     await second.elected()
     await cluster.client.create(pond())
     await cluster.eventually(ConfigMap, "a")
+
+
+@controller(Pond, owns=[ConfigMap])
+def blocking(pond: Pond, ctx: BlockingContext) -> None:
+    ctx.apply(ConfigMap(metadata=ObjectMeta(name=pond.metadata.name)), owner=pond)
+
+
+async def test_a_blocking_reconciler_runs(cluster: Cluster, manager: ClusterManager) -> None:
+    await manager.start(blocking)
+    await cluster.client.create(pond())
+    await cluster.eventually(ConfigMap, "a")
+
+
+async def test_a_blocking_reconciler_runs_in_virtual_time(
+    cluster: Cluster, manager: ClusterManager, clock: VirtualClock
+) -> None:
+    await manager.start(blocking)
+    await cluster.client.create(pond())
+    await cluster.eventually(ConfigMap, "a")
+
+
+@validator(Pond)
+def few_ducks(pond: Pond) -> Iterator[str]:
+    if pond.spec.ducks > 100:
+        raise Denied("too many ducks")
+    yield "ducks are loud"
+
+
+def webhooks() -> Webhooks:
+    return Webhooks(few_ducks, endpoint=ServiceEndpoint("ponds-system", "ponds"), name="pond-webhooks")
+
+
+async def test_webhooks_are_called(cluster: Cluster, manager: ClusterManager) -> None:
+    await manager.start(ponds, webhooks())
+    await cluster.client.create(pond(ducks=3))
+    with pytest.raises(Forbidden, match="too many ducks"):
+        await cluster.client.create(pond("b", ducks=101))
+    await cluster.eventually(ConfigMap, "a")
+
+
+async def test_webhooks_are_not_for_virtual_time(manager: ClusterManager, clock: VirtualClock) -> None:
+    with pytest.raises(RuntimeError, match="webhooks are called over HTTPS, which virtual time excludes"):
+        await manager.start(webhooks())
