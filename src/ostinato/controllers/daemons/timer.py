@@ -86,7 +86,7 @@ class TimerReconciler(Reconciler):
             schedule.due = began  # stays due if the function fails
             try:
                 result = await self.call(instance, context)
-            except Exception as error:
+            except BaseException as error:  # also cancelled by the reconcile timeout
                 self._failing.add(key, instance, error)
                 raise
             if result.retry and result.requeue_after is None:

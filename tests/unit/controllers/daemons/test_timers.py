@@ -20,6 +20,7 @@ from ostinato.controllers import (
     TemporaryError,
     timer,
 )
+from ostinato.queue import ExponentialBackoff
 
 KEY = Request("default", "a")
 
@@ -195,6 +196,21 @@ def test_a_given_up_timer_stands_still_until_the_object_changes(options: dict[st
             assert calls.times == [0.0, 100.0, 110.0]
 
     play()
+
+
+@staged
+async def test_a_call_that_exceeds_the_reconcile_timeout_has_failed(stage: ControllerStage) -> None:
+    calls = Calls(stage)
+    calls.took = 1000.0
+    limiter = lambda: ExponentialBackoff[Any](base=20)  # noqa: E731
+    await stage.user.create(widget())
+    async with stage.running(calls.made(every=60, reconcile_timeout=5, limiter=limiter)):
+        await stage.settle(10)
+        await stage.user.patch(Widget, KEY, MergePatch({"status": {"note": "x"}}), subresource="status")
+        await stage.settle(10)
+        assert calls.times == [0.0], "an event does not undo the backoff"
+        await stage.settle(10)
+    assert calls.times == [0.0, 25.0]
 
 
 @staged
