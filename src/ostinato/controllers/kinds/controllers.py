@@ -5,13 +5,15 @@
   selected, is stopped and awaited, and its cache is released.
 - Kinds of a group version whose discovery fails are kept.
 - Each controller has its own queue and workers, and the name NAME.PLURAL.GROUP.
-- The controller of a kind that fails is logged and started again; the others are not affected.
+- The controller of a kind that fails is logged and started again; the others are not affected, nor do they wait for one
+  that takes long to stop.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from hashlib import blake2b
 from typing import Any, Final
 
 from ostinato.api.errors import APIError
@@ -20,7 +22,7 @@ from ostinato.cache.informers import AnyKind, InformerSettings
 from ostinato.client.discovery.discovery import Catalogue
 from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import MetadataOf, Unstructured, View
-from ostinato.controllers.controller import Controller
+from ostinato.controllers.controller import Controller, ControllerError
 from ostinato.controllers.kinds.selector import KindsOf
 from ostinato.controllers.runnable import Dependencies
 from ostinato.world import Clock
@@ -28,6 +30,8 @@ from ostinato.world import Clock
 _PERIOD: Final = 60.0  # seconds between reads of discovery
 _FAST_PERIOD: Final = 2.0  # the same after a change of a definition, which discovery may show later
 _FAST: Final = 30.0  # seconds after a change
+_MAX_NAME: Final = 128  # characters of the name of a controller
+_MIN_SUFFIX: Final = 28  # of these, for the kind
 _PLACEHOLDER: Final = Unstructured.of("example.dev/v1", "Any")
 
 Make = Callable[[View[Any], str], Controller]
@@ -37,6 +41,11 @@ Make = Callable[[View[Any], str], Controller]
 class KindControllers(Controller):
     def __init__(self, selector: KindsOf, make: Make) -> None:
         shown = make(_PLACEHOLDER, "")
+        if len(shown.name) > _MAX_NAME - _MIN_SUFFIX:
+            raise ControllerError(
+                f"{shown.name!r} is too long a name for a controller of many kinds; use at most "
+                f"{_MAX_NAME - _MIN_SUFFIX} characters"
+            )
         super().__init__(shown.name, shown.reconciler, owned=shown.owned, options=shown.options, access=shown.access)
         self.selector = selector
         self._shown = shown
@@ -111,16 +120,17 @@ class KindControllers(Controller):
             return
         wanted = dict.fromkeys(self.selector.select(catalogue, definitions))
         for info, child in list(self._children.items()):
-            is_unknown = info.gvk.group_version in catalogue.failed
-            if child.task.done() or (info not in wanted and not is_unknown):
+            if child.task.done():
                 await self._drop_kind(info, dependencies)
+            elif info not in wanted and info.gvk.group_version not in catalogue.failed:
+                child.stop()  # its end is a change
         for info in wanted:
             if info not in self._children:
                 self._start_kind(info, dependencies)
         self._is_following = True
 
     def _start_kind(self, info: KindInfo, dependencies: Dependencies) -> None:
-        suffix = f".{info.plural}.{info.gvk.group}".rstrip(".")
+        suffix = _suffix(info, _MAX_NAME - len(self.name))
         controller = self._make(Unstructured(info.gvk, info), suffix)
         dependencies.logger.info("kind found, controller started controller=%s kind=%s", controller.name, info.gvk)
         task = asyncio.get_running_loop().create_task(
@@ -130,20 +140,14 @@ class KindControllers(Controller):
         task.add_done_callback(lambda _: self._changed.set())
 
     async def _drop_kind(self, info: KindInfo, dependencies: Dependencies) -> None:
-        """Stop a controller and its cache, and report its error if it has failed."""
-        child = self._children[info]
-        failed = child.task.done()
-        await self._stop([child.task])
-        del self._children[info]
+        """Forget a controller that has ended, and release its cache."""
+        child = self._children.pop(info)
         error = None if child.task.cancelled() else child.task.exception()
-        if failed:
-            dependencies.logger.error(
-                "controller failed, restarting controller=%s error=%s", child.controller.name, error
-            )
+        name, logger = child.controller.name, dependencies.logger
+        if error is not None:
+            logger.error("controller failed, restarting controller=%s error=%s", name, error)
         else:
-            dependencies.logger.info(
-                "kind removed, controller stopped controller=%s kind=%s", child.controller.name, info.gvk
-            )
+            logger.info("kind removed, controller stopped controller=%s kind=%s", name, info.gvk)
         for informer in list(dependencies.informers.all(info.gvk)):
             await dependencies.informers.release(informer)
 
@@ -168,3 +172,18 @@ class _Child:
     def __init__(self, controller: Controller, task: asyncio.Task[None]) -> None:
         self.controller = controller
         self.task = task
+        self._is_stopping = False
+
+    def stop(self) -> None:
+        """Stop it gracefully. A second cancellation would end running reconciles."""
+        if not self._is_stopping:
+            self._is_stopping = True
+            self.task.cancel()
+
+
+def _suffix(info: KindInfo, most: int) -> str:
+    """Return the suffix of a controller's name for a kind, of at most `most` characters."""
+    suffix = f".{info.plural}.{info.gvk.group}".rstrip(".")
+    if len(suffix) <= most:
+        return suffix
+    return f"{suffix[: most - 17]}-{blake2b(suffix.encode(), digest_size=8).hexdigest()}"

@@ -14,7 +14,17 @@ from ostinato.api.object import KindInfo
 from ostinato.client.discovery.discovery import ApiResource, ApiVersion, Catalogue
 from ostinato.client.patching import MergePatch
 from ostinato.client.views import Unstructured
-from ostinato.controllers import Context, ControllerFunction, KindsOf, PermanentError, controller, daemon, timer
+from ostinato.controllers import (
+    Context,
+    ControllerError,
+    ControllerFunction,
+    KindsOf,
+    PermanentError,
+    controller,
+    daemon,
+    timer,
+)
+from ostinato.controllers.kinds.controllers import _suffix
 from ostinato.crd import Access, access_of, event_namespaces
 from ostinato.kinds.apiextensions_v1 import CustomResourceDefinition
 from ostinato.kinds.core_v1 import ConfigMap
@@ -149,6 +159,49 @@ async def test_daemons_and_timers_of_many_kinds(stage: ControllerStage) -> None:
         await stage.settle(5)
         assert log[-1] == "-Gadget"
     assert log[-1] == "-Widget"
+
+
+@staged
+async def test_a_kind_that_takes_long_to_stop_does_not_delay_others_and_is_not_started_twice(
+    stage: ControllerStage,
+) -> None:
+    log: list[str] = []
+
+    @daemon(KindsOf(definition_labels="team=a"))
+    async def follow(thing: Json, ctx: Context) -> None:
+        kind = thing["kind"]
+        log.append(f"+{kind}")
+        try:
+            await ctx.sleep(10_000)
+        finally:
+            await ctx.sleep(30 if kind == "Gadget" else 0)
+            log.append(f"-{kind}")
+
+    async def label(name: str, team: str) -> None:
+        change = MergePatch({"metadata": {"labels": {"team": team}}})
+        await stage.user.patch(CustomResourceDefinition, f"{name}.example.dev", change)
+        await stage.settle(5)
+
+    await stage.user.create(labelled(GADGETS, team="a"))
+    await stage.settle(2)
+    await stage.user.create(thing("Gadget"))
+    await stage.user.create(thing("Widget"))
+    async with stage.running(follow):
+        await stage.settle(5)
+        await label("gadgets", "b")
+        await label("widgets", "a")
+        await label("gadgets", "a")
+        assert log == ["+Gadget", "+Widget"]
+        await stage.settle(30)
+        assert log == ["+Gadget", "+Widget", "-Gadget", "+Gadget"]
+
+
+def test_names_have_a_limit() -> None:
+    info = KindInfo(GroupVersion("g" * 200, "v1").kind("Thing"), "things", "thing", namespaced=True)
+    for name in ("a", "a" * 100):
+        assert len(name + _suffix(info, 128 - len(name))) <= 128
+    with pytest.raises(ControllerError, match="is too long a name for a controller of many kinds; use at most 100"):
+        Seen().made(KindsOf(group="example.dev"), name="a" * 101)
 
 
 def catalogue(*kinds: tuple[str, str, str, tuple[str, ...]]) -> Catalogue:
