@@ -16,7 +16,6 @@ from contextvars import copy_context
 from logging import Logger
 from typing import Any, NamedTuple
 
-from ostinato.api.gvk import NamespacedName
 from ostinato.cache.informers import AnyKind
 from ostinato.cache.own_writes.recorder import OwnWrites
 from ostinato.cache.store.entry import Entry
@@ -175,11 +174,6 @@ def _kind(view: View[Any]) -> AnyKind:
     return view.cls if isinstance(view, Typed) else view
 
 
-def _namespace(key: Hashable) -> str:
-    """Return the namespace of a key; "" for one of another form."""
-    return key.namespace if isinstance(key, NamespacedName) else ""
-
-
 class _Started(NamedTuple):
     """A running source."""
 
@@ -316,7 +310,7 @@ class _Loop:
         return [each for each in self._running.values() if not each.ready.done()]
 
     def _add(self, key: Hashable, reason: str, priority: int, cause: Cause | None) -> None:
-        if self._stopping or (self._namespaces is not None and not self._namespaces.includes(_namespace(key))):
+        if self._stopping or (self._namespaces is not None and not self._namespaces.includes_key(key)):
             return
         if self._shard is not None and not self._shard.add(key):
             return

@@ -14,9 +14,11 @@ exclusion matches. Cluster-scoped objects have no namespace, and are always incl
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from typing import Final, TypeAlias
+
+from ostinato.api.gvk import NamespacedName
 
 NamespaceSelection: TypeAlias = str | Sequence[str]
 
@@ -45,6 +47,10 @@ class NamespacePatterns:
     @property
     def includes_all(self) -> bool:
         return self._text == "*"
+
+    def includes_key(self, key: Hashable) -> bool:
+        """Return whether the namespace of a key is included; True for a key of another form."""
+        return not isinstance(key, NamespacedName) or self.includes(key.namespace)
 
     def includes(self, namespace: str) -> bool:
         return not namespace or self._includes(namespace)
