@@ -21,6 +21,7 @@ from ostinato.crd.program import access_of_managers, definitions_of_managers
 from ostinato.kinds.apps_v1 import Deployment, StatefulSet
 from ostinato.kinds.batch_v1 import CronJob, Job
 from ostinato.kinds.core_v1 import Pod
+from ostinato.manager import CacheOptions
 from ostinato.manager.connecting import Purpose
 from ostinato.manager.hosting import Host
 from ostinato.plane.plane import Plane, PlaneSettings
@@ -30,7 +31,7 @@ from ostinato.server.standalone import Settings
 from ostinato.world import World
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-SECONDS = 30
+SECONDS = 60
 _NONE: Mapping[str, str] = MappingProxyType({})
 _ACCOUNT = NamespacedName("default", "example")
 _USER = ("system:serviceaccount:default:example", ("system:serviceaccounts", "system:authenticated"))
@@ -42,13 +43,15 @@ def example(name: str) -> Any:
 
 
 @asynccontextmanager
-async def running(server: Server, add: Callable[[Manager], object]) -> AsyncIterator[Manager]:
+async def running(
+    server: Server, add: Callable[[Manager], object], caches: CacheOptions | None = None
+) -> AsyncIterator[Manager]:
     """Run controllers with their definitions installed, as a service account that has the derived roles only."""
 
     def connect(purpose: Purpose) -> Transport:
         return InProcessTransport(server, user=_USER, user_agent=purpose.name, deadline=purpose.deadline)
 
-    manager = Manager(connect=connect, world=server.world)
+    manager = Manager(connect=connect, world=server.world, caches=caches)
     add(manager)
     async with Client(InProcessTransport(server), world=server.world, field_manager="admin") as admin:
         roles = roles_of(access_of_managers([manager], namespace="default"), name="example", service_account=_ACCOUNT)
@@ -100,7 +103,7 @@ async def fetch(url: str, method: str = "GET", body: str | None = None, headers:
         parts = urlsplit(url)
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=SECONDS)
         try:
-            connection.request(method, f"{parts.path or '/'}?{parts.query}", body, headers)
+            connection.request(method, parts._replace(scheme="", netloc="").geturl() or "/", body, headers)
             return connection.getresponse().read().decode()
         finally:
             connection.close()
