@@ -10,6 +10,7 @@ import hashlib
 import os
 import shlex
 import sys
+import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -76,9 +77,11 @@ def _write(path: Path, text: str) -> None:
             return
     except (OSError, UnicodeDecodeError):
         pass
-    new = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    new = Path(name)
     try:
-        new.write_text(text)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
         new.chmod(0o755)
         new.replace(path)
     finally:
