@@ -87,8 +87,11 @@ async def stores(store: Store, ctx: Context) -> None:
     if version != spec.version:
         backup = await ctx.apply(job_of(store, "backup", f"before-{spec.version}", url), owner=store)
         if not is_complete(backup):
-            state = "Failed" if readiness_of(backup).state == "Failed" else "InProgress"
-            await report(ctx, version, url, Readiness(state, f"backup before version {spec.version}"), restored)
+            state = readiness_of(backup).state
+            waiting = Readiness(
+                "Failed" if state == "Failed" else "InProgress", f"backup before version {spec.version}"
+            )
+            await report(ctx, version, url, waiting, restored)
             return  # the Job is owned: its end reconciles the store again
 
     running = await ctx.apply(statefulset_of(store, url), owner=store)

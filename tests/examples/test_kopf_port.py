@@ -38,9 +38,7 @@ async def play(world: Simulation, server: Server) -> None:
 
         await user.delete(kopf.KopfExample, "one")
         await world.clock.sleep(60)
-        assert await user.get(kopf.KopfExample, "one", missing=None) is None, (
-            "nothing holds it"
-        )
+        assert await user.get(kopf.KopfExample, "one", missing=None) is None, "nothing holds it"
 
 
 test_daemon_timer_and_index_do_what_they_do_in_kopf = on_a_server(play)
