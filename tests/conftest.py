@@ -136,7 +136,7 @@ def built_programs(
         of_all = of_all.parent
     place = Path(kept) if kept else of_all / "go"
     place.mkdir(parents=True, exist_ok=True)
-    with one_at_a_time(place / "lock"):
+    with one_at_a_time(place / f"lock-{module.name}"):
         if not all((place / package.rpartition("/")[2]).exists() for package in packages):
             build(place, module, packages, version)
     return place

@@ -126,7 +126,14 @@ def test_every_switch_of_a_chart_renders_valid_objects(
     off = rendered(dict.fromkeys(names, False), "--set", "serviceAccount.create=false,serviceAccount.name=mine")
     assert [each["kind"] for each in off] == ["Deployment"]
     assert off[0]["metadata"]["name"] == "true-widgets"
-    on = rendered(dict.fromkeys(names, True), "--set", "replicas=2")
+    assert off[0]["spec"]["template"]["spec"]["securityContext"]["runAsNonRoot"] is True
+    on = rendered(dict.fromkeys(names, True), "--set", "replicas=2,podSecurityContext.runAsUser=7")
+    (deployment,) = [each for each in on if each["kind"] == "Deployment"]
+    assert deployment["spec"]["template"]["spec"]["securityContext"] == {
+        "runAsUser": 7,
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
     assert {"PrometheusRule", "ServiceMonitor", "ConfigMap", "NetworkPolicy", "PodDisruptionBudget"} <= {
         each["kind"] for each in on
     }

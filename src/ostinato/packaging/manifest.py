@@ -83,9 +83,18 @@ def extended(value: Any, extra: Mapping[str, Any]) -> Any:
     fields = [
         part
         for key, each in sorted(extra.items())
-        for part in (go_text(key), f"({each.pipeline})" if isinstance(each, Expression) else go_text(each))
+        for part in (go_text(key), f"({each.pipeline})" if isinstance(each, Expression) else _go_value(each))
     ]
     return Expression(f"merge (dict {' '.join(fields)}) ({value.pipeline})")
+
+
+def _go_value(value: Any) -> str:
+    """Return a pipeline in parentheses, or a literal, whose value is a JSON value; not for lists."""
+    return (
+        f"({go_text(json.dumps(value))} | fromJson)"
+        if isinstance(value, dict)
+        else json.dumps(value, ensure_ascii=False)
+    )
 
 
 def go_text(text: str) -> str:

@@ -21,14 +21,21 @@ def write_files(files: Mapping[str, str], directory: Path) -> list[str]:
         if not _differs(path, text):
             continue
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f".{path.name}.part")
-        part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
+        _replace(path, text)
         changed.append(name)
     for name in _stale(files, directory):
         (directory / name).unlink()
         changed.append(name)
     return changed
+
+
+def _replace(path: Path, text: str) -> None:
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")  # two commands may run at the same time
+    try:
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def check_files(files: Mapping[str, str], directory: Path) -> list[str]:

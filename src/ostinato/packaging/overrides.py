@@ -143,6 +143,7 @@ class Overrides(_Fields, frozen=True, kw_only=True):
     affinity: Json = {}
     topology_spread_constraints: Sequence[Json] = ()
     priority_class_name: str = ""
+    pod_security_context: Json = {}
     writable_directories: Sequence[str] = ("/tmp",)  # noqa: S108 - an emptyDir of the container
     volumes: Sequence[Json] = ()
     volume_mounts: Sequence[Json] = ()

@@ -36,6 +36,7 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
     env: list[Any]
     env_from: Any
     resources: Any
+    pod_security_context: Any
     node_selector: Any
     tolerations: Any
     affinity: Any
@@ -80,6 +81,7 @@ def concrete_inputs(package: Package) -> Inputs:
         env=environment(package),
         env_from=list(overrides.env_from),
         resources=plain(overrides.resources),
+        pod_security_context=overrides.pod_security_context,
         node_selector=dict(overrides.node_selector),
         tolerations=list(overrides.tolerations),
         affinity=overrides.affinity,

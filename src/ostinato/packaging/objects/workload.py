@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ostinato.packaging.manifest import Manifest, When, formatted, given
+from ostinato.packaging.manifest import Manifest, When, extended, formatted, given
 from ostinato.packaging.objects.inputs import Inputs
 from ostinato.packaging.package import HEALTH_PORT, METRICS_PORT, Package
 
@@ -12,6 +12,7 @@ Json = dict[str, Any]
 
 CONTAINER: Final = "operator"
 POD_NAMESPACE: Final = "POD_NAMESPACE"
+_RESTRICTED: Final = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 _GRACE_SECONDS: Final = 45  # more than Manager's graceful_shutdown
 
 
@@ -27,7 +28,7 @@ def deployment(inputs: Inputs) -> Manifest:
                     "serviceAccountName": inputs.account,
                     "automountServiceAccountToken": True,
                     "terminationGracePeriodSeconds": _GRACE_SECONDS,
-                    "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+                    "securityContext": extended(inputs.pod_security_context, _RESTRICTED),
                     "imagePullSecrets": inputs.image_pull_secrets,
                     "nodeSelector": inputs.node_selector,
                     "tolerations": inputs.tolerations,

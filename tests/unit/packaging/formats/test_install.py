@@ -102,6 +102,7 @@ def test_overrides_reach_the_deployment() -> None:
         nodeSelector={"disk": "ssd"},
         tolerations=[{"operator": "Exists"}],
         priorityClassName="system-cluster-critical",
+        podSecurityContext={"runAsUser": 65532, "runAsNonRoot": False},
         imagePullSecrets=[{"name": "registry"}],
         labels={"team": "shop"},
         podAnnotations={"note": "#: {{"},
@@ -111,6 +112,11 @@ def test_overrides_reach_the_deployment() -> None:
     assert [each["name"] for each in container(found)["env"]] == ["POD_NAMESPACE", "A", "B"]
     assert container(found)["env"][1]["value"] == "{{ x }}"
     assert container(found)["args"][-2:] == ["--namespace=$(POD_NAMESPACE)", "-v"]
+    assert pod["spec"]["securityContext"] == {
+        "runAsUser": 65532,
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
     assert pod["spec"]["nodeSelector"] == {"disk": "ssd"}
     assert pod["spec"]["imagePullSecrets"] == [{"name": "registry"}]
     assert pod["metadata"]["labels"]["team"] == "shop"

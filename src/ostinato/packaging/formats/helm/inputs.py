@@ -121,6 +121,7 @@ def helm_inputs(package: Package) -> Inputs:
         env=[Items(f"{included('env')} | fromJsonArray")],
         env_from=value("envFrom"),
         resources=value("resources"),
+        pod_security_context=value("podSecurityContext"),
         node_selector=value("nodeSelector"),
         tolerations=value("tolerations"),
         affinity=value("affinity"),

@@ -59,6 +59,12 @@ def chart_values(package: Package) -> list[Value]:
         Value("annotations", "Annotations of all objects.", plain(overrides.annotations), _TEXTS),
         Value("podLabels", "Labels of the Pods.", plain(overrides.pod_labels), _LABELS),
         Value("podAnnotations", "Annotations of the Pods.", plain(overrides.pod_annotations), _TEXTS),
+        Value(
+            "podSecurityContext",
+            "Further fields of the Pod's securityContext, such as runAsUser.",
+            overrides.pod_security_context,
+            _OBJECT,
+        ),
         Value("nodeSelector", "As in a Pod.", plain(overrides.node_selector), _TEXTS),
         Value("tolerations", "As in a Pod.", list(overrides.tolerations), _OBJECTS),
         Value("affinity", "As in a Pod.", overrides.affinity, _OBJECT),
