@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DEMO := $(VENV)/.demo
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-.PHONY: demo test lint types contracts coverage docs format kinds bench clean
+.PHONY: demo test lint types contracts coverage docs dist format kinds bench clean
 
 demo: $(DEMO)
 	@$(BIN)/ostinato demo
@@ -30,6 +30,13 @@ coverage: $(READY)
 
 docs: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# The wheel and the sdist, checked and installed in an empty environment.
+dist: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dist]'
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python scripts/check_dist.py dist
 
 format: $(READY)
 	$(BIN)/ruff check --fix .

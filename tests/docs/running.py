@@ -10,17 +10,23 @@ from pathlib import Path
 import pytest
 
 from ostinato.client import Client, Config
-from tests.cluster.running import running
+from ostinato.kinds.apps_v1 import Deployment
+from ostinato.kinds.core_v1 import ConfigMap, Pod, Secret
+from ostinato.kinds.rbac_v1 import Role, RoleBinding
 from tests.conftest import one_at_a_time
 from tests.docs.blocks import ROOT, Block, MarkupError, Page
 from tests.docs.python_code import PythonBlocks
 from tests.docs.shell import Shell, environment, has_namespaces
 
-CLUSTER = ("up", "--runtime", "simulated", "--listen", "127.0.0.1:0", "--store", "memory")
+LEFT = (Deployment, Pod, ConfigMap, Secret, Role, RoleBinding)  # what pages create in the namespace default
 
 
-def run_page(page: Page, place: Path, kubectl: Callable[[], Path]) -> None:
-    """Run a page in a directory of its own; `kubectl` returns the directory of kubectl, or skips the test."""
+def run_page(page: Page, place: Path, kubectl: Callable[[], Path], cluster: Callable[[], Path]) -> None:
+    """Run a page in a directory of its own.
+
+    - `kubectl`: returns the directory of kubectl, or skips the test.
+    - `cluster`: returns the kubeconfig of a cluster. It is shared with other pages, one after another.
+    """
     directory = place / "page"
     directory.mkdir()
     (directory / "examples").symlink_to(ROOT / "examples")
@@ -29,7 +35,7 @@ def run_page(page: Page, place: Path, kubectl: Callable[[], Path]) -> None:
         programs = kubectl() if any("kubectl" in block.code for block in shell_blocks) else None
         variables = environment(directory, programs)
         if page.has_cluster:
-            kubeconfig = _start_cluster(stack, place)
+            kubeconfig = cluster()
             variables["KUBECONFIG"] = str(kubeconfig)
         stack.enter_context(chdir(directory))
         python = PythonBlocks(page.name, directory)
@@ -39,11 +45,11 @@ def run_page(page: Page, place: Path, kubectl: Callable[[], Path]) -> None:
             patch.setenv("KUBECONFIG", str(kubeconfig))
             client = Client.connect(Config.load(path=kubeconfig), field_manager="docs")
             python.names["client"] = python.wait(client.__aenter__())
-            stack.callback(lambda: python.wait(client.__aexit__(None, None, None)))
+            stack.callback(lambda: python.wait(_clean_up(client)))
         shell = None
         if shell_blocks:
             own_network = has_namespaces() and not page.has_cluster
-            if not own_network:  # the page's programs listen on ports of this machine
+            if not has_namespaces():  # the page's programs listen on ports of this machine
                 stack.enter_context(one_at_a_time(Path(os.environ.get("TMPDIR", "/tmp")) / "ostinato-docs.lock"))
             shell = Shell(directory, variables, own_network=own_network)
             stack.callback(shell.close)
@@ -61,12 +67,10 @@ def run_page(page: Page, place: Path, kubectl: Callable[[], Path]) -> None:
                 shell.run(block)
 
 
-def _start_cluster(stack: ExitStack, place: Path) -> Path:
-    state = place / "state"
-    command = ("-m", "ostinato.cli", *CLUSTER, "--state", str(state))
-    program = stack.enter_context(running(place / "cluster.log", *command))
-    program.wait_for_output("ready at")
-    return state / "admin.kubeconfig"
+async def _clean_up(client: Client) -> None:
+    for kind in LEFT:
+        await client.delete_all_of(kind, namespace="default", grace_period=0)
+    await client.__aexit__(None, None, None)
 
 
 def _write(directory: Path, current: Path, block: Block) -> None:

@@ -48,7 +48,7 @@ def test_commands_are_separated_from_their_output() -> None:
     assert (second.text, second.output) == ("true", "")
 
 
-def no_kubectl() -> Path:
+def nothing() -> Path:
     raise AssertionError("no block uses it")
 
 
@@ -67,15 +67,17 @@ def test_a_page_that_does_not_do_what_it_says_fails(
     text: str, error: type[Exception], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(error) as raised:
-        run_page(parse(text, "p.md"), tmp_path, no_kubectl)
+        run_page(parse(text, "p.md"), tmp_path, nothing, nothing)
     assert message in str(raised.value)
 
 
 def test_variables_and_directories_hold_to_the_end_of_the_page(tmp_path: Path) -> None:
     text = "```sh\nmkdir a\ncd a\nexport x=1\n```\n\n```console\n$ echo $x $(basename $PWD)\n1 a\n```\n"
-    run_page(parse(text, "p.md"), tmp_path, no_kubectl)
+    run_page(parse(text, "p.md"), tmp_path, nothing, nothing)
 
 
 def test_a_program_in_the_background_is_awaited_and_ended(tmp_path: Path) -> None:
     command = "python -c 'import time; print(\"up\", flush=True); time.sleep(900)'"
-    run_page(parse(f"<!-- docs: background -->\n```console\n$ {command}\nup\n```\n", "p.md"), tmp_path, no_kubectl)
+    run_page(
+        parse(f"<!-- docs: background -->\n```console\n$ {command}\nup\n```\n", "p.md"), tmp_path, nothing, nothing
+    )

@@ -5,19 +5,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.cluster.running import running
 from tests.docs.blocks import pages, read
 from tests.docs.running import run_page
 
 MOST_SKIPPED = 40
+CLUSTER = ("up", "--runtime", "simulated", "--listen", "127.0.0.1:0", "--store", "memory")
+
+
+@pytest.fixture(scope="session")
+def pages_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The kubeconfig of the cluster of pages with the marker `cluster`."""
+    place = tmp_path_factory.mktemp("cluster")
+    command = ("-m", "ostinato.cli", *CLUSTER, "--state", str(place / "state"))
+    with running(place / "log", *command) as program:
+        program.wait_for_output("ready at")
+        yield place / "state" / "admin.kubeconfig"
 
 
 @pytest.mark.parametrize("name", pages())
 def test_the_blocks_of_the_page_run(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    run_page(read(name), tmp_path, lambda: request.getfixturevalue("go_programs"))
+    kubectl, cluster = (partial(request.getfixturevalue, each) for each in ("go_programs", "pages_cluster"))
+    run_page(read(name), tmp_path, kubectl, cluster)
 
 
 def test_few_blocks_are_not_run(capsys: pytest.CaptureFixture[str]) -> None:
