@@ -188,3 +188,7 @@ def test_the_package_names_the_plugin() -> None:
     assert project["entry-points"]["pytest11"] == {"ostinato": "ostinato.testing.plugin"}
     assert any(each.startswith("pytest") for each in project["optional-dependencies"]["test"])
     assert "ostinato.testing.plugin" in sys.modules
+
+
+def test_assertions_of_the_package_are_not_rewritten(pytestconfig: pytest.Config) -> None:
+    assert "ostinato" not in pytestconfig.pluginmanager.rewrite_hook._must_rewrite

@@ -150,6 +150,24 @@ def test_tasks_left_over_at_the_end_are_cancelled_and_clean_up(simulation: Simul
     assert log == ["cleaned up"]
 
 
+def test_tasks_continue_with_the_next_run_without_winding_down(simulation: Simulation) -> None:
+    ticks: list[float] = []
+
+    async def tick() -> None:
+        while True:
+            await asyncio.sleep(1)
+            ticks.append(simulation.clock.monotonic())
+
+    async def begin() -> asyncio.Task[None]:
+        return asyncio.create_task(tick())
+
+    task = simulation.run(begin(), wind_down=False)
+    simulation.run(asyncio.sleep(2.5), wind_down=False)
+    assert ticks == [1, 2]
+    simulation.run(asyncio.sleep(0))
+    assert task.cancelled()
+
+
 def test_a_task_that_does_not_let_itself_be_cancelled_is_an_error(simulation: Simulation) -> None:
     release = asyncio.Event()
 
