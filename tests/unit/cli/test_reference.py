@@ -56,6 +56,7 @@ import sys
 for name in ("re2", "cryptography", "uvloop", "pydantic"):
     sys.modules[name] = None
 import ostinato.cli.commands.run, ostinato.cli.commands.manifests, ostinato.cli.commands.types
+import ostinato.cli.commands.package, ostinato.cli.commands.score
 assert not [name for name in sys.modules if name.startswith(("ostinato.server", "ostinato.plane"))]
 from ostinato.cli.app import run
 assert run(["run", "--embedded", __WIDGET__]) == 1
