@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -21,7 +21,6 @@ from ostinato.crd.program import access_of_managers, definitions_of_managers
 from ostinato.kinds.apps_v1 import Deployment, StatefulSet
 from ostinato.kinds.batch_v1 import CronJob, Job
 from ostinato.kinds.core_v1 import Pod
-from ostinato.manager import CacheOptions
 from ostinato.manager.connecting import Purpose
 from ostinato.manager.hosting import Host
 from ostinato.plane.plane import Plane, PlaneSettings
@@ -43,16 +42,13 @@ def example(name: str) -> Any:
 
 
 @asynccontextmanager
-async def running(
-    server: Server, add: Callable[[Manager], object], caches: CacheOptions | None = None
-) -> AsyncIterator[Manager]:
+async def running(server: Server, *runnables: Any) -> AsyncIterator[Manager]:
     """Run controllers with their definitions installed, as a service account that has the derived roles only."""
 
     def connect(purpose: Purpose) -> Transport:
         return InProcessTransport(server, user=_USER, user_agent=purpose.name, deadline=purpose.deadline)
 
-    manager = Manager(connect=connect, world=server.world, caches=caches)
-    add(manager)
+    manager = Manager(connect=connect, world=server.world).add(*runnables)
     async with Client(InProcessTransport(server), world=server.world, field_manager="admin") as admin:
         roles = roles_of(access_of_managers([manager], namespace="default"), name="example", service_account=_ACCOUNT)
         for document in [*definitions_of_managers([manager]), *roles]:
@@ -77,7 +73,7 @@ async def plane_with(directory: Path, *runnables: Any) -> AsyncIterator[Client]:
     try:
         async with Client(plane.connect(Purpose()), world=world, namespace="default", field_manager="user") as user:
             try:
-                async with asyncio.timeout(SECONDS), running(core, lambda manager: manager.add(*runnables)):
+                async with asyncio.timeout(SECONDS), running(core, *runnables):
                     yield user
             finally:
                 async with asyncio.timeout(SECONDS):

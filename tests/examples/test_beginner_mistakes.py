@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.stage import kinds
 from tests.stage.controllers import ControllerStage, staged
 from tests.stage.kinds import Widget, WidgetSpec, WidgetStatus, config_map, widget
 from tests.stage.server import started_server
@@ -236,6 +237,17 @@ async def misspells_an_argument(each: Widget, ctx: Context) -> None:
     WidgetSpec(replica=3)  # type: ignore[call-arg]
 
 
+async def misspells_an_argument_over_several_lines(each: Widget, ctx: Context) -> None:
+    made = Widget(
+        metadata=ObjectMeta(name="grün"),
+        spec=kinds.WidgetSpec(  # type: ignore[call-arg]
+            image="a",
+            replica=3,
+        ),
+    )
+    await ctx.apply(made, owner=each)
+
+
 async def puts_the_name_beside_metadata(each: Widget, ctx: Context) -> None:
     await ctx.apply(ConfigMap(name="a", data={}), owner=each)  # type: ignore[call-arg]
 
@@ -312,6 +324,7 @@ IN_A_RECONCILE = {
     forgets_async_in_with: "does not support the context manager protocol; write async with",
     misspells_a_field: "WidgetSpec has no field 'replica'; did you mean replicas? fields are",
     misspells_an_argument: "WidgetSpec has no field 'replica'; did you mean replicas? fields are",
+    misspells_an_argument_over_several_lines: "WidgetSpec has no field 'replica'; did you mean replicas? fields are",
     puts_the_name_beside_metadata: "ConfigMap has no field 'name'; write metadata=ObjectMeta(name=…)",
     leaves_out_a_required_field: "Missing required argument 'selector'; DeploymentSpec needs selector=…",
     gives_metadata_as_a_dict: 'metadata: expected ObjectMeta, got dict; write metadata=ObjectMeta(name="...")',

@@ -1,21 +1,17 @@
-"""The mirror: Secrets of one API server are copied to another, and corrected there."""
+"""The mirror: Secrets of one cluster are copied to another, and corrected there."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 
-from tests.examples.example_plane import example, running
-from tests.stage.server import started_server
-
-from ostinato.api.meta import ObjectMeta
-from ostinato.client import Client, MergePatch
+from ostinato import Client, ObjectMeta
+from ostinato.client import MergePatch, is_deleted
 from ostinato.kinds.core_v1 import Secret
-from ostinato.server.in_process.transport import InProcessTransport
-from ostinato.world import Simulation
+from ostinato.testing import Cluster, ClusterManager, Eventually, load
 
-mirror = example("mirror")
-
-Play = Callable[[Client, Client, Callable[[], Awaitable[None]]], Awaitable[None]]
+mirror = load(Path(__file__).resolve().parents[2] / "examples" / "mirror.py")
 
 
 def secret(name: str, value: str, *, wanted: bool = True) -> Secret:
@@ -23,67 +19,60 @@ def secret(name: str, value: str, *, wanted: bool = True) -> Secret:
     return Secret(metadata=ObjectMeta(name=name, labels=labels), data={"token": value.encode()})
 
 
-def on_two_clusters(play: Play) -> None:
-    """Run a test with clients of the source and the target cluster, and a function that waits for the operator."""
-    world = Simulation(seed=1)
-
-    async def main() -> None:
-        async with started_server(world) as one, started_server(world) as other:
-            hub = Client(InProcessTransport(one), world=world, namespace="default", field_manager="user")
-            edge = Client(InProcessTransport(other), world=world, namespace="default", field_manager="user")
-            source = Client(InProcessTransport(one), world=world)
-            async with hub, edge, source, running(other, lambda manager: mirror.add_mirror(manager, source)):
-                await play(hub, edge, lambda: world.clock.sleep(5))
-
-    world.run(main())
+def having(value: str) -> object:
+    return lambda each: each.data == {"token": value.encode()}
 
 
-def test_labelled_secrets_are_copied_and_follow_the_source() -> None:
-    async def play(hub: Client, edge: Client, settled: Callable[[], Awaitable[None]]) -> None:
-        await hub.create(secret("a", "1"))
+@asynccontextmanager
+async def mirrored(manager: ClusterManager) -> AsyncIterator[Client]:
+    """A second cluster, whose Secrets the manager mirrors; yields its client."""
+    async with Cluster() as hub:
+        mirror.add_mirror(manager, hub.client)
+        await manager.start()
+        yield hub.client
+        await manager.end()
+
+
+async def test_labelled_secrets_are_copied_and_follow_the_source(
+    manager: ClusterManager, client: Client, eventually: Eventually
+) -> None:
+    async with mirrored(manager) as hub:
         await hub.create(secret("b", "1", wanted=False))
-        await settled()
-        assert (await edge.get(Secret, "a")).data == {"token": b"1"}
-        assert await edge.get(Secret, "b", missing=None) is None
+        await hub.create(secret("a", "1"))
+        await eventually(Secret, "a", having("1"))
+        assert await client.get(Secret, "b", missing=None) is None
 
         await hub.patch(Secret, "a", MergePatch({"stringData": {"token": "2"}}))
-        await settled()
-        assert (await edge.get(Secret, "a")).data == {"token": b"2"}
+        await eventually(Secret, "a", having("2"))
+        await hub.patch(Secret, "b", MergePatch({"metadata": {"labels": {mirror.WANTED: "true"}}}))
+        await eventually(Secret, "b", having("1"))
 
         await hub.patch(Secret, "a", MergePatch({"metadata": {"labels": {mirror.WANTED: None}}}))
-        await hub.patch(Secret, "b", MergePatch({"metadata": {"labels": {mirror.WANTED: "true"}}}))
-        await settled()
-        assert [each.metadata.name for each in await edge.list(Secret)] == ["b"]
-
         await hub.delete(Secret, "b")
-        await settled()
-        assert await edge.list(Secret) == []
-
-    on_two_clusters(play)
+        for name in ("a", "b"):
+            await client.wait_for(Secret, name, is_deleted, timeout=5)
 
 
-def test_changes_of_a_copy_are_corrected() -> None:
-    async def play(hub: Client, edge: Client, settled: Callable[[], Awaitable[None]]) -> None:
+async def test_changes_of_a_copy_are_corrected(manager: ClusterManager, client: Client, eventually: Eventually) -> None:
+    async with mirrored(manager) as hub:
         await hub.create(secret("a", "1"))
-        await settled()
-        await edge.patch(Secret, "a", MergePatch({"stringData": {"token": "wrong"}}))
-        await settled()
-        assert (await edge.get(Secret, "a")).data == {"token": b"1"}
-        await edge.delete(Secret, "a")
-        await settled()
-        assert (await edge.get(Secret, "a")).data == {"token": b"1"}
-
-    on_two_clusters(play)
+        await eventually(Secret, "a")
+        await client.patch(Secret, "a", MergePatch({"stringData": {"token": "wrong"}}))
+        await eventually(Secret, "a", having("1"))
+        await client.delete(Secret, "a")
+        await eventually(Secret, "a", having("1"))
 
 
-def test_a_secret_that_is_not_a_copy_is_kept() -> None:
-    async def play(hub: Client, edge: Client, settled: Callable[[], Awaitable[None]]) -> None:
-        await edge.create(secret("a", "theirs", wanted=False))
+async def test_a_secret_that_is_not_a_copy_is_kept(
+    manager: ClusterManager, client: Client, eventually: Eventually
+) -> None:
+    async with mirrored(manager) as hub:
+        await client.create(secret("a", "theirs", wanted=False))
         await hub.create(secret("a", "1"))
-        await settled()
-        assert (await edge.get(Secret, "a")).data == {"token": b"theirs"}
+        await hub.create(secret("later", "1"))
+        await eventually(Secret, "later")
+        assert (await client.get(Secret, "a")).data == {"token": b"theirs"}
         await hub.delete(Secret, "a")
-        await settled()
-        assert (await edge.get(Secret, "a")).data == {"token": b"theirs"}
-
-    on_two_clusters(play)
+        await hub.delete(Secret, "later")
+        await client.wait_for(Secret, "later", is_deleted, timeout=5)
+        assert (await client.get(Secret, "a")).data == {"token": b"theirs"}

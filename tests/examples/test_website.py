@@ -10,8 +10,10 @@ import pytest
 from tests.examples.example_plane import SECONDS, example, fetch, plane_with
 
 from ostinato.api.meta import ObjectMeta
-from ostinato.client import MergePatch
+from ostinato.client import Client, MergePatch
 from ostinato.kinds.apps_v1 import Deployment
+from ostinato.kinds.core_v1 import ConfigMap
+from ostinato.testing import Cluster, ClusterManager, Eventually
 
 site = example("website")
 
@@ -46,3 +48,17 @@ def test_a_website_serves_its_pages_and_rolls_out_new_ones(tmp_path: Path) -> No
             assert restored.spec.replicas == 1
 
     asyncio.run(main())
+
+
+async def test_a_website_is_ready_when_its_pods_are(
+    plane: Cluster, manager: ClusterManager, client: Client, eventually: Eventually
+) -> None:
+    await manager.start(site.websites)
+    spec = site.WebsiteSpec(pages={"index.html": "hello"}, replicas=3)
+    await client.create(site.Website(metadata=ObjectMeta(name="hello"), spec=spec))
+    website = await eventually(site.Website, "hello", lambda it: it.status and it.status.ready_replicas == 3)
+    assert (await client.get(ConfigMap, "hello")).data == {"index.html": "hello"}
+    assert website.status.conditions[0].status == "True"
+
+    await client.patch(Deployment, "hello", MergePatch({"spec": {"replicas": 1}}))  # by somebody else
+    await eventually(Deployment, "hello", lambda it: it.spec.replicas == 3)
