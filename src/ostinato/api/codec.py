@@ -2,7 +2,7 @@
 
 - Decoding accepts missing required fields and nulls, which servers send (`serializer.lenient_decoding`). Another kind,
   or a value of another type, raises `ObjectError` with object, field and expected type.
-- Encoding writes `apiVersion` and `kind` first, and omits fields with their default value.
+- Encoding writes `apiVersion` and `kind` first, and omits fields with their default value that were not set.
 - Objects decoded from bytes keep them (`origin`), so that `overlay` can preserve fields unknown to the class.
 """
 
@@ -19,6 +19,7 @@ from ostinato.api.serializer.lenient_decoding import Mismatch, coerce
 from ostinato.api.serializer.omit_zero import omit_zero_structs
 from ostinato.api.serializer.scalars import decode_scalar, encode_scalar
 from ostinato.api.serializer.type_info import TypeInfo
+from ostinato.api.struct import record_given
 
 S = TypeVar("S", bound=msgspec.Struct)
 T = TypeVar("T", bound=Object)
@@ -60,7 +61,10 @@ def from_json(cls: type[S], data: bytes) -> S:
 
 
 def from_dict(cls: type[S], value: dict[str, Any]) -> S:
-    """Decode an object, or any struct, from a JSON-compatible dict, which is not modified."""
+    """Decode an object, or any struct, from a JSON-compatible dict, which is not modified.
+
+    The fields that the dict has count as set: they are encoded again, also if they equal their default.
+    """
     if not isinstance(value, dict):
         raise ObjectError(f"{cls.__name__}: expected dict, got {type(value).__name__}")
     if issubclass(cls, Object) and cls.__kind__ is not None:
@@ -68,7 +72,8 @@ def from_dict(cls: type[S], value: dict[str, Any]) -> S:
     try:
         instance: S = msgspec.convert(value, cls, dec_hook=decode_scalar)
     except msgspec.ValidationError:
-        return _decode_leniently(cls, value)
+        instance = _decode_leniently(cls, value)
+    record_given(instance, value)
     return instance
 
 

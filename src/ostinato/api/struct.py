@@ -181,6 +181,23 @@ def record_explicit(struct: Struct, name: str, value: Any) -> None:
         msgspec.Struct.__setattr__(struct, "__explicit__", explicit)
 
 
+def record_given(struct: Any, given: Any) -> None:
+    """Record the fields that a decoded dict has, at all levels: those with their default value are encoded again."""
+    if isinstance(struct, Struct) and isinstance(given, Mapping):
+        if struct.__records__:
+            for name, wire in zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True):
+                if wire in given:
+                    value = getattr(struct, name)
+                    record_explicit(struct, name, value)
+                    record_given(value, given[wire])
+    elif isinstance(struct, list) and isinstance(given, list) and len(struct) == len(given):
+        for value, its in zip(struct, given, strict=True):
+            record_given(value, its)
+    elif isinstance(struct, dict) and isinstance(given, Mapping):
+        for key, value in struct.items():
+            record_given(value, given.get(key))
+
+
 _S = TypeVar("_S", bound=Struct)
 
 

@@ -18,6 +18,8 @@ from tests.unit.webhook.samples import (
     widget,
 )
 
+from ostinato import CustomResource, Struct
+from ostinato.api.codec import from_dict, to_dict
 from ostinato.api.scheme import Scheme
 from ostinato.webhook import (
     CertificateFiles,
@@ -94,6 +96,45 @@ def test_spokes_are_converted_through_the_hub_and_back() -> None:
     assert (there["apiVersion"], there["amount"]) == ("example.dev/v3", "3")
     answer, _ = converted(conversion_review([there], "example.dev/v1"))
     assert answer.response["convertedObjects"] == [widget(replicas=3)]
+
+
+class Part(Struct):
+    size: int = 1
+
+
+class Bowl(CustomResource, group="example.dev", version="v1"):
+    part: Part
+    parts: list[Part] = []
+    by_name: dict[str, Part] = {}
+    color: str = "red"
+
+
+class BowlV2(CustomResource, group="example.dev", version="v2", kind="Bowl"):
+    part: Part
+    parts: list[Part] = []
+    by_name: dict[str, Part] = {}
+    color: str = "blue"
+
+
+@converter
+def bowl_up(old: Bowl) -> BowlV2:
+    return BowlV2(metadata=old.metadata, part=old.part, parts=old.parts, by_name=old.by_name, color=old.color)
+
+
+@converter
+def bowl_down(new: BowlV2) -> Bowl:
+    return from_dict(Bowl, {**to_dict(new), "apiVersion": "example.dev/v1"})
+
+
+def test_values_that_equal_their_default_are_not_lost() -> None:
+    """Servers do not apply defaults after a conversion; those of versions may differ."""
+    given = {"part": {"size": 1}, "parts": [{"size": 1}, {}], "byName": {"a": {"size": 1}}, "color": "blue"}
+    bowl = {"apiVersion": "example.dev/v2", "kind": "Bowl", "metadata": {"name": "a"}, **given}
+    answer, _ = converted(conversion_review([bowl], "example.dev/v1"), bowl_up, bowl_down)
+    (there,) = answer.response["convertedObjects"]
+    assert there == {**bowl, "apiVersion": "example.dev/v1"}
+    answer, _ = converted(conversion_review([there], "example.dev/v2"), bowl_up, bowl_down)
+    assert answer.response["convertedObjects"] == [bowl]
 
 
 def test_conversions_of_a_scheme_are_served() -> None:
