@@ -95,7 +95,7 @@ class Cluster:
 
     @property
     def patience(self) -> float:
-        """Seconds that `eventually` waits: 5, on a real cluster 30."""
+        """Seconds that `eventually` waits: 10, with a control plane 30."""
         return self._server.patience
 
     @property

@@ -24,6 +24,8 @@ from ostinato.testing.snapshot import NAMESPACE, snapshot
 from ostinato.testing.transport import Identity
 from ostinato.world import World
 
+_SECONDS: Final = 10.0  # for a condition, on a busy machine
+_SECONDS_OF_PODS: Final = 30.0  # if controllers and nodes take part
 _POLL: Final = 0.2  # seconds between checks of a condition, if the server is in another process
 _LABEL: Final = "ostinato.dev/test"
 
@@ -61,12 +63,12 @@ class EmbeddedServer(TestServer):
     """`nodes`: number of simulated nodes of the control plane. Defaults to None: no control plane."""
 
     namespace = NAMESPACE
-    patience = 5.0
     narrows = False
 
     def __init__(self, world: World, nodes: int | None = None) -> None:
         self._world = world
         self._nodes = nodes
+        self.patience = _SECONDS if nodes is None else _SECONDS_OF_PODS
         self._server: Server | None = None
         self._plane: Manager | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -116,7 +118,7 @@ class EmbeddedServer(TestServer):
 class RemoteServer(TestServer):
     """The server of a kubeconfig; its user must be an administrator. `needs_nodes`: refuse a cluster without nodes."""
 
-    patience = 30.0
+    patience = _SECONDS_OF_PODS
     narrows = True
 
     def __init__(self, world: World, kubeconfig: str | Path, *, needs_nodes: bool = False) -> None:

@@ -35,7 +35,7 @@ async def test_the_message_has_the_last_state(client: Client, eventually: Eventu
     with pytest.raises(AssertionError) as caught:
         await eventually(ConfigMap, "a", lambda each: each.data["ducks"] == "4")
     text = str(caught.value)
-    assert text.startswith("not after 5 s: ConfigMap a fulfils <lambda> (test_eventually.py:")
+    assert text.startswith("not after 10 s: ConfigMap a fulfils <lambda> (test_eventually.py:")
     assert '\n    ducks: "3"\n' in text
     assert "managedFields" not in text
 
