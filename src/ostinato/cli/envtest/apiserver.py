@@ -143,6 +143,7 @@ def _use_certificate_directory(world: World, options: argparse.Namespace, servic
         try:
             directory.mkdir(parents=True, exist_ok=True)
             write_private(staged, made.certificate + made.authorities)
+            staged.chmod(0o644)  # other users' clients trust it
             write_private(key, made.key)
             staged.replace(certificate)
         except (OSError, StateError) as error:

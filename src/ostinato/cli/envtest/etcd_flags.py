@@ -8,7 +8,7 @@ from typing import Final
 from ostinato.cli.envtest import flags
 from ostinato.cli.options.server.values import boolean
 
-VERSION: Final = "3.6.5"  # that Kubernetes v1.36 is tested with
+VERSION: Final = "3.6.8"  # of the etcd whose answers these are
 _DESCRIPTION = """Stand-in for etcd: answers health checks and hands its data directory to the kube-apiserver beside
 it, which keeps its store there. etcd's gRPC API is not served."""
 

@@ -81,7 +81,7 @@ def test_a_certificate_is_generated_once(served: Any, tmp_path: Path) -> None:
     assert pair[:2] == (tmp_path / "certs" / "apiserver.crt", tmp_path / "certs" / "apiserver.key")
     made = [path.read_bytes() for path in pair[:2]]
     assert made[0].count(b"BEGIN CERTIFICATE") == 2  # with the authority, which clients can trust
-    assert pair[1].stat().st_mode & 0o077 == 0
+    assert [path.stat().st_mode & 0o777 for path in pair[:2]] == [0o644, 0o600]
     served()
     assert [path.read_bytes() for path in pair[:2]] == made
     pair[1].unlink()
