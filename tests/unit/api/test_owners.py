@@ -135,7 +135,8 @@ def test_an_owner_in_another_namespace_is_rejected(form: str, owned: AnyObject) 
         with pytest.raises(OwnerError) as caught:
             change(stranger, owned)  # type: ignore[operator]
         assert str(caught.value) == (
-            "Widget default/owned: cross-namespace owner references are disallowed, its owner is Widget other/owner"
+            "Widget default/owned: cross-namespace owner references are disallowed, its owner is Widget other/owner; "
+            "leave out owner=, and delete the object in a finalizer of the owner"
         )
 
 
@@ -143,7 +144,8 @@ def test_a_namespaced_owner_of_a_cluster_scoped_object_is_rejected(form: str, ow
     with pytest.raises(OwnerError) as caught:
         owners.set_controller_reference(owner, made(form, Fleet, "fleet", namespace=""))
     assert str(caught.value) == (
-        "Fleet fleet: cluster-scoped resource must not have a namespace-scoped owner, Widget default/owner"
+        "Fleet fleet: cluster-scoped resource must not have a namespace-scoped owner, Widget default/owner; "
+        "leave out owner=, and delete the object in a finalizer of the owner"
     )
 
 

@@ -170,10 +170,27 @@ class FieldError(msgspec.Struct, frozen=True):
         return cls(ErrorType.TOO_LONG, str(path), OMIT, _too_long(maximum, "byte"))
 
     @classmethod
+    def too_long_characters(cls, path: Path, maximum: int) -> FieldError:
+        """A string has more than `maximum` characters; a negative maximum is not mentioned."""
+        return cls(ErrorType.TOO_LONG, str(path), OMIT, _too_long(maximum, "character"))
+
+    @classmethod
+    def too_short(cls, path: Path, value: str, minimum: int) -> FieldError:
+        """A string has fewer than `minimum` characters; a negative minimum is not mentioned."""
+        detail = f"must be at least {_count(minimum, 'character')}" if minimum >= 0 else "value is too short"
+        return cls(ErrorType.TOO_SHORT, str(path), value, detail)
+
+    @classmethod
     def too_many(cls, path: Path, actual: int, maximum: int) -> FieldError:
         """A list has more than `maximum` items; negative numbers are not mentioned."""
         detail = f"must have at most {_count(maximum, 'item')}" if maximum >= 0 else "has too many items"
         return cls(ErrorType.TOO_MANY, str(path), actual if actual >= 0 else OMIT, detail)
+
+    @classmethod
+    def too_few(cls, path: Path, actual: int, minimum: int) -> FieldError:
+        """A list has fewer than `minimum` items; a negative minimum is not mentioned."""
+        detail = f"must have at least {_count(minimum, 'item')}" if minimum >= 0 else "has too few items"
+        return cls(ErrorType.TOO_FEW, str(path), actual, detail)
 
     @classmethod
     def internal(cls, path: Path, detail: str) -> FieldError:
