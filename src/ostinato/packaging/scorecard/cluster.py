@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Sequence
 from typing import Any, Final
 
 from ostinato.api.errors import APIError
-from ostinato.api.gvk import GroupVersionKind
+from ostinato.api.gvk import GroupKind
 from ostinato.client.views import view_of
 from ostinato.controllers.kinds.selector import KindsOf
 from ostinato.crd.program import controllers_of
@@ -23,9 +23,9 @@ Json = dict[str, Any]
 
 _SUITE: Final = "cluster"
 _FOREIGN: Final = ("monitoring.coreos.com/", "cert-manager.io/")  # kinds that a cluster has only with an add-on
-_WEBHOOKS: Final = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+_NOT_APPLIED: Final = ("CustomResourceDefinition", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 _SECONDS: Final = 20.0  # for the first reconcile of each sample
-_RETRY_SECONDS: Final = 3.0  # for a later success after an error
+_RETRY_SECONDS: Final = 2.0  # for a later success after an error
 _POLL: Final = 0.02
 _MISSING: Final = "needs the server; run pip install 'ostinato[server]'"
 _NAMES: Final = (
@@ -57,20 +57,30 @@ async def cluster_results(package: Package, runnables: Sequence[Any]) -> list[Re
         await trial.close()
 
 
-def _reconciled(controller: Any) -> list[GroupVersionKind]:
+def _reconciled(controller: Any) -> set[GroupKind]:
     """Return the kinds that a controller names, without selectors of several kinds."""
-    return [view_of(each).gvk for each in controller.reconciles if not isinstance(each, KindsOf)]
+    return {view_of(each).gvk.group_kind for each in controller.reconciles if not isinstance(each, KindsOf)}
 
 
-def _succeeded(manager: Any) -> set[str]:
-    """Return the controllers with a reconcile that did not fail."""
-    return {
-        sample.labels["controller"]
-        for family in manager.metrics.collect()
-        if family.name == "controller_runtime_reconcile_total"
-        for sample in family.samples
-        if sample.labels["result"] != "error" and sample.value
-    }
+def _runs(manager: Any) -> dict[str, tuple[int, int]]:
+    """Return the number of all reconciles of each controller, and of those that did not fail."""
+    found: dict[str, tuple[int, int]] = {}
+    for family in manager.metrics.collect():
+        for sample in family.samples if family.name == "controller_runtime_reconcile_total" else ():
+            total, good = found.get(sample.labels["controller"], (0, 0))
+            count = int(sample.value)
+            is_good = sample.labels["result"] != "error"
+            found[sample.labels["controller"]] = total + count, good + (count if is_good else 0)
+    return found
+
+
+def _has_run(manager: Any, controller: str, count: int) -> bool:
+    total, good = _runs(manager).get(controller, (0, 0))
+    return total >= count and good > 0
+
+
+def _place(each: Json) -> tuple[str, str]:
+    return each["metadata"].get("namespace", ""), each["metadata"]["name"]
 
 
 def _without_webhook(definition: Json) -> Json:
@@ -92,12 +102,10 @@ class _Trial:
         """Create every object; webhook configurations are left to the running program."""
         errors: list[str] = []
         await self._ensure_namespaces()
+        for each in self._package.operator.definitions:
+            await self._attempt(errors, self._cluster.install(_without_webhook(each)))
         for each in self._objects:
-            if each["kind"] in _WEBHOOKS or each["apiVersion"].startswith(_FOREIGN):
-                continue
-            if each["kind"] == "CustomResourceDefinition":
-                await self._attempt(errors, self._cluster.install(_without_webhook(each)))
-            else:
+            if each["kind"] not in _NOT_APPLIED and not each["apiVersion"].startswith(_FOREIGN):
                 await self._attempt(errors, self._apply(each))
         return errors
 
@@ -163,18 +171,21 @@ class _Trial:
         return found
 
     async def _wait(self, manager: Any) -> list[str]:
-        """Wait for a successful reconcile of each controller that reconciles a sample; return those without one."""
-        kinds = {(each["apiVersion"], each["kind"]) for each in self._samples()}
-        names = {
-            controller.name
+        """Wait until the controllers of the samples' kinds have reconciled as many objects; return the others."""
+        objects = {
+            (GroupKind(each["apiVersion"].rpartition("/")[0], each["kind"]), _place(each)) for each in self._samples()
+        }
+        wanted = {
+            controller.name: sum(kind in _reconciled(controller) for kind, _ in objects)
             for controller in controllers_of(manager)
-            if any((gvk.api_version, gvk.kind) in kinds for gvk in _reconciled(controller))
         }
         clock = self._cluster.world.clock
         end = clock.monotonic() + _SECONDS
-        while (left := names - _succeeded(manager)) and clock.monotonic() < end:
+        while left := [name for name, count in wanted.items() if count and not _has_run(manager, name, count)]:
             if manager.unread_errors():
                 end = min(end, clock.monotonic() + _RETRY_SECONDS)
+            if clock.monotonic() >= end:
+                break
             await clock.sleep(_POLL)
         return sorted(left)
 

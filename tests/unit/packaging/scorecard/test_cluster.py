@@ -78,6 +78,18 @@ def test_an_object_that_the_server_rejects_is_reported() -> None:
     assert "spec.template.spec.tolerations[0].operator" in error
 
 
+@controller(Box, name="picky")
+async def picky(box: Box, ctx: Any) -> None:
+    if box.metadata.name == "b":
+        raise ValueError("not b")
+
+
+def test_every_sample_is_reconciled() -> None:
+    second = {**SAMPLE, "metadata": {"name": "b"}}
+    result = scored(picky, samples=(SAMPLE, second), features={"crds": False})["cluster-samples-reconciled"]
+    assert result.errors == ("controller picky failed on default/b: ValueError: not b",)
+
+
 def test_a_missing_permission_is_found_by_running_with_those_of_the_package() -> None:
     (error,) = scored(nosy)["cluster-samples-reconciled"].errors
     assert "nosy" in error
