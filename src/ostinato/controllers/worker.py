@@ -146,7 +146,7 @@ class Worker:
             await self.failures.report(verdict.failure, context)
         elif _is_settled(outcome) and self.failures.needs_recovery(context):
             await self.failures.recovered(context)
-        if verdict.succeeded:
+        if verdict.succeeded and self._last.paths:
             await self._record(context, changes)
 
     async def _record(self, context: Context, changes: Changes) -> None:
