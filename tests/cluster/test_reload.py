@@ -74,7 +74,7 @@ def test_a_change_restarts_the_controllers_and_keeps_the_cluster(
         assert not kubeconfig.parent.exists()
 
 
-BLOCKED = "import os\nprint('blocked', os.getpid(), flush=True)\nwhile True: pass\n"
+BLOCKED = "import os, time\nprint('blocked', os.getpid(), flush=True)\nwhile True: time.sleep(1)\n"
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc")

@@ -48,7 +48,7 @@ async def objects(config, ctx):
         written = await ctx.client.patch(ConfigMap, ctx.request, change)
         line = f"{sent} {written.metadata.resource_version} {config.metadata.name} {os.getpid()} {term}\\n"
         os.write(log, line.encode())
-    return Result(requeue_after=0.3)
+    return Result(requeue_after=0.5)
 
 manager.add(objects).run()
 """

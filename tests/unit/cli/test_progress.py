@@ -58,9 +58,10 @@ def test_errors_of_the_work_are_raised() -> None:
         simulation.run(progress("starting", fail(), simulation.machine("here").clock, Terminal()))
 
 
-def test_blocking_work_is_reported_from_another_thread() -> None:
+def test_blocking_work_is_reported_from_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ostinato.cli.progress._FIRST_SECONDS", 0.01)
     stream = Terminal()
     with blocking_progress("restoring", World.real(), stream):
-        while not stream.getvalue():  # blocks this thread, for a second
+        while not stream.getvalue():  # blocks this thread
             pass
     assert stream.getvalue() == "restoring ...\n"
