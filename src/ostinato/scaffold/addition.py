@@ -115,7 +115,8 @@ def add_controller(project: Project, subject: Subject, name: str = "") -> Projec
     """Add a controller. `name`: prefix of its module. Defaults to that of the kind."""
     part = _part(project, subject, Controller)
     if name:
-        part = msgspec.structs.replace(part, module=names.check_module(name.replace("-", "_")))
+        module = names.module_of(names.check_module(name.replace("-", "_")))
+        part = msgspec.structs.replace(part, module=module)
     if any(each.module == part.module for each in project.controllers):
         raise ScaffoldError(f"{part.module}_controller.py exists: give the second controller a name with --name")
     return msgspec.structs.replace(project, controllers=(*project.controllers, part))
@@ -127,6 +128,8 @@ def add_webhook(project: Project, subject: Subject, hooks: Hooks) -> Project:
         raise ScaffoldError("choose the webhooks: --validating, --mutating, --conversion")
     part = _part(project, subject, Webhook)
     old = next((each for each in project.webhooks if each.module == part.module), None)
+    if old is not None and (old.group, old.source) != (part.group, part.source):
+        raise ScaffoldError(f"{part.module}_webhook.py exists, for another kind of this name; write this one by hand")
     if old is not None and old.version != part.version and (hooks.validating or hooks.mutating):
         raise ScaffoldError(f"{part.kind} has webhooks for {old.version}; the API server converts objects to it")
     if hooks.conversion:

@@ -92,6 +92,7 @@ def test_a_controller_of_a_built_in_kind(project: Path) -> None:
     with pytest.raises(ScaffoldError, match="give the second controller a name with --name"):
         extended(project, controller("Pod"))
     assert "create src/demo/pod_backup_controller.py" in extended(project, controller("Pod", "pod-backup"))
+    assert "create src/demo/kind_test_pods_controller.py" in extended(project, controller("Pod", "test-pods"))
     with pytest.raises(
         ScaffoldError, match=r"Event exists several times; choose one of: --group '' --version v1, --gr"
     ):
@@ -109,6 +110,10 @@ def test_a_kind_of_others_is_imported_from_its_module(project: Path) -> None:
     ]
     assert "\nfrom demo.kitchen import Kettle\n" in (project / "src/demo/kettle_controller.py").read_text()
     assert "create src/demo/kettle_webhook.py" in extended(project, webhook("Kettle", "mutating", source="kitchen"))
+    extended(project, kind("Plate"))
+    extended(project, webhook("Plate", "mutating"))
+    with pytest.raises(ScaffoldError, match=r"plate_webhook.py exists, for another kind of this name"):
+        extended(project, webhook("Plate", "validating", source="kitchen"))
     with pytest.raises(ScaffoldError, match="Kettle is not a kind of this project"):
         extended(project, webhook("Kettle", "conversion", source="kitchen"))
     with pytest.raises(ScaffoldError, match=r"module '\.\./kitchen': want lower-case letters"):
