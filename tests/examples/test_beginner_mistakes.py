@@ -72,6 +72,14 @@ IN_THE_FILE = {
         ),
         "class Thing: a kind needs a version; add e.g. version='v1'",
     ),
+    "a misspelt keyword of a kind": (
+        "class Widget2(CustomResource, group='example.dev', version='v1', plurals='widgets2'): ...",
+        "class Widget2: unknown keyword 'plurals'; keywords are group, version, kind, plural",
+    ),
+    "a dataclass": (
+        "import dataclasses\n@dataclasses.dataclass\nclass Thing(CustomResource, group='a.dev', version='v1'): ...",
+        "a Struct or CustomResource is not a dataclass; remove @dataclass",
+    ),
     "a group without a dot": (
         (
             "class Thing(CustomResource, group='example', version='v1'): ...\n"
@@ -207,7 +215,7 @@ def test_a_mistake_in_the_file_gets_one_message(
     assert run([command, str(file)]) == 1
     said = capsys.readouterr().err
     assert message in said
-    assert said.count("\n") <= 8, "the user's own lines at most"
+    assert said.count("\n") <= (16 if mistake == "a dataclass" else 8), "the user's own lines at most"
     assert "site-packages" not in said
     assert "src/ostinato" not in said
 
@@ -490,6 +498,17 @@ def test_a_mistake_on_the_command_line_gets_one_line(
     assert message in line
 
 
+@pytest.mark.usefixtures("nowhere")
+def test_a_missing_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "operator_file.py"
+    file.write_text(HEADER + "@controller(Widget)\nasync def widgets(widget: Widget, ctx: Context) -> None: ...\n")
+    monkeypatch.setitem(sys.modules, "ostinato.cli.program.embedded", None)
+    assert run(["run", "--embedded", str(file)]) == 1
+    assert "--embedded needs the server; run pip install 'ostinato[server]'" in capsys.readouterr().err
+
+
 @controller(Widget, name="widgets")
 async def well(each: Widget, ctx: Context) -> None: ...
 
@@ -506,6 +525,23 @@ def test_a_kind_that_is_not_installed_is_named_with_the_command() -> None:
                 "controller widgets: the server does not serve example.dev/v1 Widget; "
                 "use --install-crds to install its definition"
             )
+
+    world.run(main())
+
+
+def test_a_missing_role_is_named_with_the_command_that_writes_it() -> None:
+    world = Simulation(seed=1)
+
+    @controller(ConfigMap, name="maps")
+    async def maps(each: ConfigMap, ctx: Context) -> None: ...
+
+    async def main() -> None:
+        async with started_server(world) as server:
+            manager = Manager(connect=lambda purpose: InProcessTransport(server, user=("jane", ())), world=world)
+            with pytest.raises(CommandError) as raised:
+                await prepare(manager.add(maps), "maps.py", [])
+            assert "controller maps may not list v1 ConfigMap" in str(raised.value)
+            assert "`ostinato manifests maps.py` writes the role that it needs" in str(raised.value)
 
     world.run(main())
 

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
@@ -55,6 +56,23 @@ def plural_of(kind: str) -> str:
     return singular + "s"
 
 
+_KIND_KEYWORDS = (
+    "group",
+    "version",
+    "kind",
+    "plural",
+    "singular",
+    "namespaced",
+    "short_names",
+    "categories",
+    "list_kind",
+    "atomic",
+)
+_STRUCT_KEYWORDS = {*inspect.signature(msgspec.defstruct).parameters, "atomic"} - {
+    *("name", "fields", "bases", "module", "namespace")  # not keywords of a class
+}
+
+
 class ObjectMetaclass(StructMeta):
     """Sets `__kind__` from the class keywords."""
 
@@ -77,6 +95,8 @@ class ObjectMetaclass(StructMeta):
         list_kind: str = "",
         **config: Any,
     ) -> _M:
+        if unknown := sorted(config.keys() - _STRUCT_KEYWORDS):
+            raise TypeError(f"class {name}: unknown keyword {unknown[0]!r}; keywords are {', '.join(_KIND_KEYWORDS)}")
         created = super().__new__(mcls, name, bases, namespace, **config)
         if taken := {"apiVersion", "kind"}.intersection(created.__struct_encode_fields__):
             raise TypeError(f"class {name}: {taken.pop()} cannot be a field; it follows from the class keywords")

@@ -6,6 +6,7 @@
 | `with` of an asynchronous context manager | `async with` |
 | `await` of a value | a needless `await` |
 | a misspelt or missing field of a struct | the class, the nearest field and all fields |
+| `@dataclass` above a struct | remove it |
 | a request that RBAC denies | how to derive the permission |
 
 The class of a constructor call is determined from the source of the failing line; without the source there is no hint.
@@ -52,6 +53,8 @@ def hint_for(error: BaseException) -> str:
 def _hint(error: BaseException) -> str:
     if isinstance(error, AttributeError) and inspect.iscoroutine(error.obj):
         return _AWAIT
+    if isinstance(error, AttributeError) and str(error) == "readonly attribute" and _raised_in(error, "dataclasses"):
+        return "a Struct or CustomResource is not a dataclass; remove @dataclass"
     if isinstance(error, AttributeError) and isinstance(error.obj, msgspec.Struct):
         return _fields(type(error.obj), str(error.name))
     if isinstance(error, Forbidden) and _DENIED.search(str(error)):
@@ -69,6 +72,13 @@ def _hint(error: BaseException) -> str:
         cls = _called_class(error.__traceback__)
         return "" if cls is None else f"{cls.__name__} needs {found[1]}=…"
     return ""
+
+
+def _raised_in(error: BaseException, module: str) -> bool:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_globals.get("__name__") == module
 
 
 def _fields(cls: type[msgspec.Struct], name: str) -> str:
