@@ -508,12 +508,16 @@ async def test_a_service_keeps_its_certificate_in_a_secret_and_files_are_used_as
 
         made = generate_certificate(world, HOSTS, timedelta(days=1))
         write(tmp_path, made)
-        webhooks = Webhooks(check, endpoint=endpoint, host="127.0.0.1", port=0, certificates=tmp_path)
-        server = webhooks.server(world, objects)
-        assert server._ca_injector is None
-        await server.start()
-        assert await shown_by(server) == serial(made)
-        await server.stop(1)
+        declared = Webhooks(check, endpoint=endpoint, host="127.0.0.1", port=0, certificates=tmp_path)
+        by_option = Webhooks(check, endpoint=endpoint, host="127.0.0.1", port=0)
+        by_option.read_certificates(str(tmp_path))
+        for webhooks in (declared, by_option):
+            assert (webhooks.secret, webhooks.certificate_directory) == (None, str(tmp_path))
+            server = webhooks.server(world, objects)
+            assert server._ca_injector is None
+            await server.start()
+            assert await shown_by(server) == serial(made)
+            await server.stop(1)
 
         (tmp_path / "ca.crt").write_bytes(made.authorities)
         source = CertificateFiles(world, tmp_path, authorities=True)

@@ -82,6 +82,7 @@ def kubeconfig(path: Path, server: str) -> str:
         (["missing.py"], "ostinato run: missing.py: no such file\n"),
         ([str(WIDGET), "--embedded", "--context", "x"], "--embedded excludes --kubeconfig and --context"),
         ([str(WIDGET), "--state", "x"], "--state needs --embedded"),
+        ([str(WIDGET), "--embedded", "--webhook-certificates", "x"], "--embedded excludes --webhook-certificates"),
         ([str(WIDGET), "--health", "8081"], "--health: '8081' is not a listen address; use"),
         ([str(WIDGET), "-n", "Team-*"], "--namespace Team-*: namespaces: 'Team-*' is not a pattern; use lower-case"),
         ([str(WIDGET), "-n", "Bad Name"], "--namespace Bad Name: not a namespace name: a lowercase RFC"),
