@@ -45,6 +45,15 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
     )
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Name the pages of the documentation that took longest."""
+    passed = (each for each in terminalreporter.stats.get("passed", []) if "tests/docs/test_pages.py" in each.nodeid)
+    slowest = sorted(passed, key=lambda each: -each.duration)[:5]
+    if slowest:
+        times = ", ".join(f"{each.nodeid.partition('[')[2].rstrip(']')} {each.duration:.1f} s" for each in slowest)
+        terminalreporter.write_line(f"slowest pages: {times}")
+
+
 class Scheduling(LoadScopeScheduling):
     """Which tests a worker runs in one go."""
 

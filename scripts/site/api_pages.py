@@ -113,7 +113,7 @@ def _fields(value: type) -> str:
     annotations = [(name, text) for name, text in vars(value).get("__annotations__", {}).items() if name[0] != "_"]
     if not annotations:
         return ""
-    rows = "".join(f"| `{name}` | `{_escaped(_text(text))}` |\n" for name, text in annotations)
+    rows = "".join(f"| `{name}` | `{_escaped(annotation_text(text))}` |\n" for name, text in annotations)
     return f"| field | type |\n|---|---|\n{rows}\n"
 
 
@@ -159,8 +159,11 @@ def _value(value: Any) -> str:
     return f"`{_escaped(text)}`\n\n" if len(text) < 200 and " at 0x" not in text else f"A `{type(value).__name__}`.\n\n"
 
 
-def _text(annotation: Any) -> str:
-    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+def annotation_text(annotation: Any) -> str:
+    """Return an annotation as it would be written, without the modules of its names."""
+    if isinstance(annotation, type) and not hasattr(annotation, "__args__"):
+        return annotation.__name__
+    return annotation if isinstance(annotation, str) else re.sub(r"\b(?:\w+\.)+(?=\w)", "", str(annotation))
 
 
 def _escaped(text: str) -> str:

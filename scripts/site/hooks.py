@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import sys
 from pathlib import Path
 
@@ -22,6 +24,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     return config
 
 
+logger = logging.getLogger("mkdocs.hooks.site")  # a warning fails a strict build
+LOADED = re.compile(r"""(?:<(?:script|img|iframe)[^>]*\ssrc|<link[^>]*\shref)=["']?((?:https?:)?//[^"' >]+)""")
 GENERATED = {
     "reference/commands.md": tables.commands_page,
     "reference/metrics.md": tables.metrics_page,
@@ -52,3 +56,11 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:
     del config, files
     return rewritten(markdown, page.file.src_uri)[0]
+
+
+def on_post_page(output: str, *, page: Page, config: MkDocsConfig) -> str:
+    """Report what a browser would load from elsewhere; links are not loaded."""
+    del config
+    for address in LOADED.findall(output):
+        logger.warning("%s loads %s; the site must load nothing from elsewhere", page.file.src_uri, address)
+    return output

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Any
 
-from api_pages import MODULES, error_classes, page_name, public
+from api_pages import MODULES, annotation_text, error_classes, page_name, public
 
 from ostinato import Context, ObjectMeta, controller
 from ostinato.cli.app import make_parser
@@ -65,7 +65,7 @@ def _command(name: str, command: Parser, summary: str) -> list[str]:
 def _option(action: argparse.Action) -> str:
     value = action.metavar or (action.dest.upper() if action.nargs != 0 else "")
     text = " ".join(value) if isinstance(value, tuple) else str(value)
-    return _cell(" ".join([", ".join(action.option_strings), text]).strip() if action.option_strings else text)
+    return _code(" ".join([", ".join(action.option_strings), text]).strip() if action.option_strings else text)
 
 
 def _help(action: argparse.Action) -> str:
@@ -131,9 +131,8 @@ command](commands.md#ostinato-run); `[tool.ostinato] run` in pyproject.toml name
 def _parameters(value: type) -> str:
     rows = ""
     for each in inspect.signature(value).parameters.values():
-        default = "required" if each.default is inspect.Parameter.empty else f"`{_cell(_default(value, each))}`"
-        annotation = each.annotation if isinstance(each.annotation, str) else getattr(each.annotation, "__name__", "")
-        rows += f"| `{each.name}` | `{_cell(annotation)}` | {default} |\n"
+        default = "required" if each.default is inspect.Parameter.empty else f"`{_code(_default(value, each))}`"
+        rows += f"| `{each.name}` | `{_code(annotation_text(each.annotation))}` | {default} |\n"
     notes = inspect.cleandoc(getattr(value, "__init__").__doc__ or "") if not dataclasses.is_dataclass(value) else ""  # noqa: B009
     notes = "" if notes.startswith("Initialize self") else notes
     return f"| option | type | default |\n|---|---|---|\n{rows}\n{notes}"
@@ -167,4 +166,8 @@ def _first(value: Any) -> str:
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.replace("|", "\\|").replace("<", "&lt;").split())
+    return _code(text).replace("<", "&lt;")
+
+
+def _code(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())
