@@ -14,8 +14,9 @@ from tests.unit.manager.sharding.replicas import Stage, unsettled
 
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.meta import ObjectMeta
+from ostinato.client import MergePatch
 from ostinato.client.transport.protocol import ConnectionLost, DeadlinePassed, Request
-from ostinato.controllers import Context, controller, daemon
+from ostinato.controllers import BlockingContext, Context, controller, daemon
 from ostinato.crd.program import access_of_managers
 from ostinato.crd.rbac import shard_access
 from ostinato.kinds.coordination_v1 import Lease
@@ -179,6 +180,25 @@ async def test_writes_outside_of_reconciles_are_rejected(rigs: Rigs) -> None:
     client = manager._connections.sharded_client("")
     with pytest.raises(DeadlinePassed, match="not in a reconcile; write from a runnable with needs_leader"):
         await client.create(ConfigMap(metadata=ObjectMeta(name="x", namespace="default")))
+    await rigs.stop("a", manager)
+
+
+@staged
+async def test_plain_functions_write_in_their_shard(rigs: Rigs) -> None:
+    await rigs.objects()
+
+    def write(config: ConfigMap, ctx: BlockingContext) -> None:
+        ctx.client.patch(ConfigMap, config.metadata.name, MergePatch({"data": {"by": "a thread"}}))
+
+    manager = Manager(
+        connect=lambda purpose: rigs.connect("a", purpose),
+        world=rigs.stage.world,
+        sharding=Sharding(name="work", namespace="default", identity="a", trust_absence=True),
+    )
+    manager.add(controller(ConfigMap, name="work")(write))
+    rigs.serving["a"] = asyncio.create_task(manager.serve())
+    await rigs.clock.sleep(10)
+    assert {each.data["by"] for each in await rigs.stage.client.list(ConfigMap)} == {"a thread"}
     await rigs.stop("a", manager)
 
 
