@@ -141,6 +141,9 @@ def test_every_switch_of_a_chart_renders_valid_objects(
     known = [each for each in on if not each["apiVersion"].startswith("monitoring.coreos.com")]
     answer = kubectl("apply", "--dry-run=server", "-f", "-", stdin=yaml.safe_dump_all(known))
     assert answer.count("(server dry run)") == len(known)
+    assert "serviceAccount.name: not set" in helm(
+        "template", "a", str(chart), "--set", "serviceAccount.create=false", fails=True
+    )
     assert "got string, want integer" in helm("template", "a", str(chart), "--set", "replicas=two", fails=True)
     assert "additional properties 'replica' not allowed" in helm(
         "template", "a", str(chart), "--set", "replica=2", fails=True

@@ -50,6 +50,9 @@ _HELPERS: Final = """\
 {{- end -}}
 
 {{- define "NAME.serviceAccountName" -}}
+{{- if not (or .Values.serviceAccount.create .Values.serviceAccount.name) -}}
+{{- fail "serviceAccount.name: not set; name the existing account, or set serviceAccount.create" -}}
+{{- end -}}
 {{- .Values.serviceAccount.name | default (include "NAME.fullname" .) -}}
 {{- end -}}
 
