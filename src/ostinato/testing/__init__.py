@@ -9,7 +9,7 @@
   `eventually`. It runs `async def` tests that use them.
 - `Cluster` is the same without pytest: `async with Cluster() as cluster:`; `ClusterTestCase` is for unittest.
 - Each test has a cluster of its own. Controllers run with the permissions that `ostinato manifests` derives.
-- `Cluster(kubeconfig=PATH)` and `pytest --cluster PATH` run the same test on a real cluster, in a namespace of its own.
+- `Cluster(kubeconfig=PATH)` and `pytest --cluster=PATH` run the same test on a real cluster, in a namespace of its own.
 
 Names are imported on first use: the plugin is loaded by every run of pytest.
 """

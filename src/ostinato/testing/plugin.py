@@ -2,7 +2,7 @@
 
 | fixture | is |
 |---|---|
-| `cluster` | an API server in this process (`Cluster`), or a namespace of a real cluster with `--cluster KUBECONFIG` |
+| `cluster` | an API server in this process (`Cluster`), or a namespace of a real cluster with `--cluster=KUBECONFIG` |
 | `plane` | the same with controllers, scheduler and simulated nodes: Pods run |
 | `client` | a client of an administrator |
 | `manager` | runs controllers with the permissions that `ostinato manifests` derives (`ClusterManager`) |
