@@ -32,6 +32,8 @@ def run_page(page: Page, place: Path, kubectl: Callable[[], Path], cluster: Call
     (directory / "examples").symlink_to(ROOT / "examples")
     with ExitStack() as stack:
         shell_blocks = page.shell_blocks
+        if not has_namespaces() and any(_leaves_processes(block) for block in shell_blocks):
+            pytest.skip("needs namespaces, and thus root: Pods of the page would outlive it")
         programs = kubectl() if any("kubectl" in block.code for block in shell_blocks) else None
         variables = environment(directory, programs)
         if page.has_cluster:
@@ -65,6 +67,11 @@ def run_page(page: Page, place: Path, kubectl: Callable[[], Path], cluster: Call
             else:
                 assert shell is not None
                 shell.run(block)
+
+
+def _leaves_processes(block: Block) -> bool:
+    """Report whether a block starts a node whose containers keep running, as they must, when the node ends."""
+    return block.action == "background" and "ostinato up" in block.code and "simulated" not in block.code
 
 
 async def _clean_up(client: Client) -> None:
