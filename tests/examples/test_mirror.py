@@ -76,3 +76,9 @@ async def test_a_secret_that_is_not_a_copy_is_kept(
         await hub.delete(Secret, "later")
         await client.wait_for(Secret, "later", is_deleted, timeout=5)
         assert (await client.get(Secret, "a")).data == {"token": b"theirs"}
+
+
+async def test_a_copy_whose_source_was_deleted_meanwhile_is_deleted(manager: ClusterManager, client: Client) -> None:
+    await client.create(Secret(metadata=ObjectMeta(name="old", labels={mirror.COPY: "true"})))
+    async with mirrored(manager):
+        await client.wait_for(Secret, "old", is_deleted, timeout=5)
