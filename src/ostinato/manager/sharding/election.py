@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Final
 
-from ostinato.api.errors import APIError
+from ostinato.api.errors import APIError, Forbidden
 from ostinato.client.client import Client
 from ostinato.client.transport.protocol import TransportError
 from ostinato.kinds.coordination_v1 import Lease
@@ -116,7 +116,14 @@ class ShardElection:
         try:
             await self._cycle(client, namespace, members)
         except (APIError, TransportError, TimeoutError) as error:
-            _logger.warning("cannot renew the membership of this replica name=%s error=%s", self.options.name, error)
+            name = self.options.name
+            remedy = f"; `ostinato manifests FILE --sharding {name}` writes the role that it needs"
+            _logger.warning(
+                "cannot renew the membership of this replica name=%s error=%s%s",
+                name,
+                error,
+                remedy if isinstance(error, Forbidden) else "",
+            )
         if not members.is_active:
             await asyncio.gather(*(self._drop(slot) for slot in self._slots))
 
