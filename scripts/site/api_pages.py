@@ -123,7 +123,7 @@ def _signature(name: str, value: Any) -> str:
     except (TypeError, ValueError):
         return ""
     signature = re.sub(r" at 0x[0-9a-f]+", "", signature)
-    signature = re.sub(r"(: |-> )'([^']*)'", r"\1\2", signature).replace("<object object>", "…")
+    signature = re.sub(r"(: |-> )'([^']*)'", r"\1\2", _plain(signature)).replace("<object object>", "…")
     line = f"{name}{signature}"
     if len(line) > 100:
         line = re.sub(r", (?=[*\w]+(:|=|,|\)|$))", ",\n    ", line)
@@ -143,15 +143,18 @@ def _with_code_blocks(text: str) -> str:
     """Return Markdown in which an indented example is a block of text, and `<x>` is not HTML."""
     made: list[str] = []
     block: list[str] = []
-    for line in [*text.splitlines(), ""]:
+    for line in [*text.splitlines(), "."]:
         if line.startswith("    ") and (block or not made or not made[-1].lstrip().startswith(("-", "|"))):
             block.append(line)
+            continue
+        if block and not line.strip():
+            block.append("")
             continue
         if block:
             made += ["```python", *textwrap.dedent("\n".join(block)).rstrip().splitlines(), "```", ""]
             block = []
         made.append(line)
-    return "\n".join(made).rstrip()
+    return "\n".join(made[:-1]).rstrip()
 
 
 def _value(value: Any) -> str:
@@ -159,11 +162,17 @@ def _value(value: Any) -> str:
     return f"`{_escaped(text)}`\n\n" if len(text) < 200 and " at 0x" not in text else f"A `{type(value).__name__}`.\n\n"
 
 
+def _plain(text: str) -> str:
+    """Return annotations without forward references and without the modules of names."""
+    text = re.sub(r"ForwardRef\('([^']*)'\)", r"\1", text)
+    return re.sub(r"\b(?:ostinato|typing|collections)(?:\.\w+)*\.(?=\w)", "", text)
+
+
 def annotation_text(annotation: Any) -> str:
     """Return an annotation as it would be written, without the modules of its names."""
     if isinstance(annotation, type) and not hasattr(annotation, "__args__"):
         return annotation.__name__
-    return annotation if isinstance(annotation, str) else re.sub(r"\b(?:\w+\.)+(?=\w)", "", str(annotation))
+    return annotation if isinstance(annotation, str) else _plain(str(annotation))
 
 
 def _escaped(text: str) -> str:
