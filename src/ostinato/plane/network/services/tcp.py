@@ -132,6 +132,8 @@ async def _relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    with suppress(OSError):  # already closed
-        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+    connection = writer.get_extra_info("socket")
+    if connection is not None:
+        with suppress(OSError, ValueError):  # already closed; uvloop raises ValueError, or has no socket any more
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
     writer.transport.abort()

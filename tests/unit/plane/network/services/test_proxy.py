@@ -21,7 +21,7 @@ from ostinato.plane.network.services import udp
 from ostinato.plane.network.services.addresses import AddressInUse, AddressUnavailable
 from ostinato.plane.network.services.proxy import Proxy
 from ostinato.plane.network.services.table import Backend, BackendSet, Frontend
-from ostinato.plane.network.services.tcp import ConnectionLimit
+from ostinato.plane.network.services.tcp import ConnectionLimit, _reset
 from ostinato.world import World
 from ostinato.world.clock import RealClock
 
@@ -402,3 +402,18 @@ def test_idle_flows_expire_and_the_least_recently_used_is_dropped(monkeypatch: p
             assert await asker.ask(b"r") == b"one:r"
 
     play(act)
+
+
+def test_a_connection_that_is_closed_already_is_reset_without_an_error() -> None:
+    uvloop = pytest.importorskip("uvloop")
+
+    async def main() -> None:
+        server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+        async with server:
+            _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.close()
+            await writer.wait_closed()
+            _reset(writer)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main())
