@@ -12,7 +12,7 @@ from ostinato.certificates.certificate import CertificateError
 from ostinato.cli.error import CommandError
 from ostinato.client import TransportError
 from ostinato.client.config.error import ConfigError
-from ostinato.controllers.controller import ControllerError
+from ostinato.controllers.loop import ControllerError
 from ostinato.manager import LeadershipLost, ShutdownTimedOut
 from ostinato.manager.serving.endpoints import parse_address
 from ostinato.manager.serving.metrics import MetricsOptions

@@ -16,12 +16,13 @@ from the queue and call the reconciler, whose `Result` says whether the key is r
 from ostinato.controllers.blocking import BlockingClient, BlockingContext, BlockingLiveClient
 from ostinato.controllers.builder import Builder, WatchedKind
 from ostinato.controllers.context import Context
-from ostinato.controllers.controller import Controller, ControllerError
+from ostinato.controllers.controller import Controller
 from ostinato.controllers.current import Reconcile, current_reconcile, reconcile_id
 from ostinato.controllers.daemons.decorators import daemon, timer
 from ostinato.controllers.decorator import ControllerFunction, WatchKind, controller
 from ostinato.controllers.failures.failures import ReconcileTimeout
 from ostinato.controllers.kinds.selector import KindsOf
+from ostinato.controllers.loop import ControllerError
 from ostinato.controllers.metrics import ControllerStatistics
 from ostinato.controllers.objects.applying import ForeignObject, StillOwned
 from ostinato.controllers.objects.changes import Change

@@ -26,7 +26,8 @@ from ostinato.api.gvk import GroupVersionKind
 from ostinato.cache.informers import AnyKind
 from ostinato.client.arguments import summarize
 from ostinato.client.views import Kind, View, view_of
-from ostinato.controllers.controller import Controller, ControllerError
+from ostinato.controllers.controller import Controller
+from ostinato.controllers.loop import ControllerError
 from ostinato.controllers.options import ControllerOptions, OptionKeywords, check_option_names
 from ostinato.controllers.sources.handlers import ForObject, ForOwner, Handler, MapFunction, MapTo
 from ostinato.controllers.sources.kind import KindKeywords, KindOptions, KindSource

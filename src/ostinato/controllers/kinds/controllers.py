@@ -22,8 +22,9 @@ from ostinato.cache.informers import AnyKind, InformerSettings
 from ostinato.client.discovery.discovery import Catalogue
 from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import MetadataOf, Unstructured, View
-from ostinato.controllers.controller import Controller, ControllerError
+from ostinato.controllers.controller import Controller
 from ostinato.controllers.kinds.selector import KindsOf
+from ostinato.controllers.loop import ControllerError
 from ostinato.controllers.runnable import Dependencies
 from ostinato.world import Clock
 
