@@ -29,6 +29,7 @@ class Times(NamedTuple):
 
 
 def main() -> None:
+    load = os.getloadavg()[0]
     python = [sys.executable, "-m", "pytest", "-q", *_plugin(), "bench/operator_suite/test_websites.py"]
     rows = [("pytest, ostinato.testing", measured(python, ROOT))]
     assets = os.environ.get("KUBEBUILDER_ASSETS")
@@ -38,7 +39,7 @@ def main() -> None:
             binary = f"{directory}/suite.test"
             subprocess.run([go, "test", "-c", "-o", binary, "."], cwd=GO, check=True)
             rows.append(("envtest, kube-apiserver and etcd", measured([binary], GO)))
-    print(f"30 tests, best of {RUNS} runs, seconds; load average before: {os.getloadavg()[0]:.1f}")
+    print(f"30 tests, best of {RUNS} runs, seconds; load average before: {load:.1f}")
     print(f"{'':<36}{'wall':>8}{'processor':>12}")
     for name, times in rows:
         print(f"{name:<36}{times.wall:>8.2f}{times.processor:>12.2f}")

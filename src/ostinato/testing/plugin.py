@@ -37,7 +37,7 @@ _FIXTURES = frozenset({"cluster", "plane", "client", "manager", "clock", "events
 _CLUSTER = pytest.StashKey["Cluster"]()
 _MARKER = "ostinato(nodes=2, rbac=True): options of the cluster of a test"
 _NODES = 2
-_THRESHOLDS = (10_000, 20, 50)  # with Python's, collections of what is loaded take a third of the time of the tests
+_THRESHOLDS = (20_000, 5, 5)  # with Python's, collections of what is loaded take a third of the time of the tests
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -186,6 +186,16 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         return (yield)
     finally:
         item.obj = function
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Release the cluster: pytest keeps the items until the end."""
+    try:
+        return (yield)
+    finally:
+        if _CLUSTER in item.stash:
+            del item.stash[_CLUSTER]
 
 
 def _on_cluster(function: Callable[..., Any], cluster: Cluster) -> Callable[..., Any]:

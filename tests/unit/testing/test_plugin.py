@@ -73,9 +73,15 @@ async def letter(request, clock):
 
 async def test_d(letter, client):
     assert type(asyncio.get_running_loop()).__name__ == "SimulatedLoop"
+
+def test_no_cluster_is_left():
+    import gc
+    from ostinato.testing import Cluster
+    gc.collect()
+    assert [each for each in gc.get_objects() if type(each) is Cluster] == []
 """,
     )
-    result.assert_outcomes(passed=6)
+    result.assert_outcomes(passed=7)
 
 
 def test_other_tests_are_not_affected(pytester: pytest.Pytester) -> None:
