@@ -34,12 +34,14 @@ from ostinato.manager import Sharding, configure_logging, serve_together
 from ostinato.manager.election.settings import LeaderElection
 from ostinato.manager.hosting import Choices, Host
 from ostinato.manager.running import Served, new_runner
-from ostinato.world import World
+from ostinato.world import Clock, World
 
 if TYPE_CHECKING:
     from ostinato.cli.program.embedded import Embedded
+    from ostinato.webhook.webhooks import Webhooks
 
 _LOOPBACK = "127.0.0.1"
+_POLL_SECONDS = 0.02
 
 
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,16 +222,35 @@ async def _run(program: Program, options: RunOptions, cluster: _Cluster) -> None
         await progress("checking the kinds of the program on the cluster", checks, manager.world.clock)
     if options.embedded and program.webhooks:
         await install_webhooks(program.managers[0], program.webhooks)
-    names = ", ".join(each.name for each in program.runnables)
-    sys.stdout.write(f"{cluster.banner}running {names}\n")
-    sys.stdout.flush()
-    clock = program.managers[0].world.clock
-    synced = asyncio.gather(*(manager.synced() for manager in program.managers))
-    waiting = asyncio.get_running_loop().create_task(progress("waiting for the caches to sync", synced, clock))
+    announcing = asyncio.get_running_loop().create_task(_announce(program, cluster.banner))
     try:
         await serve_together(*program.managers, *cluster.beside, leave=cluster.exit)
     finally:
-        waiting.cancel()
+        announcing.cancel()
+
+
+async def _announce(program: Program, banner: str) -> None:
+    """Print that the program runs, when its webhooks accept connections; then wait for the caches."""
+    clock = program.managers[0].world.clock
+    for webhooks in program.webhooks:
+        await _serving(webhooks, clock)
+    names = ", ".join(each.name for each in program.runnables)
+    sys.stdout.write(f"{banner}running {names}\n")
+    sys.stdout.flush()
+    synced = asyncio.gather(*(manager.synced() for manager in program.managers))
+    await progress("waiting for the caches to sync", synced, clock)
+
+
+async def _serving(webhooks: Webhooks, clock: Clock) -> None:
+    from ostinato.webhook.server import NotServing  # noqa: PLC0415 - loads only where it is needed
+
+    while True:
+        try:
+            await webhooks.check()
+        except NotServing:
+            await clock.sleep(_POLL_SECONDS)
+        else:
+            return
 
 
 def _free_port() -> int:
