@@ -8,12 +8,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from ostinato.api.wire.yaml_output import encode_yaml
+from ostinato.crd.generated_files import check, read, write
 
 Json = dict[str, Any]
 
@@ -33,45 +33,21 @@ def manifest_files(
 
 def write_manifests(files: Mapping[str, str], directory: Path) -> list[str]:
     """Update the directory; return the names of written and removed files."""
-    changed = []
-    for name, text in sorted(files.items()):
-        path = directory / name
-        if _read(path) != text:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-            changed.append(name)
-    for name in _stale(files, directory):
-        (directory / name).unlink()
-        changed.append(name)
-    return changed
+    return write(files, directory, _stale(files, directory))
 
 
 def check_manifests(files: Mapping[str, str], directory: Path) -> list[str]:
     """Return what `write_manifests` would change, as unified diffs."""
-    problems = []
-    for name, text in sorted(files.items()):
-        found = _read(directory / name)
-        if found is None:
-            problems.append(f"{name}: missing\n")
-        elif found != text:
-            lines = (found.splitlines(keepends=True), text.splitlines(keepends=True))
-            problems.append("".join(difflib.unified_diff(*lines, f"{name} (on disk)", f"{name} (from the classes)")))
-    return problems + [f"{name}: no class is of this kind any more\n" for name in _stale(files, directory)]
+    stale = _stale(files, directory)
+    return check(files, directory, stale, source="the classes", gone="no class is of this kind any more")
 
 
 def _text(objects: list[Json]) -> str:
     return HEADER + "---\n".join(encode_yaml(each).decode() for each in objects)
 
 
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-
-
 def _stale(files: Mapping[str, str], directory: Path) -> list[str]:
     """Return the generated files (with our header) of objects that no longer exist."""
     candidates = [*sorted(directory.glob("crds/*.yaml")), directory / "rbac.yaml", directory / "webhooks.yaml"]
-    names = ((path.relative_to(directory).as_posix(), _read(path)) for path in candidates)
+    names = ((path.relative_to(directory).as_posix(), read(path)) for path in candidates)
     return [name for name, text in names if name not in files and text is not None and text.startswith(HEADER)]
