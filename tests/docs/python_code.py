@@ -6,6 +6,7 @@ import ast
 import asyncio
 import inspect
 import sys
+from collections.abc import Iterable
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -23,8 +24,10 @@ class PythonBlocks:
     `close` removes the loop and the modules.
     """
 
-    def __init__(self, page: str, directory: Path) -> None:
+    def __init__(self, page: str, directory: Path, modules: Iterable[str]) -> None:
+        """`modules`: those that the page writes. Modules of other tests with these names are hidden until `close`."""
         self._directory = directory
+        self._hidden = {name: sys.modules.pop(name) for name in modules if name in sys.modules}
         sys.path.insert(0, str(directory))
         self._module = ModuleType("page_" + "".join(c if c.isalnum() else "_" for c in page))
         sys.modules[self._module.__name__] = self._module  # where type hints look for names
@@ -61,3 +64,4 @@ class PythonBlocks:
         for name, module in list(sys.modules.items()):
             if module is self._module or str(getattr(module, "__file__", "")).startswith(f"{self._directory}/"):
                 del sys.modules[name]
+        sys.modules.update(self._hidden)

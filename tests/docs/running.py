@@ -40,7 +40,8 @@ def run_page(page: Page, place: Path, kubectl: Callable[[], Path], cluster: Call
             kubeconfig = cluster()
             variables["KUBECONFIG"] = str(kubeconfig)
         stack.enter_context(chdir(directory))
-        python = PythonBlocks(page.name, directory)
+        written = [Path(block.title).stem for block in page.blocks if block.title and block.is_python]
+        python = PythonBlocks(page.name, directory, written)
         stack.callback(python.close)
         if page.has_cluster:
             patch = stack.enter_context(pytest.MonkeyPatch.context())

@@ -169,6 +169,7 @@ def environment(directory: Path, programs: Path | None) -> dict[str, str]:
     """A reader's: no configuration of this machine, the programs of this environment, kubectl."""
     kept = {name: value for name, value in os.environ.items() if name in ("PYTHONPATH", "LANG", "TERM", "TMPDIR")}
     path = [str(Path(sys.executable).parent), *([str(programs)] if programs else []), os.environ["PATH"]]
+    kept["PYTEST_ADDOPTS"] = "-p no:asyncio"  # which the environment of these tests has, and warns without settings
     if not entry_points(group="pytest11", name="ostinato"):  # an environment that is older than the plugin
-        kept["PYTEST_ADDOPTS"] = "-p ostinato.testing.plugin"
+        kept["PYTEST_ADDOPTS"] += " -p ostinato.testing.plugin"
     return {**kept, "HOME": str(directory.parent), "PATH": ":".join(path)}

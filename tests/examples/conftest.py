@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+PACKAGES = "OSTINATO_TESTS_PACKAGES"  # variable with the directory of the packages of the tests' environment
 REQUIREMENTS = Path(__file__).resolve().parents[2] / "examples" / "requirements.txt"
 
 
@@ -40,6 +41,8 @@ def examples_python() -> str:
             if done.returncode:
                 pytest.skip(f"the requirements of the examples cannot be installed: {done.stderr[-300:]}")
         own = Path(sysconfig.get_path("purelib", vars={"base": kept, "platbase": kept}))
-        (own / "ostinato_tests.pth").write_text(sysconfig.get_path("purelib") + "\n")  # after its own packages
+        # After its own packages; the environment may be older than this one, and outlive it.
+        line = f"import os, sys; sys.path.extend(filter(None, [os.environ.get('{PACKAGES}')]))\n"
+        (own / "ostinato_tests.pth").write_text(line)
         (directory / "ready").touch()
     return str(python)

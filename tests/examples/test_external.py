@@ -7,6 +7,7 @@ import json
 import os
 import re
 import subprocess
+import sysconfig
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.examples.conftest import PACKAGES
 from tests.examples.example_plane import EXAMPLES, fetch
 
 from ostinato.api.meta import ObjectMeta
@@ -28,7 +30,9 @@ BUCKET, QUEUE = Unstructured.of("example.dev/v1", "Bucket"), Unstructured.of("ex
 @contextmanager
 def program(*command: str, until: str, log: Path) -> Iterator[str]:
     """Run a program; yields the text that matches `until` in its output."""
-    with log.open("wb") as stream, subprocess.Popen(command, stdout=stream, stderr=stream, env=os.environ) as process:
+    paths = {"PYTHONPATH": str(EXAMPLES.parent / "src"), PACKAGES: sysconfig.get_path("purelib")}
+    environment = {**os.environ, **paths}
+    with log.open("wb") as stream, subprocess.Popen(command, stdout=stream, stderr=stream, env=environment) as process:
         try:
             while (found := re.search(until, log.read_text())) is None:
                 assert process.poll() is None, log.read_text()

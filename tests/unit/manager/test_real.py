@@ -10,7 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from typing import Any
 
 import aiohttp
@@ -221,6 +221,15 @@ def test_objects_loaded_before_the_caches_sync_are_frozen() -> None:
     assert is_looked_at(loaded[0])
 
 
+@pytest.fixture
+def default_thresholds() -> Iterator[None]:
+    before = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    yield
+    gc.set_threshold(*before)
+
+
+@pytest.mark.usefixtures("default_thresholds")
 def test_the_garbage_collector_looks_less_often_while_managers_run() -> None:
     before = gc.get_threshold()
     during: list[int] = []
