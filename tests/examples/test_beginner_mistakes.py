@@ -157,8 +157,8 @@ IN_THE_FILE = {
         "add() widgets is a function, not a controller; write @controller(Kind) above it",
     ),
     "a path instead of a Config": (
-        "Manager('/root/.kube/config').run()",
-        "the text '/root/.kube/config' is not a Config; read a kubeconfig with Config.load(path=...)",
+        "Manager('/etc/kubeconfig').run()",
+        "the text '/etc/kubeconfig' is not a Config; read a kubeconfig with Config.load(path=...)",
     ),
     "a misspelt field in a module": (
         "Widget(metadata=ObjectMeta(name='a'), spec=WidgetSpec(replica=3))",
