@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
@@ -109,7 +110,7 @@ class Eventually:
         return "\n".join(lines)
 
 
-class _Check:
+class _Check(ABC):
     what: str
     value: Any = None
     error: Exception | None = None
@@ -121,8 +122,9 @@ class _Check:
             self.error = error
             return False
 
+    @abstractmethod
     async def _holds(self) -> bool:
-        raise NotImplementedError
+        """Whether the condition holds now; any error means that it does not."""
 
     def last(self) -> list[str]:
         """Return lines that describe the last state."""

@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
 from typing import Any, Final, Self
@@ -75,7 +76,7 @@ class Match(msgspec.Struct, frozen=True, kw_only=True):
         return self.name in ("", route.name) and self.namespace in ("", route.namespace)
 
 
-class Fault:
+class Fault(ABC):
     """An injected fault. `hits`: the requests that it has met, as `verb resource namespace/name`."""
 
     def __init__(self, text: str, match: Match, times: int | None) -> None:
@@ -107,9 +108,9 @@ class Fault:
         self.hits.append(f"{route.verb} {resource} {key}".rstrip())
         return True
 
+    @abstractmethod
     async def before(self, route: Route) -> Response | None:
         """Called before the request is sent: returns a response in place of the server's, raises, or waits."""
-        raise NotImplementedError
 
     async def after(self, route: Route, answer: Response) -> Response:  # noqa: ARG002 - for subclasses
         return answer

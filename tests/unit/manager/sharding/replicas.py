@@ -75,7 +75,7 @@ class WorkTransport:
             raise ConnectionLost("the process has ended") from None
 
     async def websocket(self, request: Request, protocols: Sequence[str]) -> Any:
-        raise NotImplementedError
+        raise AssertionError("replicas open no WebSockets")
 
     async def close(self) -> None:
         await self._inner.close()
