@@ -43,7 +43,7 @@ def generate_certificate(world: World, hosts: Sequence[str], lifetime: timedelta
     authority = authority.add_extension(constraints, critical=True).add_extension(_usage(signs=True), critical=True)
 
     purpose = x509.ExtendedKeyUsage([x509.ExtendedKeyUsageOID.SERVER_AUTH])
-    alternatives = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
+    alternatives = x509.SubjectAlternativeName([general_name(host) for host in hosts])
     constraints = x509.BasicConstraints(ca=False, path_length=None)
     server = _builder(world, _name("ostinato"), authority_name, key, lifetime)
     server = server.add_extension(constraints, critical=True).add_extension(_usage(signs=False), critical=True)
@@ -143,7 +143,8 @@ def _usage(*, signs: bool) -> x509.KeyUsage:
     )
 
 
-def _general_name(host: str) -> x509.GeneralName:
+def general_name(host: str) -> x509.GeneralName:
+    """The subject alternative name of a host name or an IP address."""
     from cryptography import x509  # noqa: PLC0415
 
     try:

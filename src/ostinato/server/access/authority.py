@@ -14,7 +14,6 @@ Clock changes:
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import logging
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from ostinato.certificates.generate import general_name
 from ostinato.server.state import StateError, is_private, read_private, write_private
 from ostinato.world import World
 
@@ -241,7 +241,7 @@ class Authority:
         builder = builder.add_extension(_usage(signs_certificates=False), critical=True)
         builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
         if hosts:
-            names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
+            names = x509.SubjectAlternativeName([general_name(host) for host in hosts])
             builder = builder.add_extension(names, critical=False)
         self._write(pair, builder, key, self._key())
         return not_before, not_after
@@ -306,15 +306,6 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
         encipher_only=False,
         decipher_only=False,
     )
-
-
-def _general_name(host: str) -> x509.GeneralName:
-    from cryptography import x509  # noqa: PLC0415
-
-    try:
-        return x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
 
 
 def _date(seconds: float) -> str:

@@ -9,15 +9,15 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ostinato.api.errors import APIError, NotFound
 from ostinato.api.meta import ObjectMeta
+from ostinato.certificates.generate import general_name
 from ostinato.client.client import Client
 from ostinato.client.config.config import Config, Tls
 from ostinato.client.http.transport import HttpTransport
@@ -27,9 +27,6 @@ from ostinato.kinds.certificates_v1 import CertificateSigningRequest, Certificat
 from ostinato.kinds.core_v1 import Node
 from ostinato.server.state import write_private
 from ostinato.world import World
-
-if TYPE_CHECKING:
-    from cryptography import x509
 
 CLIENT: Final = "kubernetes.io/kube-apiserver-client-kubelet"
 SERVING: Final = "kubernetes.io/kubelet-serving"
@@ -220,18 +217,9 @@ def _new_key_and_request(node: str, hosts: Sequence[str]) -> tuple[bytes, bytes]
     )
     builder = x509.CertificateSigningRequestBuilder().subject_name(subject)
     if hosts:
-        names = x509.SubjectAlternativeName([_general_name(host) for host in hosts])
+        names = x509.SubjectAlternativeName([general_name(host) for host in hosts])
         builder = builder.add_extension(names, critical=False)
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return private, builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-
-
-def _general_name(host: str) -> x509.GeneralName:
-    from cryptography import x509  # noqa: PLC0415
-
-    try:
-        return x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
