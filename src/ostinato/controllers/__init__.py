@@ -26,7 +26,12 @@ from ostinato.controllers.loop import ControllerError
 from ostinato.controllers.metrics import ControllerStatistics
 from ostinato.controllers.objects.applying import ForeignObject, StillOwned
 from ostinato.controllers.objects.changes import Change
-from ostinato.controllers.objects.readiness import Readiness, readiness_of
+from ostinato.controllers.objects.readiness import (
+    Readiness,
+    readiness_check,
+    readiness_of,
+    unregister_readiness_check,
+)
 from ostinato.controllers.options import ControllerOptions
 from ostinato.controllers.request import Request
 from ostinato.controllers.result import BadResult, PermanentError, Result, TemporaryError, TerminalError
@@ -125,10 +130,12 @@ __all__ = [
     "label_changed",
     "none_of",
     "on_update",
+    "readiness_check",
     "readiness_of",
     "reconcile_id",
     "resource_version_changed",
     "timer",
+    "unregister_readiness_check",
     "updated",
     "where",
 ]

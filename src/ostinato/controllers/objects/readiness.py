@@ -12,14 +12,20 @@
 | `Terminating` | the object is being deleted |
 
 For every kind, `observedGeneration` and the conditions `Stalled` and `Reconciling` are checked first. Built-in kinds
-have rules of their own; other kinds are ready unless their condition `Ready` is not True. An object without a status is
-ready.
+have rules of their own; other kinds are ready unless their condition `Ready` is not True. A custom resource without a
+status is ready; a workload is not before its controller has observed it.
+
+A kind may have a check of its own, which replaces these rules; None falls back to them:
+
+    @readiness_check("example.dev", "Database")
+    def database(instance: dict[str, Any]) -> Readiness | bool | None:
+        return instance["status"].get("phase") == "Running" if "status" in instance else False
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from ostinato.api import accessors as access
 from ostinato.api.accessors import AnyObject
@@ -44,10 +50,50 @@ class Readiness(NamedTuple):
         return f"{self.state}: {self.message}"
 
 
-def readiness_of(instance: AnyObject) -> Readiness:
+Check = Callable[[Json], Readiness | bool | None]
+C = TypeVar("C", bound=Check)
+
+_checks: Final[dict[GroupKind, Check]] = {}
+
+
+def readiness_check(group: str, kind: str) -> Callable[[C], C]:
+    """Register the decorated function as the check of a kind. ValueError if the kind has one."""
+
+    def register(check: C) -> C:
+        registered = _checks.setdefault(GroupKind(group, kind), check)
+        if registered is not check and _place(registered) != _place(check):
+            raise ValueError(f"readiness_check() {GroupKind(group, kind)} has the check {'.'.join(_place(registered))}")
+        _checks[GroupKind(group, kind)] = check  # the same function of a module that was loaded again
+        return check
+
+    return register
+
+
+def unregister_readiness_check(group: str, kind: str) -> None:
+    """Remove the check of a kind. No error if there is none."""
+    _checks.pop(GroupKind(group, kind), None)
+
+
+def readiness_of(instance: AnyObject, *, complete: bool = False) -> Readiness:
+    """Return the readiness of an object.
+
+    - `complete`: a Job is ready when it has completed. Defaults to False: when it has started.
+    """
     document = to_dict(instance) if isinstance(instance, Object) else instance
     if access.is_being_deleted(document):
         return Readiness("Terminating", "being deleted")
+    check = _checks.get(access.gvk(document).group_kind)
+    answer = None if check is None else check(document)
+    if answer is None:
+        found = _rated(document)
+        return _waiting("running") if complete and found == _RUNNING else found
+    if isinstance(answer, bool):
+        return _CURRENT if answer else _waiting("not ready yet")
+    return answer
+
+
+def _rated(document: Json) -> Readiness:
+    """Return the readiness by the built-in rules."""
     status = _map(document, "status")
     conditions = _conditions(status)
     observed, generation = status.get("observedGeneration"), access.generation(document)
@@ -58,6 +104,8 @@ def readiness_of(instance: AnyObject) -> Readiness:
     if _is(conditions, "Reconciling", "True"):
         return _waiting(_message(conditions["Reconciling"]))
     rule = _RULES.get(access.gvk(document).group_kind)
+    if rule in _WORKLOADS and generation and not isinstance(observed, int):
+        return _waiting("not observed yet")
     if rule is not None:
         return rule(_map(document, "spec"), status, conditions)
     if "Ready" in conditions and not _is(conditions, "Ready", "True"):
@@ -66,6 +114,7 @@ def readiness_of(instance: AnyObject) -> Readiness:
 
 
 _CURRENT: Final = Readiness("Current", "desired state reached")
+_RUNNING: Final = Readiness("Current", "running")
 
 
 def _deployment(spec: Json, status: Json, conditions: Json) -> Readiness:
@@ -147,7 +196,7 @@ def _job(spec: Json, status: Json, conditions: Json) -> Readiness:
         return Readiness("Current", "suspended")
     if "startTime" not in status:
         return _waiting("not started yet")
-    return Readiness("Current", "running")
+    return _RUNNING
 
 
 def _claim(_: Json, status: Json, __: Json) -> Readiness:
@@ -155,9 +204,16 @@ def _claim(_: Json, status: Json, __: Json) -> Readiness:
 
 
 def _service(spec: Json, status: Json, _: Json) -> Readiness:
-    if spec.get("type") == "LoadBalancer" and not _map(status, "loadBalancer").get("ingress"):
+    is_balanced = spec.get("type") == "LoadBalancer" and not spec.get("externalIPs")
+    if is_balanced and not _map(status, "loadBalancer").get("ingress"):
         return _waiting("no load balancer ingress yet")
     return _CURRENT
+
+
+def _api_service(_: Json, __: Json, conditions: Json) -> Readiness:
+    if _is(conditions, "Available", "True"):
+        return _CURRENT
+    return _waiting(_message(conditions["Available"]) if "Available" in conditions else "not available yet")
 
 
 def _namespace(_: Json, status: Json, __: Json) -> Readiness:
@@ -192,7 +248,13 @@ _RULES: Final[dict[GroupKind, Callable[[Json, Json, Json], Readiness]]] = {
     GroupKind("batch", "Job"): _job,
     GroupKind("policy", "PodDisruptionBudget"): _budget,
     GroupKind("apiextensions.k8s.io", "CustomResourceDefinition"): _definition,
+    GroupKind("apiregistration.k8s.io", "APIService"): _api_service,
 }
+_WORKLOADS: Final = (_deployment, _replica_set, _stateful_set)  # their controllers set observedGeneration
+
+
+def _place(check: Check) -> tuple[str, str]:
+    return getattr(check, "__module__", ""), getattr(check, "__qualname__", "")
 
 
 def _waiting(message: str) -> Readiness:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from tests.stage.kinds import widget
 
 from ostinato.api.meta import LabelSelector, ObjectMeta
-from ostinato.controllers import readiness_of
+from ostinato.controllers import Readiness, readiness_check, readiness_of, unregister_readiness_check
 from ostinato.kinds.apps_v1 import Deployment, DeploymentSpec, DeploymentStatus
 from ostinato.kinds.core_v1 import PodSpec, PodTemplateSpec
 
@@ -43,7 +44,13 @@ DAEMONS = {
 ROLLED = {**UP, "currentRevision": "a", "updateRevision": "a"}
 ROLLING = {**UP, "currentRevision": "a", "updateRevision": "b", "updatedReplicas": 1}
 
+API_SERVICE = "apiregistration.k8s.io/APIService"
+
 CASES: list[tuple[Json, str]] = [
+    (obj(API_SERVICE), "InProgress: not available yet"),
+    (obj(API_SERVICE, {"conditions": [condition("Available", "False", message="down")]}), "InProgress: down"),
+    (obj(API_SERVICE, {"conditions": [condition("Available")]}), "Current: desired state reached"),
+    (obj("Service", {}, {"type": "LoadBalancer", "externalIPs": ["192.0.2.1"]}), "Current: desired state reached"),
     (obj("ConfigMap"), "Current: desired state reached"),
     (obj("ConfigMap", deletionTimestamp="2026-01-01T00:00:00Z"), "Terminating: being deleted"),
     (
@@ -73,6 +80,8 @@ CASES: list[tuple[Json, str]] = [
         obj("apps/Deployment", {"conditions": [condition("Progressing", "False", message="too long")]}, {}),
         "Failed: too long",
     ),
+    (obj("apps/Deployment", None, {"replicas": 0}, generation=1), "InProgress: not observed yet"),
+    (obj("apps/StatefulSet", None, {"replicas": 0}, generation=1), "InProgress: not observed yet"),
     (obj("apps/ReplicaSet", UP, {"replicas": 3}), "Current: desired state reached"),
     (obj("apps/ReplicaSet", UP, {"replicas": 4}), "InProgress: 3 of 4 replicas are available"),
     (obj("apps/ReplicaSet", UP, {"replicas": 2}), "InProgress: 1 surplus replicas are not terminated yet"),
@@ -151,3 +160,50 @@ def test_typed_objects_are_judged_the_same() -> None:
     found = Deployment(metadata=ObjectMeta(name="a"), spec=spec, status=DeploymentStatus(updated_replicas=1))
     assert readiness_of(found).message == "0 of 1 replicas are available"
     assert readiness_of(widget())
+
+
+@pytest.fixture
+def database() -> Iterator[list[Any]]:
+    """Answers of a registered check, the last for ever."""
+    answers: list[Any] = []
+
+    @readiness_check("example.dev", "Database")
+    def check(_: Json) -> Any:
+        return answers[0] if len(answers) == 1 else answers.pop(0)
+
+    yield answers
+    unregister_readiness_check("example.dev", "Database")
+
+
+def test_a_registered_check_replaces_the_rules(database: list[Any]) -> None:
+    unready = obj("example.dev/Database", {"conditions": [condition("Ready", "False", message="no")]})
+    database += [True, False, Readiness("Failed", "disk"), None]
+    answers = [str(readiness_of(unready)) for _ in range(4)]
+    assert answers == ["Current: desired state reached", "InProgress: not ready yet", "Failed: disk", "InProgress: no"]
+
+
+def test_an_object_being_deleted_is_terminating_whatever_its_check_returns(database: list[Any]) -> None:
+    database.append(True)
+    gone = obj("example.dev/Database", deletionTimestamp="2026-01-01T00:00:00Z")
+    assert readiness_of(gone).state == "Terminating"
+
+
+def test_a_kind_has_one_check(database: list[Any]) -> None:
+    with pytest.raises(ValueError, match=r"Database.example.dev has the check .*check"):
+        readiness_check("example.dev", "Database")(lambda _: True)
+    unregister_readiness_check("example.dev", "Database")
+    readiness_check("example.dev", "Database")(lambda _: False)
+    assert not readiness_of(obj("example.dev/Database"))
+    assert database == []
+
+
+@pytest.mark.parametrize(
+    ("status", "answer"),
+    [
+        ({"startTime": "2026-01-01T00:00:00Z"}, "InProgress: running"),
+        ({"conditions": [condition("Complete")]}, "Current: complete"),
+        ({"conditions": [condition("Failed", message="deadline")]}, "Failed: deadline"),
+    ],
+)
+def test_a_job_must_have_completed_if_asked_for(status: Json, answer: str) -> None:
+    assert str(readiness_of(obj("batch/Job", status), complete=True)) == answer
