@@ -60,6 +60,7 @@ class HttpTransport:
         metrics: ClientMetrics | None = None,
         deadline: Deadline | None = None,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
+        max_retries: int = MAX_RETRIES,
     ) -> None:
         """Raises ConfigError if the configuration is not usable. No connection is opened before the first request.
 
@@ -67,6 +68,7 @@ class HttpTransport:
         - `metrics`: receives the client's metrics. Defaults to None.
         - `deadline`: the time after which nothing is sent, e.g. the end of a lease. Defaults to None.
         - `max_response_bytes`: bound of `Response.read()`. Defaults to 1 GiB.
+        - `max_retries`: retries of a request, see `retry_policy`. Defaults to 10; 0 returns a 429 to the caller.
         """
         self.host = urlsplit(config.url).netloc
         self._clock = world.clock
@@ -77,6 +79,7 @@ class HttpTransport:
             self._limiter = TokenBucket(world.clock, config.qps, config.burst)
         self._metrics = HttpMetrics(metrics, self.host)
         self._deadline = deadline
+        self._max_retries = max_retries
         self._headers = AddedHeaders(fixed_headers(config), impersonation_headers(config))
         check = None if deadline is None else self._check_deadline
         settings = PoolSettings(
@@ -156,7 +159,7 @@ class HttpTransport:
                 await self._throttle(request, self._limiter)
 
     def _may_retry(self, request: Request, retries: int, wait: float, until: float | None) -> bool:
-        if retries >= MAX_RETRIES or wait > MAX_RETRY_AFTER or not is_replayable(request):
+        if retries >= self._max_retries or wait > MAX_RETRY_AFTER or not is_replayable(request):
             return False
         return until is None or self._clock.monotonic() + wait < until
 
