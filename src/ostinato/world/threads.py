@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextvars
-import itertools
 import os
 import threading
 from collections.abc import Callable, Coroutine
@@ -15,7 +14,7 @@ from typing import Any, TypeVar, TypeVarTuple
 from ostinato.world.clock import Clock
 from ostinato.world.executor import Executor, Load, NotInWorkerError, Thread, call_as_future
 from ostinato.world.runner import LoopWorkers
-from ostinato.world.workers import Workers
+from ostinato.world.workers import Call, Workers, outcome_of
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -32,34 +31,19 @@ class ThreadExecutor(Executor):
         self._clock = clock
         self._workers = workers or min(32, (os.cpu_count() or 1) + 4)
         self._pool = Workers(self._workers, "ostinato-worker")
-        self._numbers = itertools.count()
-        self._lock = threading.Lock()  # guards the two below
-        self._queued: dict[int, float] = {}  # queued calls by number: since when, oldest first
-        self._busy = 0
+        self._queued: dict[_Call, float] = {}  # since when, oldest first
+        self._running: set[_Call] = set()
 
     async def run(self, func: Callable[[*Ts], T], *args: *Ts) -> T:
-        loop = asyncio.get_running_loop()
-        context = contextvars.copy_context()
-        context.run(_calling_loop.set, loop)
-        number = next(self._numbers)
-        with self._lock:
-            self._queued[number] = self._clock.monotonic()
-
-        def work() -> T:
-            with self._lock:
-                self._queued.pop(number, None)
-                self._busy += 1
-            try:
-                return context.run(lambda: call_as_future(func, *args))
-            finally:
-                with self._lock:
-                    self._busy -= 1
-
+        queued = self._queued
+        call = _Call(func, args, queued, self._running)
+        queued[call] = self._clock.monotonic()
         try:
-            return await asyncio.wrap_future(self._pool.submit(work), loop=loop)
+            self._pool.put(call)
+            result: T = await call.outcome
+            return result
         finally:
-            with self._lock:  # a call cancelled while queued, or rejected
-                self._queued.pop(number, None)
+            queued.pop(call, None)  # a call cancelled while queued, or rejected
 
     def block_on(self, coroutine: Coroutine[Any, Any, T]) -> T:
         loop = _calling_loop.get(None)
@@ -72,16 +56,57 @@ class ThreadExecutor(Executor):
         return _LoopThread(name, main)
 
     def load(self) -> Load:
-        with self._lock:
-            oldest = next(iter(self._queued.values()), None)
-            busy, queued = self._busy, len(self._queued)
-        return Load(self._workers, busy, queued, 0.0 if oldest is None else self._clock.monotonic() - oldest)
+        queued = tuple(self._queued.values())  # a copy: workers change it
+        waited = self._clock.monotonic() - queued[0] if queued else 0.0
+        return Load(self._workers, len(self._running), len(queued), waited)
 
     def separate(self) -> ThreadExecutor:
         return ThreadExecutor(self._clock, self._workers)
 
     def close(self) -> None:
         self._pool.close()
+
+
+class _Call(Call):
+    """A call of `run`. In `queued` until it is made or cancelled: whoever removes it decides."""
+
+    __slots__ = ("_args", "_context", "_func", "_loop", "_queued", "_running", "outcome")
+
+    def __init__(
+        self, func: Callable[..., Any], args: tuple[Any, ...], queued: dict[_Call, float], running: set[_Call]
+    ) -> None:
+        self._func = func
+        self._args = args
+        self._queued = queued
+        self._running = running
+        self._loop = loop = asyncio.get_running_loop()
+        self._context = contextvars.copy_context()
+        self._context.run(_calling_loop.set, loop)
+        self.outcome: asyncio.Future[Any] = loop.create_future()
+
+    def make(self) -> None:
+        if self._queued.pop(self, None) is None:
+            return
+        self._running.add(self)
+        result, error = self._context.run(outcome_of, call_as_future, self._func, *self._args)
+        self._running.discard(self)
+        self._deliver(self._set, result, error)
+
+    def cancel(self) -> None:
+        self._queued.pop(self, None)
+        self._deliver(self.outcome.cancel)
+
+    def _deliver(self, callback: Callable[[*Ts], object], *args: *Ts) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            self._loop.call_soon_threadsafe(callback, *args)
+
+    def _set(self, result: Any, error: BaseException | None) -> None:
+        if self.outcome.done():  # the caller was cancelled
+            return
+        if error is not None:
+            self.outcome.set_exception(error)
+        else:
+            self.outcome.set_result(result)
 
 
 class _LoopThread(Thread[T]):

@@ -9,19 +9,29 @@ from __future__ import annotations
 import queue
 import threading
 import weakref
+from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 
-class _Call(NamedTuple):
-    outcome: Future[Any]
-    function: Callable[[], Any]
+class Call(ABC):
+    """A queued call. `make` and `cancel` must not raise."""
+
+    @abstractmethod
+    def make(self) -> None:
+        """Make the call and deliver its outcome; in a worker."""
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """Tell the caller that the call will not be made; in any thread."""
 
 
-_Waiting = queue.SimpleQueue[_Call | None]  # None ends the worker that takes it
+_Waiting = queue.SimpleQueue[Call | None]  # None ends the worker that takes it
+_Idle = deque[None]  # an item for each idle worker that no queued call is intended for; appended and popped atomically
 
 
 class Workers:
@@ -29,7 +39,7 @@ class Workers:
         self._most = most
         self._name = name
         self._waiting: _Waiting = queue.SimpleQueue()
-        self._idle = threading.Semaphore(0)  # idle workers minus the queued calls intended for them
+        self._idle: _Idle = deque()
         self._lock = threading.Lock()  # guards the two below
         self._threads = 0
         self._closed = False
@@ -38,22 +48,29 @@ class Workers:
     def submit(self, function: Callable[[], T]) -> Future[T]:
         """Call a function in a worker. Raises RuntimeError after `close`."""
         outcome: Future[T] = Future()
+        self.put(_FutureCall(outcome, function))
+        return outcome
+
+    def put(self, call: Call) -> None:
+        """Make a call in a worker. Raises RuntimeError after `close`."""
         with self._lock:
             if self._closed:
                 raise RuntimeError("cannot schedule new futures after shutdown")
-            self._waiting.put(_Call(outcome, function))
-            if not self._idle.acquire(blocking=False) and self._threads < self._most:
-                self._begin(outcome)
-        return outcome
+            self._waiting.put(call)
+            try:
+                self._idle.pop()
+            except IndexError:
+                if self._threads < self._most:
+                    self._begin(call)
 
-    def _begin(self, outcome: Future[Any]) -> None:
+    def _begin(self, call: Call) -> None:
         """Start a worker. If no thread can be started, the existing ones are used; raises if there are none."""
         name = f"{self._name}_{self._threads}"
         try:
             threading.Thread(target=_work, args=(self._waiting, self._idle), name=name, daemon=True).start()
         except RuntimeError:
             if self._threads == 0:
-                outcome.cancel()  # the queued call must not be made later
+                call.cancel()  # the queued call must not be made later
                 raise
         else:
             self._threads += 1
@@ -65,27 +82,46 @@ class Workers:
             try:
                 while True:
                     if (call := self._waiting.get_nowait()) is not None:
-                        call.outcome.cancel()
+                        call.cancel()
             except queue.Empty:
                 self._waiting.put(None)
 
 
-def _work(waiting: _Waiting, idle: threading.Semaphore) -> None:
+def _work(waiting: _Waiting, idle: _Idle) -> None:
     """Body of a worker. Holds no reference to the pool, so that it can be garbage-collected."""
     while (call := waiting.get()) is not None:
-        _make(call.outcome, call.function)
+        call.make()
         del call  # releases its references while the worker waits
-        idle.release()
+        idle.append(None)
     waiting.put(None)  # for the next one
 
 
-def _make(outcome: Future[T], function: Callable[[], T]) -> None:
-    if not outcome.set_running_or_notify_cancel():
-        return
+class _FutureCall(Call):
+    __slots__ = ("_function", "_outcome")
+
+    def __init__(self, outcome: Future[Any], function: Callable[[], Any]) -> None:
+        self._outcome = outcome
+        self._function = function
+
+    def make(self) -> None:
+        if not self._outcome.set_running_or_notify_cancel():
+            return
+        result, error = outcome_of(self._function)
+        if error is not None:
+            self._outcome.set_exception(error)
+        else:
+            self._outcome.set_result(result)
+
+    def cancel(self) -> None:
+        self._outcome.cancel()
+
+
+def outcome_of(function: Callable[..., T], *args: object) -> tuple[T | None, BaseException | None]:
+    """Call a function; return its result and its error.
+
+    Its frame is in the error's traceback, and holds no future: a future and its error would form a cycle.
+    """
     try:
-        result = function()
+        return function(*args), None
     except BaseException as error:  # noqa: BLE001 - raised by the future
-        outcome.set_exception(error)
-        del outcome  # breaks the cycle of the future and the error's traceback
-    else:
-        outcome.set_result(result)
+        return None, error

@@ -45,6 +45,7 @@ _PUT = """INSERT INTO object VALUES {} ON CONFLICT (collection, key)
           DO UPDATE SET version = excluded.version, data = excluded.data, checksum = excluded.checksum"""
 _DELETE = "DELETE FROM object WHERE collection = ? AND key = ?"
 _ROWS = 32  # per statement; SQLite compiles a statement for each row count
+_PUTS = [_PUT.format(", ".join(["(?, ?, ?, ?, ?)"] * rows)) for rows in range(_ROWS + 1)]
 _WRITE_BACK_SECONDS = 1.0  # minimum interval between requests to the kernel to write back the mark
 
 
@@ -171,7 +172,7 @@ class SQLiteLog:
                 row = write.collection, write.key, write.version, write.data
                 values += row
                 values.append(checksum_of(*row))  # type: ignore[arg-type]  # not a deletion
-            self._database.execute(_PUT.format(", ".join(["(?, ?, ?, ?, ?)"] * len(rows))), values)
+            self._database.execute(_PUTS[len(rows)], values)
 
     def close(self) -> None:
         self._database.close()

@@ -61,30 +61,26 @@ class Mark:
             raise unusable(path, error) from error
         os.fchmod(self._descriptor, 0o600)
         data = os.pread(self._descriptor, 2 * _SLOT, 0)
-        self._sequence, self.reading = _newest(data)
+        self._sequence, self.reading = _newest(data)  # `reading`: as found, or as of `begin`
+        self._store = b"" if self.reading is None else bytes.fromhex(self.reading.store)
         self.is_unreadable = bool(data) and self.reading is None
 
     def begin(self, store: str, version: int) -> None:
         """Assign the mark to a store, durably."""
-        self._sequence += 1
-        self._write(store, version)
-        self._sequence += 1
-        self._write(store, version)
+        self._store = bytes.fromhex(store)
+        self.reading = Reading(store, version)
+        self.advance(version)
+        self.advance(version)
         if self._durable:
             os.fsync(self._descriptor)
             sync_directory(self._path.parent)
 
     def advance(self, version: int) -> None:
         """Record that writes up to this resourceVersion are durable and about to be acknowledged."""
-        assert self.reading is not None
         self._sequence += 1
-        self._write(self.reading.store, version)
-
-    def _write(self, store: str, version: int) -> None:
-        record = _RECORD.pack(_MAGIC, bytes.fromhex(store), self._sequence, version)
+        record = _RECORD.pack(_MAGIC, self._store, self._sequence, version)
         slot = record + zlib.crc32(record).to_bytes(4, "big")
         os.pwrite(self._descriptor, slot, self._sequence % 2 * _SLOT)
-        self.reading = Reading(store, version)
 
     def write_back(self) -> None:
         """Ask the kernel to write the mark back soon, without waiting."""
