@@ -107,6 +107,20 @@ class Applier:
         self._remember(place, document, answer)
         return answer
 
+    async def is_up_to_date(self, instance: AnyObject, *, owner: AnyObject | None) -> bool:
+        """Return whether `apply` would send no request."""
+        wanted = self._owned(instance, owner, self._client.live.namespace)
+        view, key = view_like(wanted), access.key(wanted)
+        _, entry = await self._cached(view, key)
+        if entry is None:
+            return False
+        applied, document = self._applied.get((view.gvk, key)), _digest(wanted)
+        return _is_untouched(applied, document, entry) or self._is_applied(applied, document, entry, wanted)
+
+    def complete(self, instance: A, *, owner: AnyObject | None) -> A:
+        """Return the object as `apply` sends it: a copy with its namespace and its controller reference."""
+        return self._owned(instance, owner, self._client.live.namespace)
+
     async def prune(self, owner: AnyObject, keep: Iterable[AnyObject], kinds: Iterable[View[Any]]) -> None:
         """Delete the objects of these kinds that the owner controls, except those in `keep`."""
         # An object without a namespace is in its owner's; the objects of a cluster-scoped owner may be in any.
@@ -189,7 +203,7 @@ class Applier:
         if controller is None:
             raise ForeignObject(wanted, owner)
         if controller.uid != access.uid(owner):
-            raise (StillOwned if _is_earlier(controller, owner) else AlreadyOwned)(wanted, controller)
+            raise (StillOwned if is_earlier(controller, owner) else AlreadyOwned)(wanted, controller)
 
     def _is_applied(self, applied: _Applied | None, document: bytes, entry: Entry, wanted: AnyObject) -> bool:
         """Return whether the same object was applied before and all applied fields still have their values."""
@@ -221,7 +235,7 @@ class Applier:
         self._sweep_at = max(_MIN_SWEEP, 2 * len(self._applied))
 
 
-def _is_earlier(reference: OwnerReference, owner: AnyObject) -> bool:
+def is_earlier(reference: OwnerReference, owner: AnyObject) -> bool:
     """Return whether the reference is to another object of the same kind and name."""
     gvk, group = access.gvk(owner), reference.api_version.rpartition("/")[0]
     return (group, reference.kind, reference.name) == (gvk.group, gvk.kind, access.name(owner))

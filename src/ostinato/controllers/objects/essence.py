@@ -18,6 +18,7 @@ from ostinato.api.object import Object, origin
 Json = dict[str, Any]
 
 CHANGES_PREFIX = "changes.ostinato.dev/"  # of annotations in which controllers record what they have reconciled
+KINDS_PREFIX = "kinds.ostinato.dev/"  # of annotations in which controllers record the kinds of the objects of an owner
 _SYSTEM = frozenset({"apiVersion", "kind", "metadata", "status"})
 
 
@@ -36,6 +37,6 @@ def digest(instance: AnyObject) -> bytes:
     metadata = whole.get("metadata") or {}
     essence = {name: value for name, value in whole.items() if name not in _SYSTEM}
     annotations = (metadata.get("annotations") or {}).items()
-    own = {name: value for name, value in annotations if not name.startswith(CHANGES_PREFIX)}
+    own = {name: value for name, value in annotations if not name.startswith((CHANGES_PREFIX, KINDS_PREFIX))}
     essence["metadata"] = [metadata.get("labels") or {}, own]
     return blake2b(msgspec.json.encode(essence, order="deterministic"), digest_size=16).digest()
