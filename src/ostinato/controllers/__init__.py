@@ -21,6 +21,7 @@ from ostinato.controllers.current import Reconcile, current_reconcile, reconcile
 from ostinato.controllers.daemons.decorators import daemon, timer
 from ostinato.controllers.decorator import ControllerFunction, WatchKind, controller
 from ostinato.controllers.failures.failures import ReconcileTimeout
+from ostinato.controllers.front_end import FrontEnd
 from ostinato.controllers.kinds.selector import KindsOf
 from ostinato.controllers.loop import ControllerError
 from ostinato.controllers.metrics import ControllerStatistics
@@ -89,6 +90,7 @@ __all__ = [
     "ForObject",
     "ForOwner",
     "ForeignObject",
+    "FrontEnd",
     "Handler",
     "KindOptions",
     "KindSource",

@@ -19,6 +19,7 @@ from ostinato.api.object import CustomResource, KindInfo, Object
 from ostinato.client.views import view_of
 from ostinato.controllers.controller import Controller
 from ostinato.controllers.decorator import ControllerFunction
+from ostinato.controllers.front_end import FrontEnd
 from ostinato.controllers.sources.kind import KindSource
 from ostinato.crd.definition import crd_of
 from ostinato.crd.rbac import (
@@ -38,7 +39,7 @@ from ostinato.webhook.webhooks import Webhooks
 
 Json = dict[str, Any]
 T = TypeVar("T")
-AnyController = ControllerFunction | Controller
+AnyController = ControllerFunction | Controller | FrontEnd
 
 
 def controllers_of(manager: Manager) -> list[AnyController]:
@@ -83,6 +84,9 @@ def definitions_of_managers(
             found.append(crd_of(*versions.values(), conversion=conversions.get(name)))
         except SchemaError as error:
             raise SchemaError(f"cannot generate a CustomResourceDefinition for {group_kind}: {error}") from None
+    derived = {each["metadata"]["name"] for each in found}
+    brought = [each for front_end in controllers if isinstance(front_end, FrontEnd) for each in front_end.definitions]
+    found += {each["metadata"]["name"]: each for each in brought if each["metadata"]["name"] not in derived}.values()
     return sorted(found, key=lambda each: str(each["metadata"]["name"]))
 
 

@@ -13,6 +13,7 @@ from ostinato.cli.error import CommandError
 from ostinato.controllers.builder import Builder
 from ostinato.controllers.controller import Controller
 from ostinato.controllers.decorator import ControllerFunction
+from ostinato.controllers.front_end import FrontEnd
 from ostinato.controllers.guards.program import relative
 from ostinato.crd import SchemaError
 from ostinato.crd.program import controllers_of, definitions_of_managers, unique, webhooks_of
@@ -32,7 +33,7 @@ class Program(NamedTuple):
         return [each for manager in self.managers for each in manager.runnables]
 
     @property
-    def controllers(self) -> list[ControllerFunction | Controller]:
+    def controllers(self) -> list[ControllerFunction | Controller | FrontEnd]:
         return [each for manager in self.managers for each in controllers_of(manager)]
 
     @property
@@ -47,7 +48,7 @@ def program_of(modules: Sequence[ModuleType], host: Host, *, empty: bool = False
     """
     managers = unique([*host.managers, *_of_type(modules, Manager)])
     if not managers:
-        runnables = unique(_of_type(modules, ControllerFunction, Controller, Webhooks))
+        runnables = unique(_of_type(modules, ControllerFunction, Controller, FrontEnd, Webhooks))
         with hosting(host):
             managers = [Manager()]
         try:

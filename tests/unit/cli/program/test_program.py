@@ -157,3 +157,18 @@ Manager().add(widgets, Webhooks(up, down, endpoint=UrlEndpoint("https://127.0.0.
     assert widget["spec"]["conversion"]["strategy"] == "Webhook"
     with pytest.raises(CommandError, match="class WidgetV2: one version must be marked"):
         definitions_of(program(KINDS + text.replace("@marked(Stored())", "")))
+
+
+def test_a_front_end_in_a_module_is_found(program: Any) -> None:
+    text = """
+from ostinato.controllers import FrontEnd
+
+class Hooks(FrontEnd):
+    def __init__(self, name):
+        self.name = name
+
+    async def run(self, dependencies): ...
+
+hooks = Hooks("hooks")
+"""
+    assert names(program(KINDS + text)) == [["widgets", "gadgets", "hooks"]]
