@@ -1,0 +1,1 @@
+"""The proxy between a playbook and the API server."""
