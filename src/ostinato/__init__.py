@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         daemon,
         timer,
     )
+    from ostinato.frontends.handlers import on
     from ostinato.manager import Manager
 
 __all__ = [
@@ -64,6 +65,7 @@ __all__ = [
     "TerminalError",
     "controller",
     "daemon",
+    "on",
     "timer",
 ]
 
@@ -98,6 +100,7 @@ _HOME = {
     "TerminalError": "controllers",
     "controller": "controllers",
     "daemon": "controllers",
+    "on": "frontends.handlers.on",
     "timer": "controllers",
 }
 
@@ -105,7 +108,8 @@ _HOME = {
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    module = import_module(f"{__name__}.{_HOME[name]}")
+    value = module if name == "on" else getattr(module, name)
     globals()[name] = value
     return value
 

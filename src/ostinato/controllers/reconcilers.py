@@ -129,15 +129,20 @@ class Reconciler:
         return ThreadCall(lambda: TimeoutError(f"reconciler {self.name}: reconcile timeout exceeded"))
 
     async def _in_thread(self, first: Any, context: Context) -> Any:
-        """Run the function in a thread. Waits for it even after a timeout: a key must not be in two threads."""
+        def work(blocking: BlockingContext) -> Any:
+            return self._function(first, blocking) if self._with_context else self._function(first)
+
+        return await self.in_thread(work, context)
+
+    async def in_thread(self, function: Callable[[BlockingContext], Any], context: Context) -> Any:
+        """Run a function in a thread. Waits for it even after a timeout: a key must not be in two threads."""
         executor, clock = context.world.executor, context.world.clock
         state = self._thread_call()
 
         def work() -> Any:
             state.begun = True
             state.check()
-            view = BlockingContext(context, state)
-            return self._function(first, view) if self._with_context else self._function(first)
+            return function(BlockingContext(context, state))
 
         timer = clock.timer(STARVATION_THRESHOLD, self._starved, state, context)
         call = asyncio.get_running_loop().create_task(_awaited(executor.run(state.guarded, work)))

@@ -51,11 +51,13 @@ class Host(msgspec.Struct, kw_only=True):
     - `namespace`: restricts the caches to this namespace, or the controllers to those that match a pattern. Defaults to
       "", all.
     - `managers`: the managers whose `run` was called.
+    - `registered`: runnables that decorators have created in loaded modules, imported ones too.
     """
 
     choices: Choices = Choices()
     namespace: str = ""
     managers: list[Any] = []  # Any: Manager imports this module
+    registered: list[Any] = []
 
     def decide(self, file: Choices) -> Choices:
         """Return the options of a manager, given those of the file."""

@@ -49,6 +49,7 @@ def program_of(modules: Sequence[ModuleType], host: Host, *, empty: bool = False
     managers = unique([*host.managers, *_of_type(modules, Manager)])
     if not managers:
         runnables = unique(_of_type(modules, ControllerFunction, Controller, FrontEnd, Webhooks))
+        runnables = _with_registered(runnables, host, modules)
         with hosting(host):
             managers = [Manager()]
         try:
@@ -70,6 +71,21 @@ def definitions_of(program: Program, *, all_kinds: bool = False) -> list[Json]:
         return definitions_of_managers(program.managers, program.modules, all_kinds=all_kinds)
     except SchemaError as error:
         raise CommandError(str(error)) from None
+
+
+def _with_registered(runnables: list[Any], host: Host, modules: Sequence[ModuleType]) -> list[Any]:
+    """Return the runnables with those that decorators have registered, also in imported modules, joined to one."""
+    if not host.registered:
+        return runnables
+    first, *others = host.registered
+    joined = first.merge(others)
+    joined.default_name = modules[0].__name__.partition(".")[0].removeprefix("file_")
+    try:
+        joined.make()
+    except (TypeError, ValueError) as error:  # of a handler; the message names its line
+        raise CommandError(str(error)) from None
+    known = set(map(id, host.registered))
+    return [*(each for each in runnables if id(each) not in known), joined]
 
 
 def _of_type(modules: Iterable[ModuleType], *classes: type[Any]) -> list[Any]:

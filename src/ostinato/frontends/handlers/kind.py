@@ -1,0 +1,106 @@
+"""Kind operator: all handlers of one kind, as one controller."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from ostinato.api.codec import from_dict
+from ostinato.client.views import Typed, Unstructured, View
+from ostinato.controllers.controller import Controller
+from ostinato.controllers.options import ControllerOptions
+from ostinato.controllers.runnable import Dependencies
+from ostinato.controllers.sources.handlers import ForObject
+from ostinato.controllers.sources.kind import KindSource
+from ostinato.frontends.handlers.handler import CHANGING, Handler
+from ostinato.frontends.handlers.running.background import Background
+from ostinato.frontends.handlers.running.changes import ChangeReconciler
+from ostinato.frontends.handlers.running.memory import Memories, Shared
+from ostinato.frontends.handlers.running.watching import EventWatch
+from ostinato.frontends.handlers.state.stores import Store
+from ostinato.frontends.handlers.state.writing import ObjectWriter
+
+Json = dict[str, Any]
+
+
+class KindOperator(Controller):
+    def __init__(self, name: str, view: View[Any], handlers: Sequence[Handler], shared: Shared) -> None:
+        persistence = shared.settings.persistence
+        plain = Unstructured(view.gvk, view.info)
+        store = Store(shared.name, view.gvk, persistence.store, persistence.namespace or "default")
+        writer = ObjectWriter(plain, store)
+        memories = Memories(shared)
+        changing = [each for each in handlers if each.form in CHANGING]
+        typed: Callable[[Json], Any] | None = None
+        if isinstance(view, Typed):
+            cls = view.cls
+            typed = lambda body: from_dict(cls, body)  # noqa: E731
+        super().__init__(
+            name,
+            ChangeReconciler(changing, writer, shared, memories, typed),
+            view=plain,
+            sources=[KindSource(plain, ForObject())],
+            options=ControllerOptions(max_concurrent=shared.settings.workers, runs_for_own_writes=False),
+        )
+        self._has_changes = bool(changing)
+        self._background = [
+            Background(each, writer, shared, memories).controller(f"{name}.{_part(each.id)}"[:128])
+            for each in handlers
+            if each.form in ("daemon", "timer")
+        ]
+        events = [each for each in handlers if each.form == "event"]
+        self._events = EventWatch(f"{name}.events", events, writer, shared, memories) if events else None
+
+    @property
+    def has_synced(self) -> bool:
+        return (
+            (not self._has_changes or super().has_synced)
+            and all(each.has_synced for each in self._background)
+            and (self._events is None or self._events.has_synced)
+        )
+
+    async def run(self, dependencies: Dependencies) -> None:
+        work: list[Callable[[Dependencies], Awaitable[None]]] = [each.run for each in self._background]
+        if self._has_changes:
+            work.append(super().run)
+        if self._events is not None:
+            work.append(self._events.run)
+        await run_together(work, dependencies)
+
+
+async def run_together(work: Sequence[Callable[[Dependencies], Awaitable[None]]], dependencies: Dependencies) -> None:
+    """Run until cancelled, or until one fails. A second cancellation is passed on, too."""
+    create = asyncio.get_running_loop().create_task
+    tasks = [create(_awaited(each(dependencies))) for each in work]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    finally:
+        await _stop(tasks)
+    for task in tasks:
+        if not task.cancelled():
+            task.result()
+
+
+async def _stop(tasks: list[asyncio.Task[None]]) -> None:
+    """Cancel tasks and wait for them; when cancelled again, cancel them again."""
+    for task in tasks:
+        task.cancel()
+    try:
+        if tasks:
+            await asyncio.wait(tasks)
+    except asyncio.CancelledError:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        raise
+
+
+async def _awaited(awaitable: Awaitable[None]) -> None:
+    await awaitable
+
+
+def _part(name: str) -> str:
+    """Return an id as a part of the name of a controller."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.") or "handler"
