@@ -30,9 +30,9 @@ from ostinato.client.config.config import Config
 from ostinato.client.config.error import NoConfig
 from ostinato.controllers.failures.trace import shorten
 from ostinato.controllers.sources.namespace_patterns import NamespacePatterns, is_pattern
-from ostinato.manager import Sharding, configure_logging, serve_together
+from ostinato.manager import Manager, Sharding, configure_logging, serve_together
 from ostinato.manager.election.settings import LeaderElection
-from ostinato.manager.hosting import Choices, Host
+from ostinato.manager.hosting import Choices, Host, hosting
 from ostinato.manager.running import Served, new_runner
 from ostinato.world import Clock, World
 
@@ -77,6 +77,25 @@ def run(options: RunOptions, *, attached_to: str | None = None) -> None:
     _check(options)
     options = msgspec.structs.replace(options, files=targets(options.files))
     found = [find(each) for each in options.files]
+    _serve(options, lambda host: program_of(load_all(found, host), host), attached_to)
+
+
+def run_front_end(options: RunOptions, make: Callable[[], Sequence[Any]]) -> None:
+    """Run objects that `Manager.add` accepts, as `run` does with those of a file.
+
+    `make`: creates them, when the cluster is known; CommandError if they cannot be created. Its files are not Python:
+    `options.files` are for messages.
+    """
+    _check(options)
+
+    def load(host: Host) -> Program:
+        with hosting(host):
+            return Program([], [Manager().add(*make())])
+
+    _serve(options, load, None)
+
+
+def _serve(options: RunOptions, load: Callable[[Host], Program], attached_to: str | None) -> None:
     levels = parse_levels(options.log_level)
     configure_logging(options.log_format)
     set_levels(initial_levels(options.verbose, levels, embedded=options.embedded))
@@ -86,7 +105,7 @@ def run(options: RunOptions, *, attached_to: str | None = None) -> None:
         _cluster(options, runner, attached_to) as cluster,
     ):
         host = Host(choices=cluster.choices, namespace=options.namespace)
-        program = program_of(load_all(found, host), host)
+        program = load(host)
         set_levels(program_levels(program, options.verbose, levels))
         with _run_errors():
             runner.run(_run(program, options, cluster))

@@ -31,6 +31,11 @@ def add_to(commands: Commands) -> None:
     parser.add_argument(
         "--reload", action="store_true", help="restart the controllers when their sources change; the cluster stays"
     )
+    add_run_options(parser)
+
+
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of all commands that run controllers: cluster, leader election, endpoints and logs."""
     cluster = parser.add_argument_group("cluster")
     cluster.add_argument("--embedded", action="store_true", help="run a control plane in this process")
     cluster.add_argument(
