@@ -74,6 +74,11 @@ def unregister_readiness_check(group: str, kind: str) -> None:
     _checks.pop(GroupKind(group, kind), None)
 
 
+def has_readiness_check(kind: GroupKind) -> bool:
+    """Return whether a kind has a check of its own."""
+    return kind in _checks
+
+
 def readiness_of(instance: AnyObject, *, complete: bool = False) -> Readiness:
     """Return the readiness of an object.
 

@@ -1,0 +1,70 @@
+"""Subjects of plans: the kinds of objects that plans run on, and how each names its version and its parameters."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Final
+
+from ostinato.api import accessors as access
+from ostinato.api.codec import from_dict
+from ostinato.cache.client import CachedClient
+from ostinato.client.views import Unstructured, View
+from ostinato.crd.rbac import Access
+from ostinato.frontends.plans.api import FINALIZER, Instance, Operator, OperatorVersion, PlanExecution
+from ostinato.frontends.plans.deciding import Version
+
+Json = dict[str, Any]
+
+EVERYTHING: Final = Access(verbs=("*",), groups=("*",), resources=("*",))
+
+
+class Subject(ABC):
+    """A kind of objects that plans run on."""
+
+    view: View[Any]
+    finalizer = FINALIZER
+    repairs_drift = False  # unless an object says otherwise
+    kinds: tuple[Any, ...] = ()  # classes of the kinds, for their definitions
+    definitions: tuple[Json, ...] = ()  # CustomResourceDefinitions of kinds without a class
+    access: tuple[Access, ...] = (EVERYTHING,)  # what plans may do: templates can hold any kind
+
+    @abstractmethod
+    def reference(self, instance: Json) -> tuple[str, str]:
+        """Return name and namespace of the version that an object wants."""
+
+    @abstractmethod
+    async def version(self, name: str, namespace: str, client: CachedClient) -> Version | None:
+        """Return a version; None if it does not exist."""
+
+    @abstractmethod
+    def parameters(self, instance: Json) -> dict[str, str]:
+        """Return the parameters of an object, as they are stored."""
+
+    def execution(self, instance: Json) -> PlanExecution:  # noqa: ARG002 - of kinds that have it
+        """Return the plan that the spec of an object requests."""
+        return PlanExecution()
+
+
+class Instances(Subject):
+    """Instances of KUDO's API, whose versions are OperatorVersions."""
+
+    view = Unstructured.of("kudo.dev/v1beta1", "Instance")
+    kinds = (Instance, OperatorVersion, Operator)
+
+    def reference(self, instance: Json) -> tuple[str, str]:
+        found = (instance.get("spec") or {}).get("operatorVersion") or {}
+        return str(found.get("name") or ""), str(found.get("namespace") or access.namespace(instance))
+
+    async def version(self, name: str, namespace: str, client: CachedClient) -> Version | None:
+        if not name:
+            return None
+        found = await client.get(OperatorVersion, name, namespace=namespace, missing=None)
+        return None if found is None else Version(name, namespace, found.spec)
+
+    def parameters(self, instance: Json) -> dict[str, str]:
+        found = (instance.get("spec") or {}).get("parameters") or {}
+        return {str(name): str(value) for name, value in found.items()}
+
+    def execution(self, instance: Json) -> PlanExecution:
+        found = (instance.get("spec") or {}).get("planExecution") or {}
+        return from_dict(PlanExecution, found)
