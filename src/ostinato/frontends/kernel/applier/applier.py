@@ -28,13 +28,14 @@ from ostinato.controllers.objects.applying import Applier
 from ostinato.controllers.objects.readiness import Readiness
 from ostinato.frontends.kernel.applier.desired import DesiredObjects, Item, Strategies
 from ostinato.frontends.kernel.applier.diff import diff_text, same
-from ostinato.frontends.kernel.applier.kinds import Kinds, write_metadata
+from ostinato.frontends.kernel.applier.kinds import Kinds
 from ostinato.frontends.kernel.applier.members import Members
 from ostinato.frontends.kernel.applier.order import rank_of, uninstall_order
 from ostinato.frontends.kernel.applier.outcome import Action, ApplyError, Change, Held, Outcome
 from ostinato.frontends.kernel.applier.refs import ObjectRef
 from ostinato.frontends.kernel.applier.strategies import IN_PLACE, Strategy, next_in_roll
 from ostinato.frontends.kernel.applier.tracking import is_reachable
+from ostinato.frontends.kernel.parents import write_metadata
 from ostinato.frontends.kernel.sync import Json, Objects
 
 _MISSING: Final = Readiness("InProgress", "it does not exist yet")
@@ -140,17 +141,26 @@ class SetApplier:
             left.append(ObjectRef.of(each))
         return left
 
-    async def finalize(self, owner: AnyObject, *, kinds: Kinds, wait: bool = False) -> list[ObjectRef]:
+    async def finalize(
+        self, owner: AnyObject, *, kinds: Kinds, wait: bool = False, reachable: bool = True
+    ) -> list[ObjectRef]:
         """Delete all objects of the owner, then remove the finalizer; return the objects that still exist.
 
-        The deleted objects cause events; call it again then, until the list is empty.
+        - `wait`: as for `prune`.
+        - `reachable`: delete the objects that have an owner reference too. Defaults to True; else they are left to the
+          garbage collector.
+        - The deleted objects cause events; call it again then, until the list is empty.
         """
-        left = await self.prune(owner, kinds=kinds, wait=wait)
+        members = await self._members.all(owner, kinds.known(owner))
+        keep = [] if reachable else [each for each in members if is_reachable(owner, each)]
+        left = await self.prune(owner, kinds=kinds, keep=keep, wait=wait)
         if left:
-            left = [ObjectRef.of(each) for each in await self._members.all(owner, kinds.known(owner))]
+            kept = {ObjectRef.of(each) for each in keep}
+            found = map(ObjectRef.of, await self._members.all(owner, kinds.known(owner)))
+            left = [each for each in found if each not in kept]
         if not left and self._finalizer and access.has_finalizer(owner, self._finalizer):
-            kept = [each for each in access.finalizers(owner) if each != self._finalizer]
-            await write_metadata(self._client, owner, {"finalizers": kept or None}, self._manager)
+            others = [each for each in access.finalizers(owner) if each != self._finalizer]
+            await write_metadata(self._client, owner, {"finalizers": others or None}, self._manager)
         return left
 
     # Before the first write

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Protocol
 
 from ostinato.api import accessors as access
 from ostinato.api.accessors import AnyObject
 from ostinato.api.gvk import GroupVersionKind
-from ostinato.api.object import Object
 from ostinato.cache.client import CachedClient
-from ostinato.client.patching import MergePatch
-from ostinato.client.requests import view_like
 from ostinato.controllers.objects.essence import KINDS_PREFIX
+from ostinato.frontends.kernel.parents import write_metadata
 from ostinato.frontends.kernel.sync import kind_key, parse_kind_key
 
 _logger = logging.getLogger("ostinato.frontends")
@@ -78,20 +76,6 @@ class AnnotatedKinds:
         if (access.annotations(owner).get(self._annotation) or None) == text:
             return
         await write_metadata(self._client, owner, {"annotations": {self._annotation: text}}, self._manager)
-
-
-async def write_metadata(
-    client: CachedClient, instance: AnyObject, metadata: dict[str, Any], field_manager: str
-) -> None:
-    """Patch metadata of an object, conditional on its resourceVersion, and take over the metadata of the answer."""
-    change = {"metadata": {**metadata, "resourceVersion": access.resource_version(instance)}}
-    answer: Any = await client.patch(
-        view_like(instance), access.key(instance), MergePatch(change), field_manager=field_manager
-    )
-    if isinstance(instance, Object):
-        instance.metadata = answer.metadata
-    else:
-        instance["metadata"] = answer["metadata"]
 
 
 def annotation_name(field_manager: str) -> str:

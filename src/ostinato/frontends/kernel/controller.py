@@ -1,0 +1,260 @@
+"""Sync controller: calls a decider for each object of a kind, and makes its answer true.
+
+    watch the parents and their children -> queue -> collect -> decider -> children, metadata, status, Events
+
+- A sync is level-based: it sees the parent and all its children as they are, and runs at the start for every parent.
+- Kinds of children may be declared, or are learned from what the decider returns.
+- With a finalizer, the decider is called with `finalizing` before the parent is deleted, until it answers `finalized`.
+  Without one, children that the garbage collector does not delete with their parent are deleted all the same.
+- A parent that stops matching the selector is finalized too, if it has the finalizer.
+- An answer that fails half-way is repeated with backoff. The status is written also if children fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from ostinato.api import accessors as access
+from ostinato.api.gvk import GroupKind, GroupVersionKind
+from ostinato.cache.informers import AnyKind
+from ostinato.client.views import Unstructured, view_of
+from ostinato.controllers.context import Context
+from ostinato.controllers.controller import Controller
+from ostinato.controllers.front_end import FrontEnd
+from ostinato.controllers.options import ControllerOptions
+from ostinato.controllers.request import Request
+from ostinato.controllers.result import PermanentError, Result, TemporaryError
+from ostinato.controllers.runnable import Dependencies
+from ostinato.controllers.sources.handlers import ForObject
+from ostinato.controllers.sources.kind import KindOptions, KindSource
+from ostinato.controllers.sources.predicates import EventFunction
+from ostinato.controllers.sources.sources import Source
+from ostinato.frontends.kernel.applier import AnnotatedKinds, Kinds, Outcome, SetApplier, StaticKinds, Strategy
+from ostinato.frontends.kernel.applier.kinds import annotation_name
+from ostinato.frontends.kernel.applier.strategies import IN_PLACE
+from ostinato.frontends.kernel.parents import ParentWriter
+from ostinato.frontends.kernel.recording import recorded
+from ostinato.frontends.kernel.related import RelatedObjects, Selection
+from ostinato.frontends.kernel.sync import Decider, DeciderError, Json, SyncRequest, SyncResult, Trigger
+from ostinato.frontends.kernel.watching import ForSetOwner, WatchedKinds
+
+_POLL: Final = 1.0  # seconds until a kind that is not served is tried again
+
+
+class SyncOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    - `children`: declared kinds of children, which are watched from the start and always in the request.
+    - `learn_kinds`: accept children of other kinds, and record them in an annotation of the parent. Defaults to True.
+    - `strategies`, `default_strategy`: how existing children are updated, by kind. Default to in place.
+    - `related`: returns which other objects the decider needs, for a parent. Defaults to None.
+    - `finalizer`: added to every parent. Defaults to "": only to parents that need it for their children.
+    - `selects`: which parents are synced. Defaults to None, all.
+    - `predicates`: filter the events of parents. Default to none.
+    - `resync`: seconds between syncs of all parents. Defaults to 0, none.
+    - `shared_owner`: other controllers create children of the same parents. Defaults to False.
+    - `adopt`: take over existing objects without a controller. Defaults to False.
+    - `observed_generation`: set it in the status. Defaults to True.
+    - `collect`: completes a request, with snapshots for example. Defaults to None.
+    - `act`: performs the operations and metrics of a result, before its children. Defaults to None.
+    - `sources`: further sources of keys.
+    - `controller`: options of the controller, such as `max_concurrent`.
+    - `definitions`, `access`: CustomResourceDefinitions and permissions beyond those that follow from the kinds.
+    """
+
+    children: tuple[GroupVersionKind, ...] = ()
+    learn_kinds: bool = True
+    strategies: Mapping[GroupKind, Strategy] = {}
+    default_strategy: Strategy = IN_PLACE
+    related: Callable[[Json], Awaitable[Sequence[Selection]]] | None = None
+    finalizer: str = ""
+    selects: Callable[[Json], bool] | None = None
+    predicates: tuple[EventFunction, ...] = ()
+    resync: float = 0.0
+    shared_owner: bool = False
+    adopt: bool = False
+    observed_generation: bool = True
+    collect: Callable[[SyncRequest], Awaitable[SyncRequest]] | None = None
+    act: Callable[[SyncRequest, SyncResult], Awaitable[None]] | None = None
+    sources: tuple[Source, ...] = ()
+    controller: ControllerOptions | None = None
+    definitions: tuple[Json, ...] = ()
+    access: tuple[Any, ...] = ()
+
+
+_DEFAULTS: Final = SyncOptions()
+
+
+class SyncController(FrontEnd):
+    def __init__(self, name: str, parent: AnyKind, decider: Decider, options: SyncOptions = _DEFAULTS) -> None:
+        """
+        - `name`: in logs and metrics; also the field manager.
+        - `parent`: the kind of the parents.
+        """
+        self.name = name
+        self.decider = decider
+        self._decide = recorded(decider)
+        self._view = Unstructured(view_of(parent).gvk, view_of(parent).info)
+        self._options = options
+        self.reconciles = (parent,)
+        self.owns = options.children
+        self.definitions, self.access = options.definitions, options.access
+        kind = KindOptions(predicates=options.predicates, resync=options.resync)
+        self._controller = Controller(
+            name,
+            _Reconciler(self._reconcile),
+            view=self._view,
+            sources=[KindSource(self._view, ForObject(), kind), *options.sources],
+            options=options.controller,
+        )
+        self.needs_leader_election = self._controller.needs_leader_election
+        self._children = WatchedKinds(self._controller, ForSetOwner(parent))
+        self._related = RelatedObjects(self._controller)
+        self._acting: _Acting | None = None
+
+    def deciders(self) -> Mapping[str, Decider]:
+        return {self.name: self.decider}
+
+    @property
+    def has_synced(self) -> bool:
+        return self._controller.has_synced
+
+    async def run(self, dependencies: Dependencies) -> None:
+        for kinds in (self._children, self._related.kinds):
+            kinds.start(dependencies)
+        self._acting = _Acting(self.name, self._options, dependencies)
+        try:
+            await self._controller.run(dependencies)
+        finally:
+            for kinds in (self._children, self._related.kinds):
+                await kinds.stop()
+
+    async def _reconcile(self, request: Request, context: Context) -> Result:
+        assert self._acting is not None, "the controller runs"
+        parent = await context.client.get(self._view, request, missing=None)
+        if parent is None:
+            await self._children.use(request, ())
+            await self._related.forget(request)
+            return Result()
+        context.object = parent
+        try:
+            return await self._sync(parent, context, self._acting)
+        except DeciderError as error:
+            if error.permanent:
+                raise PermanentError(str(error)) from error
+            raise TemporaryError(str(error), delay=error.retry_after) from error
+
+    async def _sync(self, parent: Json, context: Context, acting: _Acting) -> Result:
+        options = self._options
+        deleting = access.is_being_deleted(parent)
+        finalizing = deleting or (options.selects is not None and not options.selects(parent))
+        if finalizing and not access.has_finalizer(parent, acting.finalizer):
+            return Result()  # nothing was done for it, or the garbage collector does the rest
+        if finalizing and not options.finalizer:
+            return await self._finish(parent, context, acting)
+        if not finalizing and options.finalizer:
+            await acting.parents.finalizer(parent, options.finalizer, present=True)
+        known = acting.kinds.known(parent) | frozenset(options.children)
+        await self._children.use(context.request, known)
+        request = await self._request(parent, known, context, acting, finalizing=finalizing)
+        result = await self._decide(request)
+        return await self._act(parent, request, result, context, acting)
+
+    async def _request(
+        self,
+        parent: Json,
+        known: frozenset[GroupVersionKind],
+        context: Context,
+        acting: _Acting,
+        *,
+        finalizing: bool,
+    ) -> SyncRequest:
+        options, related = self._options, {}
+        if options.related is not None:
+            related = await self._related.collect(context.request, await options.related(parent), context.client)
+        request = SyncRequest(
+            controller=self.name,
+            trigger=Trigger(reasons=list(context.reconcile.why.reasons)),
+            parent=parent,
+            children=await acting.applier.members(parent, known),
+            related=related,
+            finalizing=finalizing,
+            attempt=context.reconcile.attempt,
+        )
+        return request if options.collect is None else await options.collect(request)
+
+    async def _act(
+        self, parent: Json, request: SyncRequest, result: SyncResult, context: Context, acting: _Acting
+    ) -> Result:
+        if self._options.act is not None:
+            await self._options.act(request, result)
+        outcome, is_polled = Outcome(), False
+        if result.children is not None:
+            used = acting.kinds.known(parent) | _kinds_of(result.children) | frozenset(self._options.children)
+            is_polled = bool(await self._children.use(context.request, used))
+            outcome = await acting.apply(parent, result.children)
+        await acting.parents.metadata(parent, result.labels, result.annotations)
+        observed = self._options.observed_generation
+        await acting.parents.status(parent, result.status, ready=result.ready, observed_generation=observed)
+        if result.ready is not None:
+            context.conditions_set.add("Ready")
+        for event in result.events:
+            context.event(parent, event.reason, event.note, kind=event.type)
+        outcome.raise_errors()
+        if request.finalizing and result.finalized:
+            return await self._finish(parent, context, acting)
+        delays = [each for each in (result.resync_after, _POLL if is_polled and outcome.held else None) if each]
+        return Result(requeue_after=min(delays, default=None))
+
+    async def _finish(self, parent: Json, context: Context, acting: _Acting) -> Result:
+        """Delete the children that the garbage collector does not delete, then remove the finalizer."""
+        known = acting.kinds.known(parent) | frozenset(self._options.children)
+        await self._children.use(context.request, known)
+        await acting.applier.finalize(parent, kinds=acting.kinds, reachable=False)
+        return Result()
+
+
+class _Reconciler:
+    """A method as a reconciler, whatever its class."""
+
+    def __init__(self, function: Callable[[Request, Context], Awaitable[Result]]) -> None:
+        self._function = function
+
+    async def reconcile(self, request: Request, context: Context) -> Result:
+        return await self._function(request, context)
+
+
+class _Acting:
+    """What writes to the cluster."""
+
+    def __init__(self, name: str, options: SyncOptions, dependencies: Dependencies) -> None:
+        client = dependencies.client
+        self.finalizer = options.finalizer or f"ostinato.dev/{annotation_name(name)}"
+        self.kinds: Kinds = AnnotatedKinds(client, name) if options.learn_kinds else StaticKinds(options.children)
+        self.parents = ParentWriter(client, name)
+        self.applier = SetApplier(client, name, finalizer=self.finalizer, shared_owner=options.shared_owner)
+        self.apply = partial(self._apply, options)
+
+    async def _apply(self, options: SyncOptions, parent: Json, children: Sequence[Json]) -> Outcome:
+        return await self.applier.apply(
+            parent,
+            children,
+            kinds=self.kinds,
+            strategies=options.strategies,
+            default=options.default_strategy,
+            adopt=options.adopt,
+        )
+
+
+def _kinds_of(children: Sequence[Any]) -> frozenset[GroupVersionKind]:
+    """Return the kinds of children that can be named; malformed ones are reported when they are applied."""
+    found = set()
+    for each in children:
+        if isinstance(each, dict) and isinstance(each.get("apiVersion"), str) and each["apiVersion"].count("/") < 2:
+            gvk = access.gvk(each)
+            if gvk.kind and gvk.version:
+                found.add(gvk)
+    return frozenset(found)
