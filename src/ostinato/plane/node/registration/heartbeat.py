@@ -2,7 +2,8 @@
 
 - A lease is renewed every ten seconds; the status, which is larger, every five minutes.
 - The status is written immediately when the node's readiness changes, and when a condition has become Unknown.
-- The heartbeats of many nodes are spread evenly over the interval.
+- The heartbeats of many nodes are spread over the interval, a tenth of them each second: those of one second are sent
+  together, so that the store commits them together.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from ostinato.world import Clock
 
 RENEW_INTERVAL: Final = 10.0
 STATUS_INTERVAL: Final = 300.0
-_CONCURRENCY: Final = 32  # concurrent registrations, and renewals where the server is slow
+_GROUPS: Final = 10  # of nodes that renew their leases together
+_CONCURRENCY: Final = 32  # concurrent requests
 _RETRY: Final = 1.0  # seconds after which a change of readiness is written again
 
 
@@ -59,23 +61,22 @@ class Heartbeat:
 
         await asyncio.gather(*(register(machine) for machine in self._machines))
         dependencies.logger.info("nodes registered count=%d", len(self._machines))
-        pause = RENEW_INTERVAL / max(len(self._machines), 1)
         async with asyncio.TaskGroup() as group:
-            for lane in range(min(_CONCURRENCY, len(self._machines))):
-                group.create_task(self._beat(self._machines[lane::_CONCURRENCY], dependencies, lane * pause))
+            for number in range(min(_GROUPS, len(self._machines))):
+                offset = (number + 1) * RENEW_INTERVAL / _GROUPS
+                group.create_task(self._beat(self._machines[number::_GROUPS], dependencies, offset, limit))
             if self._readiness is not None:
                 group.create_task(self._report_readiness(self._readiness, dependencies))
 
-    async def _beat(self, machines: Sequence[Machine], dependencies: Dependencies, offset: float) -> None:
-        """Renew the leases of some nodes, one after the other."""
+    async def _beat(
+        self, machines: Sequence[Machine], dependencies: Dependencies, offset: float, limit: asyncio.Semaphore
+    ) -> None:
+        """Renew the leases of a group of nodes, together."""
         clock = dependencies.world.clock
         status_written = {machine.name: clock.monotonic() for machine in machines}
-        pause = RENEW_INTERVAL / len(machines)
-        began, turns = clock.monotonic() + offset, 0
-        while True:
-            for machine in machines:
-                turns += 1
-                await clock.sleep(began + turns * pause - clock.monotonic())
+
+        async def beat(machine: Machine) -> None:
+            async with limit:
                 try:
                     client = self._client_of(machine.name)
                     await self._renew(machine, client.live, clock)
@@ -86,6 +87,12 @@ class Heartbeat:
                         status_written[machine.name] = clock.monotonic()
                 except (APIError, TransportError) as error:
                     dependencies.logger.warning("heartbeat failed node=%s error=%s", machine.name, error)
+
+        next_beat = clock.monotonic() + offset
+        while True:
+            await clock.sleep(next_beat - clock.monotonic())
+            await asyncio.gather(*(beat(machine) for machine in machines))
+            next_beat = max(next_beat + RENEW_INTERVAL, clock.monotonic())  # a slow server delays the next one
 
     async def _report_readiness(self, readiness: NodeReadiness, dependencies: Dependencies) -> None:
         clock = dependencies.world.clock
