@@ -83,10 +83,11 @@ class Map(dict[str, Value]):
 
 
 class List(list[Value]):
-    """A list of another type than []interface {}."""
+    """A list of another type than []interface {}, perhaps with methods."""
 
     go_type = "[]interface {}"
     element = "interface {}"
+    methods: Mapping[str, Callable[..., Value]] = _NO_METHODS
 
 
 class Strings(List):

@@ -37,7 +37,7 @@ def _node(value: Any) -> Iterator[yaml.Event]:
     match value:
         case dict():
             yield yaml.MappingStartEvent(None, None, implicit=True, flow_style=False)
-            for key in sorted(value, key=_in_natural_order):
+            for key in sorted(value, key=natural_order):
                 yield _text(key)
                 yield from _node(value[key])
             yield yaml.MappingEndEvent()
@@ -107,4 +107,4 @@ def _number(text: str, at: int, start: int) -> tuple[int, int]:
     return start, end
 
 
-_in_natural_order = cmp_to_key(_compare)
+natural_order = cmp_to_key(_compare)

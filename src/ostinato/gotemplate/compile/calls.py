@@ -14,7 +14,7 @@ LARGE = 4096  # results of at least this size count towards the limits
 CAUGHT = (ValueError, TypeError, LookupError, ArithmeticError)  # what functions may raise
 
 _INTEGERS: dict[str, Callable[[int], int]] = {"int": int, "int64": Int64, "int32": Int32}
-_UNSIGNED: dict[str, Callable[[int], int]] = {"uint8": Uint8, "uint64": Uint64}
+_UNSIGNED: dict[str, Callable[[int], int]] = {"uint8": Uint8, "uint32": int, "uint64": Uint64}
 
 
 class Argument:

@@ -9,7 +9,7 @@ from ostinato.gotemplate.compile.code import Frame, Run, failure
 from ostinato.gotemplate.functions import function
 from ostinato.gotemplate.strings import quote
 from ostinato.gotemplate.tree import Node
-from ostinato.gotemplate.values import NO_VALUE, Map, Object, Value, element_type, go_type, zero
+from ostinato.gotemplate.values import NO_VALUE, List, Map, Object, Value, element_type, go_type, zero
 
 INTERFACE: Final = "interface {}"
 
@@ -120,7 +120,7 @@ class Chain:
             return NO_VALUE
         if value is None:
             raise failure(frame, where, f"nil pointer evaluating {INTERFACE}.{name}")
-        if isinstance(value, Map | Object):
+        if isinstance(value, Map | List | Object):
             method = value.methods.get(name)
             if method is not None:
                 return call(frame, dot, method, name) if call else no_arguments(frame, where, method, name)
