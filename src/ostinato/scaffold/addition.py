@@ -60,6 +60,11 @@ def extend(
     load_project(root)  # an error if it is not a project
     with changes.locked(root):
         project = load_project(root)
+        if project.form:
+            raise ScaffoldError(
+                f"{root} is a project of the template {project.form}; ostinato add extends projects with controllers, "
+                f"so write a module into src/{project.package} instead"
+            )
         extended = addition(project)
         _check_sources(root, extended)
         templates = Templates.recorded(project.template)

@@ -129,7 +129,7 @@ def _stage(root: Path, path: str, text: str) -> tuple[Path, Path]:
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.ostinato-new")
     temporary.unlink(missing_ok=True)
-    mode = target.stat().st_mode & 0o777 if target.exists() else 0o666
+    mode = target.stat().st_mode & 0o777 if target.exists() else 0o777 if text.startswith("#!") else 0o666
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         with os.fdopen(descriptor, "wb") as file:

@@ -26,6 +26,7 @@ class NewProject(msgspec.Struct, frozen=True, kw_only=True):
     version: str = "v1"
     kind: str = ""
     image: str = "nginx"
+    form: str = ""  # of the operator; "" for controllers
 
 
 def create(root: Path, new: NewProject, *, force: bool = False, dry_run: bool = False) -> list[Change]:
@@ -35,7 +36,8 @@ def create(root: Path, new: NewProject, *, force: bool = False, dry_run: bool = 
     `force`: replace such files. `dry_run`: write nothing.
     """
     project = first_project(new)
-    files = {**render(project, Templates(project.template)), LOCK: lock.installed("ostinato")}
+    templates = Templates(project.template, project.form)
+    files = {**render(project, templates), LOCK: lock.installed("ostinato", templates.extras)}
     if dry_run:
         return _planned(root, files, force=force)
     try:
@@ -63,7 +65,10 @@ def _planned(root: Path, files: Mapping[str, str], *, force: bool) -> list[Chang
 
 
 def first_project(new: NewProject) -> Project:
-    """Return the record of a new project: one kind, and a controller that keeps a Deployment for it."""
+    """Return the record of a new project: one kind, and a controller that keeps a Deployment for it.
+
+    A project of another form has no controller.
+    """
     names.check_project(new.name)
     kind = _first_kind(new)
     group = names.check_group(new.group or f"{new.name}.example.dev")
@@ -75,7 +80,8 @@ def first_project(new: NewProject) -> Project:
         name=new.name,
         package=names.check_package(new.package or new.name.replace("-", "_")),
         kinds=(Kind(group=group, version=version, kind=kind, module=module, image=image),),
-        controllers=(Controller(group=group, version=version, kind=kind, module=module),),
+        form=new.form,
+        controllers=() if new.form else (Controller(group=group, version=version, kind=kind, module=module),),
     )
 
 

@@ -164,6 +164,13 @@ def snake_case(kind: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", kind).lower()
 
 
+def check_form(form: str) -> str:
+    """Return the name of a form of operators, which is one of a directory; ScaffoldError if it cannot be one."""
+    if not re.fullmatch(r"[a-z][a-z0-9-]{0,30}", form):
+        raise ScaffoldError(f"form {form!r} is not a name of a template, such as hooks")
+    return form
+
+
 def variable_of(kind: str) -> str:
     """Return the name of a parameter that holds an object of the kind: its last word if the kind is long."""
     name = snake_case(kind)

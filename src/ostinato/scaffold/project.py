@@ -72,6 +72,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, for
     template: int
     name: str
     package: str
+    form: str = ""  # of the operator: "hooks", "chart" and so on; "" for controllers
     kinds: tuple[Kind, ...] = ()
     controllers: tuple[Controller, ...] = ()
     webhooks: tuple[Webhook, ...] = ()
@@ -114,6 +115,8 @@ def _check(project: Project) -> None:
     """Check all names of a record: they become parts of paths and of code."""
     names.check_project(project.name)
     names.check_package(project.package)
+    if project.form:
+        names.check_form(project.form)
     for each in project.kinds:
         names.check_version(each.version)
         names.check_module(each.module)

@@ -15,8 +15,22 @@ _LINE_LENGTH = 120  # of generated code
 
 def render(project: Project, templates: Templates) -> dict[str, str]:
     """Return the texts of the files by path."""
-    common = {"name": project.name, "package": project.package, "extras": "[webhook]" if project.webhooks else ""}
+    extras = [*templates.extras, *(["webhook"] if project.webhooks else [])]
+    common = {"name": project.name, "package": project.package, "extras": f"[{','.join(extras)}]" if extras else ""}
+    if project.form:
+        return dict(templates.part("project", {**common, **_form_values(project)}))
     return dict(_files(project, templates, common))
+
+
+def _form_values(project: Project) -> Values:
+    """Return the values about the kind of a project of another form than controllers."""
+    (kind,) = project.kinds
+    return {
+        **_kind_values(project, kind),
+        "plural": kind.resource,
+        "variable": variable_of(kind.kind),
+        "function": function_of(kind.module),
+    }
 
 
 def _files(project: Project, templates: Templates, common: Values) -> Iterator[tuple[str, str]]:

@@ -32,13 +32,13 @@ def upgrade(root: Path, *, allow_dirty: bool = False, dry_run: bool = False) -> 
     with changes.locked(root):
         project = load_project(root)
         newest = versions()[-1]
-        old = Templates.recorded(project.template)
+        old = Templates.recorded(project.template, project.form)
         if project.template == newest:
             return Upgrade(newest, newest, [])
         if not allow_dirty and not dry_run:
             _check_clean(root)
         upgraded = msgspec.structs.replace(project, template=newest)
-        files = Versions(render(project, old), render(upgraded, Templates(newest)))
+        files = Versions(render(project, old), render(upgraded, Templates(newest, project.form)))
         planned = changes.plan(root, files, f"template {newest}")
         if not dry_run:
             changes.apply(root, planned, upgraded)

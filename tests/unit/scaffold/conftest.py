@@ -26,8 +26,6 @@ def next_template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Template 2, for now a copy of template 1; tests change it."""
     root = tmp_path / "templates"
     for version in ("1", "2"):
-        (root / version).mkdir(parents=True)
-        for file in (templates.ROOT / "1").iterdir():
-            (root / version / file.name).write_bytes(file.read_bytes())
+        copytree(templates.ROOT / "1", root / version)
     monkeypatch.setattr(templates, "ROOT", root)
     return root / "2"

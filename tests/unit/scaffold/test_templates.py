@@ -9,7 +9,7 @@ from ostinato.api.wire.yaml import decode_yaml
 from ostinato.scaffold import Hooks, NewKind, NewProject, Project, Subject, add_controller, add_kind, add_webhook, names
 from ostinato.scaffold.creation import first_project
 from ostinato.scaffold.rendering import render
-from ostinato.scaffold.templates import ROOT, Templates, versions
+from ostinato.scaffold.templates import ROOT, Templates, forms, versions
 
 RELEASED: dict[int, str] = {}  # digests by version; add that of a version when it is released
 
@@ -30,9 +30,17 @@ def test_every_template_is_used() -> None:
     for version in versions():
         index = decode_yaml((ROOT / str(version) / "files.yaml").read_bytes())
         named = {f"{template}.tmpl" for part in index.values() for template in part}
-        found = {path.name for path in (ROOT / str(version)).iterdir()} - {"files.yaml"}
+        found = {path.name for path in (ROOT / str(version)).iterdir()} - {"files.yaml", "forms"}
         assert found - named <= {"converter.py.tmpl", "conversion_test.py.tmpl"}
         assert named <= found
+        common = {f"{template}.tmpl" for template in index["project"]}
+        for form in forms(version):
+            directory = ROOT / str(version) / "forms" / form
+            own = {f"{template}.tmpl" for template in decode_yaml((directory / "files.yaml").read_bytes())["project"]}
+            found = {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()} - {
+                "files.yaml"
+            }
+            assert own <= found <= own | common
 
 
 def test_released_templates_generate_the_same_files() -> None:

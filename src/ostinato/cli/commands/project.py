@@ -24,6 +24,7 @@ def init(options: argparse.Namespace) -> int:
         version=options.version,
         kind=options.kind,
         image=options.image,
+        form="" if options.template == "default" else options.template,
     )
     with _errors():
         changes = scaffold.create(root, new, force=options.force, dry_run=options.dry_run)

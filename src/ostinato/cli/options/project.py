@@ -30,6 +30,12 @@ def _add_init(commands: Commands) -> None:
     parser = commands.add_parser("init", help="generate a project for an operator", description=_INIT)
     parser.set_defaults(command=_init, prog=parser.prog)
     parser.add_argument("name", metavar="NAME", help="name of the project: lower-case letters, digits and dashes")
+    parser.add_argument(
+        "--template",
+        metavar="FORM",
+        default="default",
+        help="form of the operator: default (controllers), or another; a wrong name lists all (default: %(default)s)",
+    )
     parser.add_argument("--directory", metavar="DIR", help="directory of the project (default: NAME)")
     parser.add_argument("--package", default="", help="Python package (default: NAME with underscores)")
     parser.add_argument("--group", default="", help="API group of the first kind (default: NAME.example.dev)")
