@@ -24,6 +24,7 @@ from ostinato.cli.options import (
     node,
     package,
     project,
+    replay,
     score,
     serve,
     snapshot,
@@ -37,7 +38,7 @@ from ostinato.cli.parser import Parser, error_prefix, grouped_help
 # The groups of `ostinato --help`, and the modules that declare their commands.
 _GROUPS: Final = {
     "projects": (project,),
-    "controllers": (run_options, manifests, types),
+    "controllers": (run_options, manifests, types, replay),
     "delivery": (package, score),
     "cluster on this machine": (demo, serve, snapshot, user, envtest),
     "parts of a cluster": (components, node, token),

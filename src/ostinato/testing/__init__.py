@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ostinato.testing.faults import Fault
     from ostinato.testing.loading import load
     from ostinato.testing.manager import ClusterManager, ReconcileError
+    from ostinato.testing.replaying import Recorded, recordings, replay
 
 __all__ = [
     "Cluster",
@@ -39,10 +40,13 @@ __all__ = [
     "Fault",
     "NotOnThisCluster",
     "ReconcileError",
+    "Recorded",
     "RecordedEvent",
     "UnexpectedErrors",
     "VirtualClock",
     "load",
+    "recordings",
+    "replay",
 ]
 
 _HOME = {
@@ -54,10 +58,13 @@ _HOME = {
     "Fault": "faults",
     "NotOnThisCluster": "errors",
     "ReconcileError": "manager",
+    "Recorded": "replaying",
     "RecordedEvent": "events",
     "UnexpectedErrors": "errors",
     "VirtualClock": "clock",
     "load": "loading",
+    "recordings": "replaying",
+    "replay": "replaying",
 }
 
 

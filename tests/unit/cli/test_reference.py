@@ -15,7 +15,19 @@ from ostinato.cli.app import make_parser, run
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
 
 
-COMMANDS = ["init", "add", "upgrade-template", "run", "manifests", "types", "up", "controllers", "scheduler", "node"]
+COMMANDS = [
+    "init",
+    "add",
+    "upgrade-template",
+    "run",
+    "replay",
+    "manifests",
+    "types",
+    "up",
+    "controllers",
+    "scheduler",
+    "node",
+]
 
 
 def options_of(parser: argparse.ArgumentParser) -> list[str]:

@@ -21,6 +21,7 @@ from ostinato.cli.program.loading import find, load_all
 from ostinato.cli.program.log_levels import initial_levels, parse_levels, program_levels, set_levels
 from ostinato.cli.program.preflight import install_webhooks, prepare
 from ostinato.cli.program.program import Program, definitions_of, program_of
+from ostinato.cli.program.recording import recording_to
 from ostinato.cli.program.targets import targets
 from ostinato.cli.progress import progress
 from ostinato.cli.reload.sources import Sources
@@ -67,6 +68,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     verbose: int = 0
     log_level: Sequence[str] = ()
     reload: bool = False
+    record: str = ""
+    record_secrets: bool = False
 
 
 def run(options: RunOptions, *, attached_to: str | None = None) -> None:
@@ -101,6 +104,7 @@ def _serve(options: RunOptions, load: Callable[[Host], Program], attached_to: st
     set_levels(initial_levels(options.verbose, levels, embedded=options.embedded))
     with (
         _interruptible(),
+        recording_to(options.record, secrets=options.record_secrets),
         new_runner() as runner,
         _cluster(options, runner, attached_to) as cluster,
     ):
@@ -155,6 +159,8 @@ def _check(options: RunOptions) -> None:
         raise CommandError("--state needs --embedded")
     if options.accept_data_loss and not options.state:
         raise CommandError("--accept-data-loss needs --embedded --state DIR")
+    if options.record_secrets and not options.record:
+        raise CommandError("--record-secrets needs --record DIR")
     check_endpoints(options)
     _check_namespace(options.namespace)
     try:

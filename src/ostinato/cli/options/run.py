@@ -71,6 +71,15 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     )
     add_endpoints(parser)
     parser.add_argument(
+        "--record",
+        metavar="DIR",
+        default="",
+        help="write what front ends are asked and what they answer to JSON files, for `ostinato replay`",
+    )
+    parser.add_argument(
+        "--record-secrets", action="store_true", help="with --record: do not redact the values of Secrets"
+    )
+    parser.add_argument(
         "--log-format", choices=("text", "json"), help="log format (default: text on a terminal, json otherwise)"
     )
     parser.add_argument(
