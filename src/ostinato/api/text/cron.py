@@ -1,4 +1,4 @@
-"""Cron schedules: parse an expression of five fields, and compute the next time.
+"""Cron schedules: parse an expression of five fields, or six with seconds, and compute the next time.
 
     schedule = parse_schedule("30 6 * * mon-fri", "Europe/Paris")
     schedule.next(now)
@@ -9,6 +9,8 @@
 - At a change of daylight saving time, skipped times do not occur. Of repeated times, schedules by hours and minutes
   have both, others the first.
 - A schedule without a time in the next five years (February 30th) has none.
+- With `seconds`, the dialect is that of version 2 of robfig/cron: a sixth field of seconds may come first, and a star
+  with a step (`*/2`) is a star for the rule about days.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ class _Bounds(NamedTuple):
         return _bits(self.least, self.most, 1) | _STAR
 
 
-_MINUTES = _Bounds(0, 59)
+_SECONDS = _MINUTES = _Bounds(0, 59)
 _HOURS = _Bounds(0, 23)
 _DAYS = _Bounds(1, 31)
 _MONTHS = _Bounds(1, 12, ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"))
@@ -56,7 +58,7 @@ _WEEKDAYS = _Bounds(0, 6, ("sun", "mon", "tue", "wed", "thu", "fri", "sat"))
 
 
 class FieldSchedule(NamedTuple):
-    """A schedule of five fields, each a bit set."""
+    """A schedule of five or six fields, each a bit set."""
 
     minutes: int
     hours: int
@@ -64,10 +66,11 @@ class FieldSchedule(NamedTuple):
     months: int
     weekdays: int
     zone: tzinfo | None = None  # None: the time zone of the argument of `next`
+    seconds: int = 1
 
     def next(self, after: datetime) -> datetime | None:
         asked_in = _zone_of(after)
-        if not all(field & ~_STAR for field in self[:5]):
+        if not all(field & ~_STAR for field in (*self[:5], self.seconds)):
             return None  # a field of commas only
         zone = asked_in if self.zone is None else self.zone
         try:
@@ -82,16 +85,14 @@ class FieldSchedule(NamedTuple):
         fresh = True  # nothing was incremented yet, so smaller units are not reset
         while moment.local.year <= last_year:
             found = moment
-            for advance in (self._to_month, self._to_day, self._to_hour, self._to_minute):
+            for advance in (self._to_month, self._to_day, self._to_hour, self._to_minute, self._to_second):
                 moved, wrapped = advance(found, fresh)
                 fresh = fresh and moved is found
                 found = moved
                 if wrapped:
                     break
             else:
-                if found.local.second == 0:
-                    return found
-                found, fresh = found.to_minute().plus(minutes=1), False
+                return found
             moment = found
         return None
 
@@ -126,6 +127,13 @@ class FieldSchedule(NamedTuple):
             if moment.local.minute == 0:
                 return moment, True
         return moment, False
+
+    def _to_second(self, moment: _Moment, fresh: bool) -> tuple[_Moment, bool]:  # noqa: ARG002 - the smallest unit
+        later = self.seconds >> moment.local.second
+        if not later:
+            return moment.to_minute().plus(minutes=1), True
+        waits = (later & -later).bit_length() - 1
+        return (moment, False) if waits == 0 else (moment.plus(seconds=waits), False)
 
     def _is_day(self, local: datetime) -> bool:
         day = bool(self.days >> local.day & 1)
@@ -164,8 +172,8 @@ class _Moment(NamedTuple):
         as_utc = local.replace(tzinfo=UTC)
         return cls.of(as_utc - _offset(as_utc - _offset(as_utc, zone), zone), zone)
 
-    def plus(self, *, hours: int = 0, minutes: int = 0) -> _Moment:
-        return self.of(self.instant + timedelta(hours=hours, minutes=minutes), self.zone)
+    def plus(self, *, hours: int = 0, minutes: int = 0, seconds: int = 0) -> _Moment:
+        return self.of(self.instant + timedelta(hours=hours, minutes=minutes, seconds=seconds), self.zone)
 
     def at(self, *, day: int | None = None, hour: int = 0) -> _Moment:
         local = self.local.replace(day=day or self.local.day, hour=hour, minute=0, second=0)
@@ -190,10 +198,11 @@ class _Moment(NamedTuple):
         return moved
 
 
-def parse_schedule(text: str, time_zone: str | None = None) -> Schedule:
+def parse_schedule(text: str, time_zone: str | None = None, *, seconds: bool = False) -> Schedule:
     """Parse a schedule. Raises ScheduleError.
 
     - `time_zone`: IANA name, overridden by `TZ=` in the schedule. Defaults to the time zone of the argument of `next`.
+    - `seconds`: accept a leading field of seconds; see the module. Defaults to False.
     """
     zone = None if time_zone is None else _load_zone(time_zone)
     if not text:
@@ -212,15 +221,19 @@ def parse_schedule(text: str, time_zone: str | None = None) -> Schedule:
     if text.startswith("@"):
         return _named(text, zone)
     fields = _WORD.findall(text)
-    if len(fields) != 5:
+    if seconds and len(fields) not in (5, 6):
+        raise ScheduleError(f"expected 5 or 6 fields, found {len(fields)}: {text}")
+    if not seconds and len(fields) != 5:
         raise ScheduleError(f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]")
+    *first, minutes, hours, days, months, weekdays = fields
     return FieldSchedule(
-        _field(fields[0], _MINUTES),
-        _field(fields[1], _HOURS),
-        _field(fields[2], _DAYS),
-        _field(fields[3], _MONTHS),
-        _field(fields[4], _WEEKDAYS),
+        _field(minutes, _MINUTES),
+        _field(hours, _HOURS),
+        _field(days, _DAYS, stepped_star=seconds),
+        _field(months, _MONTHS),
+        _field(weekdays, _WEEKDAYS, stepped_star=seconds),
         zone,
+        _field(first[0], _SECONDS) if first else 1,
     )
 
 
@@ -246,15 +259,15 @@ def _named(text: str, zone: tzinfo | None) -> Schedule:
     return IntervalSchedule(max(1, length.nanoseconds // 1_000_000_000))
 
 
-def _field(word: str, bounds: _Bounds) -> int:
+def _field(word: str, bounds: _Bounds, *, stepped_star: bool = False) -> int:
     bits = 0
     for part in word.split(","):
         if part:
-            bits |= _range(part, bounds)
+            bits |= _range(part, bounds, stepped_star=stepped_star)
     return bits
 
 
-def _range(part: str, bounds: _Bounds) -> int:
+def _range(part: str, bounds: _Bounds, *, stepped_star: bool) -> int:
     span, *steps = part.split("/")
     low, *highs = span.split("-")
     extra = 0
@@ -272,7 +285,7 @@ def _range(part: str, bounds: _Bounds) -> int:
     if steps:
         step = _integer(steps[0])
         end = end if highs else bounds.most  # "3/5": from three to the maximum
-        extra = 0 if step > 1 else extra
+        extra = 0 if step > 1 and not stepped_star else extra
     if start < bounds.least:
         raise ScheduleError(f"beginning of range ({start}) below minimum ({bounds.least}): {part}")
     if end > bounds.most:

@@ -107,3 +107,37 @@ def test_the_next_time_is_later_on_the_second_and_matches(fields: tuple[int, int
     assert found > after
     assert (found.minute, found.hour, found.second, found.microsecond) == (minute, hour, 0, 0)
     assert found - after <= timedelta(days=366 * 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "times"),
+    [
+        ("*/10 * * * * *", ["00:00:10", "00:00:20"]),
+        ("5,50 59 23 * * *", ["23:59:05", "23:59:50"]),
+        ("30 * * * * ?", ["00:00:30", "00:01:30"]),
+        ("*/5 * * * *", ["00:05:00", "00:10:00"]),
+        ("@every 90s", ["00:01:33", "00:03:03"]),
+        ("@hourly", ["01:00:00", "02:00:00"]),
+    ],
+)
+def test_with_seconds_a_sixth_field_may_come_first(text: str, times: list[str]) -> None:
+    schedule, moment, found = parse_schedule(text, seconds=True), datetime(2024, 1, 1, 0, 0, 3, tzinfo=UTC), []
+    for _ in times:
+        following = schedule.next(moment)
+        assert following is not None
+        moment = following
+        found.append(moment.strftime("%H:%M:%S"))
+    assert found == times
+
+
+def test_with_seconds_a_stepped_star_is_a_star_for_days() -> None:
+    wednesday = datetime(2024, 5, 1, tzinfo=UTC)
+    text = "0 0 */2 * mon"  # odd days that are Mondays; without seconds, odd days and Mondays
+    assert parse_schedule(text, seconds=True).next(wednesday) == datetime(2024, 5, 13, tzinfo=UTC)
+    assert parse_schedule(text).next(wednesday) == datetime(2024, 5, 3, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("text", ["* * * *", "* * * * * * *", "60 * * * * *"])
+def test_with_seconds_other_numbers_of_fields_are_refused(text: str) -> None:
+    with pytest.raises(ScheduleError):
+        parse_schedule(text, seconds=True)
