@@ -13,7 +13,7 @@ which a failing key does not hold up others.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from enum import Enum, auto
 from typing import Generic, TypeVar
@@ -60,6 +60,34 @@ class OrderedQueue(Generic[T]):
         if len(self._items) == 1:
             self._getters.wake_one()
 
+    def add_first(self, items: Sequence[T]) -> None:
+        """Insert items in their order before all others, but after a head that a worker holds or that waits."""
+        if self._shutting_down or not items:
+            return
+        before = self._items.popleft() if self._items and self._head is not _Head.READY else None
+        self._items.extendleft(reversed(items))
+        if before is not None:
+            self._items.appendleft(before)
+        elif len(self._items) == len(items):
+            self._getters.wake_one()
+
+    def take_following(self, matches: Callable[[T], object]) -> list[T]:
+        """Remove and return the items that directly follow the head, up to the first that does not match.
+
+        For a worker that processes them together with the head that it holds.
+        """
+        self._check_processing("take_following")
+        head = self._items.popleft()
+        taken: list[T] = []
+        while self._items and matches(self._items[0]):
+            taken.append(self._items.popleft())
+        self._items.appendleft(head)
+        return taken
+
+    def waiting(self) -> tuple[T, ...]:
+        """Return all items in their order, the head first."""
+        return tuple(self._items)
+
     async def get(self) -> T:
         """Wait for the head, which the caller holds until it calls `done` or `retry`.
 
@@ -79,10 +107,14 @@ class OrderedQueue(Generic[T]):
         self._items.popleft()
         self._release()
 
-    def retry(self) -> None:
-        """Hand the head, which the caller failed to process, out again after a delay."""
+    def retry(self, delay: float | None = None) -> None:
+        """Hand the head, which the caller failed to process, out again after a delay.
+
+        `delay`: seconds. Defaults to those of the limiter.
+        """
         self._check_processing("retry")
-        delay = self._limiter.when(_HEAD)
+        limited = self._limiter.when(_HEAD)
+        delay = limited if delay is None else delay
         self._head = _Head.WAITING
         if not self._shutting_down:
             self._timer = self._clock.timer(delay, self._release)

@@ -85,6 +85,46 @@ def test_a_failed_head_is_retried_before_the_next_after_growing_delays() -> None
     run(main)
 
 
+def test_the_caller_can_choose_the_delay() -> None:
+    async def main(queue: OrderedQueue[Any], clock: Clock) -> None:
+        queue.add("a")
+        await queue.get()
+        queue.retry(0.5)
+        before = clock.monotonic()
+        await queue.get()
+        assert clock.monotonic() - before == pytest.approx(0.5)
+
+    run(main)
+
+
+def test_items_can_be_inserted_after_the_head_that_is_processed() -> None:
+    async def main(queue: OrderedQueue[Any], _: Clock) -> None:
+        queue.add_first(["a"])
+        queue.add("d")
+        assert await queue.get() == "a"
+        queue.add_first(["b", "c"])
+        assert queue.waiting() == ("a", "b", "c", "d")
+        queue.done()
+        queue.add_first(["first"])  # no head is held: before all
+        assert queue.waiting() == ("first", "b", "c", "d")
+
+    run(main)
+
+
+def test_a_worker_can_take_what_follows_its_head() -> None:
+    async def main(queue: OrderedQueue[Any], _: Clock) -> None:
+        for item in (1, 3, 5, 6, 7):
+            queue.add(item)
+        await queue.get()
+        assert queue.take_following(lambda item: item % 2) == [3, 5]
+        assert queue.waiting() == (1, 6, 7)
+        queue.retry()
+        with pytest.raises(ValueError, match="call get"):
+            queue.take_following(bool)
+
+    run(main)
+
+
 def test_the_limiter_can_be_chosen() -> None:
     simulation = Simulation(0)
 
