@@ -10,7 +10,7 @@ client-go's SharedInformerFactory:
 
 - `start` starts all informers that have not started, and may be called again after others were added.
 - `InformerSettings` declare once what is cached of a kind; `of` uses them unless it is given others. Callers that share
-  an informer may add indexes, but must agree on the transform.
+  an informer may add indexes, but must agree on the transform. One that needs managedFields has an informer of its own.
 - An informer of whole objects also serves metadata-only reads; there is no second store.
 - When `stop` returns, all informers have ended, and no other can be created.
 """
@@ -76,6 +76,7 @@ class _Scope(msgspec.Struct, frozen=True):
     metadata_only: bool
     namespaces: tuple[str, ...]
     selection: tuple[tuple[str, str], ...]
+    keep_managed_fields: bool
 
 
 _DEFAULTS = InformerSettings()
@@ -204,11 +205,10 @@ class Informers:
 
 def _share(informer: Informer, wanted: FeedOptions) -> None:
     """Add the indexes that another caller needs. Raises ValueError if it needs another transform."""
-    options = informer.options
-    if (options.transform, options.keep_managed_fields) != (wanted.transform, wanted.keep_managed_fields):
+    if informer.options.transform != wanted.transform:
         raise ValueError(
-            f"of() {informer} has another transform or keep_managed_fields already; set both once, in the settings of "
-            "the informers (CacheOptions of a manager)"
+            f"of() {informer} has another transform already; set it once, in the settings of the informers "
+            "(CacheOptions of a manager)"
         )
     known = {each.name for each in informer.feeds[0].store.indexes}
     for index in wanted.indexes:
@@ -218,4 +218,5 @@ def _share(informer: Informer, wanted: FeedOptions) -> None:
 
 def _scope(gvk: GroupVersionKind, settings: InformerSettings, *, metadata_only: bool) -> _Scope:
     selection = tuple(selection_query(settings.labels, settings.fields))
-    return _Scope(gvk, metadata_only, tuple(sorted(settings.namespaces)), selection)
+    namespaces = tuple(sorted(settings.namespaces))
+    return _Scope(gvk, metadata_only, namespaces, selection, settings.feed.keep_managed_fields)
