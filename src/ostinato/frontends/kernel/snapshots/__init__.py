@@ -1,0 +1,1 @@
+"""Snapshots: named live views of a selection of objects, each reduced by a filter."""
