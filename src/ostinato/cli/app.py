@@ -20,6 +20,7 @@ from ostinato.cli.options import (
     components,
     demo,
     envtest,
+    hooks,
     manifests,
     node,
     package,
@@ -38,7 +39,7 @@ from ostinato.cli.parser import Parser, error_prefix, grouped_help
 # The groups of `ostinato --help`, and the modules that declare their commands.
 _GROUPS: Final = {
     "projects": (project,),
-    "controllers": (run_options, manifests, types, replay),
+    "controllers": (run_options, hooks, manifests, types, replay),
     "delivery": (package, score),
     "cluster on this machine": (demo, serve, snapshot, user, envtest),
     "parts of a cluster": (components, node, token),

@@ -6,7 +6,7 @@ A front end is a `Runnable` that also says what it uses, so that roles and Custo
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ostinato.controllers.runnable import Dependencies
@@ -30,6 +30,11 @@ class FrontEnd(ABC):
     access: Sequence[Any] = ()
     sources: Sequence[Source] = ()
     definitions: Sequence[dict[str, Any]] = ()
+
+    @property
+    def metrics_handlers(self) -> Mapping[str, Callable[[Any], Any]]:
+        """Pages that it serves on the metrics endpoint of its manager, by path. Defaults to none."""
+        return {}
 
     @property
     def has_synced(self) -> bool:

@@ -268,6 +268,8 @@ class Manager:
                     f"set another, e.g. @controller(..., name={runnable.name + '-2'!r})"
                 )
             else:
+                for path, handler in getattr(runnable, "metrics_handlers", {}).items():
+                    self._handlers.add(path, handler)
                 self._added.append(runnable)
                 if not self._is_hosted:
                     self._reminder.arm(runnable.name)

@@ -1,0 +1,1 @@
+"""Webhooks of hooks: admission and conversion, served, registered and answered by runs of hooks."""
