@@ -9,11 +9,11 @@ from urllib.parse import quote_plus
 
 from ostinato.gotemplate.errors import TemplateError
 from ostinato.gotemplate.fmt import sprint, sprintf, sprintln
-from ostinato.gotemplate.fmt.printer import text as printed
 from ostinato.gotemplate.functions import ANY, RAW, Function
 from ostinato.gotemplate.strings import decode, encode, normalized, printable
-from ostinato.gotemplate.values import NO_VALUE, Uint8, Value, element_type, go_type, kind, zero
+from ostinato.gotemplate.values import NO_VALUE, Object, Uint8, Value, element_type, go_type, kind, zero
 
+BOXED: Final = Object(go_type="interface {}")  # an index of `slice` that Go refuses whatever it is
 _BASIC: Final = frozenset(["bool", "int", "uint", "float", "string"])
 _HTML: Final = str.maketrans({"\0": "\ufffd", '"': "&#34;", "'": "&#39;", "&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _JS: Final = {
@@ -26,10 +26,6 @@ _JS: Final = {
     "=": "\\u003D",
 }
 _JS_SPECIAL: Final = re.compile(r"""[\\'"<>&=\x00-\x1f]|[^\x00-\x7f]""")
-
-
-def _described(value: Value) -> str:
-    return sprint(None if value is NO_VALUE else value)
 
 
 def _position(index: Value, limit: int) -> int:
@@ -138,10 +134,10 @@ def _equal(first: Value, other: Value) -> bool:
         return sort == other_sort
     if sort != other_sort:
         raise TemplateError(
-            f"non-comparable types {_described(first)}: {go_type(first)}, {go_type(other)}: {_described(other)}"
+            f"non-comparable types {sprintf('%s', first)}: {go_type(first)}, {go_type(other)}: {sprint(other)}"
         )
     if sort in ("map", "slice", "func"):
-        raise TemplateError(f"non-comparable type {_described(other)}: {go_type(other)}")
+        raise TemplateError(f"non-comparable type {sprintf('%s', other)}: {go_type(other)}")
     return first is other
 
 
@@ -195,9 +191,9 @@ def _escaped_for_js(match: re.Match[str]) -> str:
     if known is not None:
         return known
     code = ord(character)
-    if code >= 0x80 and printable(character):
+    if code >= 0x80 and (printable(character) or 0xD800 <= code < 0xE000):
         return character
-    return f"\\u{0xFFFD if 0xD800 <= code < 0xE000 else code:04X}"
+    return f"\\u{code:04X}"
 
 
 def urlquery(*values: Value) -> str:
@@ -214,6 +210,8 @@ def call(name: str, called: Value, *arguments: Value) -> Value:
     if called is None or called is NO_VALUE:
         raise TemplateError("call of nil")
     if not isinstance(called, Function):
+        if not name:
+            name = called if isinstance(called, str) else f"<{go_type(called)} Value>"
         raise TemplateError(f"non-function {name} of type {go_type(called)}")
     wanted = len(called.parameters)
     if len(arguments) != wanted and (called.variadic is None or len(arguments) < wanted):
@@ -247,5 +245,3 @@ BUILTINS: Final[dict[str, Function]] = {
     "lt": _comparison(less),
     "ne": _comparison(not_equal),
 }
-
-__all__ = ["BUILTINS", "printed"]

@@ -134,6 +134,8 @@ def _action(text: str, position: int, found: list[Token], loop_keywords: bool) -
                 kind = "bool"
         elif kind == "number":
             value, kind = _number(text, position, value)
+        elif kind == "dot" and position + 1 == len(text):
+            kind = "number"  # to Go's lexer, which looks at the next character
         elif kind == "open":
             depth += 1
         elif kind == "shut":

@@ -7,7 +7,9 @@ import re
 from ostinato.gotemplate.strings import UnquoteError, quote, unquote_character
 
 _INTEGER = re.compile(r"[+-]?(?:0[xX](?:_?[0-9a-fA-F])+|0[bB](?:_?[01])+|0[oO]?(?:_?[0-7])+|0|[1-9](?:_?[0-9])*)\Z")
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\Z")
+_DECIMAL = re.compile(
+    r"[+-]?(?:[0-9](?:_?[0-9])*\.?(?:[0-9](?:_?[0-9])*)?|\.[0-9](?:_?[0-9])*)(?:[eE][+-]?[0-9](?:_?[0-9])*)?\Z"
+)
 _HEXADECIMAL = re.compile(
     r"[+-]?0[xX](?:(?:_?[0-9a-fA-F])+\.?(?:[0-9a-fA-F](?:_?[0-9a-fA-F])*)?|\.[0-9a-fA-F](?:_?[0-9a-fA-F])*)"
     r"[pP][+-]?[0-9](?:_?[0-9])*\Z"
@@ -45,7 +47,7 @@ def _float(text: str) -> float | None:
     try:
         if _HEXADECIMAL.match(text):
             return float.fromhex(text.replace("_", ""))
-        value = float(text) if _DECIMAL.match(text) else None
+        value = float(text.replace("_", "")) if _DECIMAL.match(text) else None
     except OverflowError:
         return None
     return None if value in (float("inf"), float("-inf")) else value

@@ -164,9 +164,11 @@ def go_type(value: Value) -> str:
 
 
 def element_type(value: Value) -> str:
-    """The type of the elements of a list or map."""
+    """The type of what a loop over the value gives."""
     if isinstance(value, Map | List):
         return value.element
+    if isinstance(value, int):
+        return go_type(value)
     return "uint8" if isinstance(value, bytes) else "interface {}"
 
 

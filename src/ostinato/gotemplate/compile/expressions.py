@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from ostinato.gotemplate.builtins import BUILTINS
+from ostinato.gotemplate.builtins import BOXED, BUILTINS
 from ostinato.gotemplate.builtins import call as call_value
 from ostinato.gotemplate.compile.calls import Argument, call, conforming, method_call
 from ostinato.gotemplate.compile.code import ROOT, STATE, Code, Frame, Run, failing, failure
-from ostinato.gotemplate.compile.fields import Chain
+from ostinato.gotemplate.compile.fields import INTERFACE, Chain
 from ostinato.gotemplate.functions import RAW, Function
 from ostinato.gotemplate.tree import (
     BoolNode,
@@ -45,12 +45,12 @@ class Scope:
         self._visible.append((name, slot, box))
         return slot
 
-    def find(self, name: str) -> tuple[int, int | None]:
-        """The slot of a variable, and where the type of its value is kept."""
+    def find(self, name: str) -> tuple[int, int | None] | None:
+        """The slot of a variable, and where the type of its value is kept; None if it is not declared yet."""
         for known, slot, box in reversed(self._visible):
             if known == name:
                 return slot, box
-        raise AssertionError(f"the parser accepted an unknown variable {name}")
+        return None
 
     def mark(self) -> int:
         return len(self._visible)
@@ -71,7 +71,10 @@ class Expressions:
         """The value of a pipeline: never None, but NO_VALUE. It sets the variables that the pipeline declares."""
         code = self._commands(pipe)
         run = code.run
-        slots = self._declared(pipe) if declare else []
+        names = [node.names[0] for node in pipe.declared] if declare else []
+        slots = self.assigned(names) if pipe.assigns else [self.scope.declare(name) for name in names]
+        if slots is None:
+            return Code(undefined(names, run, code.last, self.scope), code.last)
         if not slots:
             if isinstance(pipe.commands[-1].arguments[0], BoolNode | NumberNode | StringNode):
                 return code
@@ -96,11 +99,10 @@ class Expressions:
         """The value of a pipeline that declares nothing; None and NO_VALUE print alike."""
         return self._commands(pipe)
 
-    def _declared(self, pipe: PipeNode) -> list[int]:
-        names = [node.names[0] for node in pipe.declared]
-        if pipe.assigns:
-            return [self.scope.find(name)[0] for name in names]
-        return [self.scope.declare(name) for name in names]
+    def assigned(self, names: Sequence[str]) -> list[int] | None:
+        """The slots of variables that are assigned to; None if one is not declared."""
+        found = [self.scope.find(name) for name in names]
+        return None if None in found else [place[0] for place in found if place is not None]
 
     def _commands(self, pipe: PipeNode) -> Code:
         code = self._command(pipe.commands[0], None, pipe)
@@ -132,7 +134,10 @@ class Expressions:
         if isinstance(node, VariableNode):
             if len(node.names) > 1:
                 return self._fields(node, [], None)
-            slot, _ = self.scope.find(node.names[0])
+            place = self.scope.find(node.names[0])
+            if place is None:
+                return Code(failing(node, f"undefined variable: {node.names[0]}"), node)
+            slot = place[0]
             return Code(lambda frame, dot: frame[slot], node)  # noqa: ARG005
         if isinstance(node, PipeNode):
             return self.pipeline(node)
@@ -143,13 +148,18 @@ class Expressions:
     def _fields(self, node: FieldNode | ChainNode | VariableNode, rest: list[Node], final: Run | None) -> Code:
         arguments = [Argument(part, self.operand(part)) for part in rest]
         has_arguments = bool(arguments) or final is not None
-        caller = method_call(arguments, final, node) if has_arguments else None
+        slot_of_final = 0 if final is None else self.scope.slot()
+        passed = None if final is None else lambda frame, dot: frame[slot_of_final]  # noqa: ARG005
+        caller = method_call(arguments, passed, node) if has_arguments else None
         if isinstance(node, FieldNode):
             chain = Chain(node.names, node, self._missing_key, caller)
             run = chain.compiled_from_dot(self.scope.dot_box)
             place: Node | None = node
         elif isinstance(node, VariableNode):
-            slot, box = self.scope.find(node.names[0])
+            found = self.scope.find(node.names[0])
+            if found is None:
+                return Code(failing(node, f"undefined variable: {node.names[0]}"), node)
+            slot, box = found
             chain = Chain(node.names[1:], node, self._missing_key, caller)
             run = chain.compiled(lambda frame, dot: frame[slot], box)  # noqa: ARG005
             place = node
@@ -159,20 +169,65 @@ class Expressions:
             inner = self.operand(node.node)
             place = inner.last
             run = Chain(node.names, place, self._missing_key, caller).compiled(inner.run, None)
+        if final is not None:
+            run = _after(final, slot_of_final, run)
         return Code(run, arguments[-1].code.last if arguments else place)
+
+    def _boxed(self, argument: Argument) -> Code:
+        """An index of `slice`: Go refuses those that come from a list or map of interfaces."""
+        node, (run, last) = argument.node, argument.code
+        box: int | None = None
+        if isinstance(node, DotNode):
+            box = self.scope.dot_box
+        elif isinstance(node, VariableNode) and len(node.names) == 1:
+            place = self.scope.find(node.names[0])
+            box = None if place is None else place[1]
+        elif isinstance(node, FieldNode | ChainNode | VariableNode):
+            box = STATE  # never a type
+        if box is None:
+            return argument.code
+
+        def boxed(frame: Frame, dot: Value) -> Value:
+            value = run(frame, dot)
+            return BOXED if value is not NO_VALUE and frame[box] in (INTERFACE, frame[STATE]) else value
+
+        return Code(boxed, last)
 
     def _function(self, name: IdentifierNode, node: Node, rest: list[Node], final: Run | None) -> Code:
         target = self._functions[name.name]
         arguments = [Argument(part, self.operand(part)) for part in rest]
         last = arguments[-1].code.last if arguments else name
         if target is BUILTINS["call"]:
-            called = str(rest[0]) if rest else "<reflect.Value Value>"
+            called = str(rest[0]) if rest else ""
             target = Function(lambda *values: call_value(called, *values), (RAW,), RAW)
+        elif target is BUILTINS["slice"]:
+            arguments[1:] = [Argument(part.node, self._boxed(part)) for part in arguments[1:]]
         elif target in (BUILTINS["and"], BUILTINS["or"]) and not target.miscounted(
             name.name, len(arguments), final is not None
         ):
-            return _logical(arguments, final, stop=name.name == "or")
+            return _logical(name, arguments, final)
         return Code(call(target, name.name, arguments, final, node, name), last)
+
+
+def _after(final: Run, slot: int, run: Run) -> Run:
+    """A closure that evaluates the pipeline so far, keeps its value, and then runs another."""
+
+    def both(frame: Frame, dot: Value) -> Value:
+        frame[slot] = final(frame, dot)
+        return run(frame, dot)
+
+    return both
+
+
+def undefined(names: Sequence[str], run: Run, last: Node | None, scope: Scope) -> Run:
+    """A closure for an assignment to a variable that is not declared; the parser does not notice."""
+    name = next(name for name in names if scope.find(name) is None)
+
+    def fail(frame: Frame, dot: Value) -> Value:
+        run(frame, dot)
+        raise failure(frame, last, f"undefined variable: {name}")
+
+    return fail
 
 
 def _elem(run: Run) -> Run:
@@ -215,22 +270,25 @@ def _constant(node: Node) -> Run:
     return lambda frame, dot: value  # noqa: ARG005
 
 
-def _logical(arguments: list[Argument], final: Run | None, *, stop: bool) -> Code:
+def _logical(name: IdentifierNode, arguments: list[Argument], final: Run | None) -> Code:
     """`and` and `or`: arguments up to the one that decides."""
+    stop = name.name == "or"
     parts = [(argument.bound(RAW), argument.code.last) for argument in arguments]
 
     def run(frame: Frame, dot: Value) -> Value:
         passed = NO_VALUE if final is None else final(frame, dot)
         value: Value = NO_VALUE
-        for part, last in parts:
+        last: Node | None = name
+        for part, last in parts:  # noqa: B007
             value = part(frame, dot)
             if bool(value) is stop:
-                if last is not None:
-                    frame[STATE].last = last
-                return value
-        if parts and last is not None:
+                break
+        else:
+            if final is not None:
+                value = passed
+        if last is not None:  # else the part has set it
             frame[STATE].last = last
-        return value if final is None else passed
+        return value
 
     return Code(run, None)
 

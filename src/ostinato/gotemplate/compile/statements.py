@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from ostinato.gotemplate.compile.code import APPEND, STATE, Code, Frame, Run, failure
-from ostinato.gotemplate.compile.expressions import Expressions
+from ostinato.gotemplate.compile.expressions import Expressions, undefined
 from ostinato.gotemplate.errors import LimitError, TemplateError
 from ostinato.gotemplate.fmt import sprint, text
 from ostinato.gotemplate.functions import Function
@@ -150,12 +150,15 @@ class _Statements:
         code = self.expressions.pipeline(node.pipe, declare=False)
         names = [variable.names[0] for variable in node.pipe.declared]
         box_slot = scope.slot()
+        slots: list[int] | None
         if node.pipe.assigns:
-            slots = [scope.find(name)[0] for name in names]
+            slots = self.expressions.assigned(names)
         else:
             slots = [
                 scope.declare(name, box_slot if number == len(names) - 1 else None) for number, name in enumerate(names)
             ]
+        if slots is None:
+            return undefined(names, code.run, code.last, scope), 1
         outer = scope.dot_box
         scope.dot_box = box_slot
         body, weight = self.block(node.body)
@@ -196,10 +199,10 @@ def _loop(code: Code, slots: list[int], box_slot: int, body: Run, weight: int, o
                     if key_slot is not None:
                         frame[key_slot] = key
                 body(frame, item)
+            if not done and otherwise is not None:
+                otherwise(frame, dot)  # a break in it ends this loop, as in Go, not the one around it
         except _Break:
             return
-        if not done and otherwise is not None:
-            otherwise(frame, dot)
 
     return run
 
@@ -234,13 +237,8 @@ def _has_loop_control(node: ListNode) -> bool:
     """Whether the body of a loop has `break` or `continue`, outside of loops inside it."""
     for part in node.nodes:
         if isinstance(part, BranchNode):
-            if part.keyword == "range":
-                inside = part.otherwise is not None and _has_loop_control(part.otherwise)
-            else:
-                inside = _has_loop_control(part.body) or (
-                    part.otherwise is not None and _has_loop_control(part.otherwise)
-                )
-            if inside:
+            own = part.keyword != "range" and _has_loop_control(part.body)
+            if own or (part.otherwise is not None and _has_loop_control(part.otherwise)):
                 return True
         elif not isinstance(part, TextNode | ActionNode | TemplateNode):
             return True

@@ -94,7 +94,7 @@ class _Printer:
         if len(self._parts) > MAX_PARTS:
             raise LimitError(f"printed value has more than {MAX_PARTS} parts")
         flags = self.flags
-        if verb == "w":
+        if verb == "w" and not isinstance(value, bytes):
             self._bad_verb(value, verb)
         elif isinstance(value, str):
             self._string(value, verb)

@@ -1,0 +1,3 @@
+module ostinato/scripts/go_templates
+
+go 1.25
