@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from ostinato.cli.error import CommandError
 from ostinato.cli.options import (
+    chart,
     completion,
     components,
     demo,
@@ -40,7 +41,7 @@ from ostinato.cli.parser import Parser, error_prefix, grouped_help
 _GROUPS: Final = {
     "projects": (project,),
     "controllers": (run_options, hooks, manifests, types, replay),
-    "delivery": (package, score),
+    "delivery": (package, score, chart),
     "cluster on this machine": (demo, serve, snapshot, user, envtest),
     "parts of a cluster": (components, node, token),
     "shell": (completion,),
