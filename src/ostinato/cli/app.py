@@ -23,6 +23,7 @@ from ostinato.cli.options import (
     envtest,
     hooks,
     manifests,
+    meta,
     node,
     package,
     project,
@@ -40,7 +41,7 @@ from ostinato.cli.parser import Parser, error_prefix, grouped_help
 # The groups of `ostinato --help`, and the modules that declare their commands.
 _GROUPS: Final = {
     "projects": (project,),
-    "controllers": (run_options, hooks, manifests, types, replay),
+    "controllers": (run_options, hooks, meta, manifests, types, replay),
     "delivery": (package, score, chart),
     "cluster on this machine": (demo, serve, snapshot, user, envtest),
     "parts of a cluster": (components, node, token),

@@ -1,0 +1,1 @@
+"""metacontroller: CompositeControllers and DecoratorControllers with hooks over HTTP."""
