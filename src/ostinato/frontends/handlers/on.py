@@ -29,6 +29,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any, Final, Protocol, TypeVar
 
+from ostinato.frontends.handlers.admission import AdmissionError, hook_of
 from ostinato.frontends.handlers.handler import ErrorsMode, Form, Handler, Options, handler_id
 from ostinato.frontends.handlers.objects.filters import ABSENT, PRESENT, Filters, all_, any_, none_, not_
 from ostinato.frontends.handlers.objects.views import parse_path
@@ -36,6 +37,7 @@ from ostinato.frontends.handlers.operator import Handlers
 from ostinato.frontends.handlers.resources import EVERYTHING, Resources
 from ostinato.frontends.handlers.running.subhandlers import execute, scope
 from ostinato.manager.hosting import current_host
+from ostinato.webhook import ServiceEndpoint, UrlEndpoint, Webhooks
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,6 +52,7 @@ __all__ = [
     "ABSENT",
     "EVERYTHING",
     "PRESENT",
+    "AdmissionError",
     "ErrorsMode",
     "all_",
     "any_",
@@ -74,6 +77,7 @@ __all__ = [
     "timer",
     "update",
     "validate",
+    "webhooks",
 ]
 
 _HOME: Final = "__handlers__"  # the name under which a module has its handlers
@@ -208,6 +212,18 @@ def handlers(*modules: str | ModuleType) -> Handlers:
     return first.merge(others) if others else first
 
 
+def webhooks(*modules: str | ModuleType, endpoint: ServiceEndpoint | UrlEndpoint, **options: Any) -> Webhooks:
+    """Return the server of the admission handlers of modules, for a manager; options are those of `Webhooks`."""
+    found = handlers(*modules)
+    hooks = [hook_of(each) for each in found.handlers if each.form in ("validate", "mutate")]
+    if not hooks:
+        raise LookupError("on.webhooks(): no admission handlers; decorate functions with @on.validate(...)")
+    for each in modules:
+        handlers(each).is_served = True
+    options.setdefault("name", found.name)
+    return Webhooks(*hooks, endpoint=endpoint, **options)
+
+
 def settings(name: str = "", **persistence: Any) -> None:
     """Set the name of the operator and options of `settings.persistence`, for the handlers of the calling module.
 
@@ -230,6 +246,17 @@ def of_module(variables: dict[str, Any]) -> Handlers:
     return found
 
 
+def of_function(function: Callable[..., Any]) -> Handlers:
+    """Return the handlers of the module that defines a function."""
+    return of_module(_globals(function))
+
+
+def found_in(module: ModuleType) -> Handlers | None:
+    """Return the handlers of a module; None if it has none."""
+    found = vars(module).get(_HOME) if isinstance(module, ModuleType) else None
+    return found if isinstance(found, Handlers) else None
+
+
 def _decorator(form: Form, kind: tuple[Any, ...], options: dict[str, Any]) -> Decorator:
     if len(kind) == 1 and inspect.isroutine(kind[0]):
         name = getattr(kind[0], "__name__", "function")
@@ -243,7 +270,7 @@ def _decorator(form: Form, kind: tuple[Any, ...], options: dict[str, Any]) -> De
 def _register(form: Form, kind: tuple[Any, ...], options: dict[str, Any], function: F) -> F:
     options = dict(options)
     registry = options.pop("registry", None)
-    target = of_module(_globals(function)) if registry is None else registry
+    target = of_function(function) if registry is None else registry
     target.add(_handler(form, function, kind, options, ""))
     return function
 
@@ -262,7 +289,7 @@ def _handler(
     if "operations" in taken:
         taken["operations"] = tuple(taken["operations"])
     return Handler(
-        id=handler_id(function, options.get("id"), path, prefix),
+        id=handler_id(function, options.get("id"), () if form == "index" else path, prefix),
         form=form,
         function=function,
         resources=resources,

@@ -34,7 +34,13 @@ from ostinato.frontends.handlers.running.memory import Shared
 from ostinato.frontends.handlers.settings import Settings
 
 _OBJECT_FORMS: Final = CHANGING | {"event", "daemon", "timer"}
-_WITHOUT_EFFECT: Final = {"login": "the manager connects as kubectl does", "probe": "use manager.add_health_check"}
+_ADMISSION: Final = frozenset({"validate", "mutate"})
+_WITHOUT_EFFECT: Final = {
+    "login": "the manager connects as kubectl does",
+    "probe": "use manager.add_health_check",
+    "validate": "add on.webhooks(...) to the manager",
+    "mutate": "add on.webhooks(...) to the manager",
+}
 
 
 class Handlers(ControllerFunction):
@@ -53,6 +59,7 @@ class Handlers(ControllerFunction):
         self.options: dict[str, Any] = {}  # of `on.settings`
         self._running: dict[Dependencies, Controller] = {}
         self.called = False
+        self.is_served = False  # `on.webhooks` serves the admission handlers
         self.function = self.add
 
     def __repr__(self) -> str:
@@ -68,6 +75,7 @@ class Handlers(ControllerFunction):
         for each in (self, *others):
             merged.handlers += each.handlers
             merged.options |= each.options
+            merged.is_served = merged.is_served or each.is_served
             merged._given_name = merged._given_name or each._given_name
             merged._finalizer = merged._finalizer or each._finalizer
         return merged
@@ -77,6 +85,10 @@ class Handlers(ControllerFunction):
         if name:
             self._given_name = _valid(name)
         self.options |= options
+
+    def use_finalizer(self, name: str) -> None:
+        """Use a finalizer unless another one is set."""
+        self._finalizer = self._finalizer or name
 
     @property
     def name(self) -> str:
@@ -88,7 +100,8 @@ class Handlers(ControllerFunction):
 
     def make(self) -> Controller:
         settings = Settings(**{"finalizer": self._finalizer, **self.options})
-        return Operator(self.name, self.handlers, settings)
+        handlers = [each for each in self.handlers if not (self.is_served and each.form in _ADMISSION)]
+        return Operator(self.name, handlers, settings)
 
 
 class Operator(Controller):

@@ -62,7 +62,7 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
         named: dict[str, Any] = {name: value for name, value in keywords.items() if value is not None}
         if not given and not named:
             raise TypeError("a handler needs a kind; write @on.create(Site) or @on.create('sites')")
-        if len(given) == 1 and given[0] is EVERYTHING:
+        if not given or (len(given) == 1 and given[0] is EVERYTHING):
             return cls(**named)
         if len(given) == 1 and not isinstance(given[0], str):
             if isinstance(given[0], KindsOf):
@@ -159,8 +159,8 @@ def _watched(catalogue: Catalogue, wanted: Resources) -> Iterator[KindInfo]:
 
 def _parsed(given: list[str]) -> dict[str, Any]:
     """Parse one to three texts: [GROUP[/VERSION]] [VERSION] NAME."""
-    *where, name = given or [""]
-    if not given or (len(where) > 2) or not name:
+    *where, name = given
+    if len(where) > 2 or not name:
         raise TypeError(f"{tuple(given)!r} does not name a kind; write 'sites', or 'example.dev', 'v1', 'sites'")
     found: dict[str, Any] = {"any_name": name}
     if not where:

@@ -28,6 +28,7 @@ from ostinato.frontends.handlers.objects.patching import Patch
 from ostinato.frontends.handlers.running.calls import Kwargs, log_failure, object_arguments, selected
 from ostinato.frontends.handlers.running.current import handling
 from ostinato.frontends.handlers.running.memory import Memories, Shared
+from ostinato.frontends.handlers.state.stores import is_record
 from ostinato.frontends.handlers.state.writing import ObjectWriter
 
 Json = dict[str, Any]
@@ -97,6 +98,8 @@ class Background:
         )(function).make()
 
     def _includes(self, body: Json) -> bool:
+        if is_record(body):
+            return False
         memory = self._memories.of(access.key(body), access.uid(body))
         return self._handler.filters.match_object(Change(body, lambda: self._arguments(body, memory.memo, Patch())))
 

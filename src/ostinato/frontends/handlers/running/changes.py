@@ -31,13 +31,15 @@ from ostinato.frontends.handlers.handler import CREATE, DELETE, NOOP, RESUME, UP
 from ostinato.frontends.handlers.objects.diffs import essence
 from ostinato.frontends.handlers.running.cycle import Cause, Cycle, Tools, change_of
 from ostinato.frontends.handlers.running.memory import Memories, Memory, Shared
+from ostinato.frontends.handlers.state.stores import is_record
 from ostinato.frontends.handlers.state.writing import ObjectWriter, PatchRejected
 
 Json = dict[str, Any]
 
 _DONE: Final = Result()
 _UNSETTLED: Final = Unsettled()
-_AGAIN: Final = Result(requeue_after=0.0)
+_AGAIN: Final = Result(retry=True)  # with backoff: a handler may change its object without end
+_MANY: Final = 10  # such changes in a row before a warning
 
 
 class ChangeReconciler(Reconciler):
@@ -64,6 +66,8 @@ class ChangeReconciler(Reconciler):
         body = await context.client.get(self._kind, key, missing=None)
         if body is None:
             await self._forget(key, context)
+            return _DONE
+        if is_record(body):
             return _DONE
         context.object = body
         memory = self._memories.of(key, access.uid(body))
@@ -118,17 +122,23 @@ class ChangeReconciler(Reconciler):
         elif cause.reason != DELETE:
             await self._skip(cause, memory, context)
         if not cycle.is_done:
-            cycle.raise_errors()
+            cycle.raise_errors(again=True)
             return Unsettled(requeue_after=cycle.wait)
         if cause.reason == DELETE:
             await self._writer.set_finalizer(cycle.body, self._shared.finalizer, context, present=False)
             self._memories.pop(context.request)
         elif not memory.is_dirty:
             memory.resumed = True
-        cycle.raise_errors()
-        if cause.reason != DELETE and self._essence(cycle.body) != memory.record.last:
-            return _AGAIN  # a handler has patched it, or it changed while handlers were retried
-        return _DONE
+        # A handler has patched it, or it changed while handlers were retried.
+        again = cause.reason != DELETE and self._essence(cycle.body) != memory.record.last
+        if again and context.reconcile.attempt > _MANY:
+            context.logger.warning(
+                "handlers change their own object again and again; compare before you patch object=%s times=%d",
+                context.request,
+                context.reconcile.attempt,
+            )
+        cycle.raise_errors(again=again)
+        return _AGAIN if again else _DONE
 
     async def _skip(self, cause: Cause, memory: Memory, context: Context) -> None:
         """Note a change for which there is no handler."""

@@ -121,7 +121,7 @@ class Cycle:
         assert memory.record is not None, "the record is loaded first"
         self.handlers = list(handlers)
         self.body = cause.body  # as the last write returned it
-        self.errors: list[tuple[Handler, Exception, bool]] = []  # of this pass; whether it is for good
+        self.errors: list[tuple[Handler, Exception]] = []  # of this pass
         self._cause = cause
         self._memory = memory
         self._record = memory.record
@@ -145,18 +145,15 @@ class Cycle:
         """Seconds until the next handler may be called; 0 at the end."""
         return 0.0 if self._has_ended else self._wait(self.handlers)
 
-    def raise_errors(self) -> None:
-        """Raise the errors of this pass, with the delay until the next."""
-        raised: list[Exception] = []
-        for handler, error, is_final in self.errors:
-            text = f"{handler}: {type(error).__name__}: {error}"
-            failed = HandlerGivenUp(text) if is_final else HandlerFailed(text, delay=self.wait)
-            failed.__cause__ = None if isinstance(error, TemporaryError | PermanentError) else error
-            raised.append(failed)
-        if len(raised) == 1:
-            raise raised[0]
-        if raised:
-            raise ExceptionGroup(f"{len(raised)} handlers failed", raised)
+    def raise_errors(self, *, again: bool) -> None:
+        """Raise the errors of this pass. `again`: the object needs another pass, after `wait` or with backoff."""
+        if not self.errors:
+            return
+        text = "; ".join(f"{handler}: {type(error).__name__}: {error}" for handler, error in self.errors)
+        delay = None if self._has_ended else self.wait
+        failed = HandlerFailed(text, delay=delay) if again else HandlerGivenUp(text)
+        errors = [error for _, error in self.errors if not isinstance(error, TemporaryError | PermanentError)]
+        raise failed from (errors[0] if errors else None)
 
     # Calls
 
@@ -255,11 +252,11 @@ class Cycle:
         if options.retries is not None and state.retries + 1 >= options.retries:
             tired = HandlerRetriesError(f"it has exceeded its {options.retries} retries: {error}")
             return self._given_up(handler, state, tired)
-        self.errors.append((handler, error, False))
+        self.errors.append((handler, error))
         return state.postponed(f"{type(error).__name__}: {error}", now, delay)
 
     def _given_up(self, handler: Handler, state: HandlerState, error: Exception) -> HandlerState:
-        self.errors.append((handler, error, True))
+        self.errors.append((handler, error))
         return state.failed(f"{type(error).__name__}: {error}", self._seen)
 
     # Writes
@@ -296,7 +293,7 @@ class Cycle:
 
     def _reject(self, handler: Handler, error: PatchRejected) -> None:
         """Report a patch that the server rejects. Calling the handler again would not help: it has done its work."""
-        self.errors.append((handler, error, True))
+        self.errors.append((handler, error))
 
 
 def _contained(error: BaseException) -> Exception:
@@ -319,7 +316,7 @@ def _stored(result: Any) -> Any:
     """Return the result of a handler as JSON, for the status."""
     try:
         return None if result is None else msgspec.to_builtins(result, enc_hook=_encode, str_keys=True)
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError, NotImplementedError) as error:
         raise PermanentError(
             f"returned {type(result).__name__}, which cannot be stored in the status ({error}); return JSON or None"
         ) from None

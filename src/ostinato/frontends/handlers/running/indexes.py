@@ -31,6 +31,7 @@ from ostinato.frontends.handlers.objects.patching import Patch
 from ostinato.frontends.handlers.resources import NamedKinds
 from ostinato.frontends.handlers.running.calls import Kwargs, log_failure, object_arguments, selected
 from ostinato.frontends.handlers.running.memory import Memo
+from ostinato.frontends.handlers.state.stores import is_record
 
 Json = dict[str, Any]
 
@@ -161,7 +162,7 @@ class Indexer:
             "retry": 0,
             **{name: each for name, each in self.indexes.items() if name != handler.id},
         }
-        if not handler.filters.match_object(Change(body, lambda: arguments)):
+        if is_record(body) or not handler.filters.match_object(Change(body, lambda: arguments)):
             index._replace(about, None)
             return None
         return self._indexed(handler, arguments, index, about, dependencies)

@@ -26,6 +26,7 @@ from ostinato.frontends.handlers.objects.patching import Patch
 from ostinato.frontends.handlers.running.calls import Kwargs, call, log_failure, object_arguments
 from ostinato.frontends.handlers.running.current import handling
 from ostinato.frontends.handlers.running.memory import Memories, Shared
+from ostinato.frontends.handlers.state.stores import is_record
 from ostinato.frontends.handlers.state.writing import ObjectWriter
 
 Json = dict[str, Any]
@@ -86,6 +87,8 @@ class EventWatch(Reconciler):
         else:
             kind = "MODIFIED"
         body, key = event.object.read(self._writer.view), event.key
+        if is_record(body):
+            return
         known = self._waiting.get(key)
         if known is not None:
             known.append((kind, body))

@@ -42,6 +42,11 @@ _KEY: Final = "record"
 _logger = logging.getLogger("ostinato.handlers")
 
 
+def is_record(body: Json) -> bool:
+    """Return whether an object is a record: handlers of ConfigMaps are not called for it."""
+    return LABEL in access.labels(body)
+
+
 class Store:
     """The records of the objects of a kind."""
 

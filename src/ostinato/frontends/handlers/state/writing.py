@@ -67,6 +67,9 @@ class ObjectWriter:
     async def _send_status(self, body: Json, status: Json, context: Context) -> Json:
         if not status:
             return body
+        cached = context.client.informers.of(self.view).store.get(access.key(body))
+        if cached is not None and cached.uid != access.uid(body):  # the server ignores the uid in a patch of the status
+            raise self._recreated(body)
         try:
             return await self._send(body, {"status": status}, "status", context)
         except NotFound:
