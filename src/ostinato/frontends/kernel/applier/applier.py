@@ -24,6 +24,7 @@ from ostinato.api.errors import APIError, Invalid, NotFound
 from ostinato.api.gvk import GroupKind, GroupVersionKind
 from ostinato.api.owners import OwnerError
 from ostinato.cache.client import CachedClient
+from ostinato.client.views import Unstructured
 from ostinato.controllers.objects.applying import Applier
 from ostinato.controllers.objects.readiness import Readiness
 from ostinato.frontends.kernel.applier.desired import DesiredObjects, Item, Strategies
@@ -38,6 +39,7 @@ from ostinato.frontends.kernel.applier.tracking import is_reachable
 from ostinato.frontends.kernel.parents import write_metadata
 from ostinato.frontends.kernel.sync import Json, Objects
 
+_ATTEMPTS: Final = 3  # to compare an object that changes meanwhile
 _MISSING: Final = Readiness("InProgress", "it does not exist yet")
 
 
@@ -237,15 +239,35 @@ class SetApplier:
         if await self._applier.is_up_to_date(item.wanted, owner=owner if reachable else None):
             return False
         try:
-            return not same(item.live, await self._tried(item))
+            if same(item.live, await self._tried(item)):
+                return False
+            return await self._differs_on_server(item)
         except Invalid:  # an immutable field
             return True
+
+    async def _differs_on_server(self, item: Item) -> bool:
+        """Return whether applying would change the object, which may be newer than the cached one.
+
+        What others change between two requests must not count as a difference: the object could be recreated for it.
+        """
+        view = Unstructured(item.ref.gvk)
+        for _ in range(_ATTEMPTS):
+            before = await self._client.live.get(view, item.ref.key, missing=None)
+            if before is None:
+                return True
+            if same(before, await self._tried(item)):
+                return False
+            after = await self._client.live.get(view, item.ref.key, missing=None)
+            if after is None or access.resource_version(before) == access.resource_version(after):
+                return True
+        return False  # it is compared again when its last change is seen
 
     async def _tried(self, item: Item) -> Json:
         return await self._client.live.apply(item.wanted, force=self._force, field_manager=self._manager, dry_run=True)
 
     async def _planned(self, item: Item) -> Change:
-        ref, live = item.ref, item.live
+        ref = item.ref
+        live = item.live and await self._client.live.get(Unstructured(ref.gvk), ref.key, missing=None)
         try:
             after = await self._tried(item)
         except NotFound:  # its namespace is created by the same set
@@ -290,4 +312,6 @@ class SetApplier:
 def _action(live: Json | None, answer: Json) -> Action:
     if live is None:
         return "create"
-    return "none" if access.resource_version(live) == access.resource_version(answer) else "update"
+    return (
+        "none" if access.resource_version(live) == access.resource_version(answer) or same(live, answer) else "update"
+    )

@@ -13,7 +13,11 @@ Action = Literal["none", "create", "update", "recreate", "delete"]
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What was done about an object, or would be. `diff`: unified, in YAML; only of a dry run."""
+    """What was done about an object, or would be.
+
+    - `action`: "update" also if others changed an object that is up to date, and the cache had not seen it yet.
+    - `diff`: unified, in YAML; only of a dry run.
+    """
 
     ref: ObjectRef
     action: Action

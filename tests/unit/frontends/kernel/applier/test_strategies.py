@@ -11,6 +11,7 @@ from tests.unit.frontends.kernel.applier.sets import CONFIG_MAP, Json, Sets, act
 
 from ostinato.api.gvk import GroupKind
 from ostinato.client import MergePatch
+from ostinato.client.transport.protocol import Request
 from ostinato.controllers import Readiness
 from ostinato.frontends.kernel.applier import Strategy, next_in_roll
 from ostinato.kinds.core_v1 import ConfigMap
@@ -64,6 +65,29 @@ async def test_recreate_deletes_what_differs_and_creates_it_when_it_is_gone(stag
     assert actions(outcome)[0] == "create ConfigMap default/a"
     assert outcome.is_complete
     assert (await stage.user.get(ConfigMap, "a")).metadata.uid != before.metadata.uid
+
+
+@pytest.mark.parametrize("method", ["Recreate", "RollingRecreate", "RollingInPlace"])
+def test_what_others_change_meanwhile_is_not_a_difference(method: str) -> None:
+    @staged
+    async def play(stage: ControllerStage) -> None:
+        await started(stage)
+        again = await sets(stage, CONFIG_MAP)  # remembers nothing
+        numbers = iter(range(4))
+
+        async def change(request: Request) -> None:
+            """Change the object between the read and the dry run that it is compared with."""
+            number = next(numbers, None) if "dryRun" in request.target else None
+            if number is not None:
+                change = {"metadata": {"annotations": {"theirs": str(number)}}}
+                await stage.user.patch(ConfigMap, request.path.rpartition("/")[2], MergePatch(change))
+
+        stage.transport.before = change
+        outcome = await again.apply(*three("1"), method=method)
+        assert outcome.is_complete
+        assert len(outcome.applied) == 3
+
+    play()
 
 
 @staged
