@@ -267,7 +267,9 @@ class SetApplier:
 
     async def _planned(self, item: Item) -> Change:
         ref = item.ref
-        live = item.live and await self._client.live.get(Unstructured(ref.gvk), ref.key, missing=None)
+        live: Json | None = None
+        if item.live is not None:
+            live = await self._client.live.get(Unstructured(ref.gvk), ref.key, missing=None)
         try:
             after = await self._tried(item)
         except NotFound:  # its namespace is created by the same set
