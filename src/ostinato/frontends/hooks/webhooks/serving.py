@@ -67,6 +67,8 @@ class HookWebhooks:
         self._options = options
         self._dispatcher = HookDispatcher(dependencies.world, execute)
         self._server: WebhookServer | None = None
+        self._certificates: CertificateSource | None = None
+        self._injector: CaInjector | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     async def serve(self, hooks: Iterable[Hook]) -> None:
@@ -99,12 +101,14 @@ class HookWebhooks:
         options, world = self._options, self._dependencies.world
         objects = LiveObjectAccess(self._dependencies.client.live)
         injector = CaInjector(objects, targets(wanted, self._dispatcher.definitions))
+        self._injector = None if options.certificates else injector
+        self._certificates = self._certificates or self._source(world, objects)
         host, port = options.address
         return WebhookServer(
             world,
-            self._source(world, objects),
+            self._certificates,
             dispatcher=self._dispatcher,
-            ca_injector=None if options.certificates else injector,
+            ca_injector=self._injector,
             host=host,
             port=port,
         )
@@ -129,6 +133,12 @@ class HookWebhooks:
             await self._dependencies.world.clock.sleep(_RETRY_SECONDS)
             with suppress(APIError, TransportError):
                 missing = [each for each in missing if not await self._convert(each)]
+                await self._inject()
+
+    async def _inject(self) -> None:
+        """Write the CA bundle into definitions that have got their conversion."""
+        if self._injector is not None and self._certificates is not None:
+            await self._injector.inject((await self._certificates.current()).authorities)
 
     async def _stop_tasks(self) -> None:
         tasks, self._tasks = self._tasks, []
