@@ -33,6 +33,7 @@ from ostinato.controllers.sources.handlers import ForObject
 from ostinato.controllers.sources.kind import KindOptions, KindSource
 from ostinato.controllers.sources.predicates import EventFunction
 from ostinato.controllers.sources.sources import Source
+from ostinato.crd import Access
 from ostinato.frontends.kernel.applier import AnnotatedKinds, Kinds, Outcome, SetApplier, StaticKinds, Strategy
 from ostinato.frontends.kernel.applier.kinds import annotation_name
 from ostinato.frontends.kernel.applier.strategies import IN_PLACE
@@ -42,6 +43,9 @@ from ostinato.frontends.kernel.related import RelatedObjects, Selection
 from ostinato.frontends.kernel.sync import Decider, DeciderError, Json, SyncRequest, SyncResult, Trigger
 from ostinato.frontends.kernel.watching import ForSetOwner, WatchedKinds
 
+_DEFINITIONS: Final = Access(
+    groups=("apiextensions.k8s.io",), resources=("customresourcedefinitions",), verbs=("get", "list", "watch")
+)
 _POLL: Final = 1.0  # seconds until a kind that is not served is tried again
 
 
@@ -101,7 +105,8 @@ class SyncController(FrontEnd):
         self._options = options
         self.reconciles = (parent,)
         self.owns = options.children
-        self.definitions, self.access = options.definitions, options.access
+        self.definitions = options.definitions
+        self.access = (*options.access, *([_DEFINITIONS] if options.learn_kinds else []))
         kind = KindOptions(predicates=options.predicates, resync=options.resync)
         self._controller = Controller(
             name,

@@ -20,13 +20,13 @@ from typing import Any, Final
 
 from ostinato.api import accessors as access
 from ostinato.api.accessors import AnyObject
-from ostinato.api.errors import APIError, Invalid, NotFound
+from ostinato.api.errors import APIError
 from ostinato.api.gvk import GroupKind, GroupVersionKind
 from ostinato.api.owners import OwnerError
 from ostinato.cache.client import CachedClient
-from ostinato.client.views import Unstructured
 from ostinato.controllers.objects.applying import Applier
 from ostinato.controllers.objects.readiness import Readiness
+from ostinato.frontends.kernel.applier.comparison import Comparison
 from ostinato.frontends.kernel.applier.desired import DesiredObjects, Item, Strategies
 from ostinato.frontends.kernel.applier.diff import diff_text, same
 from ostinato.frontends.kernel.applier.kinds import Kinds
@@ -39,7 +39,6 @@ from ostinato.frontends.kernel.applier.tracking import is_reachable
 from ostinato.frontends.kernel.parents import write_metadata
 from ostinato.frontends.kernel.sync import Json, Objects
 
-_ATTEMPTS: Final = 3  # to compare an object that changes meanwhile
 _MISSING: Final = Readiness("InProgress", "it does not exist yet")
 
 
@@ -65,6 +64,7 @@ class SetApplier:
         controller = field_manager if shared_owner else ""
         self._force = force
         self._applier = Applier(client, field_manager)
+        self._comparison = Comparison(client, self._applier, field_manager, force=force)
         self._members = Members(client, controller)
         self._desired = DesiredObjects(client, self._applier, controller=controller, has_finalizer=bool(finalizer))
 
@@ -183,7 +183,7 @@ class SetApplier:
         """Return the objects whose rolling update has to wait, and for what."""
         rolling = {each.ref: each for each in items if each.strategy.is_rolling}
         existing = {ref: item.live for ref, item in rolling.items() if item.live is not None}
-        outdated = {ref for ref in existing if await self._differs(owner, rolling[ref])}
+        outdated = {ref for ref in existing if await self._comparison.differs(owner, rolling[ref])}
         if not outdated:
             return {}
         step = next_in_roll(
@@ -212,9 +212,9 @@ class SetApplier:
             outcome.changes.append(Change(ref, "none"))
             return
         elif dry_run:
-            outcome.changes.append(await self._planned(item))
+            outcome.changes.append(await self._comparison.planned(item))
             return
-        elif live is not None and strategy.recreates and await self._differs(owner, item):
+        elif live is not None and strategy.recreates and await self._comparison.differs(owner, item):
             await self._client.delete(live, propagation="Background", missing_ok=True)
             outcome.held.append(Held(ref, "deleted; created again when it is gone"))
             outcome.changes.append(Change(ref, "recreate"))
@@ -231,59 +231,6 @@ class SetApplier:
     async def _apply(self, owner: AnyObject, item: Item) -> Json:
         reachable = is_reachable(owner, item.wanted)
         return await self._applier.apply(item.wanted, owner=owner if reachable else None, force=self._force, adopt=True)
-
-    async def _differs(self, owner: AnyObject, item: Item) -> bool:
-        """Return whether applying would change the object. Asks the server, unless it is known."""
-        assert item.live is not None, "only of existing objects"
-        reachable = is_reachable(owner, item.wanted)
-        if await self._applier.is_up_to_date(item.wanted, owner=owner if reachable else None):
-            return False
-        try:
-            if same(item.live, await self._tried(item)):
-                return False
-            return await self._differs_on_server(item)
-        except Invalid:  # an immutable field
-            return True
-
-    async def _differs_on_server(self, item: Item) -> bool:
-        """Return whether applying would change the object, which may be newer than the cached one.
-
-        What others change between two requests must not count as a difference: the object could be recreated for it.
-        """
-        view = Unstructured(item.ref.gvk)
-        for _ in range(_ATTEMPTS):
-            before = await self._client.live.get(view, item.ref.key, missing=None)
-            if before is None:
-                return True
-            if same(before, await self._tried(item)):
-                return False
-            after = await self._client.live.get(view, item.ref.key, missing=None)
-            if after is None or access.resource_version(before) == access.resource_version(after):
-                return True
-        return False  # it is compared again when its last change is seen
-
-    async def _tried(self, item: Item) -> Json:
-        return await self._client.live.apply(item.wanted, force=self._force, field_manager=self._manager, dry_run=True)
-
-    async def _planned(self, item: Item) -> Change:
-        ref = item.ref
-        live: Json | None = None
-        if item.live is not None:
-            live = await self._client.live.get(Unstructured(ref.gvk), ref.key, missing=None)
-        try:
-            after = await self._tried(item)
-        except NotFound:  # its namespace is created by the same set
-            if live is not None:
-                raise
-            after = item.wanted
-        except Invalid:
-            if live is None or not item.strategy.recreates:
-                raise
-            return Change(ref, "recreate", diff_text(ref, live, item.wanted))
-        if live is not None and same(live, after):
-            return Change(ref, "none")
-        action: Action = "create" if live is None else "recreate" if item.strategy.recreates else "update"
-        return Change(ref, action, diff_text(ref, live, after))
 
     # Deletion
 
