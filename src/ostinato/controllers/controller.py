@@ -25,6 +25,8 @@ from ostinato.controllers.sources.sources import Source
 
 
 class Controller:
+    definitions: Sequence[dict[str, Any]] = ()  # CustomResourceDefinitions that it brings, for a kind without a class
+
     def __init__(
         self,
         name: str,

@@ -85,7 +85,8 @@ def definitions_of_managers(
         except SchemaError as error:
             raise SchemaError(f"cannot generate a CustomResourceDefinition for {group_kind}: {error}") from None
     derived = {each["metadata"]["name"] for each in found}
-    brought = [each for front_end in controllers if isinstance(front_end, FrontEnd) for each in front_end.definitions]
+    bringing = [each for each in controllers if isinstance(each, FrontEnd | Controller)]
+    brought = [each for one in bringing for each in one.definitions]
     found += {each["metadata"]["name"]: each for each in brought if each["metadata"]["name"] not in derived}.values()
     return sorted(found, key=lambda each: str(each["metadata"]["name"]))
 

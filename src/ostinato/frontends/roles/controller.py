@@ -6,7 +6,7 @@ backups = Playbook("backup.yml").for_kind("Backup", group="example.com", workers
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,12 +54,14 @@ class RoleController(Controller):
         access: Iterable[Access] = (),
         artifacts: Path | None = None,
         runner: Runner | None = None,
+        definitions: Sequence[dict[str, Any]] = (),
     ) -> None:
         """
         - `access`: permissions that the role's tasks need; for manifests.
         - `artifacts`: directory for the input and the artifacts of runs, of this user alone. Defaults to None: a
           temporary one, removed at the end.
         - `runner`: plays the content. Defaults to ansible-runner in a process for each run.
+        - `definitions`: CustomResourceDefinitions that it brings. Defaults to none: the kind exists.
         """
         content.check()
         finalizing = None if options.finalizer is None else options.finalizer.content
@@ -68,6 +70,7 @@ class RoleController(Controller):
         view = Unstructured(gvk)
         self.content = content
         self.role_options = options
+        self.definitions = tuple(definitions)
         self._artifacts = artifacts
         self._runner = runner
         self._dependents: Dependents | None = None  # set by `run`, as the runner
@@ -133,6 +136,7 @@ class _Content:
         access: Iterable[Access] = (),
         artifacts: str | Path | None = None,
         runner: Runner | None = None,
+        definitions: Sequence[dict[str, Any]] = (),
         **options: Any,
     ) -> RoleController:
         """Return a controller that plays this for each object of a kind. Options are those of `RoleOptions`."""
@@ -143,7 +147,13 @@ class _Content:
         gvk = GroupVersionKind(group, version, kind)
         place = None if artifacts is None else Path(artifacts)
         return RoleController(
-            gvk, self._content(), RoleOptions(**options), access=access, artifacts=place, runner=runner
+            gvk,
+            self._content(),
+            RoleOptions(**options),
+            access=access,
+            artifacts=place,
+            runner=runner,
+            definitions=definitions,
         )
 
 

@@ -33,7 +33,7 @@ class RunnerDirectory:
     def __init__(self, place: Path | None = None) -> None:
         """`place`: kept at the end; must belong to this user alone. Defaults to None: a temporary directory."""
         self._is_temporary = place is None
-        self.root = Path(tempfile.mkdtemp(prefix="ostinato-roles-")) if place is None else _private(place)
+        self.root = Path(tempfile.mkdtemp(prefix="ostinato-roles-")) if place is None else private_directory(place)
 
     def close(self) -> None:
         """Remove a temporary directory."""
@@ -80,7 +80,7 @@ class RunnerDirectory:
         shutil.rmtree(self.home_of(gvk, key), ignore_errors=True)
 
 
-def _private(place: Path) -> Path:
+def private_directory(place: Path) -> Path:
     """Return the directory, created if necessary. Raises `ArtifactsError` if others can read or replace it."""
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = place.lstat()

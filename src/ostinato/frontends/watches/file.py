@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 import yaml
 
+from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.selectors.labels import from_label_selector
+from ostinato.api.time import Duration, TimeError
 from ostinato.api.wire import DecodeError
 from ostinato.api.wire.yaml import decode_yaml
 
@@ -66,12 +68,19 @@ class WatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     - `reconcile_period`: seconds, for entries that do not set it. Defaults to None: 10 hours for roles, a minute for
       charts.
     - `verbosity`: of ansible-playbook. Defaults to 2, as in operator-sdk.
+    - `definitions`: CustomResourceDefinitions of the kinds, which their controllers bring. Defaults to none.
     """
 
     artifacts: Path | None = None
     workers: int = 0
     reconcile_period: float | None = None
     verbosity: int = 2
+    definitions: tuple[Json, ...] = ()
+
+    def definitions_of(self, gvk: GroupVersionKind) -> list[Json]:
+        """Return the definitions of a kind."""
+        wanted = (gvk.group, gvk.kind)
+        return [each for each in self.definitions if (each["spec"]["group"], each["spec"]["names"]["kind"]) == wanted]
 
 
 def load_watches(file: str | Path, options: WatchOptions = WatchOptions()) -> list[Controller]:  # noqa: B008 - frozen
@@ -152,6 +161,29 @@ def _controller(entry: Entry, options: WatchOptions) -> Controller:
         from_label_selector(entry.content.get("selector") or None)
     except (ValueError, TypeError, AttributeError) as error:
         raise entry.error(f"selector: {error}") from None
-    from ostinato.frontends.watches.role_entry import role_controller  # noqa: PLC0415 - loads Ansible's side only
+    if forms == ["chart"]:
+        from ostinato.frontends.watches.chart_entry import chart_controller  # noqa: PLC0415 - needs ostinato[charts]
+
+        return chart_controller(entry, options)
+    from ostinato.frontends.watches.role_entry import role_controller  # noqa: PLC0415 - loads only what is used
 
     return role_controller(entry, options)
+
+
+def period_of(entry: Entry, given: str | None, options: WatchOptions, default: float) -> float:
+    """Return the reconcile period in seconds: the entry's, that of the options, or the default."""
+    if given is not None:
+        try:
+            seconds = Duration.parse(given).seconds
+        except TimeError as error:
+            raise entry.error(f"reconcilePeriod: {error}; write a duration such as 30s or 1h") from None
+        if seconds:
+            return seconds
+    return default if options.reconcile_period is None else options.reconcile_period
+
+
+def field_error(error: msgspec.ValidationError) -> str:
+    """Return `reconcilePeriod: expected str, got int`."""
+    text, _, path = str(error).partition(" - at `$.")
+    text = text[:1].lower() + text[1:]
+    return f"{path.rstrip('`')}: {text}" if path else text

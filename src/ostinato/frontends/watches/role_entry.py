@@ -9,10 +9,9 @@ from typing import Any, Final
 import msgspec
 
 from ostinato.api.gvk import GroupVersionKind
-from ostinato.api.time import Duration, TimeError
 from ostinato.frontends.roles.controller import RoleController
 from ostinato.frontends.roles.options import DEFAULT_PERIOD, Content, RoleFinalizer, RoleOptions
-from ostinato.frontends.watches.file import Entry, WatchOptions
+from ostinato.frontends.watches.file import Entry, WatchOptions, field_error, period_of
 
 _COLLECTIONS: Final = "/usr/share/ansible/collections"
 
@@ -56,7 +55,7 @@ def role_controller(entry: Entry, options: WatchOptions) -> RoleController:
     try:
         parsed = msgspec.convert(entry.content, _RoleEntry)
     except msgspec.ValidationError as error:
-        raise entry.error(_field_error(error)) from None
+        raise entry.error(field_error(error)) from None
     gvk = GroupVersionKind(parsed.group or "", parsed.version, parsed.kind)
     chosen = RoleOptions(
         vars=parsed.vars or {},
@@ -76,21 +75,11 @@ def role_controller(entry: Entry, options: WatchOptions) -> RoleController:
     )
     content = Content.playbook(entry.path(parsed.playbook)) if parsed.playbook else _role(entry, parsed.role or "")
     try:
-        return RoleController(gvk, content, chosen, artifacts=options.artifacts)
+        return RoleController(
+            gvk, content, chosen, artifacts=options.artifacts, definitions=options.definitions_of(gvk)
+        )
     except ValueError as error:
         raise entry.error(str(error)) from None
-
-
-def period_of(entry: Entry, given: str | None, options: WatchOptions, default: float) -> float:
-    """Return the reconcile period in seconds: the entry's, that of the options, or the default."""
-    if given is not None:
-        try:
-            seconds = Duration.parse(given).seconds
-        except TimeError as error:
-            raise entry.error(f"reconcilePeriod: {error}; write a duration such as 30s or 1h") from None
-        if seconds:
-            return seconds
-    return default if options.reconcile_period is None else options.reconcile_period
 
 
 def _finalizer(entry: Entry, given: _Finalizer | None) -> RoleFinalizer | None:
@@ -133,10 +122,3 @@ def _of_kind(entry: Entry, prefix: str, gvk: GroupVersionKind, default: int) -> 
     if not given.isdecimal() or (prefix == "WORKER" and not int(given)):
         raise entry.error(f"environment variable {name}: {given!r} is not a number")
     return min(int(given), 7) if prefix == "ANSIBLE_VERBOSITY" else int(given)
-
-
-def _field_error(error: msgspec.ValidationError) -> str:
-    """Return `reconcilePeriod: expected str, got int`."""
-    text, _, path = str(error).partition(" - at `$.")
-    text = text[:1].lower() + text[1:]
-    return f"{path.rstrip('`')}: {text}" if path else text

@@ -1,0 +1,1 @@
+"""Actions on a release: install, upgrade, roll back, uninstall."""
