@@ -39,6 +39,9 @@ from ostinato.server.node_agents.endpoint import Remote
 from ostinato.server.node_agents.remote import RemoteNodeAgents
 from ostinato.server.resources.core.services.addresses import RANGE
 from ostinato.server.state import StateDirectory
+from ostinato.server.store.encryption.configuration import Encryption, EncryptionError
+from ostinato.server.store.encryption.configuration import load as load_encryption
+from ostinato.server.store.encryption.encrypted_log import EncryptedLog
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.store.records import Log, StoreFailed, UnusableStore
 from ostinato.world import World
@@ -71,6 +74,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     store: str = ""  # "sqlite:PATH", "memory"; "": a file in the state directory
     durable: bool = True  # sync writes to disk; otherwise a crash of the machine may lose them or damage the store
     accept_data_loss: bool = False  # start with the readable part of a damaged store
+    encryption_config: Path | None = None  # EncryptionConfiguration; None: nothing is encrypted
     authentication: AuthenticationSettings = AuthenticationSettings()
     authorization: AuthorizationSettings = AuthorizationSettings()
     admission: AdmissionSettings = AdmissionSettings()
@@ -230,9 +234,16 @@ class Standalone:
         from ostinato.server.store.log_sqlite import SQLiteLog  # noqa: PLC0415 - loads only where it is needed
 
         settings = self._settings
-        return SQLiteLog(
+        encryption = Encryption()
+        if settings.encryption_config is not None:
+            try:
+                encryption = load_encryption(settings.encryption_config, self._world.ids)
+            except EncryptionError as error:
+                raise UnusableStore(f"--encryption-provider-config {error}") from None
+        log = SQLiteLog(
             self._store_path, self._world, durable=settings.durable, accept_data_loss=settings.accept_data_loss
         )
+        return EncryptedLog(log, encryption)
 
     async def failed(self) -> None:
         """Wait forever: a standalone server has no components that fail on their own."""

@@ -144,7 +144,7 @@ def test_a_write_is_refused_with_503_while_the_disk_is_full_and_reads_go_on(tmp_
             assert isinstance(answer, Response)
             return answer
 
-        database = server.core.index._log._database  # type: ignore[attr-defined]
+        database = server.core.index._log._log._database  # type: ignore[attr-defined]
         (pages,) = database.execute("PRAGMA page_count").fetchone()
         database.execute(f"PRAGMA max_page_count = {pages + 2}")
         refused = await post("large", 200_000)

@@ -110,6 +110,10 @@ class Index:
         await self._enqueue(collection, Event(key, version, None, current, self._clock.monotonic()))
         return version
 
+    def is_outdated(self, collection: Collection, key: str) -> bool:
+        """Whether an object should be written again, although it has not changed."""
+        return self._log.is_outdated(collection.name, key)
+
     def _check(self, collection: Collection, key: str, expected: Entry | None) -> Entry | None:
         if self._closed:
             raise StoreFailed("the server is shutting down")

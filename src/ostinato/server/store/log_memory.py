@@ -14,5 +14,8 @@ class MemoryLog:
     async def append(self, writes: Sequence[Write]) -> None:
         """Nothing to do: the index has everything."""
 
+    def is_outdated(self, collection: str, key: str) -> bool:
+        return False
+
     def close(self) -> None:
         """Nothing to close."""

@@ -174,6 +174,9 @@ class SQLiteLog:
                 values.append(checksum_of(*row))  # type: ignore[arg-type]  # not a deletion
             self._database.execute(_PUTS[len(rows)], values)
 
+    def is_outdated(self, collection: str, key: str) -> bool:
+        return False
+
     def close(self) -> None:
         self._database.close()
         self._mark.close(sync=True)

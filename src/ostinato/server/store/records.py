@@ -72,6 +72,9 @@ class Log(Protocol):
     async def append(self, writes: Sequence[Write]) -> None:
         """Make the writes durable, all or none; raise on failure."""
 
+    def is_outdated(self, collection: str, key: str) -> bool:
+        """Whether the object should be written again, although it has not changed."""
+
     def close(self) -> None: ...
 
 

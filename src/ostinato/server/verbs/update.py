@@ -239,6 +239,8 @@ async def _store(context: Context, current: Entry, old: Json, new: Json, options
     changed = (
         await context.in_thread(lambda: write.unless_equal(old, new)) if context.heavy else write.unless_equal(old, new)
     )
+    if changed is None and not options.dry_run and context.index.is_outdated(context.collection, current.key):
+        changed = new
     if changed is None:
         if context.key in context.collection.pending:
             await context.index.wait_pending()

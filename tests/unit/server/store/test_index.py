@@ -31,6 +31,9 @@ class SlowLog:
             raise self.failure
         self.batches.append(list(writes))
 
+    def is_outdated(self, collection: str, key: str) -> bool:
+        return False
+
     def close(self) -> None:
         self.closed = True
 

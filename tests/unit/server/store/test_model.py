@@ -43,6 +43,9 @@ class Log:
             else:
                 self.disk[write.key] = write.data
 
+    def is_outdated(self, collection: str, key: str) -> bool:
+        return False
+
     def close(self) -> None:
         pass
 

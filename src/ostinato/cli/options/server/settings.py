@@ -43,6 +43,11 @@ def add_kube_apiserver_options(parser: argparse.ArgumentParser, serving: argpars
     _add_admission(parser.add_argument_group("admission"))
     audit_options.add_to(parser.add_argument_group("audit"))
     _add_flow(parser.add_argument_group("priority and fairness"))
+    parser.add_argument_group("encryption").add_argument(
+        "--encryption-provider-config",
+        metavar="FILE",
+        help="encryption of stored objects (apiserver.config.k8s.io/v1 EncryptionConfiguration; default: none)",
+    )
 
 
 def settings(options: argparse.Namespace) -> Settings:
@@ -59,6 +64,7 @@ def settings(options: argparse.Namespace) -> Settings:
         verifies_nodes=options.kubelet_certificate_authority != "none",
         kubelet_authority=_kubelet_authority(options),
         accept_data_loss=options.accept_data_loss,
+        encryption_config=Path(options.encryption_provider_config) if options.encryption_provider_config else None,
         authentication=authentication_options.settings(options),
         authorization=authorization_options.settings(options),
         admission=_admission(options),

@@ -40,6 +40,9 @@ class KeptLog:
             else:
                 self.objects[write.collection, write.key] = (write.version, write.data)
 
+    def is_outdated(self, collection: str, key: str) -> bool:
+        return False
+
     def close(self) -> None:
         """Nothing to close."""
 
