@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from contextvars import copy_context
 from functools import partial
 from typing import Any
 
@@ -79,4 +78,4 @@ async def _call(handler: Handler, arguments: dict[str, Any], dependencies: Depen
     if handler.is_async:
         await work()
     else:
-        await dependencies.world.executor.run(copy_context().run, work)
+        await dependencies.world.executor.run(work)

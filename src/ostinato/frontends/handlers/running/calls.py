@@ -1,7 +1,7 @@
 """Calls: which arguments a function receives, and how it is called.
 
 - A function receives the arguments that it names, or all if it has `**kwargs`.
-- An `async def` runs on the event loop; a plain `def` in a thread, with a copy of the context variables.
+- An `async def` runs on the event loop; a plain `def` in a thread, with the context variables.
 - With a limit, an `async def` is cancelled when it has passed. A thread cannot be stopped: it is awaited.
 """
 
@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from contextvars import copy_context
 from difflib import get_close_matches
-from functools import lru_cache, partial
+from functools import lru_cache
 from logging import Logger
 from typing import Any, Final
 
@@ -99,11 +98,9 @@ async def call(
 ) -> Any:
     """Call the function of a handler. `limit`: seconds after which an `async def` is cancelled; None is no limit."""
     if not handler.is_async:
-        variables = copy_context()
 
         def work(blocking: BlockingContext) -> Any:
-            kwargs = selected(handler.function, {**arguments, "ctx": blocking})
-            return variables.run(partial(handler.function, **kwargs))
+            return handler.function(**selected(handler.function, {**arguments, "ctx": blocking}))
 
         return await in_thread(work, context)
     kwargs = selected(handler.function, {**arguments, "ctx": context})
