@@ -18,6 +18,7 @@ BYTECODE = CACHE / "bench-bytecode"
 
 OSTINATO, CREATING, POSTING = "ostinato", "ostinato, creating", "ostinato, posting"
 WAYS = {OSTINATO: "apply", CREATING: "create", POSTING: "post"}
+HANDLERS = "ostinato, handlers"
 RUNTIME = "controller-runtime"
 KOPF_NAME, KOPF_QUIET = "kopf", "kopf, bare"
 KOPF_NEEDS = ("kopf", "kubernetes_asyncio", "uvloop")
@@ -55,6 +56,8 @@ def commands(directory: Path) -> tuple[Commands, dict[str, str]]:
     for count, (name, way) in itertools.product((*WORKERS, AT_ONCE), WAYS.items()):
         ours = [sys.executable, "-m", "bench.operators.ostinato_operator", "{kubeconfig}", "{namespace}"]
         found[named(name, count)] = [*ours, str(count), way]
+    ours = [sys.executable, "-m", "bench.operators.ostinato_operator", "{kubeconfig}", "{namespace}"]
+    found[named(HANDLERS, AT_ONCE)] = [*ours, str(AT_ONCE), "handlers"]
     for name, way in WAYS.items():
         ours = [sys.executable, "-m", "bench.operators.embedded_operator", "{state}", "{namespace}"]
         found[one_process(name)] = [*ours, str(AT_ONCE), way]

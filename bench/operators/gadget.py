@@ -29,7 +29,8 @@ class Gadget(CustomResource, group=GROUP, version="v1"):
 def definition() -> dict[str, Any]:
     text, number = {"type": "string"}, {"type": "integer", "format": "int64"}
     spec = {"type": "object", "properties": {"text": text}}
-    status = {"type": "object", "properties": {"configMap": text, "observedGeneration": number}}
+    progress = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}  # of handlers
+    status = {"type": "object", "properties": {"configMap": text, "observedGeneration": number, "handlers": progress}}
     version = {
         "name": "v1",
         "served": True,

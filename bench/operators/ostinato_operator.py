@@ -1,22 +1,26 @@
-"""Ostinato's operator: `python -m bench.operators.ostinato_operator KUBECONFIG NAMESPACE WORKERS apply|create|post`.
+"""Ostinato's operator: `python -m bench.operators.ostinato_operator KUBECONFIG NAMESPACE WORKERS WAY`. The ways are:
 
 - `apply`: server-side apply.
 - `create`: reads, then creates or updates, with the requests of controller-runtime's `CreateOrUpdate`.
 - `post`: creates unconditionally, like kopf's operator, and does not watch ConfigMaps.
+- `handlers`: the handlers of kopf's operator, with `ostinato.on`.
 """
 
 from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from typing import Any
 
 from bench.operators.gadget import Gadget
-from ostinato import Context, Manager, ObjectMeta, controller
+from ostinato import Context, Manager, ObjectMeta, controller, on
 from ostinato.api.errors import AlreadyExists
 from ostinato.api.owners import set_controller_reference
 from ostinato.cache.informers import InformerSettings
 from ostinato.client import Config
 from ostinato.controllers.controller import Controller
+from ostinato.frontends.handlers.objects.children import adopt
+from ostinato.frontends.handlers.operator import Handlers
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.manager import CacheOptions
 
@@ -59,9 +63,30 @@ def gadgets_controller(way: str, workers: int) -> Controller:
     return made(reconcile)
 
 
+def gadgets_handlers(workers: int) -> Handlers:
+    handlers = Handlers("gadgets")
+
+    @on.startup(registry=handlers)
+    def configure(settings: Any) -> None:
+        settings.batching.worker_limit = workers
+
+    @on.resume(Gadget, registry=handlers)
+    @on.create(Gadget, registry=handlers)
+    @on.update(Gadget, registry=handlers)
+    async def gadgets(name: str, spec: Any, meta: Any, patch: Any, body: Any, ctx: Context) -> None:
+        made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"text": spec["text"]}}
+        adopt(made, body)
+        with suppress(AlreadyExists):
+            await ctx.client.create(made)
+        patch.status["configMap"] = name
+        patch.status["observedGeneration"] = meta["generation"]
+
+    return handlers
+
+
 def main() -> None:
     kubeconfig, namespace, workers, way = sys.argv[1:]
-    gadgets = gadgets_controller(way, int(workers))
+    gadgets = gadgets_handlers(int(workers)) if way == "handlers" else gadgets_controller(way, int(workers))
     caches = CacheOptions(defaults=InformerSettings(namespaces=(namespace,)))
     Manager(Config.load(path=kubeconfig), caches=caches).add(gadgets).run()
 

@@ -1,7 +1,7 @@
 """kopf's own examples, unchanged, on `ostinato.kopf`; the calls of their handlers are those that kopf makes.
 
-OSTINATO_KOPF_EXAMPLES names the directory `examples` of a checkout of kopf. `tests/data/handlers/kopf_calls.json` has the
-calls that kopf 1.45 made in the same steps on the same server, recorded with `programs/kopf_recorder.py`.
+OSTINATO_KOPF_EXAMPLES names the directory `examples` of a checkout of kopf. `tests/data/handlers/kopf_calls.json` has
+the calls that kopf 1.45 made in the same steps on the same server, recorded with `programs/kopf_recorder.py`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -94,10 +95,8 @@ def test_an_example_of_kopf_makes_the_calls_that_kopf_makes(
     operator = Operator(next(examples.glob(f"{number}-*")) / "example.py", kubeconfig, namespace, tmp_path)
 
     async def play(client: Client) -> None:
-        try:
+        with suppress(AlreadyExists):
             await client.create(yaml.safe_load((examples / "crd.yaml").read_text()))
-        except AlreadyExists:
-            pass
         operator.start()
         total = 0
         for step, act in steps(client, operator, examples).items():

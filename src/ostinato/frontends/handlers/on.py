@@ -24,11 +24,12 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import ModuleType
 from typing import Any, Final, Protocol, TypeVar
 
+from ostinato.crd.rbac import Access
 from ostinato.frontends.handlers.admission import AdmissionError, hook_of
 from ostinato.frontends.handlers.handler import ErrorsMode, Form, Handler, Options, handler_id
 from ostinato.frontends.handlers.objects.filters import ABSENT, PRESENT, Filters, all_, any_, none_, not_
@@ -224,13 +225,14 @@ def webhooks(*modules: str | ModuleType, endpoint: ServiceEndpoint | UrlEndpoint
     return Webhooks(*hooks, endpoint=endpoint, **options)
 
 
-def settings(name: str = "", **persistence: Any) -> None:
+def settings(name: str = "", *, access: Sequence[Access] = (), **persistence: Any) -> None:
     """Set the name of the operator and options of `settings.persistence`, for the handlers of the calling module.
 
     - `name`: identifies progress and finalizers. Defaults to the name of the file.
+    - `access`: permissions beyond those for the handled kinds; for manifests.
     - `finalizer`, `store`, `namespace`: see `Persistence`.
     """
-    of_module(sys._getframe(1).f_globals).configure(name, **persistence)
+    of_module(sys._getframe(1).f_globals).configure(name, access, **persistence)
 
 
 def of_module(variables: dict[str, Any]) -> Handlers:

@@ -34,6 +34,7 @@ from ostinato.frontends.handlers.running.memory import Shared
 from ostinato.frontends.handlers.settings import Settings
 
 _OBJECT_FORMS: Final = CHANGING | {"event", "daemon", "timer"}
+_PERSISTENCE: Final = frozenset({"finalizer", "store", "namespace"})
 _ADMISSION: Final = frozenset({"validate", "mutate"})
 _WITHOUT_EFFECT: Final = {
     "login": "the manager connects as kubectl does",
@@ -57,6 +58,7 @@ class Handlers(ControllerFunction):
         self._finalizer = finalizer
         self.handlers: list[Handler] = []
         self.options: dict[str, Any] = {}  # of `on.settings`
+        self._declared: list[Access] = []
         self._running: dict[Dependencies, Controller] = {}
         self.called = False
         self.is_served = False  # `on.webhooks` serves the admission handlers
@@ -75,15 +77,21 @@ class Handlers(ControllerFunction):
         for each in (self, *others):
             merged.handlers += each.handlers
             merged.options |= each.options
+            merged._declared += each._declared
             merged.is_served = merged.is_served or each.is_served
             merged._given_name = merged._given_name or each._given_name
             merged._finalizer = merged._finalizer or each._finalizer
         return merged
 
-    def configure(self, name: str = "", **options: Any) -> None:
-        """Set the name, and options of `settings.persistence`."""
+    def configure(self, name: str = "", access: Sequence[Access] = (), **options: Any) -> None:
+        """Set the name, permissions, and options of `settings.persistence`."""
         if name:
             self._given_name = _valid(name)
+        self._declared += access
+        if unknown := sorted(set(options) - _PERSISTENCE):
+            raise TypeError(
+                f"on.settings(): unknown option {unknown[0]!r}; options are {', '.join(sorted(_PERSISTENCE))}"
+            )
         self.options |= options
 
     def use_finalizer(self, name: str) -> None:
@@ -101,13 +109,15 @@ class Handlers(ControllerFunction):
     def make(self) -> Controller:
         settings = Settings(**{"finalizer": self._finalizer, **self.options})
         handlers = [each for each in self.handlers if not (self.is_served and each.form in _ADMISSION)]
-        return Operator(self.name, handlers, settings)
+        return Operator(self.name, handlers, settings, self._declared)
 
 
 class Operator(Controller):
     """The handlers of a program, for one run."""
 
-    def __init__(self, name: str, handlers: Sequence[Handler], settings: Settings) -> None:
+    def __init__(
+        self, name: str, handlers: Sequence[Handler], settings: Settings, access: Sequence[Access] = ()
+    ) -> None:
         check_ids(handlers)
         indexes = [each for each in handlers if each.form == "index"]
         for each in handlers:
@@ -117,8 +127,8 @@ class Operator(Controller):
         static = {each.id: _unstructured(each) for each in indexes if _view(each) is not None}
         self._indexer = Indexer(indexes, {name: view for name, view in static.items() if view is not None})
         self._shared = Shared(name, settings, self._indexer.indexes)
-        access = () if settings.persistence.store == "status" else (_RECORDS,)
-        super().__init__(name, _placeholder, options=ControllerOptions(), access=access)
+        records = () if settings.persistence.store == "status" else (_RECORDS,)
+        super().__init__(name, _placeholder, options=ControllerOptions(), access=[*records, *access])
         self._children: list[Controller] = []
 
     # Manifests

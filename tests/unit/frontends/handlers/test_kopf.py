@@ -158,7 +158,7 @@ def test_names_without_a_counterpart_can_be_used_and_unknown_ones_are_reported()
     settings.report_ignored()
     assert kopf.RawEvent is Any
     assert kopf.lifecycles.asap is None
-    with pytest.raises(AttributeError, match="ostinato.kopf has no 'nothing'"):
+    with pytest.raises(AttributeError, match=r"ostinato\.kopf has no 'nothing'"):
         print(kopf.nothing)
 
 
@@ -199,5 +199,5 @@ async def test_children_and_events(
     assert child["metadata"]["ownerReferences"] == []
     with pytest.raises(LookupError, match="pass owner="):
         kopf.adopt(child)
-    with pytest.raises(TypeError, match="use ctx.apply"):
+    with pytest.raises(TypeError, match=r"use ctx\.apply"):
         kopf.adopt(ConfigMap(metadata=ObjectMeta(name="x")), body)
