@@ -7,12 +7,11 @@ import re
 from ostinato.gotemplate.strings import UnquoteError, quote, unquote_character
 
 _INTEGER = re.compile(r"[+-]?(?:0[xX](?:_?[0-9a-fA-F])+|0[bB](?:_?[01])+|0[oO]?(?:_?[0-7])+|0|[1-9](?:_?[0-9])*)\Z")
-_DECIMAL = re.compile(
-    r"[+-]?(?:[0-9](?:_?[0-9])*\.?(?:[0-9](?:_?[0-9])*)?|\.[0-9](?:_?[0-9])*)(?:[eE][+-]?[0-9](?:_?[0-9])*)?\Z"
-)
+_DIGITS = "[0-9](?:_?[0-9])*"
+_HEX_DIGITS = "[0-9a-fA-F](?:_?[0-9a-fA-F])*"
+_DECIMAL = re.compile(rf"[+-]?(?:{_DIGITS}(?:\.(?:{_DIGITS})?)?|\.{_DIGITS})(?:[eE][+-]?{_DIGITS})?\Z")
 _HEXADECIMAL = re.compile(
-    r"[+-]?0[xX](?:(?:_?[0-9a-fA-F])+\.?(?:[0-9a-fA-F](?:_?[0-9a-fA-F])*)?|\.[0-9a-fA-F](?:_?[0-9a-fA-F])*)"
-    r"[pP][+-]?[0-9](?:_?[0-9])*\Z"
+    rf"[+-]?0[xX](?:_?{_HEX_DIGITS}(?:\.(?:{_HEX_DIGITS})?)?|\.{_HEX_DIGITS})[pP][+-]?{_DIGITS}\Z"
 )
 
 Number = tuple[int | None, int | None, float]  # as int64, as uint64, as float64
@@ -26,7 +25,7 @@ def number(text: str) -> Number:
         unsigned = value if 0 <= value < 1 << 64 and (text[0] not in "+-" or value == 0) else None
         if signed is not None or unsigned is not None:
             return signed, unsigned, float(value)
-    floating = _float(text)
+    floating = _float(text) if len(text) < 10_000 else None
     if floating is None:
         raise ValueError(f"illegal number syntax: {quote(text)}")
     if not any(letter in text for letter in ".eEpP"):

@@ -70,7 +70,7 @@ class _Parser:
         self._variables = ["$"]
         self._range_depth = 0
         self._depth = depth
-        self._action_line = 0
+        self._action_start: Token | None = None  # of the action that is being read
 
     # tokens
 
@@ -104,8 +104,9 @@ class _Parser:
         if token.kind != "error":
             return self._error(f"unexpected {token} in {context}")
         extra = ""
-        if self._action_line and self._action_line != self._line(token):
-            extra = f" in action started at {self._tree.file}:{self._action_line}"
+        line = self._line(self._action_start) if self._action_start is not None else 0
+        if line and line != self._line(token):
+            extra = f" in action started at {self._tree.file}:{line}"
             if token.text.endswith(" action"):
                 extra = extra.removeprefix(" in action")
         return self._error(f"{token}{extra}")
@@ -217,9 +218,9 @@ class _Parser:
             return TextNode(token.position, self._tree, token.text)
         if token.kind != "left":
             raise self._unexpected(token, "input")
-        self._action_line = self._line(token)
+        self._action_start = token
         node = self._action()
-        self._action_line = 0
+        self._action_start = None
         return node
 
     def _action(self) -> Node:

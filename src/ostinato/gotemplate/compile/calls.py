@@ -10,8 +10,11 @@ from ostinato.gotemplate.functions import ANY, LIST, RAW, Function, checked, fun
 from ostinato.gotemplate.tree import BoolNode, NilNode, Node, NumberNode, StringNode
 from ostinato.gotemplate.values import NO_VALUE, Int32, Int64, Uint8, Uint64, Value
 
-LARGE = 4096  # results of at least this size count towards the limits
+LARGE = 256  # results of more than this size count towards the limits
 CAUGHT = (ValueError, TypeError, LookupError, ArithmeticError)  # what functions may raise
+
+HUGE = 4096  # arguments of more than this size count as steps
+_SIZED = frozenset([str, list, dict])
 
 _INTEGERS: dict[str, Callable[[int], int]] = {"int": int, "int64": Int64, "int32": Int32}
 _UNSIGNED: dict[str, Callable[[int], int]] = {"uint8": Uint8, "uint32": int, "uint64": Uint64}
@@ -145,8 +148,11 @@ def call(target: Function, name: str, arguments: Sequence[Argument], final: Run 
 
 def _called(frame: Frame, node: Node, name: str, plain: Callable[..., Value], values: list[Value]) -> Value:
     try:
+        for value in values:
+            if type(value) in _SIZED and len(value) > HUGE:
+                frame[STATE].budget.read(len(value))
         result = plain(*values)
-        if type(result) in (str, list, dict) and len(result) > LARGE:
+        if type(result) in _SIZED and len(result) > LARGE:
             frame[STATE].charge(len(result))
     except CAUGHT as error:
         raise failed(frame, node, name, error) from error
@@ -170,6 +176,8 @@ def _without_final(plain: Callable[..., Value], name: str, runs: list[Run], node
         def one(frame: Frame, dot: Value) -> Value:
             value = only(frame, dot)
             try:
+                if type(value) in _SIZED and len(value) > HUGE:
+                    frame[STATE].budget.read(len(value))
                 result = plain(value)
                 if type(result) in _SIZED and len(result) > LARGE:
                     frame[STATE].charge(len(result))
@@ -184,6 +192,10 @@ def _without_final(plain: Callable[..., Value], name: str, runs: list[Run], node
         def two(frame: Frame, dot: Value) -> Value:
             value, other = first(frame, dot), second(frame, dot)
             try:
+                if type(value) in _SIZED and len(value) > HUGE:
+                    frame[STATE].budget.read(len(value))
+                if type(other) in _SIZED and len(other) > HUGE:
+                    frame[STATE].budget.read(len(other))
                 result = plain(value, other)
                 if type(result) in _SIZED and len(result) > LARGE:
                     frame[STATE].charge(len(result))
@@ -197,9 +209,6 @@ def _without_final(plain: Callable[..., Value], name: str, runs: list[Run], node
         return _called(frame, node, name, plain, [run(frame, dot) for run in runs])
 
     return many
-
-
-_SIZED = frozenset([str, list, dict])
 
 
 def _with_final(
@@ -223,13 +232,7 @@ def _with_final(
             elif type_name != ANY and not (type_name == "string" and type(passed) is str):
                 passed = conforming(frame, passed, type_name, last)
         values.append(passed)
-        try:
-            result = plain(*values)
-            if type(result) in _SIZED and len(result) > LARGE:
-                frame[STATE].charge(len(result))
-        except CAUGHT as error:
-            raise failed(frame, node, name, error) from error
-        return result
+        return _called(frame, node, name, plain, values)
 
     return run
 

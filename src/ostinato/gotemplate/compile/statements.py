@@ -97,12 +97,14 @@ class _Statements:
     def _branch(self, node: BranchNode) -> tuple[Run, int]:
         mark = self._scope.mark()
         condition = self.expressions.pipeline(node.pipe).run
+        declared = self._scope.mark()
         box = self._scope.dot_box
         sets_dot = node.keyword == "with"
         if sets_dot:
             self._scope.dot_box = None
         body, weight = self.block(node.body)
         self._scope.dot_box = box
+        self._scope.release(declared)  # to the parser, the else part sees them; in execution they do not exist
         weight += _weight(node.pipe)
         otherwise: Run | None = None
         if node.otherwise is not None:
@@ -159,10 +161,12 @@ class _Statements:
             ]
         if slots is None:
             return undefined(names, code.run, code.last, scope), 1
+        declared = scope.mark()
         outer = scope.dot_box
         scope.dot_box = box_slot
         body, weight = self.block(node.body)
         scope.dot_box = outer
+        scope.release(declared)
         otherwise, more = (None, 0) if node.otherwise is None else self.block(node.otherwise)
         scope.release(mark)
         if _has_loop_control(node.body):
@@ -187,6 +191,8 @@ def _loop(code: Code, slots: list[int], box_slot: int, body: Run, weight: int, o
             frame[slot] = values
         frame[box_slot] = element_type(values)
         budget = frame[STATE].budget
+        if isinstance(values, list | dict | bytes):
+            budget.steps -= len(values) // 16
         done = False
         try:
             for key, item in _items(frame, values, last, len(slots)):

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Sequence
 from ostinato.gotemplate.errors import LimitError
 from ostinato.gotemplate.fmt.flags import Flags
 from ostinato.gotemplate.fmt.floats import shortest
+from ostinato.gotemplate.limits import MAX_TEXT, joined
 from ostinato.gotemplate.strings import encode
 from ostinato.gotemplate.values import NO_VALUE, Object, Uint8, Uint64, Value, go_type, sorted_keys
 
-MAX_PARTS = 2_000_000  # of a list or map that is printed: those that contain each other again and again grow fast
+MAX_PARTS = 500_000  # of a list or map that is printed: those that contain each other again and again grow fast
 _MAX_WIDTH = 1_000_000
 _SIMPLE = re.compile(r"%([#0+\- ]*)([a-z])")
 
@@ -50,12 +51,13 @@ def sprint(*values: Value) -> str:
             parts.append(" ")
         parts.append("<nil>" if value is None else _default(value))
         previous_is_string = is_string
-    return "".join(parts)
+    return joined(parts)
 
 
 def sprintln(*values: Value) -> str:
     """`println`: a space between all values, and a newline."""
-    return " ".join("<nil>" if value is None else _default(value) for value in values) + "\n"
+    parts = [("<nil>" if value is None else _default(value)) + " " for value in values]
+    return joined(parts)[:-1] + "\n"
 
 
 def sprintf(pattern: str, *values: Value) -> str:
@@ -72,9 +74,17 @@ class _Printer:
         self.flags = Flags()
         self._parts: list[str] = []
         self.write = self._parts.append
+        self._size = self._checked = 0
 
     def result(self) -> str:
-        return "".join(self._parts)
+        return joined(self._parts)
+
+    def check(self) -> None:
+        """Stop before much more is printed than a text may have."""
+        self._size += sum(map(len, self._parts[self._checked :]))
+        self._checked = len(self._parts)
+        if self._size > MAX_TEXT:
+            raise LimitError(f"printed text has more than {MAX_TEXT} characters")
 
     def argument(self, value: Value, verb: str) -> None:
         """A value that is not inside another."""
@@ -291,6 +301,7 @@ class _Format:
             flags.plus_v, flags.plus = flags.plus, False
         self._printer.argument(self._values[self._argument], verb)
         self._argument += 1
+        self._printer.check()
 
     def _verb(self) -> bool:
         """Any verb; False at the end of the pattern."""
