@@ -22,6 +22,7 @@ from ostinato.cli.options import (
     demo,
     envtest,
     hooks,
+    kudo,
     manifests,
     meta,
     node,
@@ -42,7 +43,7 @@ from ostinato.cli.parser import Parser, error_prefix, grouped_help
 # The groups of `ostinato --help`, and the modules that declare their commands.
 _GROUPS: Final = {
     "projects": (project,),
-    "controllers": (run_options, hooks, meta, watches, manifests, types, replay),
+    "controllers": (run_options, hooks, kudo, meta, watches, manifests, types, replay),
     "delivery": (package, score, chart),
     "cluster on this machine": (demo, serve, snapshot, user, envtest),
     "parts of a cluster": (components, node, token),

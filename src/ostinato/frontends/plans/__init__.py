@@ -1,0 +1,14 @@
+"""Plans: operators made of parameters, templates and plans, as KUDO's packages are, and plans in Python.
+
+    Manager().add(PlanController()).run()                                         # Instances of kudo.dev/v1beta1
+    Manager().add(PlanController(package_kind(Path("kafka"), kind="Kafka", group="example.dev"))).run()
+
+`ostinato kudo` installs packages and shows their plans.
+"""
+
+from ostinato.frontends.plans.controller import PlanController
+from ostinato.frontends.plans.kinds import PackageKind, package_kind
+from ostinato.frontends.plans.package.files import PackageError
+from ostinato.frontends.plans.subjects import Instances, Subject
+
+__all__ = ["Instances", "PackageError", "PackageKind", "PlanController", "Subject", "package_kind"]

@@ -33,7 +33,7 @@ from ostinato.frontends.kernel.sync import kind_key, parse_kind_key
 from ostinato.frontends.plans.api import CLEANUP, DEPLOY, REPAIR, UPDATE, UPGRADE, InstanceStatus, OperatorVersion
 from ostinato.frontends.plans.deciding import Note, Situation, Version, decide, finish
 from ostinato.frontends.plans.dependencies import cycle_problem
-from ostinato.frontends.plans.engine.states import FATAL_ERROR
+from ostinato.frontends.plans.engine.states import COMPLETE, FATAL_ERROR
 from ostinato.frontends.plans.readiness import readiness
 from ostinato.frontends.plans.requests import RequestError, request_of
 from ostinato.frontends.plans.running import PlanRun
@@ -188,7 +188,7 @@ class _Run:
         else:
             fatal = await PlanRun(self._instance, version, cluster).step(execution, plan, self._ctx.now())
             if fatal is not None:
-                self._event(Note(fatal.reason, fatal.message, "Warning"))
+                self._event(Note(fatal.reason, fatal.message, "Warning", plan.name))
         execution.kinds = sorted({*execution.kinds, *map(kind_key, cluster.applied)})
         changes, state = plan.name in _CHANGES_READINESS, plan.status
         finished = finish(self._status)
@@ -203,7 +203,7 @@ class _Run:
         if finished is None:
             return Result(requeue_after=self._delay(plan.last_updated_timestamp))
         self._event(finished)
-        if plan.name == CLEANUP and state == "COMPLETE":
+        if plan.name == CLEANUP and state == COMPLETE:
             await self._set_finalizer(wanted=False)
             return None
         await self._clear_request()
@@ -218,7 +218,8 @@ class _Run:
         """No plan runs: keep the objects and the readiness up to date."""
         if access.is_being_deleted(self._instance):
             await self._write()
-            if CLEANUP not in self._status.plan_status:
+            cleanup = self._status.plan_status.get(CLEANUP)
+            if cleanup is None or cleanup.status == COMPLETE:
                 await self._set_finalizer(wanted=False)
             return None
         await self._clear_request()
@@ -248,12 +249,13 @@ class _Run:
 
     async def _write(self, conditions: Iterable[Condition] = ()) -> None:
         fields = to_dict(self._status)
-        await self._ctx.status(
+        answer = await self._ctx.status(
             self._instance,
             plan_status=fields.get("planStatus", {}),
             execution=fields.get("execution", {}),
             conditions=conditions,
         )
+        access.writable_metadata(self._instance)["resourceVersion"] = access.resource_version(answer)
 
     async def _set_finalizer(self, *, wanted: bool) -> None:
         present = list(access.finalizers(self._instance))
@@ -284,7 +286,9 @@ class _Run:
             self._instance["status"] = status
 
     def _event(self, note: Note) -> None:
-        self._ctx.event(self._instance, note.reason, note.message[:1000], kind=note.kind)
+        self._ctx.event(
+            self._instance, note.reason, note.message[:1000], kind=note.kind, action=note.plan or note.reason
+        )
 
 
 def _ready(reason: str, message: str) -> Condition:

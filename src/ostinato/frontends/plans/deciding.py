@@ -41,11 +41,12 @@ class Version(NamedTuple):
 
 
 class Note(NamedTuple):
-    """An Event."""
+    """An Event. Those about different plans are not counted as one."""
 
     reason: str
     message: str
     kind: str = "Normal"
+    plan: str = ""
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,7 +203,7 @@ class _Decision:
         execution.plan, execution.uid, execution.reason = plan, uid or self._now.new_uid(), reason
         execution.last_uid, execution.arguments = execution.uid, dict(arguments or {})
         states.reset(self._status.plan_status[plan], execution.uid, self._now.now)
-        self._notes.append(Note("PlanStarted", f"Execution of plan {plan} started: {reason}"))
+        self._notes.append(Note("PlanStarted", f"Execution of plan {plan} started: {reason}", plan=plan))
 
     def _refuse(self, message: str) -> None:
         if self._execution.refused != message:
@@ -307,7 +308,8 @@ def finish(status: InstanceStatus) -> Note | None:
         )
         execution.completed = [*(each for each in execution.completed if each.plan != plan.name), done]
     execution.plan, execution.uid, execution.reason, execution.arguments = "", "", "", {}
-    return Note("PlanFinished", f"Execution of plan {plan.name} finished with status {plan.status}")
+    text = f"Execution of plan {plan.name} finished with status {plan.status}"
+    return Note("PlanFinished", text, plan=plan.name)
 
 
 def _token(execution: PlanExecution) -> str:

@@ -12,8 +12,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
-import yaml
 
+from ostinato.api.wire.json import DecodeError
+from ostinato.api.wire.yaml import decode_yaml
+from ostinato.api.wire.yaml_output import encode_yaml
 from ostinato.frontends.plans.api import Parameter
 
 TYPES: Final = ("string", "integer", "number", "boolean", "array", "map")
@@ -32,18 +34,9 @@ class ParameterError(ValueError):
     """A value does not fit its parameter."""
 
 
-class PlainLoader(yaml.SafeLoader):
-    """YAML without timestamps, which JSON does not have."""
-
-
-PlainLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
 def load_yaml(text: str) -> Any:  # Any: whatever the document holds
-    return yaml.load(text, PlainLoader)  # noqa: S506 - a SafeLoader
+    """Parse a document as Kubernetes does. Raises DecodeError."""
+    return decode_yaml(text)
 
 
 def boolean(text: str) -> bool:
@@ -57,7 +50,7 @@ def boolean(text: str) -> bool:
 def stored(value: Any, kind: str) -> str | None:
     """Return a value as it is stored; None for null."""
     if kind in ("array", "map"):
-        return "null\n" if value is None else yaml.safe_dump(value, width=2**16, allow_unicode=True)
+        return "null\n" if value is None else encode_yaml(value).decode()
     return None if value is None else _text(value)
 
 
@@ -82,7 +75,7 @@ def rendered(value: str | None, kind: str) -> Any:
         return value or ""
     try:
         parsed = load_yaml(value or "")
-    except yaml.YAMLError as error:
+    except DecodeError as error:
         raise ParameterError(f"not a valid {kind}: {_flat(error)}") from None
     if kind == "array" and parsed is not None and not isinstance(parsed, list):
         raise ParameterError("not an array")
@@ -135,7 +128,7 @@ def _is_yaml(value: Any, kind: type) -> bool:
         return False
     try:
         parsed = load_yaml(value)
-    except yaml.YAMLError:
+    except DecodeError:
         return False
     return parsed is None or isinstance(parsed, kind)
 
@@ -162,7 +155,7 @@ def values_of_file(text: str, source: str) -> dict[str, str]:
     """Read a file of values, as `-P FILE` names it. Raises ParameterError."""
     try:
         parsed = load_yaml(text)
-    except yaml.YAMLError as error:
+    except DecodeError as error:
         raise ParameterError(f"{source}: not YAML: {_flat(error)}") from None
     if parsed is None:
         return {}

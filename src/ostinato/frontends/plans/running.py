@@ -19,7 +19,6 @@ from ostinato.frontends.plans.tasks.cluster import Cluster
 from ostinato.frontends.plans.tasks.context import TaskContext
 from ostinato.frontends.plans.tasks.decoration import Names
 from ostinato.frontends.plans.tasks.errors import UNKNOWN_TASK, FatalError
-from ostinato.frontends.plans.tasks.manifests import objects_of
 from ostinato.frontends.plans.tasks.pipe import pipes_of
 from ostinato.frontends.plans.tasks.resources import desired, is_enabled
 from ostinato.frontends.plans.tasks.run import fatal, run_task
@@ -78,11 +77,11 @@ class PlanRun:
         if kind == "Toggle":
             kind = "Apply" if is_enabled(task.spec.parameter, context) else "Delete"
         if kind == "Apply":
-            for each in await desired(objects_of(context.templates, resources, context.values), context):
+            for each in await desired(context.objects(resources), context):
                 if each["kind"] not in _RUN_ONCE:
                     found[_key(each)] = each
         elif kind == "Delete":
-            instances = objects_of(context.templates, resources, context.values)
+            instances = context.objects(resources)
             for each in await self._cluster.known(instances, self._owner):
                 found.pop(_key(each), None)
         elif kind == "KudoOperator":

@@ -19,8 +19,9 @@ import yaml
 
 from ostinato.api.markers import Nullable
 from ostinato.api.struct import Struct
+from ostinato.api.wire.json import DecodeError
 from ostinato.frontends.plans.api import API_VERSION, Maintainer, Plan, Task
-from ostinato.frontends.plans.parameters import PlainLoader
+from ostinato.frontends.plans.parameters import load_yaml
 
 OPERATOR: Final = "operator.yaml"
 PARAMS: Final = "params.yaml"
@@ -179,12 +180,11 @@ def _decoded(content: bytes, name: str) -> str:
 
 
 def _parsed(form: type[Any], content: bytes, name: str) -> Any:  # Any: an OperatorFile or a ParamsFile
+    text = _decoded(content, name)
     try:
-        document = yaml.load(_decoded(content, name), PlainLoader)  # noqa: S506 - a SafeLoader
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = "" if mark is None else f":{mark.line + 1}"
-        raise PackageError(f"{name}{line}: not YAML: {getattr(error, 'problem', None) or error}") from None
+        document = load_yaml(text)
+    except DecodeError as error:
+        raise PackageError(f"{name}{_line(text)}: not YAML: {error}") from None
     if not isinstance(document, dict):
         raise PackageError(
             f"{name}: expected a map, found {'nothing' if document is None else type(document).__name__}"
@@ -193,6 +193,16 @@ def _parsed(form: type[Any], content: bytes, name: str) -> Any:  # Any: an Opera
         return msgspec.convert(_without_nulls(_texts(document)), form, strict=False)
     except msgspec.ValidationError as error:
         raise PackageError(f"{name}: {error}") from None
+
+
+def _line(text: str) -> str:
+    """Return the line of the first error, as :LINE; "" if it is not one of the syntax."""
+    try:
+        for _ in yaml.parse(text):
+            pass
+    except yaml.MarkedYAMLError as error:
+        return "" if error.problem_mark is None else f":{error.problem_mark.line + 1}"
+    return ""
 
 
 _NUMERIC_TEXTS: Final = ("operatorVersion", "appVersion", "kudoVersion", "kubernetesVersion")

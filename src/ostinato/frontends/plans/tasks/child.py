@@ -41,7 +41,7 @@ def _parameters(spec: TaskSpec, context: TaskContext) -> dict[str, str]:
     if not spec.parameter_file:
         return {}
     values = {**variables(context.names, context.params), "Args": dict(context.args)}
-    text = rendered(context.templates, spec.parameter_file, values)
+    text = rendered(context.templates, spec.parameter_file, values, context.world)
     try:
         return values_of_file(text, spec.parameter_file)
     except ParameterError as error:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from ostinato.frontends.plans.tasks.cluster import Cluster
 from ostinato.frontends.plans.tasks.decoration import Names
-from ostinato.frontends.plans.tasks.manifests import variables
+from ostinato.frontends.plans.tasks.manifests import objects_of, variables
+from ostinato.world import World
 
 Json = dict[str, Any]
 
@@ -27,6 +28,14 @@ class TaskContext(msgspec.Struct, frozen=True, kw_only=True):
     params: Mapping[str, Any]
     args: Mapping[str, str]
     pipes: Mapping[str, str]
+
+    def objects(self, resources: Iterable[str]) -> list[Json]:
+        """Render templates and parse their objects. Raises FatalError."""
+        return objects_of(self.templates, resources, self.values, self.world)
+
+    @property
+    def world(self) -> World:
+        return self.cluster.client.world
 
     @property
     def values(self) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from hashlib import md5
 from typing import Any, Final
 
 import msgspec
-import yaml
 
+from ostinato.api.wire.yaml_output import encode_yaml
 from ostinato.frontends.plans.api import HERITAGE_LABEL, INSTANCE_LABEL, OPERATOR_LABEL
 
 Json = dict[str, Any]
@@ -157,25 +157,13 @@ def _canonical(instance: Json) -> str:
         "ownerReferences": [],
         "remainingItemCount": 0,
     }
-    return yaml.dump({"object": content}, Dumper=_GoDumper, width=2**16, allow_unicode=True)
+    return encode_yaml({"object": content}).decode()
 
 
 def _encoded(texts: Any) -> dict[str, str]:
     from base64 import b64encode  # noqa: PLC0415 - Secrets with stringData only
 
     return {name: b64encode(str(value).encode()).decode() for name, value in _map(texts).items()}
-
-
-class _GoDumper(yaml.SafeDumper):
-    """YAML with the quotes and blocks of Go's encoder."""
-
-
-def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = '"' if text == "" else "|" if "\n" in text else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_GoDumper.add_representer(str, _represent_text)
 
 
 def _name(instance: Json) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import yaml
-
+from ostinato.api.wire.json import DecodeError
 from ostinato.frontends.plans.parameters import load_yaml
 from ostinato.frontends.plans.tasks.decoration import Names
 from ostinato.frontends.plans.tasks.errors import RENDERING, FatalError
 from ostinato.frontends.plans.tasks.rendering import RenderError, render
+from ostinato.world import World
 
 Json = dict[str, Any]
 
@@ -27,19 +27,21 @@ def variables(names: Names, params: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def rendered(templates: Mapping[str, str], name: str, values: Mapping[str, Any]) -> str:
+def rendered(templates: Mapping[str, str], name: str, values: Mapping[str, Any], world: World) -> str:
     """Render a template of a package. Raises FatalError."""
     if name not in templates:
         raise FatalError(f"error finding resource named {name}", RENDERING)
     try:
-        return render(name, templates[name], values)
+        return render(name, templates[name], values, world)
     except RenderError as error:
         raise FatalError(f"error expanding template {name}: {error}", RENDERING) from None
 
 
-def objects_of(templates: Mapping[str, str], resources: Iterable[str], values: Mapping[str, Any]) -> list[Json]:
+def objects_of(
+    templates: Mapping[str, str], resources: Iterable[str], values: Mapping[str, Any], world: World
+) -> list[Json]:
     """Render templates and parse their documents. Raises FatalError."""
-    return [each for name in resources for each in parsed(rendered(templates, name, values), name)]
+    return [each for name in resources for each in parsed(rendered(templates, name, values, world), name)]
 
 
 def parsed(text: str, name: str) -> list[Json]:
@@ -48,7 +50,7 @@ def parsed(text: str, name: str) -> list[Json]:
     for document in text.split("\n---"):
         try:
             instance = load_yaml(document.removeprefix("---"))
-        except yaml.YAMLError as error:
+        except DecodeError as error:
             raise FatalError(f"parsing YAML from {name}: {' '.join(str(error).split())}", RENDERING) from None
         if not instance:
             continue

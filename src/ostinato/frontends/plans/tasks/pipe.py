@@ -21,7 +21,6 @@ from ostinato.frontends.plans.tasks.context import TaskContext
 from ostinato.frontends.plans.tasks.decoration import Names, decorate
 from ostinato.frontends.plans.tasks.errors import PIPE, VALIDATION, FatalError
 from ostinato.frontends.plans.tasks.health import health_of
-from ostinato.frontends.plans.tasks.manifests import objects_of
 
 Json = dict[str, Any]
 
@@ -35,7 +34,7 @@ _VARIABLE: Final = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 
 
 async def pipe(spec: TaskSpec, context: TaskContext) -> TaskResult:
-    instances = objects_of(context.templates, [spec.pod], context.values)
+    instances = context.objects([spec.pod])
     if len(instances) != 1 or instances[0]["kind"] != "Pod":
         raise FatalError(f"pipe task needs one Pod in {spec.pod}", VALIDATION)
     pod = await context.cluster.place(pipe_pod(instances[0], spec.pipe or [], context.names), context.owner)

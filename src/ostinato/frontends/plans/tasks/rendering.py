@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from ostinato.gotemplate import TemplateError, Templates
+from ostinato.gotemplate.library import kudo_functions
+from ostinato.world import World
 
 
 class RenderError(Exception):
     """A template cannot be parsed, or fails. The message is Go's, with line and column."""
 
 
-def render(name: str, text: str, values: Mapping[str, Any]) -> str:
-    """Render a template. A missing key is an error. Raises RenderError."""
+def render(name: str, text: str, values: Mapping[str, Any], world: World) -> str:
+    """Render a template. A missing key is an error. Raises RenderError.
+
+    `world`: of times and random values.
+    """
     try:
-        return _parsed(name, text).render(name, dict(values))
+        return _parsed(name, text, world).render(name, dict(values))
     except TemplateError as error:
         raise RenderError(str(error)) from None
 
 
 @lru_cache(maxsize=512)
-def _parsed(name: str, text: str) -> Templates:
-    templates = Templates(functions(), missing_key="error")
+def _parsed(name: str, text: str, world: World) -> Templates:
+    templates = Templates(kudo_functions(world), missing_key="error")
     templates.parse(name, text)
     return templates
-
-
-@cache
-def functions() -> Mapping[str, Any]:
-    """Return the functions of templates."""
-    return {}

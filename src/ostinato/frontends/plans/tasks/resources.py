@@ -13,14 +13,13 @@ from ostinato.frontends.plans.tasks.context import TaskContext
 from ostinato.frontends.plans.tasks.decoration import add_hashes, decorate
 from ostinato.frontends.plans.tasks.errors import TERMINAL_STATE, TOGGLE, FatalError
 from ostinato.frontends.plans.tasks.health import health_of
-from ostinato.frontends.plans.tasks.manifests import objects_of
 
 Json = dict[str, Any]
 
 
 async def apply(resources: Sequence[str], context: TaskContext) -> TaskResult:
     """Apply the objects of templates, and wait until they are healthy."""
-    wanted = await desired(objects_of(context.templates, resources, context.values), context)
+    wanted = await desired(context.objects(resources), context)
     return await apply_objects(wanted, context)
 
 
@@ -50,7 +49,7 @@ async def apply_objects(wanted: Sequence[Json], context: TaskContext) -> TaskRes
 
 async def delete(resources: Sequence[str], context: TaskContext) -> TaskResult:
     """Delete the objects of templates, and wait until they are gone. Kinds that do not exist are ignored."""
-    instances = objects_of(context.templates, resources, context.values)
+    instances = context.objects(resources)
     left = [
         each for each in await context.cluster.known(instances, context.owner) if not await context.cluster.delete(each)
     ]

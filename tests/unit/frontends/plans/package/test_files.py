@@ -13,7 +13,7 @@ from ostinato.frontends.plans.package.resources import package_of
 
 OPERATOR = b"""
 name: web
-operatorVersion: 1.0
+operatorVersion: "1.0"
 kubernetesVersion: 1.13
 tasks:
 - {name: apply, kind: Apply, spec: {resources: [sub/a.yaml]}}
