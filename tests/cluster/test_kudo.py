@@ -8,6 +8,7 @@ one that runs processes.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +28,7 @@ MANIFESTS = ("configmap-operator", "test-operator", "toy-operator")  # of test/m
 NEEDS_PROCESSES = ("terminal-failed-job",)  # its Jobs fail, and run into their deadline of a minute
 
 
-def tests_of(suite: str) -> list[Path]:
+def cases(suite: str) -> list[Path]:
     return list(directories(TESTS / suite)) if ORIGINALS else []
 
 
@@ -36,6 +37,7 @@ class Manager:
 
     def __init__(self, kubeconfig: Path, directory: Path) -> None:
         self._kubeconfig = kubeconfig
+        self._directory = directory / "tests"
         shim = directory / "bin"
         shim.mkdir()
         kubectl = shim / "kubectl"
@@ -44,7 +46,9 @@ class Manager:
         self._environment = {"PATH": f"{shim}:{os.environ['PATH']}"}
 
     def play(self, test: Path) -> None:
-        KuttlTest(test, self._kubeconfig, f"kudo-{test.name}"[:60].rstrip("-"), self._environment).run()
+        copied = self._directory / test.name  # commands write into it
+        shutil.copytree(test, copied)
+        KuttlTest(copied, self._kubeconfig, f"kudo-{test.name}"[:60].rstrip("-"), self._environment).run()
 
 
 def managed(directory: Path, *options: str) -> Iterator[Manager]:
@@ -93,20 +97,20 @@ def _create(kubeconfig: Path, manifest: Path) -> None:
     asyncio.run(create())
 
 
-@pytest.mark.parametrize("test", tests_of("integration"), ids=lambda path: path.name)
+@pytest.mark.parametrize("test", cases("integration"), ids=lambda path: path.name)
 def test_integration(test: Path, bare: Manager) -> None:
     bare.play(test)
 
 
 @pytest.mark.parametrize(
-    "test", [each for each in tests_of("e2e") if each.name not in NEEDS_PROCESSES], ids=lambda path: path.name
+    "test", [each for each in cases("e2e") if each.name not in NEEDS_PROCESSES], ids=lambda path: path.name
 )
 def test_end_to_end(test: Path, simulated: Manager) -> None:
     simulated.play(test)
 
 
 @pytest.mark.parametrize(
-    "test", [each for each in tests_of("e2e") if each.name in NEEDS_PROCESSES], ids=lambda path: path.name
+    "test", [each for each in cases("e2e") if each.name in NEEDS_PROCESSES], ids=lambda path: path.name
 )
 def test_end_to_end_with_processes(test: Path, processes: Manager, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.cluster.kuttl.SECONDS", 180.0)

@@ -2,6 +2,7 @@
 
     Manager().add(PlanController()).run()                                         # Instances of kudo.dev/v1beta1
     Manager().add(PlanController(package_kind(Path("kafka"), kind="Kafka", group="example.dev"))).run()
+    Manager().add(Kafka().controller()).run()                                     # class Kafka(PlanOperator, ...)
 
 `ostinato kudo` installs packages and shows their plans.
 """
@@ -9,6 +10,26 @@
 from ostinato.frontends.plans.controller import PlanController
 from ostinato.frontends.plans.kinds import PackageKind, package_kind
 from ostinato.frontends.plans.package.files import PackageError
+from ostinato.frontends.plans.python.operator import PlanGenerator, PlanOperator, Triggers
+from ostinato.frontends.plans.python.steps import apply, call, delete, parallel, phase, serial, step, wait_for
 from ostinato.frontends.plans.subjects import Instances, Subject
 
-__all__ = ["Instances", "PackageError", "PackageKind", "PlanController", "Subject", "package_kind"]
+__all__ = [
+    "Instances",
+    "PackageError",
+    "PackageKind",
+    "PlanController",
+    "PlanGenerator",
+    "PlanOperator",
+    "Subject",
+    "Triggers",
+    "apply",
+    "call",
+    "delete",
+    "package_kind",
+    "parallel",
+    "phase",
+    "serial",
+    "step",
+    "wait_for",
+]

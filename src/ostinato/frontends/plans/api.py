@@ -8,11 +8,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
-from ostinato.api.markers import Column, Doc, ListMap, Nullable, marked
+from ostinato.api.markers import Column, Doc, ListMap, Nullable, PreserveUnknown, marked
 from ostinato.api.meta import Condition
 from ostinato.api.object import CustomResource
 from ostinato.api.struct import Struct
@@ -201,6 +201,7 @@ class CompletedPlan(Struct):
     uid: str = ""
     parameters: dict[str, str] = {}
     arguments: dict[str, str] = {}
+    results: Annotated[dict[str, Any], PreserveUnknown()] = {}
 
 
 class Execution(Struct):
@@ -216,6 +217,7 @@ class Execution(Struct):
     last_uid: Annotated[str, Doc("uid of the last run.")] = ""
     observed_generation: Annotated[int, Doc("The generation of the object that was last looked at.")] = 0
     completed: Annotated[list[CompletedPlan], Doc("Plans whose objects are there, newest last; for drift repair.")] = []
+    results: Annotated[dict[str, Any], PreserveUnknown(), Doc("Results of the steps of plans in Python.")] = {}
     kinds: Annotated[list[str], Doc("Kinds of the objects that the plans have applied.")] = []
     refused: Annotated[str, Doc("Why the last change of the object has no effect; empty if it has.")] = ""
     pending: Annotated[str, Doc("The plan that runs next.")] = ""

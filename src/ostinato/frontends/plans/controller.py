@@ -36,7 +36,6 @@ from ostinato.frontends.plans.dependencies import cycle_problem
 from ostinato.frontends.plans.engine.states import COMPLETE, FATAL_ERROR
 from ostinato.frontends.plans.readiness import readiness
 from ostinato.frontends.plans.requests import RequestError, request_of
-from ostinato.frontends.plans.running import PlanRun
 from ostinato.frontends.plans.sources import ForInstance, ForVersion
 from ostinato.frontends.plans.subjects import Instances, Subject
 from ostinato.frontends.plans.tasks.cluster import Cluster
@@ -186,7 +185,7 @@ class _Run:
             plan.status, plan.message, plan.last_updated_timestamp = FATAL_ERROR, problem, self._ctx.now()
             self._event(Note("CircularDependency", problem, "Warning"))
         else:
-            fatal = await PlanRun(self._instance, version, cluster).step(execution, plan, self._ctx.now())
+            fatal = await self._subject.run(self._instance, version, cluster).step(execution, plan, self._ctx.now())
             if fatal is not None:
                 self._event(Note(fatal.reason, fatal.message, "Warning", plan.name))
         execution.kinds = sorted({*execution.kinds, *map(kind_key, cluster.applied)})
@@ -242,7 +241,7 @@ class _Run:
         version = await self._subject.version(execution.operator_version, execution.namespace, self._ctx.client)
         if version is None:
             return
-        for each in await PlanRun(self._instance, version, cluster).objects(execution.completed):
+        for each in await self._subject.run(self._instance, version, cluster).objects(execution.completed):
             await cluster.apply(each, self._instance)
 
     # Writes

@@ -202,6 +202,9 @@ class _Decision:
         execution = self._execution
         execution.plan, execution.uid, execution.reason = plan, uid or self._now.new_uid(), reason
         execution.last_uid, execution.arguments = execution.uid, dict(arguments or {})
+        execution.results = {}
+        if self._plans[plan].phases is None:
+            self._status.plan_status[plan].phases = []
         states.reset(self._status.plan_status[plan], execution.uid, self._now.now)
         self._notes.append(Note("PlanStarted", f"Execution of plan {plan} started: {reason}", plan=plan))
 
@@ -287,7 +290,7 @@ class _Decision:
         self._notes.append(Note("PlanResumed", f"plan {plan.name} goes on"))
 
     def _last(self) -> str:
-        last = states.last_run(self._status.plan_status)
+        last = states.last_run(self._status.plan_status, self._execution.last_uid)
         return "" if last is None else last.name
 
 
@@ -305,9 +308,11 @@ def finish(status: InstanceStatus) -> Note | None:
             uid=execution.uid,
             parameters=dict(execution.parameters or {}),
             arguments=dict(execution.arguments),
+            results=dict(execution.results),
         )
         execution.completed = [*(each for each in execution.completed if each.plan != plan.name), done]
     execution.plan, execution.uid, execution.reason, execution.arguments = "", "", "", {}
+    execution.results = {}
     text = f"Execution of plan {plan.name} finished with status {plan.status}"
     return Note("PlanFinished", text, plan=plan.name)
 

@@ -258,7 +258,7 @@ def outcome(instance: Instance, before: Instance | None = None) -> str | None:
         uids = {name: each.uid for name, each in before.status.plan_status.items()}
         if all(uids.get(name, "") == each.uid for name, each in status.plan_status.items()):
             return None
-    last = states.last_run(status.plan_status)
+    last = states.last_run(status.plan_status, execution.last_uid)
     if last is None or execution.plan or execution.pending:
         return None
     if last.status == states.COMPLETE:

@@ -28,8 +28,9 @@ def _lines(nodes: Sequence[Node], indent: str) -> Iterator[str]:
 
 def status_tree(instance: Instance, version: OperatorVersionSpec) -> str | None:
     """Draw the plans of an instance; None if no plan has run."""
-    recorded = (instance.status or InstanceStatus()).plan_status
-    last = states.last_run(recorded)
+    status = instance.status or InstanceStatus()
+    uid = "" if status.execution is None else status.execution.last_uid
+    last = states.last_run(status.plan_status, uid)
     if last is None:
         return None
     plans = []

@@ -25,7 +25,7 @@ from ostinato.frontends.plans.tasks.run import fatal, run_task
 
 Json = dict[str, Any]
 
-_RUN_ONCE = ("Job", "Pod")  # kinds that drift repair does not create again
+RUN_ONCE = ("Job", "Pod")  # kinds that drift repair does not create again
 
 
 class PlanRun:
@@ -78,15 +78,15 @@ class PlanRun:
             kind = "Apply" if is_enabled(task.spec.parameter, context) else "Delete"
         if kind == "Apply":
             for each in await desired(context.objects(resources), context):
-                if each["kind"] not in _RUN_ONCE:
-                    found[_key(each)] = each
+                if each["kind"] not in RUN_ONCE:
+                    found[key_of(each)] = each
         elif kind == "Delete":
             instances = context.objects(resources)
             for each in await self._cluster.known(instances, self._owner):
-                found.pop(_key(each), None)
+                found.pop(key_of(each), None)
         elif kind == "KudoOperator":
             child = child_of(task.spec, context)
-            found[_key(child)] = child
+            found[key_of(child)] = child
 
     def _context(
         self, plan: str, uid: str, parameters: Mapping[str, str], arguments: Mapping[str, str], *, pipes: bool
@@ -119,5 +119,6 @@ class PlanRun:
         return msgspec.structs.replace(context, names=names)
 
 
-def _key(instance: Json) -> tuple[Any, ...]:
+def key_of(instance: Json) -> tuple[Any, ...]:
+    """Return what identifies an object among those of a plan."""
     return (access.gvk(instance).group_kind, access.namespace(instance), access.name(instance))

@@ -3,19 +3,42 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from ostinato.api import accessors as access
 from ostinato.api.codec import from_dict
+from ostinato.api.time import Time
 from ostinato.cache.client import CachedClient
 from ostinato.client.views import Unstructured, View
 from ostinato.crd.rbac import Access
-from ostinato.frontends.plans.api import FINALIZER, Instance, Operator, OperatorVersion, PlanExecution
+from ostinato.frontends.plans.api import (
+    FINALIZER,
+    CompletedPlan,
+    Execution,
+    Instance,
+    Operator,
+    OperatorVersion,
+    PlanExecution,
+    PlanStatus,
+)
 from ostinato.frontends.plans.deciding import Version
+from ostinato.frontends.plans.engine.execute import Fatal
+from ostinato.frontends.plans.running import PlanRun
+from ostinato.frontends.plans.tasks.cluster import Cluster
 
 Json = dict[str, Any]
 
 EVERYTHING: Final = Access(verbs=("*",), groups=("*",), resources=("*",))
+
+
+class Run(Protocol):
+    """The plans of an object."""
+
+    async def step(self, execution: Execution, status: PlanStatus, now: Time) -> Fatal | None:
+        """Try what is left of the plan that runs, and record it in `status`."""
+
+    async def objects(self, completed: list[CompletedPlan]) -> list[Json]:
+        """Return the objects that completed plans have left, as they should be."""
 
 
 class Subject(ABC):
@@ -39,6 +62,10 @@ class Subject(ABC):
     @abstractmethod
     def parameters(self, instance: Json) -> dict[str, str]:
         """Return the parameters of an object, as they are stored."""
+
+    def run(self, owner: Json, version: Version, cluster: Cluster) -> Run:
+        """Return the plans of a version, for one object."""
+        return PlanRun(owner, version, cluster)
 
     def execution(self, instance: Json) -> PlanExecution:  # noqa: ARG002 - of kinds that have it
         """Return the plan that the spec of an object requests."""

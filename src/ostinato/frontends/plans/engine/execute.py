@@ -64,12 +64,11 @@ async def _phases(plan: Plan, status: PlanStatus, run: RunTask) -> Fatal | None:
         if current.status == COMPLETE:
             continue
         current.status, current.message = IN_PROGRESS, ""
-        fatal = await _steps(phase, current, run)
+        fatal = await run_phase(phase, current, run)
         if fatal is not None:
             current.status = status.status = FATAL_ERROR
             return fatal
-        if all(step.status == COMPLETE for step in current.steps):
-            current.status = COMPLETE
+        if current.status == COMPLETE:
             continue
         left += 1
         if plan.strategy == SERIAL:
@@ -79,7 +78,8 @@ async def _phases(plan: Plan, status: PlanStatus, run: RunTask) -> Fatal | None:
     return None
 
 
-async def _steps(phase: Phase, current: PhaseStatus, run: RunTask) -> Fatal | None:
+async def run_phase(phase: Phase, current: PhaseStatus, run: RunTask) -> Fatal | None:
+    """Try the unfinished steps of a phase, and record their states in `current`."""
     recorded = {each.name: each for each in current.steps}
     for step in phase.steps:
         state = recorded[step.name]
@@ -90,6 +90,8 @@ async def _steps(phase: Phase, current: PhaseStatus, run: RunTask) -> Fatal | No
             return fatal
         if state.status != COMPLETE and phase.strategy == SERIAL:
             break
+    if all(step.status == COMPLETE for step in current.steps):
+        current.status = COMPLETE
     return None
 
 

@@ -40,16 +40,18 @@ def prepare(plans: Mapping[str, Plan], recorded: Mapping[str, PlanStatus]) -> di
     prepared = dict(recorded)
     for name, plan in plans.items():
         known = recorded.get(name) or PlanStatus(name=name, status=NEVER_RUN)
+        prepared[name] = known
+        if plan.phases is None:
+            continue  # a plan in Python: its phases are known as it runs
         phases = {each.name: each for each in known.phases}
         known.phases = []
-        for phase in plan.phases or ():
+        for phase in plan.phases:
             status = phases.get(phase.name) or PhaseStatus(name=phase.name, status=NEVER_RUN)
             steps = {each.name: each for each in status.steps}
             status.steps = [
                 steps.get(step.name) or StepStatus(name=step.name, status=NEVER_RUN) for step in phase.steps
             ]
             known.phases.append(status)
-        prepared[name] = known
     return prepared
 
 
@@ -107,10 +109,16 @@ def unfinished(status: PlanStatus) -> tuple[str, str] | None:
     return None
 
 
-def last_run(plans: Mapping[str, PlanStatus]) -> PlanStatus | None:
-    """Return the status of the plan that runs, or else of the one that ran last."""
+def last_run(plans: Mapping[str, PlanStatus], uid: str = "") -> PlanStatus | None:
+    """Return the status of the plan that runs, or else of the one that ran last.
+
+    `uid`: of the last run, if it is known. Times are in whole seconds.
+    """
     ran = [each for each in plans.values() if each.status not in ("", NEVER_RUN)]
     running = [each for each in ran if each.status in RUNNING]
     if running:
         return running[0]
+    for each in ran:
+        if uid and each.uid == uid:
+            return each
     return max(ran, key=lambda each: str(each.last_updated_timestamp or ""), default=None)
