@@ -14,8 +14,7 @@ import msgspec
 
 from ostinato.api.validation import names
 from ostinato.api.validation.field_errors import FieldError, Path
-from ostinato.api.wire import DecodeError
-from ostinato.api.wire.yaml import decode_yaml
+from ostinato.api.wire.files import UnreadableFileError, read_yaml
 from ostinato.client.config.error import ConfigError
 from ostinato.server.admission.catalogue import NAMES
 from ostinato.server.admission.cluster.event_rate_limit import LIMIT_TYPES, Limit
@@ -96,11 +95,9 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 def _content(path: FilePath) -> Json:
     try:
-        content = decode_yaml(path.read_bytes(), strict=True)
-    except OSError as error:
-        raise ConfigurationError(f"{path}: cannot be read: {error.strerror}; correct the path or its mode") from None
-    except DecodeError as error:
-        raise ConfigurationError(f"{path}: is neither YAML nor JSON: {error}") from None
+        content = read_yaml(path)
+    except UnreadableFileError as error:
+        raise ConfigurationError(str(error)) from None
     if not isinstance(content, dict):
         raise ConfigurationError(f"{path}: want an object")
     return content

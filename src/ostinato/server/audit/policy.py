@@ -14,8 +14,7 @@ import msgspec
 
 from ostinato.api.validation import names
 from ostinato.api.validation.field_errors import FieldError, Path
-from ostinato.api.wire import DecodeError
-from ostinato.api.wire.yaml import decode_yaml
+from ostinato.api.wire.files import UnreadableFileError, read_yaml
 
 if TYPE_CHECKING:
     from ostinato.server.access.attributes import RequestAttributes
@@ -129,11 +128,9 @@ class Policy:
 def load(path: FilePath) -> Policy:
     """Load a policy file; PolicyError if it is invalid."""
     try:
-        content = decode_yaml(path.read_bytes(), strict=True)
-    except OSError as error:
-        raise PolicyError(f"{path}: cannot be read: {error.strerror}; correct the path or its mode") from None
-    except DecodeError as error:
-        raise PolicyError(f"{path}: is neither YAML nor JSON: {error}") from None
+        content = read_yaml(path)
+    except UnreadableFileError as error:
+        raise PolicyError(str(error)) from None
     try:
         return parse(content)
     except PolicyError as error:

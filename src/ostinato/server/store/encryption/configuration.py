@@ -17,8 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from ostinato.api.validation.field_errors import Path
-from ostinato.api.wire import DecodeError
-from ostinato.api.wire.yaml import decode_yaml
+from ostinato.api.wire.files import UnreadableFileError, read_yaml
 from ostinato.server.store.encryption.providers import AesCbc, AesGcm, Identity, Provider, SecretBox
 from ostinato.world import Ids
 
@@ -84,11 +83,9 @@ class Encryption:
 def load(path: FilePath, ids: Ids) -> Encryption:
     """Load a configuration file. Raises EncryptionError."""
     try:
-        content = decode_yaml(path.read_bytes(), strict=True)
-    except OSError as error:
-        raise EncryptionError(f"{path}: cannot be read: {error.strerror}; correct the path or its mode") from None
-    except DecodeError as error:
-        raise EncryptionError(f"{path}: is neither YAML nor JSON: {error}") from None
+        content = read_yaml(path)
+    except UnreadableFileError as error:
+        raise EncryptionError(str(error)) from None
     try:
         return parse(content, ids)
     except EncryptionError as error:
