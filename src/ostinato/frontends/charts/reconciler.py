@@ -104,7 +104,7 @@ class ChartReconciler:
         except _Later as later:
             await self._write_status(instance, status, ctx)
             return Unsettled(requeue_after=later.delay)
-        except BaseException:
+        except Exception:
             await self._write_status(instance, status, ctx)
             raise
         self._attempts.forget(request)

@@ -7,11 +7,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import os
 import signal
-import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -22,17 +20,20 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from ostinato.api.object import KindInfo
+from ostinato.frontends.kernel.transport.process import Command, run_process
 from ostinato.frontends.roles.events import AnsibleEvent, Outcome, parse_event
 from ostinato.frontends.roles.inputs import RunnerDirectory
 from ostinato.frontends.roles.options import Content
 from ostinato.frontends.roles.proxy.proxy import Proxy
 from ostinato.world import World
 
-_MAX_LINE: Final = 64 * 1024 * 1024  # bytes of an event
+_MAX_EVENT: Final = 64 * 1024 * 1024  # characters
+_MAX_OUTPUT: Final = 1024 * 1024 * 1024  # bytes of all events
 _KEPT_LINES: Final = 20  # of other output, for messages
-_UMASK: Final = 0o077
+_MAIN: Final = (  # nothing that it writes is readable by others
+    "import os, runpy; os.umask(0o077); runpy.run_module('ansible_runner', run_name='__main__', alter_sys=True)"
+)
 _MARKER: Final = "OSTINATO_RUN"  # variable with the id of a run, in all its processes
-_GRACE: Final = 5.0  # seconds for a run to end after SIGTERM
 
 Json = dict[str, Any]
 EventListener = Callable[[AnsibleEvent], None]
@@ -94,60 +95,41 @@ class AnsibleRunner:
     async def _run(self, job: Job, home: Path, listener: EventListener) -> Outcome:
         outcome = Outcome()
         rest: deque[str] = deque(maxlen=_KEPT_LINES)
-        process = await asyncio.create_subprocess_exec(
-            *command_of(job, home),
-            cwd=home,
-            env={**_environment(), _MARKER: job.ident},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            limit=_MAX_LINE,
-            start_new_session=True,
-            umask=_UMASK,
+
+        def line(_: str, text: str) -> None:
+            event = parse_event(text.encode())
+            if event is not None:
+                outcome.add(event)
+                listener(event)
+            elif text.strip():
+                rest.append(text.strip()[:500])
+
+        command = Command(
+            command_of(job, home),
+            directory=str(home),
+            environment={**_environment(), _MARKER: job.ident},
+            timeout=job.timeout,
+            longest_line=_MAX_EVENT,
+            most_output=_MAX_OUTPUT,
         )
+        has_ended = False
         try:
-            if job.timeout:
-                async with self._world.clock.timeout(job.timeout):
-                    code = await _follow(process, outcome, rest, listener)
-            else:
-                code = await _follow(process, outcome, rest, listener)
-        except TimeoutError:
+            result = await run_process(command, self._world, line)
+            has_ended = not result.timed_out
+        finally:
+            if not has_ended:
+                _kill_marked(job.ident)
+        if result.timed_out:
             outcome.counts = None
             outcome.problem = f"the run was killed after {job.timeout:g} s"
-            return outcome
-        finally:
-            await self._end(process, job.ident)
-        if outcome.counts is None and not outcome.problem:
+        elif outcome.counts is None and not outcome.problem:
             said = f": {' / '.join(rest)}" if rest else ""
-            outcome.problem = f"ansible-runner exited with {code} and without statistics{said}"
+            outcome.problem = f"ansible-runner exited with {result.exit_code} and without statistics{said}"
         return outcome
-
-    async def _end(self, process: asyncio.subprocess.Process, ident: str) -> None:
-        """Stop what is left of a run. ansible-runner ends its playbook on SIGTERM, but not what a task has started."""
-        if process.returncode is not None:
-            return
-        _signal(process, signal.SIGTERM)
-        try:
-            async with self._world.clock.timeout(_GRACE):
-                await process.wait()
-        except TimeoutError:
-            _signal(process, signal.SIGKILL)
-            await process.wait()
-        except asyncio.CancelledError:  # an immediate stop
-            _signal(process, signal.SIGKILL)
-            await process.wait()
-            raise
-        finally:
-            _kill_marked(ident)
-
-
-def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)
 
 
 def _kill_marked(ident: str) -> None:
-    """Kill the processes of a run that have left its session: they have its marker in their environment."""
+    """Kill the processes of a run outside of its session, such as ansible-playbook: they have its marker."""
     marker = f"{_MARKER}={ident}".encode()
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -168,31 +150,10 @@ def command_of(job: Job, home: Path) -> Sequence[str]:
     options = ["--rotate-artifacts", str(job.max_artifacts), "-i", job.ident, "--json"]
     if job.verbosity:
         options.append(f"-{'v' * job.verbosity}")
-    return [sys.executable, "-m", "ansible_runner", "run", str(home), *play, *options]
+    return [sys.executable, "-c", _MAIN, "run", str(home), *play, *options]
 
 
 def _environment() -> dict[str, str]:
     """Return the environment of this process, with the programs beside the interpreter in the path."""
     programs = str(Path(sys.executable).parent)
     return {**os.environ, "PATH": f"{programs}:{os.environ.get('PATH', os.defpath)}", "PYTHONUNBUFFERED": "1"}
-
-
-async def _follow(
-    process: asyncio.subprocess.Process, outcome: Outcome, rest: deque[str], listener: EventListener
-) -> int:
-    assert process.stdout is not None
-    while True:
-        try:
-            line = await process.stdout.readline()
-        except ValueError:  # longer than the limit; it has been dropped
-            rest.append("an event of more than 64 MiB was dropped")
-            continue
-        if not line:
-            return await process.wait()
-        event = parse_event(line)
-        if event is None:
-            if text := line.decode(errors="replace").strip():
-                rest.append(text[:500])
-            continue
-        outcome.add(event)
-        listener(event)

@@ -67,7 +67,7 @@ def make_chart(directory: Path, templates: dict[str, str] | None = None, **files
     return chart
 
 
-def hook(name: str, event: str, *, weight: int = 0, policy: str = "", image: str = "true") -> str:
+def hook(name: str, event: str, *, weight: int = 0, policy: str = "", image: str = "busybox") -> str:
     """Return the template of a Job that is a hook."""
     deletion = f"\n    helm.sh/hook-delete-policy: {policy}" if policy else ""
     return f"""
