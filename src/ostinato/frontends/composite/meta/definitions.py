@@ -5,6 +5,7 @@ Objects that were written for metacontroller are read unchanged. `definitions()`
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -226,6 +227,7 @@ class ControllerRevision(CustomResource, group=GROUP, version=VERSION):
 AnyController = CompositeController | DecoratorController
 
 
-def definitions() -> list[dict[str, Any]]:
-    """Return the CustomResourceDefinitions."""
-    return [crd_of(CompositeController), crd_of(DecoratorController), crd_of(ControllerRevision)]
+@cache
+def definitions() -> tuple[dict[str, Any], ...]:
+    """Return the CustomResourceDefinitions, read-only."""
+    return crd_of(CompositeController), crd_of(DecoratorController), crd_of(ControllerRevision)
