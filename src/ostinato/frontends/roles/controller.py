@@ -13,6 +13,7 @@ from typing import Any, Final
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.object import KindInfo
 from ostinato.api.selectors.labels import from_label_selector
+from ostinato.api.wire.yaml import decode_yaml_documents
 from ostinato.client.views import Unstructured
 from ostinato.controllers.context import Context
 from ostinato.controllers.controller import Controller
@@ -38,6 +39,8 @@ from ostinato.frontends.roles.runner import AnsibleRunner, Runner
 from ostinato.frontends.watches.dependents import Dependents
 from ostinato.queue import ExponentialBackoff
 
+Json = dict[str, Any]
+
 _FIRST_RETRY: Final = 1.0  # seconds; a run takes about as long
 _NO_GENERATION = on_update(
     lambda old, new: not new.generation and old.resource_version != new.resource_version, "changed without generation"
@@ -54,7 +57,7 @@ class RoleController(Controller):
         access: Iterable[Access] = (),
         artifacts: Path | None = None,
         runner: Runner | None = None,
-        definitions: Sequence[dict[str, Any]] = (),
+        definitions: Sequence[Json] = (),
     ) -> None:
         """
         - `access`: permissions that the role's tasks need; for manifests.
@@ -136,16 +139,20 @@ class _Content:
         access: Iterable[Access] = (),
         artifacts: str | Path | None = None,
         runner: Runner | None = None,
-        definitions: Sequence[dict[str, Any]] = (),
+        definitions: Sequence[Json | str | Path] = (),
         **options: Any,
     ) -> RoleController:
-        """Return a controller that plays this for each object of a kind. Options are those of `RoleOptions`."""
+        """Return a controller that plays this for each object of a kind. Options are those of `RoleOptions`.
+
+        - `definitions`: CustomResourceDefinitions that it brings, as objects or YAML files. Defaults to none.
+        """
         unknown = set(options).difference(RoleOptions.__struct_fields__)
         if unknown:
             known = ", ".join(RoleOptions.__struct_fields__)
             raise TypeError(f"for_kind() has no option {min(unknown)!r}; options are {known}")
         gvk = GroupVersionKind(group, version, kind)
         place = None if artifacts is None else Path(artifacts)
+        brought = [one for each in definitions for one in _definitions(each)]
         return RoleController(
             gvk,
             self._content(),
@@ -153,8 +160,12 @@ class _Content:
             access=access,
             artifacts=place,
             runner=runner,
-            definitions=definitions,
+            definitions=brought,
         )
+
+
+def _definitions(given: Json | str | Path) -> list[Json]:
+    return [given] if isinstance(given, dict) else decode_yaml_documents(Path(given).read_bytes())
 
 
 class Role(_Content):
