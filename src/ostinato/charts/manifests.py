@@ -12,12 +12,15 @@ from ostinato.api.wire.json import DecodeError
 from ostinato.api.wire.yaml import decode_yaml
 from ostinato.charts.chart import ChartError
 from ostinato.gotemplate.library.text import SPACE
+from ostinato.gotemplate.library.wire import scalar_text
 from ostinato.gotemplate.strings import encode
 
 _log: Final = logging.getLogger(__name__)
 
 _SEPARATOR: Final = re.compile(r"(?:\A|[\t\n\f\r ]*\n)---[\t\n\f\r ]*")
 _WEIGHT: Final = re.compile(r"[+-]?[0-9]{1,18}")
+
+_METADATA: Final = r'struct { Name string "json:\"name\""; Annotations map[string]string "json:\"annotations\"" }'
 
 HOOK: Final = "helm.sh/hook"
 HOOK_WEIGHT: Final = "helm.sh/hook-weight"
@@ -140,36 +143,37 @@ def _head(path: str, content: str) -> dict[str, Any]:
         document = decode_yaml(encode(content))
     except DecodeError as error:
         raise ChartError(f"YAML parse error on {path}: error converting YAML to JSON: {error}") from None
-    if document is None:
+    head = _map(path, document, "releaseutil.SimpleHead", "")
+    metadata = _map(path, head.get("metadata"), _METADATA, "SimpleHead.metadata")
+    annotations = _map(path, metadata.get("annotations"), "map[string]string", "SimpleHead.metadata.annotations")
+    return {
+        **{key: _text(path, head.get(key), f"SimpleHead.{key}") for key in ("apiVersion", "kind")},
+        "metadata": {
+            "name": _text(path, metadata.get("name"), "SimpleHead.metadata.name"),
+            "annotations": {
+                key: _text(path, value, "SimpleHead.metadata.annotations") for key, value in annotations.items()
+            },
+        },
+    }
+
+
+def _map(path: str, value: Any, go_type: str, field: str) -> dict[str, Any]:
+    if value is None:
         return {}
-    _check(path, document, dict, "releaseutil.SimpleHead", "")
-    for key in ("apiVersion", "kind"):
-        _check(path, document.get(key), str, "string", f"SimpleHead.{key}")
-    metadata = document.get("metadata")
-    _check(
-        path,
-        metadata,
-        dict,
-        'struct { Name string "json:\\"name\\""; Annotations map[string]string "json:\\"annotations\\"" }',
-        "SimpleHead.metadata",
-    )
-    if metadata:
-        _check(path, metadata.get("name"), str, "string", "SimpleHead.metadata.name")
-        annotations = metadata.get("annotations")
-        _check(path, annotations, dict, "map[string]string", "SimpleHead.metadata.annotations")
-        for value in (annotations or {}).values():
-            _check(path, value, str, "string", "SimpleHead.metadata.annotations")
-        metadata["annotations"] = {key: value or "" for key, value in (annotations or {}).items()}
-    head: dict[str, Any] = document
-    return head
+    if not isinstance(value, dict):
+        raise ChartError(_mismatch(path, value, go_type, field))
+    return value
 
 
-def _check(path: str, value: Any, wanted: type, go_type: str, field: str) -> None:
-    if value is None or isinstance(value, wanted):
-        return
+def _text(path: str, value: Any, field: str) -> str:
+    text = "" if value is None else scalar_text(value)
+    if text is None:
+        raise ChartError(_mismatch(path, value, "string", field))
+    return text
+
+
+def _mismatch(path: str, value: Any, go_type: str, field: str) -> str:
     kind = {dict: "object", list: "array", str: "string", bool: "bool"}.get(type(value), "number")
     place = f"Go struct field {field}" if field else "Go value"
-    raise ChartError(
-        f"YAML parse error on {path}: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {kind} into "
-        f"{place} of type {go_type}"
-    )
+    problem = f"json: cannot unmarshal {kind} into {place} of type {go_type}"
+    return f"YAML parse error on {path}: error unmarshaling JSON: while decoding JSON: {problem}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 from ostinato.gotemplate.library.semver import SemverError, parse_version
+from ostinato.gotemplate.library.wire import scalar_text
 
 _ALIAS: Final = re.compile(r"[a-zA-Z0-9_-]+")
 
@@ -114,9 +115,10 @@ def wire_name(name: str) -> str:
 
 
 def _text(name: str, value: Any) -> str:
-    if not isinstance(value, str):
+    text = scalar_text(value)
+    if text is None:
         raise MetadataError(_mismatch(name, value, "string"))
-    return value
+    return text
 
 
 def _flag(name: str, value: Any) -> bool:

@@ -45,6 +45,7 @@ class State:
     def render_text(self, name: str, text: str, data: Value) -> str:
         """The output of a text as a template, which sees those of the set; what it defines is forgotten after."""
         templates = self.templates.copy()
+        templates._templates.pop(name, None)  # an empty text would not replace it
         templates.parse(name, text)
         return self._render(templates, name, data)
 

@@ -11,11 +11,11 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+from tests.unit.charts.bundles import DATA, Bundle, bundles
 from tests.unit.charts.surroundings import FILES, PARTIALS, VALUES
-
-DATA = Path(__file__).parents[2] / "data" / "charts"
 
 
 def unpacked(path: Path) -> Any:
@@ -37,5 +37,28 @@ def record_expressions(programs: Path, further: list[str]) -> None:
     packed(path, {each: [it.get("out"), it.get("error")] for each, it in zip(wanted, answers, strict=True)})
 
 
+def helm_template(helm: Path, bundle: Bundle, variant: str, place: Path) -> list[str | None]:
+    """Render with Helm: the output, or the error."""
+    command = [str(helm), "template", "demo", str(place / "chart"), *bundle.options(variant, place)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return [done.stdout, None]
+    lines = done.stderr.partition("Error: ")[2].replace(f"{place}/", "").splitlines()
+    return [None, "\n".join(line for line in lines if line and not line.startswith("Use --debug"))]
+
+
+def record_charts(programs: Path) -> None:
+    found = {}
+    for bundle in bundles():
+        with TemporaryDirectory() as directory:
+            place = Path(directory)
+            bundle.write(place)
+            found[bundle.name] = {
+                variant: helm_template(programs / "helm", bundle, variant, place) for variant in bundle.variants
+            }
+    packed(DATA / "charts.json.gz", found)
+
+
 if __name__ == "__main__":
+    record_charts(Path(sys.argv[1]))
     record_expressions(Path(sys.argv[1]), Path(sys.argv[2]).read_text().splitlines() if len(sys.argv) > 2 else [])

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 from ostinato.api.wire.json import DecodeError
+from ostinato.api.wire.yaml import decode_yaml
 from ostinato.charts.chart import Chart, ChartError, File
 from ostinato.charts.load.archive import archive_files
 from ostinato.charts.load.directory import directory_files
 from ostinato.charts.metadata import Metadata, MetadataError
 from ostinato.charts.values.documents import read_values
-from ostinato.gotemplate.library.yaml import read_yaml
 
 
 def load_chart(place: Path | str) -> Chart:
@@ -86,18 +84,6 @@ def _contained(chart: Chart, name: str, files: list[File]) -> Chart:
 
 def _update(metadata: Metadata, file: File) -> None:
     try:
-        metadata.update(_document(file))
+        metadata.update(decode_yaml(file.data))
     except (MetadataError, DecodeError) as error:
         raise ChartError(f"cannot load {file.name}: {error}") from None
-
-
-def _document(file: File) -> Any:
-    return read_yaml(file.data)
-
-
-def json_document(data: bytes, name: str) -> Any:
-    """Decode a file of JSON. Raises ChartError."""
-    try:
-        return json.loads(data)
-    except ValueError as error:
-        raise ChartError(f"cannot load {name}: {error}") from None

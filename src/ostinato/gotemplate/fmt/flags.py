@@ -17,6 +17,11 @@ class Flags:
         self.width: int | None = None
         self.precision: int | None = None
 
+    def unset(self) -> bool:
+        """Whether there are none."""
+        given = self.minus or self.plus or self.sharp or self.space or self.zero or self.plus_v or self.sharp_v
+        return not given and self.width is None and self.precision is None
+
     def padded(self, text: str, *, zeros: bool = True) -> str:
         if self.width is None or len(text) >= self.width:
             return text

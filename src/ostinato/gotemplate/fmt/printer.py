@@ -199,6 +199,8 @@ class _Printer:
             self._string(value.decode("utf-8", "surrogateescape"), verb)
         elif verb in "xX":
             self.write(flags.hexadecimal(value, verb))
+        elif verb in "vd" and flags.unset():
+            self.write(f"[{' '.join(map(str, value))}]")
         else:
             self._sequence(map(Uint8, value), verb, depth, "[]byte" if depth == 0 else "[]uint8")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import Any
 
+from ostinato.gotemplate.fmt.floats import shortest
 from ostinato.gotemplate.library.go_time import GoName, GoTime
 from ostinato.gotemplate.library.kinds import NilList, NilStrings
 from ostinato.gotemplate.values import Object
@@ -33,6 +34,21 @@ def wire_value(value: Any) -> Any:
             return {key: wire_value(each) for key, each in fields.items()}
         case _:
             return value
+
+
+def scalar_text(value: Any) -> str | None:
+    """Return a scalar of YAML where Go expects a string: numbers and booleans too; None for lists and maps."""
+    match value:
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float():
+            return shortest(value)
+        case _:
+            return None
 
 
 def go_numbers(value: Any) -> Any:
