@@ -103,7 +103,8 @@ def access_of(controller: Uses, *, where: Where = everywhere) -> list[Access]:
 def _selected(kinds: KindsOf) -> list[Access]:
     """Return the access to all kinds of a selector."""
     definitions = Access(groups=("apiextensions.k8s.io",), resources=("customresourcedefinitions",), verbs=_READ)
-    return [Access(groups=(kinds.api_group,), resources=("*",), verbs=(*_READ, "patch", "update")), definitions]
+    verbs = (*_READ, "patch", "update")
+    return [Access(groups=(kinds.api_group,), resources=kinds.resources, verbs=verbs), definitions]
 
 
 def event_access(namespace: str = "", *, core: bool = False) -> Access:

@@ -50,6 +50,11 @@ class KindsOf(msgspec.Struct, frozen=True, kw_only=True):
         """The one group of the kinds; "*" if there may be several."""
         return "*" if self.group is None or "*" in self.group or "?" in self.group else self.group
 
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The resources of the kinds, with their subresources; "*" if they are not known in advance."""
+        return ("*",)
+
     def select(self, catalogue: Catalogue, definitions: Mapping[str, Mapping[str, str]]) -> list[KindInfo]:
         """Return the selected kinds of a server. `definitions`: labels of its CustomResourceDefinitions, by name."""
         return list(self._selected(catalogue, definitions))

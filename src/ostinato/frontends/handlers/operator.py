@@ -17,6 +17,8 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final
 
+from ostinato.api.gvk import GroupVersionKind
+from ostinato.api.object import KindInfo
 from ostinato.client.views import Typed, Unstructured, View
 from ostinato.controllers.controller import Controller
 from ostinato.controllers.decorator import ControllerFunction
@@ -127,17 +129,17 @@ class Operator(Controller):
         static = {each.id: _unstructured(each) for each in indexes if _view(each) is not None}
         self._indexer = Indexer(indexes, {name: view for name, view in static.items() if view is not None})
         self._shared = Shared(name, settings, self._indexer.indexes)
-        records = () if settings.persistence.store == "status" else (_RECORDS,)
-        super().__init__(name, _placeholder, options=ControllerOptions(), access=[*records, *access])
+        super().__init__(
+            name, _placeholder, options=ControllerOptions(), access=[*_records(handlers, settings), *access]
+        )
         self._children: list[Controller] = []
 
     # Manifests
 
     @property
     def reconciles(self) -> tuple[Any, ...]:
-        named = self._named()
         views = (view.cls if isinstance(view, Typed) else view for view in self._views.values())
-        return (*views, *([named] if named.wanted else []))
+        return (*views, *(NamedKinds(wanted=(each,)) for each in self._named().wanted))
 
     @property
     def watches(self) -> tuple[Any, ...]:
@@ -219,9 +221,16 @@ class Operator(Controller):
         return [each for each in self._handlers if each.form == form]
 
 
-_RECORDS: Final = Access(
-    groups=("",), resources=("configmaps", "secrets"), verbs=("get", "list", "create", "patch", "delete")
-)
+_SECRETS: Final = KindInfo(GroupVersionKind("", "v1", "Secret"), "secrets", "secret", namespaced=True)
+
+
+def _records(handlers: Iterable[Handler], settings: Settings) -> list[Access]:
+    """Return the access to records: in ConfigMaps, and in Secrets if a handler handles Secrets."""
+    if settings.persistence.store == "status":
+        return []
+    changing = [each.resources for each in handlers if each.form in CHANGING and each.resources is not None]
+    kinds = ("configmaps", "secrets") if any(each.matches(_SECRETS) for each in changing) else ("configmaps",)
+    return [Access(groups=("",), resources=kinds, verbs=("get", "list", "create", "patch", "delete"))]
 
 
 def _view(handler: Handler) -> View[Any] | None:

@@ -97,6 +97,16 @@ class Resources(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @property
+    def resource(self) -> str | None:
+        """The resource, as far as the names tell; None for a short name, or for many kinds."""
+        if self.plural is not None or self.kind is not None:
+            return self.plural or plural_of(self.kind or "")
+        name = self.any_name or ""
+        if name and name != name.lower():
+            return plural_of(name)
+        return name if name.endswith("s") else None
+
+    @property
     def is_specific(self) -> bool:
         """Whether it names a kind, rather than many."""
         return any(each is not None for each in (self.view, self.any_name, self.kind, self.plural, self.singular))
@@ -119,6 +129,13 @@ class NamedKinds(KindsOf, frozen=True, kw_only=True):
         groups = {each.group for each in self.wanted}
         only = groups.pop() if len(groups) == 1 else None
         return "*" if only is None else only
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        names = {each.resource for each in self.wanted}
+        if None in names:
+            return ("*",)
+        return tuple(f"{name}{part}" for name in names for part in ("", "/status", "/finalizers"))
 
     def select(self, catalogue: Catalogue, definitions: Mapping[str, Mapping[str, str]]) -> list[KindInfo]:  # noqa: ARG002
         found: dict[KindInfo, None] = {}
