@@ -10,7 +10,6 @@ from typing import Any
 
 from ostinato.cli.error import CommandError
 from ostinato.cli.program.program import Program
-from ostinato.controllers.front_end import FrontEnd
 
 
 @contextmanager
@@ -41,5 +40,5 @@ def recording_to(directory: str, *, secrets: bool) -> Iterator[None]:
 
 def deciders_of(program: Program) -> dict[str, Any]:
     """Return the deciders of the front ends of a program, by the name of their controller."""
-    front_ends = [each for each in program.runnables if isinstance(each, FrontEnd)]
+    front_ends = [each for each in program.runnables if hasattr(each, "deciders")]
     return {name: decider for each in front_ends for name, decider in each.deciders().items()}

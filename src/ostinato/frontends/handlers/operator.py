@@ -14,7 +14,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ostinato.api.gvk import GroupVersionKind
@@ -33,7 +33,9 @@ from ostinato.frontends.handlers.running.activities import ActivityFailed, run_a
 from ostinato.frontends.handlers.running.calls import check_parameters
 from ostinato.frontends.handlers.running.indexes import Indexer
 from ostinato.frontends.handlers.running.memory import Shared
+from ostinato.frontends.handlers.running.recording import CallRecorder, decider_of
 from ostinato.frontends.handlers.settings import Settings
+from ostinato.frontends.kernel.sync import Decider
 
 _OBJECT_FORMS: Final = CHANGING | {"event", "daemon", "timer"}
 _PERSISTENCE: Final = frozenset({"finalizer", "store", "namespace"})
@@ -61,6 +63,7 @@ class Handlers(ControllerFunction):
         self.handlers: list[Handler] = []
         self.options: dict[str, Any] = {}  # of `on.settings`
         self._declared: list[Access] = []
+        self._recorder = CallRecorder()
         self._running: dict[Dependencies, Controller] = {}
         self.called = False
         self.is_served = False  # `on.webhooks` serves the admission handlers
@@ -75,6 +78,7 @@ class Handlers(ControllerFunction):
     def merge(self, others: Iterable[Handlers]) -> Handlers:
         """Return one set with the handlers of this and others: they share names, indexes and settings."""
         merged = Handlers(self._given_name, finalizer=self._finalizer)
+        merged._recorder = self._recorder
         merged.default_name = self.default_name
         for each in (self, *others):
             merged.handlers += each.handlers
@@ -96,6 +100,10 @@ class Handlers(ControllerFunction):
             )
         self.options |= options
 
+    def deciders(self) -> Mapping[str, Decider]:
+        """Return what replays recorded calls."""
+        return {self.name: decider_of(self.handlers)}
+
     def use_finalizer(self, name: str) -> None:
         """Use a finalizer unless another one is set."""
         self._finalizer = self._finalizer or name
@@ -111,14 +119,19 @@ class Handlers(ControllerFunction):
     def make(self) -> Controller:
         settings = Settings(**{"finalizer": self._finalizer, **self.options})
         handlers = [each for each in self.handlers if not (self.is_served and each.form in _ADMISSION)]
-        return Operator(self.name, handlers, settings, self._declared)
+        return Operator(self.name, handlers, settings, self._declared, self._recorder)
 
 
 class Operator(Controller):
     """The handlers of a program, for one run."""
 
     def __init__(
-        self, name: str, handlers: Sequence[Handler], settings: Settings, access: Sequence[Access] = ()
+        self,
+        name: str,
+        handlers: Sequence[Handler],
+        settings: Settings,
+        access: Sequence[Access],
+        recorder: CallRecorder,
     ) -> None:
         check_ids(handlers)
         indexes = [each for each in handlers if each.form == "index"]
@@ -128,11 +141,12 @@ class Operator(Controller):
         self._views = _static_views(each for each in handlers if each.form in _OBJECT_FORMS)
         static = {each.id: _unstructured(each) for each in indexes if _view(each) is not None}
         self._indexer = Indexer(indexes, {name: view for name, view in static.items() if view is not None})
-        self._shared = Shared(name, settings, self._indexer.indexes)
+        self._shared = Shared(name, settings, self._indexer.indexes, recorder)
         super().__init__(
             name, _placeholder, options=ControllerOptions(), access=[*_records(handlers, settings), *access]
         )
         self._children: list[Controller] = []
+        self._has_started = False  # the children exist
 
     # Manifests
 
@@ -161,7 +175,7 @@ class Operator(Controller):
 
     @property
     def has_synced(self) -> bool:
-        return bool(self._children) and all(each.has_synced for each in self._children)
+        return self._has_started and all(each.has_synced for each in self._children)
 
     async def warm_up(self, dependencies: Dependencies) -> None:
         """No effect: startup handlers come first."""
@@ -183,6 +197,7 @@ class Operator(Controller):
         try:
             await self._indexer.start(dependencies)
             self._children = self._made()
+            self._has_started = True
             work: list[Callable[[Dependencies], Awaitable[None]]] = [each.run for each in self._children]
             await run_together([*work, self._indexer.run], dependencies)
         finally:

@@ -35,6 +35,7 @@ from ostinato.frontends.handlers.objects.views import View, resolve
 from ostinato.frontends.handlers.running.calls import InThread, Kwargs, call, log_failure, object_arguments
 from ostinato.frontends.handlers.running.current import handling
 from ostinato.frontends.handlers.running.memory import Memory, Shared
+from ostinato.frontends.handlers.running.recording import request_of
 from ostinato.frontends.handlers.running.subhandlers import Scope, current_scope
 from ostinato.frontends.handlers.state.progress import HandlerState, formatted
 from ostinato.frontends.handlers.state.writing import ObjectWriter, PatchRejected
@@ -194,15 +195,24 @@ class Cycle:
             "started": state.start(now),
             "runtime": runtime,
         }
-        scope = Scope(handler, self._run_children)
-        token = current_scope.set(scope)
-        try:
-            with handling(self.body, self._tools.context):
-                result = await call(handler, arguments, self._tools.context, self._tools.in_thread, limit)
-                await scope.execute()
-        finally:
-            current_scope.reset(token)
-        return _stored(result)
+
+        async def work() -> Any:
+            scope = Scope(handler, self._run_children)
+            token = current_scope.set(scope)
+            try:
+                with handling(self.body, self._tools.context):
+                    result = await call(handler, arguments, self._tools.context, self._tools.in_thread, limit)
+                    await scope.execute()
+            finally:
+                current_scope.reset(token)
+            return _stored(result)
+
+        recorder = self._tools.shared.recorder
+        if not recorder.is_enabled:
+            return await work()
+        data = {"old": cause.old, "new": cause.new, "retry": state.retries}
+        request = request_of(self._tools.shared.name, handler, cause.reason, self.body, data)
+        return await recorder.record(request, patch, work)
 
     async def _run_children(self, handlers: list[Handler]) -> None:
         change = change_of(msgspec.structs.replace(self._cause, body=self.body), self._memory, self._tools)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from ostinato.frontends.handlers.objects.patching import Patch
+from ostinato.frontends.handlers.running.recording import CallRecorder
 from ostinato.frontends.handlers.settings import Settings
 from ostinato.frontends.handlers.state.progress import Record
 
@@ -35,11 +36,14 @@ class Memo(dict[str, Any]):
 class Shared:
     """What the handlers of one run of an operator share."""
 
-    def __init__(self, name: str, settings: Settings, indexes: Mapping[str, Any], memo: Any = None) -> None:
+    def __init__(
+        self, name: str, settings: Settings, indexes: Mapping[str, Any], recorder: CallRecorder, memo: Any = None
+    ) -> None:
         self.name = name
         self.settings = settings
         self.indexes = indexes
         self.memo: Any = Memo() if memo is None else memo
+        self.recorder = recorder
 
     @property
     def finalizer(self) -> str:
