@@ -4,6 +4,8 @@
 
 - `stream`: objects are created as fast as the API server stores them; events that wait are combined into one run.
 - `one at a time`: an object is created when the hook has run for the one before: nothing can be combined.
+- `CPU`: processor time of the operator and its hooks for one event, of both; unlike the rates it does not depend on the
+  API server and on what else the machine does.
 - `memory`: the resident set of the operator afterwards, without its hooks' processes.
 
 Hooks are bash scripts, Python scripts, and, for Ostinato, the same as `@hook` functions in the process.
@@ -76,16 +78,18 @@ def main() -> None:
             contenders.append((f"shell-operator, {form}", text, lambda *a: _theirs(options.originals, *a)))
         contenders.append((f"ostinato, {form}", text, _ours))
     contenders.append(("ostinato, @hook", FUNCTION, _ours))
-    print(f"{'':28}{'stream/s':>18}{'one at a time/s':>18}{'memory MiB':>14}")
+    print(f"{'':28}{'stream/s':>18}{'CPU ms':>10}{'one at a time/s':>18}{'CPU ms':>10}{'memory MiB':>14}")
     with tempfile.TemporaryDirectory() as directory, _apiserver(Path(directory)) as kubeconfig:
         for name, text, command in contenders:
-            stream, single, memory = asyncio.run(_measure(kubeconfig, text, command, options.objects))
-            print(f"{name:28}{stream:18.0f}{single:18.0f}{memory:14.0f}", flush=True)
+            found = asyncio.run(_measure(kubeconfig, text, command, options.objects))
+            stream, stream_cpu, single, single_cpu, memory = found
+            rates = f"{stream:18.0f}{stream_cpu:10.2f}{single:18.0f}{single_cpu:10.2f}"
+            print(f"{name:28}{rates}{memory:14.0f}", flush=True)
 
 
 async def _measure(
     kubeconfig: Path, text: str, command: Callable[..., list[str]], objects: int
-) -> tuple[float, float, float]:
+) -> tuple[float, float, float, float, float]:
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)
         hooks = root / "hooks"
@@ -107,20 +111,20 @@ async def _measure(
             log.close()
 
 
-async def _events(client: Client, root: Path, pid: int, objects: int) -> tuple[float, float, float]:
+async def _events(client: Client, root: Path, pid: int, objects: int) -> tuple[float, float, float, float, float]:
     runs = root / "runs"
     await client.delete_all_of(CONFIG_MAP, namespace="default", labels="bench")
     await asyncio.sleep(4)
-    start = time.perf_counter()
+    start, used = time.perf_counter(), _cpu(pid)
     await asyncio.gather(*(_create(client, f"a{number}", "hooks") for number in range(objects)))
     await _until(runs, objects)
-    stream = objects / (time.perf_counter() - start)
-    start = time.perf_counter()
+    stream, stream_cpu = objects / (time.perf_counter() - start), (_cpu(pid) - used) / objects
+    start, used = time.perf_counter(), _cpu(pid)
     for number in range(SINGLE):
         await _create(client, f"b{number}", "hooks")
         await _until(runs, objects + number + 1)
-    single = SINGLE / (time.perf_counter() - start)
-    return stream, single, _memory(pid)
+    single, single_cpu = SINGLE / (time.perf_counter() - start), (_cpu(pid) - used) / SINGLE
+    return stream, stream_cpu, single, single_cpu, _memory(pid)
 
 
 async def _create(client: Client, name: str, label: str) -> None:
@@ -138,6 +142,12 @@ async def _until(runs: Path, count: int) -> None:
 
 def _log(root: Path) -> str:
     return (root / "log").read_text()[-3000:]
+
+
+def _cpu(pid: int) -> float:
+    """Return milliseconds of a process and its children that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) * 1000 / os.sysconf("SC_CLK_TCK")
 
 
 def _memory(pid: int) -> float:
