@@ -13,7 +13,8 @@ from ostinato.manager.hosting import Host, hosting
 def load(path: str | Path) -> Any:  # Any: the names of the file
     """Import a file; `Manager.run()` at its end returns at once. For a file that can be imported, import it."""
     file = Path(path).resolve()
-    spec = spec_from_file_location(file.stem, file)
+    taken = file.stem in sys.stdlib_module_names  # `operator.py` must not hide the module of this name
+    spec = spec_from_file_location(f"{file.stem}_program" if taken else file.stem, file)
     if spec is None or spec.loader is None or not file.is_file():
         raise FileNotFoundError(f"{path}: not a Python file")
     module = module_from_spec(spec)

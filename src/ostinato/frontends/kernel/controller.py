@@ -25,6 +25,7 @@ from ostinato.client.views import Unstructured, view_of
 from ostinato.controllers.context import Context
 from ostinato.controllers.controller import Controller
 from ostinato.controllers.front_end import FrontEnd
+from ostinato.controllers.loop import ControllerError
 from ostinato.controllers.options import ControllerOptions
 from ostinato.controllers.request import Request
 from ostinato.controllers.result import PermanentError, Result, TemporaryError
@@ -43,7 +44,7 @@ from ostinato.frontends.kernel.related import RelatedObjects, Selection
 from ostinato.frontends.kernel.sync import Decider, DeciderError, Json, SyncRequest, SyncResult, Trigger
 from ostinato.frontends.kernel.watching import ForSetOwner, WatchedKinds
 
-_DEFINITIONS: Final = Access(
+READS_DEFINITIONS: Final = Access(
     groups=("apiextensions.k8s.io",), resources=("customresourcedefinitions",), verbs=("get", "list", "watch")
 )
 _POLL: Final = 1.0  # seconds until a kind that is not served is tried again
@@ -93,6 +94,8 @@ _DEFAULTS: Final = SyncOptions()
 
 
 class SyncController(FrontEnd):
+    """A front end with one kind of parents. It may run again after it has ended, as in several tests."""
+
     def __init__(self, name: str, parent: AnyKind, decider: Decider, options: SyncOptions = _DEFAULTS) -> None:
         """
         - `name`: in logs and metrics; also the field manager.
@@ -100,80 +103,103 @@ class SyncController(FrontEnd):
         """
         self.name = name
         self.decider = decider
-        self._decide = recorded(decider)
-        self._view = Unstructured(view_of(parent).gvk, view_of(parent).info)
-        self._options = options
+        self.parent = parent
+        self.options = options
+        self.decide = recorded(decider)
         self.reconciles = (parent,)
         self.owns = options.children
         self.definitions = options.definitions
-        self.access = (*options.access, *([_DEFINITIONS] if options.learn_kinds else []))
-        kind = KindOptions(predicates=options.predicates, resync=options.resync)
-        self._controller = Controller(
-            name,
-            _Reconciler(self._reconcile),
-            view=self._view,
-            sources=[KindSource(self._view, ForObject(), kind), *options.sources],
-            options=options.controller,
-        )
-        self.needs_leader_election = self._controller.needs_leader_election
-        self._children = WatchedKinds(self._controller, ForSetOwner(parent))
-        self._related = RelatedObjects(self._controller)
-        self._acting: _Acting | None = None
+        self.access = (*options.access, *([READS_DEFINITIONS] if options.learn_kinds else []))
+        self.needs_leader_election = (options.controller or ControllerOptions()).needs_leader_election
+        self._syncing: _Syncing | None = None  # while it runs
 
     def deciders(self) -> Mapping[str, Decider]:
         return {self.name: self.decider}
 
     @property
     def has_synced(self) -> bool:
-        return self._controller.has_synced
+        return self._syncing is not None and self._syncing.controller.has_synced
+
+    @property
+    def watched(self) -> frozenset[GroupVersionKind]:
+        """The kinds of children that are watched now."""
+        return frozenset() if self._syncing is None else self._syncing.children.kinds
 
     async def run(self, dependencies: Dependencies) -> None:
-        for kinds in (self._children, self._related.kinds):
-            kinds.start(dependencies)
-        self._acting = _Acting(self.name, self._options, dependencies)
+        if self._syncing is not None:
+            raise ControllerError(f"controller {self.name} runs already; was it added twice?")
+        self._syncing = _Syncing(self, dependencies)
         try:
-            await self._controller.run(dependencies)
+            await self._syncing.run(dependencies)
         finally:
-            for kinds in (self._children, self._related.kinds):
+            self._syncing = None
+
+
+class _Syncing:
+    """One run of a sync controller."""
+
+    def __init__(self, definition: SyncController, dependencies: Dependencies) -> None:
+        options = self._options = definition.options
+        self._name = definition.name
+        self._decide = definition.decide
+        view = view_of(definition.parent)
+        self._view = Unstructured(view.gvk, view.info)
+        kind = KindOptions(predicates=options.predicates, resync=options.resync)
+        self.controller = Controller(
+            definition.name,
+            _Reconciler(self._reconcile),
+            view=self._view,
+            sources=[KindSource(self._view, ForObject(), kind), *options.sources],
+            options=options.controller,
+        )
+        self.children = WatchedKinds(self.controller, ForSetOwner(definition.parent))
+        self._related = RelatedObjects(self.controller)
+        self._acting = _Acting(definition.name, options, dependencies)
+
+    async def run(self, dependencies: Dependencies) -> None:
+        for kinds in (self.children, self._related.kinds):
+            kinds.start(dependencies)
+        try:
+            await self.controller.run(dependencies)
+        finally:
+            for kinds in (self.children, self._related.kinds):
                 await kinds.stop()
 
     async def _reconcile(self, request: Request, context: Context) -> Result:
-        assert self._acting is not None, "the controller runs"
         parent = await context.client.get(self._view, request, missing=None)
         if parent is None:
-            await self._children.use(request, ())
+            await self.children.use(request, ())
             await self._related.forget(request)
             return Result()
         context.object = parent
         try:
-            return await self._sync(parent, context, self._acting)
+            return await self._sync(parent, context)
         except DeciderError as error:
             if error.permanent:
                 raise PermanentError(str(error)) from error
             raise TemporaryError(str(error), delay=error.retry_after) from error
 
-    async def _sync(self, parent: Json, context: Context, acting: _Acting) -> Result:
-        options = self._options
+    async def _sync(self, parent: Json, context: Context) -> Result:
+        options, acting = self._options, self._acting
         deleting = access.is_being_deleted(parent)
         finalizing = deleting or (options.selects is not None and not options.selects(parent))
         if finalizing and not access.has_finalizer(parent, acting.finalizer):
             return Result()  # nothing was done for it, or the garbage collector does the rest
         if finalizing and not options.finalizer:
-            return await self._finish(parent, context, acting)
+            return await self._finish(parent, context)
         if not finalizing and options.finalizer:
             await acting.parents.finalizer(parent, options.finalizer, present=True)
         known = acting.kinds.known(parent) | frozenset(options.children)
-        await self._children.use(context.request, known)
-        request = await self._request(parent, known, context, acting, finalizing=finalizing)
+        await self.children.use(context.request, known)
+        request = await self._request(parent, known, context, finalizing=finalizing)
         result = await self._decide(request)
-        return await self._act(parent, request, result, context, acting)
+        return await self._act(parent, request, result, context)
 
     async def _request(
         self,
         parent: Json,
         known: frozenset[GroupVersionKind],
         context: Context,
-        acting: _Acting,
         *,
         finalizing: bool,
     ) -> SyncRequest:
@@ -181,25 +207,24 @@ class SyncController(FrontEnd):
         if options.related is not None:
             related = await self._related.collect(context.request, await options.related(parent), context.client)
         request = SyncRequest(
-            controller=self.name,
+            controller=self._name,
             trigger=Trigger(reasons=list(context.reconcile.why.reasons)),
             parent=parent,
-            children=await acting.applier.members(parent, known),
+            children=await self._acting.applier.members(parent, known),
             related=related,
             finalizing=finalizing,
             attempt=context.reconcile.attempt,
         )
         return request if options.collect is None else await options.collect(request)
 
-    async def _act(
-        self, parent: Json, request: SyncRequest, result: SyncResult, context: Context, acting: _Acting
-    ) -> Result:
+    async def _act(self, parent: Json, request: SyncRequest, result: SyncResult, context: Context) -> Result:
+        acting = self._acting
         if self._options.act is not None:
             await self._options.act(request, result)
         outcome, is_polled = Outcome(), False
         if result.children is not None:
             used = acting.kinds.known(parent) | _kinds_of(result.children) | frozenset(self._options.children)
-            is_polled = bool(await self._children.use(context.request, used))
+            is_polled = bool(await self.children.use(context.request, used))
             outcome = await acting.apply(parent, result.children)
         await acting.parents.metadata(parent, result.labels, result.annotations)
         observed = self._options.observed_generation
@@ -210,14 +235,15 @@ class SyncController(FrontEnd):
             context.event(parent, event.reason, event.note, kind=event.type)
         outcome.raise_errors()
         if request.finalizing and result.finalized:
-            return await self._finish(parent, context, acting)
+            return await self._finish(parent, context)
         delays = [each for each in (result.resync_after, _POLL if is_polled and outcome.held else None) if each]
         return Result(requeue_after=min(delays, default=None))
 
-    async def _finish(self, parent: Json, context: Context, acting: _Acting) -> Result:
+    async def _finish(self, parent: Json, context: Context) -> Result:
         """Delete the children that the garbage collector does not delete, then remove the finalizer."""
+        acting = self._acting
         known = acting.kinds.known(parent) | frozenset(self._options.children)
-        await self._children.use(context.request, known)
+        await self.children.use(context.request, known)
         await acting.applier.finalize(parent, kinds=acting.kinds, reachable=False)
         return Result()
 

@@ -1,6 +1,7 @@
 """Writes to parents: finalizers, labels, annotations and status of objects of any kind, only if something changes.
 
-- Metadata is written conditional on the resourceVersion, and the given object takes over the metadata of the answer.
+- Writes are conditional on the resourceVersion, and the given object takes over the metadata of the answer. A status is
+  written once more over changes by others, but never to another object of the same name.
 - The status is replaced as a whole. Conditions keep their lastTransitionTime while their status is unchanged, and
   `observedGeneration` is the generation of the given object.
 - A kind without the status subresource gets its status in the object itself, and no `observedGeneration`: the write
@@ -19,7 +20,7 @@ import msgspec
 from ostinato.api import accessors as access
 from ostinato.api.accessors import AnyObject
 from ostinato.api.conditions import conditions_of, set_condition
-from ostinato.api.errors import NotFound
+from ostinato.api.errors import Conflict, NotFound
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.meta import Condition
 from ostinato.api.object import Object
@@ -92,7 +93,13 @@ class ParentWriter:
         known, encoded = self._written.get(access.uid(parent)), _encoded(wanted)
         if wanted == before or (known is not None and known == _Written(encoded, _encoded(before))):
             return
-        answer = await self._write(parent, create_merge_patch(before, wanted), has_subresource=has_subresource)
+        try:
+            answer = await self._write(parent, wanted, has_subresource=has_subresource)
+        except Conflict:  # others have changed the object; the status is this controller's all the same
+            current = await self._client.live.get(Unstructured(gvk), access.key(parent))
+            if access.uid(current) != access.uid(parent):
+                raise
+            answer = await self._write(current, wanted, has_subresource=has_subresource)
         stored = _status_of(answer)
         if not has_subresource and stored == before:  # the kind has the subresource by now
             self._without_status.discard(gvk)
@@ -131,14 +138,16 @@ class ParentWriter:
     def _now(self) -> Time:
         return Time.of(self._client.world.clock.now())
 
-    async def _write(self, parent: Json, change: Json, *, has_subresource: bool) -> Json:
-        view, key, uid = Unstructured(access.gvk(parent)), access.key(parent), access.uid(parent)
-        patch = MergePatch({"metadata": {"uid": uid}, "status": change})
+    async def _write(self, parent: Json, wanted: Json, *, has_subresource: bool) -> Json:
+        view, key = Unstructured(access.gvk(parent)), access.key(parent)
+        change = create_merge_patch(_status_of(parent), wanted)
+        metadata = {"resourceVersion": access.resource_version(parent)}
+        patch = MergePatch({"metadata": metadata, "status": change})
         if has_subresource:
             try:
                 return await self._client.patch(view, key, patch, subresource="status", field_manager=self._manager)
             except NotFound:
-                bare = MergePatch({"metadata": {"uid": uid}, "status": _without_generation(change)})
+                bare = MergePatch({"metadata": metadata, "status": _without_generation(change)})
                 answer = await self._client.patch(view, key, bare, field_manager=self._manager)
                 self._without_status.add(view.gvk)
                 return answer

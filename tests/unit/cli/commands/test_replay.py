@@ -51,7 +51,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         front_end = SyncController("copies", ConfigMap, decide)
     for name in ("a", "long"):
         parent = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
-        asyncio.run(front_end._decide(SyncRequest(controller="copies", parent=parent)))  # type: ignore[arg-type]
+        asyncio.run(front_end.decide(SyncRequest(controller="copies", parent=parent)))  # type: ignore[arg-type]
     program(1)
     yield directory
     for name in set(sys.modules) - before:

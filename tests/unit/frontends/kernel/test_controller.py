@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from tests.stage.controllers import ControllerStage, staged, staged_with
 from tests.stage.kinds import definition, widget
 from tests.unit.frontends.kernel.applier.sets import CONFIG_MAP, ROLE, WIDGET, cluster_role, config_map, namespace
 
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.client import MergePatch, Unstructured
-from ostinato.controllers import ControllerOptions
+from ostinato.controllers import ControllerError, ControllerOptions
 from ostinato.frontends.kernel.controller import SyncController, SyncOptions
 from ostinato.frontends.kernel.related import Selection
 from ostinato.frontends.kernel.sync import DeciderError, Ready, SyncEvent, SyncRequest, SyncResult
@@ -104,7 +105,7 @@ async def test_children_that_the_garbage_collector_cannot_reach_are_deleted_with
         assert await stage.user.get(ConfigMap, "y", namespace="other", missing=None) is None
         assert await stage.user.get(Unstructured(ROLE), "r", missing=None) is None
         assert not any(each.finalizing for each in decider.requests)
-        assert syncs._children.kinds == frozenset()
+        assert syncs.watched == frozenset()
         assert stage.informers.all(CONFIG_MAP) == []
 
 
@@ -365,3 +366,16 @@ async def test_a_restarted_controller_deletes_what_its_predecessor_created(stage
     assert await stage.user.get(Unstructured(ROLE), "r", missing=None) is None
     assert await stage.user.get(ConfigMap, "y", namespace="other", missing=None) is None
     assert (await parent(stage))["metadata"]["annotations"] == {"kinds.ostinato.dev/syncs": "ConfigMap.v1"}
+
+
+@staged
+async def test_a_controller_can_run_again_but_not_twice_at_once(stage: ControllerStage) -> None:
+    syncs, decider = syncing(children(config_map("x")))
+    await stage.user.create(widget("a"))
+    for _ in range(2):
+        calls = len(decider.requests)
+        async with stage.running(syncs):
+            await stage.settle(2)
+            assert len(decider.requests) > calls
+            with pytest.raises(ControllerError, match="runs already; was it added twice"):
+                await syncs.run(stage.dependencies)

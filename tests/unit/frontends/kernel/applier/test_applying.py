@@ -67,6 +67,17 @@ async def test_an_object_that_references_cannot_reach_is_marked_and_its_owner_ge
 
 
 @staged
+async def test_marks_of_an_object_that_was_copied_from_another_are_replaced(stage: ControllerStage) -> None:
+    made = await sets(stage)
+    copied = config_map("x")
+    copied["metadata"] |= {"labels": {"ostinato.dev/owner-uid": "of-another", "mine": "1"}}
+    copied["metadata"] |= {"annotations": {"ostinato.dev/owner": "Widget.example.dev/default/b"}}
+    assert (await made.apply(copied)).is_complete
+    found = await stage.user.get(ConfigMap, "x")
+    assert (found.metadata.labels, found.metadata.annotations) == ({"mine": "1"}, {})
+
+
+@staged
 async def test_without_a_finalizer_an_object_in_another_namespace_is_an_error(stage: ControllerStage) -> None:
     made = await sets(stage, finalizer="")
     outcome = await made.apply(config_map("x", "other"), config_map("y"))
@@ -287,6 +298,9 @@ async def test_the_kind_of_an_object_that_is_being_deleted_stays_recorded(stage:
     await made.apply(blocked)
     outcome = await made.apply()
     assert held(outcome) == ["ConfigMap default/x: being deleted"]
+    deletions = len([each for each in stage.transport.writes() if each.startswith("DELETE")])
+    assert actions(await made.apply()) == []
+    assert len([each for each in stage.transport.writes() if each.startswith("DELETE")]) == deletions == 1
     assert (await made.owner())["metadata"]["annotations"] == {"kinds.ostinato.dev/sets": "ConfigMap.v1"}
     await stage.user.patch(ConfigMap, "x", MergePatch({"metadata": {"finalizers": None}}))
     assert (await made.apply()).is_complete
