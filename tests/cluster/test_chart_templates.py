@@ -1,4 +1,4 @@
-"""Charts are rendered as by the real Helm, built here: the recorded ones of the unit tests are still what Helm makes."""
+"""Charts are rendered as by the real Helm, built here: the recorded charts of the unit tests still hold."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ from ostinato.controllers.runnable import Dependencies
 from ostinato.controllers.signatures import is_async
 from ostinato.frontends.composite.vocabulary import Child, Observed, Related, Sync, When, typed
 from ostinato.frontends.kernel.applier import Strategy
-from ostinato.frontends.kernel.controller import SyncController, SyncOptions
+from ostinato.frontends.kernel.controller import SyncController, SyncOptions, definition_access
 from ostinato.frontends.kernel.related import Selection
 from ostinato.frontends.kernel.sync import (
     Decider,
@@ -81,7 +81,7 @@ class SyncFunction(FrontEnd):
         self._cls = view.cls if isinstance(view, Typed) else None
         self.reconciles = (definition.kind,)
         self.owns = tuple(each.kind for each in definition.children)
-        self.access = definition.access
+        self.access = (*definition.access, *definition_access([view_of(each).gvk for each in self.owns]))
         self.needs_leader_election = definition.options.needs_leader_election
         self._running: list[SyncController] = []
         _check_signature(function, ("parent", "observed"))

@@ -43,8 +43,9 @@ from ostinato.frontends.kernel.recording import recorded
 from ostinato.frontends.kernel.related import RelatedObjects, Selection
 from ostinato.frontends.kernel.sync import Decider, DeciderError, Json, SyncRequest, SyncResult, Trigger
 from ostinato.frontends.kernel.watching import ForSetOwner, WatchedKinds
+from ostinato.kinds.builtin import builtin_scheme
 
-READS_DEFINITIONS: Final = Access(
+_READS_DEFINITIONS: Final = Access(
     groups=("apiextensions.k8s.io",), resources=("customresourcedefinitions",), verbs=("get", "list", "watch")
 )
 _POLL: Final = 1.0  # seconds until a kind that is not served is tried again
@@ -109,7 +110,7 @@ class SyncController(FrontEnd):
         self.reconciles = (parent,)
         self.owns = options.children
         self.definitions = options.definitions
-        self.access = (*options.access, *([READS_DEFINITIONS] if options.learn_kinds else []))
+        self.access = (*options.access, *(definition_access(options.children) if options.learn_kinds else ()))
         self.needs_leader_election = (options.controller or ControllerOptions()).needs_leader_election
         self._syncing: _Syncing | None = None  # while it runs
 
@@ -246,6 +247,12 @@ class _Syncing:
         await self.children.use(context.request, known)
         await acting.applier.finalize(parent, kinds=acting.kinds, reachable=False)
         return Result()
+
+
+def definition_access(children: Sequence[GroupVersionKind]) -> tuple[Access, ...]:
+    """Return the access to CustomResourceDefinitions, unless only children of built-in kinds are expected."""
+    scheme = builtin_scheme()
+    return () if children and all(map(scheme.recognizes, children)) else (_READS_DEFINITIONS,)
 
 
 class _Reconciler:

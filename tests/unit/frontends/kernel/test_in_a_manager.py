@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.stage.kinds import Widget, widget
+from tests.stage.kinds import Widget, definition, widget
 
 from ostinato.api.gvk import GroupVersionKind
-from ostinato.client import Client
+from ostinato.client import Client, MergePatch, Unstructured
 from ostinato.controllers import Context, controller
 from ostinato.frontends.kernel.controller import SyncController, SyncOptions
 from ostinato.frontends.kernel.sync import Ready, SyncRequest, SyncResult
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.testing import ClusterManager, Eventually, VirtualClock
 
+GADGET = GroupVersionKind("example.dev", "v1", "Gadget")
 CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")
 
 
@@ -55,3 +56,19 @@ async def test_it_runs_beside_a_controller_with_derived_permissions_and_one_cach
 
 def _is_ready(each: Any) -> bool:
     return bool(each.status and [one.status for one in each.status.conditions] == ["True"])
+
+
+async def test_a_child_of_a_custom_kind_is_watched_with_derived_permissions(
+    manager: ClusterManager, client: Client, eventually: Eventually, clock: VirtualClock
+) -> None:
+    async def gadgets(_: SyncRequest) -> SyncResult:
+        child = {"apiVersion": "example.dev/v1", "kind": "Gadget", "metadata": {"name": "g"}, "spec": {"size": 1}}
+        return SyncResult(children=[child])
+
+    await client.create(definition("Gadget", "gadgets"))
+    await manager.start(SyncController("syncs", Widget, gadgets, SyncOptions(children=(GADGET,))))
+    await client.create(widget("a"))
+    await eventually(Unstructured(GADGET), "g")
+    await client.patch(Unstructured(GADGET), "g", MergePatch({"spec": {"size": 2}}))
+    await clock.advance(5)
+    await eventually(Unstructured(GADGET), "g", lambda each: each["spec"] == {"size": 1})
