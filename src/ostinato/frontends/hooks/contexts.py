@@ -131,8 +131,9 @@ def _list(items: list[Item]) -> list[dict[str, Any]]:
 
 def _mapped(item: Item) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    if item.entry is not None:
-        found["object"] = msgspec.Raw(item.json)
+    data = item.json
+    if data is not None:
+        found["object"] = msgspec.Raw(data)
     if item.result is not None:
         found["filterResult"] = msgspec.Raw(item.result)
     return found

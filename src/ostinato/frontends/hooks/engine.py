@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
 from ostinato.api.errors import APIError
@@ -20,7 +20,7 @@ from ostinato.client.discovery.mapping import AmbiguousResource, NoSuchResource
 from ostinato.client.transport.protocol import TransportError
 from ostinato.controllers.runnable import Dependencies
 from ostinato.frontends.hooks.config.bindings import MAIN, KubernetesBinding, ScheduleBinding
-from ostinato.frontends.hooks.contexts import STARTUP, Context, combined
+from ostinato.frontends.hooks.contexts import STARTUP, Context, Rendering, combined
 from ostinato.frontends.hooks.hook import Hook, Task
 from ostinato.frontends.hooks.metrics import HookMetrics, MetricError
 from ostinato.frontends.hooks.running.outcome import HookFailed, Outcome
@@ -31,6 +31,8 @@ from ostinato.frontends.kernel.operations.executor import OperationExecutor
 from ostinato.frontends.kernel.operations.specification import OperationError
 from ostinato.frontends.kernel.snapshots.filters import FilterError
 from ostinato.frontends.kernel.snapshots.snapshot import ChangeType, Item
+
+Decide = Callable[[Hook, Rendering, Mapping[str, str]], Awaitable[Outcome]]
 
 CONCURRENT: Final = 8  # runs in queues of single objects
 _SETTLE_SECONDS: Final = 0.25
@@ -49,13 +51,17 @@ _EXPECTED: Final = (
 
 
 class Engine:
-    def __init__(self, dependencies: Dependencies, metrics: HookMetrics, statistics: Statistics) -> None:
+    def __init__(
+        self, dependencies: Dependencies, metrics: HookMetrics, statistics: Statistics, decide: Decide | None = None
+    ) -> None:
+        """`decide`: runs the program of a hook. Defaults to doing just that."""
         self.hooks: dict[str, Hook] = {}
         self.queues: dict[str, TaskQueue] = {}
         self._dependencies = dependencies
         self._clock = dependencies.world.clock
         self._logger: logging.Logger = dependencies.logger
         self._metrics = metrics
+        self._decide = decide or run_program
         self._statistics = statistics
         self._operations = OperationExecutor(dependencies.client.live)
         self._objects = asyncio.Semaphore(CONCURRENT)
@@ -294,7 +300,7 @@ class Engine:
             self._statistics.snapshots[hook.name, name] = len(monitor)
         started = self._clock.monotonic()
         try:
-            outcome = await hook.program.run(rendering, fields)
+            outcome = await self._decide(hook, rendering, fields)
         except HookFailed as failure:
             if failure.operations:
                 await self._operations.execute(failure.operations)
@@ -320,6 +326,11 @@ class Engine:
     def _unlock(self, task: Task) -> None:
         for monitor in task.unlocks:
             monitor.unlock()
+
+
+async def run_program(hook: Hook, rendering: Rendering, fields: Mapping[str, str]) -> Outcome:
+    """Run the program of a hook."""
+    return await hook.program.run(rendering, fields)
 
 
 def _labels(task: Task, queue: TaskQueue) -> dict[str, str]:

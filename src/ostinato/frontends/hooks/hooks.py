@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -24,6 +25,7 @@ import msgspec
 from ostinato.controllers import FrontEnd
 from ostinato.controllers.runnable import Dependencies
 from ostinato.crd.rbac import Access
+from ostinato.frontends.hooks.contexts import Rendering
 from ostinato.frontends.hooks.debugging import debug_page
 from ostinato.frontends.hooks.discovery import fingerprint
 from ostinato.frontends.hooks.engine import Engine
@@ -31,11 +33,16 @@ from ostinato.frontends.hooks.hook import Hook
 from ostinato.frontends.hooks.loading import HooksError, Loaded, Loader, LoadOptions
 from ostinato.frontends.hooks.metrics import HookMetrics
 from ostinato.frontends.hooks.native import HookFunction
+from ostinato.frontends.hooks.recording import RecordedRendering, request_of, result_of
 from ostinato.frontends.hooks.running.executable import RunFiles
+from ostinato.frontends.hooks.running.outcome import Outcome
 from ostinato.frontends.hooks.statistics import Statistics
 from ostinato.frontends.hooks.webhooks.serving import HookWebhooks, WebhookOptions
+from ostinato.frontends.kernel.recording import DIRECTORY, recorded
+from ostinato.frontends.kernel.sync import Decider, SyncRequest, SyncResult
 from ostinato.http.server import HttpRequest, HttpResponse
 from ostinato.metrics import CONTENT_TYPE, Registry
+from ostinato.world import World
 
 _POLL_SECONDS: Final = 1.0
 
@@ -94,6 +101,8 @@ class Hooks(FrontEnd):
         self._loader: Loader | None = None
         self._webhooks: HookWebhooks | None = None
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._runs: dict[int, Callable[[], Awaitable[Outcome]]] = {}  # that are being recorded, by their request
+        self._record = recorded(self._run_of)
         self.problems: list[str] = []
 
     @property
@@ -121,7 +130,8 @@ class Hooks(FrontEnd):
 
     async def warm_up(self, dependencies: Dependencies) -> None:
         """Load the hooks, and serve their webhooks."""
-        self._engine = engine = Engine(dependencies, self._metrics, self._statistics)
+        decide = self._recorded_run if os.environ.get(DIRECTORY) else None
+        self._engine = engine = Engine(dependencies, self._metrics, self._statistics, decide)
         dependencies.metrics.add(self._statistics.families)
         self._loader = self._new_loader(dependencies)
         hooks = await self._load_all(dependencies)
@@ -156,6 +166,46 @@ class Hooks(FrontEnd):
         if self._temporary is not None:
             self._temporary.cleanup()
             self._temporary = None
+
+    # Recording
+
+    def deciders(self) -> Mapping[str, Decider]:
+        return {self.name: self.decide}
+
+    async def decide(self, request: SyncRequest) -> SyncResult:
+        """Run a hook with the contexts of a recorded request. Operations are not executed."""
+        world, name = World.real(), request.trigger.data["hook"]
+        with tempfile.TemporaryDirectory(prefix="ostinato-replay-") as directory:
+            options = LoadOptions(RunFiles(Path(directory)))
+            loader = Loader(world, None, logging.getLogger("ostinato.frontends"), options)
+            try:
+                hooks = [loader.function(each) for each in self._functions]
+                for each in self._directories:
+                    hooks += (await loader.load(each)).hooks
+                hook = next((each for each in hooks if each.name == name), None)
+                if hook is None:
+                    raise HooksError(f"{self.name} has no hook {name}, which is recorded")
+                return result_of(await hook.program.run(RecordedRendering(request), {"hook": name}))
+            finally:
+                world.executor.close()
+
+    async def _recorded_run(self, hook: Hook, rendering: Rendering, fields: Mapping[str, str]) -> Outcome:
+        request, outcome = request_of(self.name, hook, rendering), Outcome()
+
+        async def run() -> Outcome:
+            nonlocal outcome
+            outcome = await hook.program.run(rendering, fields)
+            return outcome
+
+        self._runs[id(request)] = run
+        try:
+            await self._record(request)
+        finally:
+            del self._runs[id(request)]
+        return outcome
+
+    async def _run_of(self, request: SyncRequest) -> SyncResult:
+        return result_of(await self._runs[id(request)]())
 
     # Loading
 

@@ -46,7 +46,7 @@ class Loaded(NamedTuple):
 
 
 class Loader:
-    def __init__(self, world: World, client: CachedClient, logger: logging.Logger, options: LoadOptions) -> None:
+    def __init__(self, world: World, client: CachedClient | None, logger: logging.Logger, options: LoadOptions) -> None:
         self._world = world
         self._client = client
         self._logger = logger

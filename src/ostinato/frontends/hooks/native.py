@@ -203,7 +203,9 @@ class HookFunction(FrontEnd):
             return
         from ostinato.frontends.hooks.hooks import Hooks  # noqa: PLC0415 - which imports this module
 
-        await Hooks(self, name=f"{self.name}-hooks").run(dependencies)
+        alone = Hooks(self, name=f"{self.name}-hooks")
+        self.belongs_to = ""
+        await alone.run(dependencies)
 
 
 def hook(*bindings: Binding, **options: Unpack[HookOptions]) -> Callable[[Function], HookFunction]:

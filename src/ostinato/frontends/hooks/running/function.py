@@ -47,9 +47,10 @@ class SnapshotObject:
 
     def read(self, kind: type[Object]) -> Any:
         """Return the object as a class."""
-        if self._item.entry is None:
+        found = self._item.read(kind)
+        if found is None:
             raise ValueError(f"{self._item.key}: the binding does not keep objects (keep_objects=False)")
-        return self._item.entry.read(kind)
+        return found
 
     def __repr__(self) -> str:
         return f"<{self._item.key}>"
@@ -86,9 +87,12 @@ class TriggerContext:
 
 
 class HookContext:
-    """The context of a run: what happened, the snapshots, and what to do about it."""
+    """The context of a run: what happened, the snapshots, and what to do about it.
 
-    def __init__(self, rendering: Rendering, client: CachedClient, logger: logging.Logger) -> None:
+    `client`: for `async def`; None while a recording is replayed.
+    """
+
+    def __init__(self, rendering: Rendering, client: CachedClient | None, logger: logging.Logger) -> None:
         self.contexts = [TriggerContext(each, rendering) for each in rendering.contexts]
         self.client = client
         self.log = logger
@@ -156,7 +160,9 @@ class HookContext:
 
 
 class FunctionProgram:
-    def __init__(self, declared: HookFunction, world: World, client: CachedClient, logger: logging.Logger) -> None:
+    def __init__(
+        self, declared: HookFunction, world: World, client: CachedClient | None, logger: logging.Logger
+    ) -> None:
         self._declared = declared
         self._world = world
         self._client = client

@@ -150,6 +150,25 @@ def operation(document: Any, where: str = "operation") -> Operation:
     )
 
 
+def document(each: Operation) -> Json:
+    """Return the document of an operation, which `operation` reads."""
+    if each.verb in _CREATES:
+        return {"operation": each.verb.value, "object": each.content}
+    found: Json = {
+        "operation": each.verb.value,
+        "apiVersion": each.api_version,
+        "kind": each.kind,
+        "namespace": each.namespace,
+        "name": each.name,
+        "subresource": each.subresource,
+        "ignoreMissingObject": each.ignore_missing,
+        "ignoreHookError": each.ignore_hook_error,
+    }
+    if each.verb in _CONTENT:
+        found[_CONTENT[each.verb]] = each.content if each.filter is None else each.filter.text
+    return {key: value for key, value in found.items() if value not in ("", False)}
+
+
 def on_hook_error(operations: Sequence[Operation]) -> list[Operation]:
     """Return the operations that are executed although the hook has failed: marked patches of the status."""
     return [each for each in operations if each.ignore_hook_error and each.subresource == "status"]

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 import msgspec
 
 from ostinato.api.gvk import GroupVersionKind, NamespacedName
+from ostinato.api.object import KindInfo
+from ostinato.api.wire.json import decode_json
 from ostinato.cache.events import Added, Deleted, Event, Updated
 from ostinato.cache.informer import Informer, Registration
 from ostinato.cache.informers import Informers, InformerSettings
@@ -27,8 +29,10 @@ from ostinato.cache.lister import selector_of
 from ostinato.cache.reflector.feed import FeedOptions
 from ostinato.cache.store.entry import Entry
 from ostinato.client.options import FieldSelection, LabelSelection
-from ostinato.client.views import MetadataOf
+from ostinato.client.views import Kind, MetadataOf, view_of
 from ostinato.frontends.kernel.snapshots.filters import Filter, FilterError
+
+T = TypeVar("T")
 
 ChangeType = Literal["Added", "Modified", "Deleted"]
 
@@ -62,6 +66,7 @@ class Item(NamedTuple):
     - `entry`: None if the snapshot does not keep objects.
     - `result`: JSON of the filter's result; None without a filter.
     - `version`: the resourceVersion of the object.
+    - `data`: the JSON of the object, of an item without an entry that is not from a cache. Defaults to None.
     """
 
     key: NamespacedName
@@ -69,14 +74,27 @@ class Item(NamedTuple):
     result: bytes | None
     version: str
     labels: Mapping[str, str]
+    data: bytes | None = None
 
     @property
-    def json(self) -> bytes:
-        """The object as JSON, with apiVersion and kind; `null` without an entry."""
-        return b"null" if self.entry is None else object_json(self.entry)
+    def json(self) -> bytes | None:
+        """The object as JSON, with apiVersion and kind; None if it is not kept."""
+        return self.data if self.entry is None else object_json(self.entry)
 
     def object(self) -> dict[str, Any] | None:
-        return None if self.entry is None else self.entry.dict()
+        data = self.json
+        return None if data is None else decode_json(data)
+
+    def read(self, kind: Kind[T]) -> T | None:
+        """Decode the object as a class or a view; None if it is not kept."""
+        if self.entry is not None:
+            return self.entry.read(kind)
+        view = view_of(kind)
+        return (
+            None
+            if self.data is None
+            else view.read(self.data, view.info or KindInfo(view.gvk, "", "", namespaced=True))
+        )
 
     def value(self) -> Any:
         """The result of the filter; None without one."""
