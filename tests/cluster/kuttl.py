@@ -26,6 +26,7 @@ from ostinato.kinds.core_v1 import Namespace
 Json = dict[str, Any]
 SECONDS = 60.0
 POLL = 0.02
+SETTLED = 15  # reads of the instances, a tenth of a second apart
 _STEP = re.compile(r"(\d+)-(.+)\.yaml")
 _KUTTL = "kuttl.dev/v1beta1"
 INSTANCE = Unstructured.of("kudo.dev/v1beta1", "Instance")
@@ -38,11 +39,14 @@ class KuttlTest:
         self._namespace = namespace
         self._environment = environment
 
-    def run(self) -> list[Json]:
-        """Run all steps; AssertionError names the step. Returns the instances after each step."""
-        return asyncio.run(self._run())
+    def run(self, *, settle: bool = False) -> list[Json]:
+        """Run all steps; AssertionError names the step. Returns the instances after each step.
 
-    async def _run(self) -> list[Json]:
+        `settle`: wait after each step until the instances have not changed for a second. Defaults to False.
+        """
+        return asyncio.run(self._run(settle=settle))
+
+    async def _run(self, *, settle: bool) -> list[Json]:
         seen: list[Json] = []
         async with Client.connect(Config.load(path=self._kubeconfig), field_manager="kuttl") as client:
             self._client = client.in_namespace(self._namespace)
@@ -52,8 +56,19 @@ class KuttlTest:
                     await self._step(files)
                 except AssertionError as error:
                     raise AssertionError(f"{self._directory.name}, step {number}: {error}") from None
-                seen.append({"step": number, "instances": await self._instances()})
+                seen.append({"step": number, "instances": await (self._settled() if settle else self._instances())})
         return seen
+
+    async def _settled(self) -> list[Json]:
+        """Return the instances when their plans have not changed for a second."""
+        states, unchanged = None, 0
+        while unchanged < SETTLED:
+            instances = await self._instances()
+            found = [plan_states(each) for each in instances]
+            unchanged = unchanged + 1 if found == states else 0
+            states = found
+            await asyncio.sleep(0.1)
+        return instances
 
     def _steps(self) -> dict[int, dict[str, list[Json]]]:
         found: dict[int, dict[str, list[Json]]] = {}
@@ -144,6 +159,21 @@ class KuttlTest:
 
     async def _instances(self) -> list[Json]:
         return [each async for each in self._client.list(INSTANCE, namespace=self._namespace)]
+
+
+def plan_states(instance: Json) -> Json:
+    """Return the states of the plans, phases and steps of an instance, without times, uids and messages."""
+    plans = (instance.get("status") or {}).get("planStatus") or {}
+    return {
+        name: {
+            "status": plan.get("status"),
+            "phases": [
+                (phase["name"], phase["status"], [(step["name"], step["status"]) for step in phase.get("steps") or ()])
+                for phase in plan.get("phases") or ()
+            ],
+        }
+        for name, plan in plans.items()
+    }
 
 
 def _served_as(api_version: str) -> str:

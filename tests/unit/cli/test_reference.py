@@ -45,6 +45,13 @@ def test_the_page_names_every_option(command: str) -> None:
     assert [text for text in options if text not in section and text not in ("-h", "--help")] == []
 
 
+def test_the_page_names_every_option_of_kudo_but_those_of_run() -> None:
+    commands = make_parser().commands()
+    section = PAGE.read_text().split("## `ostinato kudo`\n")[1].split("\n## ")[0]
+    shared = {"-h", "--help", *options_of(commands["run"])}
+    assert [text for text in options_of(commands["kudo"]) if text not in section and text not in shared] == []
+
+
 def test_the_page_names_every_format_of_packages_and_its_options() -> None:
     section = PAGE.read_text().split("## `ostinato package`\n")[1].split("\n## ")[0]
     for name, parser in make_parser().commands()["package"].commands().items():

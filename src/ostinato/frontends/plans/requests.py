@@ -15,7 +15,7 @@ A request is the annotation `plans.ostinato.dev/request` with JSON: `{"id": "…
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -50,6 +50,16 @@ def request_of(annotations: Mapping[str, str]) -> Request | None:
     if found.verb not in VERBS or not found.id:
         raise RequestError(f"annotation {REQUEST}: needs an id, and a verb of {', '.join(VERBS)}")
     return found
+
+
+def run_request(plan: str, *, request_id: str = "", **arguments: str) -> dict[str, Any]:
+    """Return the merge patch of an object that runs a plan: `MergePatch(run_request("backup", target="s3"))`.
+
+    `request_id`: a request of an id is handled once. Defaults to a text of the plan and its arguments.
+    """
+    made = request_id or " ".join([plan, *(f"{name}={value}" for name, value in sorted(arguments.items()))])
+    request = Request(id=made, verb="run", plan=plan, arguments=arguments)
+    return {"metadata": {"annotations": annotation_of(request)}}
 
 
 def annotation_of(request: Request) -> dict[str, str]:

@@ -38,6 +38,8 @@ def health_of(instance: Json) -> Readiness:
     """Return the health of an object; `Failed` if it cannot recover."""
     kind = access.gvk(instance).group_kind
     spec, status = instance.get("spec") or {}, instance.get("status") or {}
+    if access.is_being_deleted(instance):
+        return Readiness("Terminating", "being deleted")
     if has_readiness_check(kind):
         return readiness_of(instance)
     if kind == GroupKind("batch", "Job"):

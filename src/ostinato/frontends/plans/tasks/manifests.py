@@ -44,8 +44,11 @@ def objects_of(
     return [each for name in resources for each in parsed(rendered(templates, name, values, world), name)]
 
 
-def parsed(text: str, name: str) -> list[Json]:
-    """Parse the documents of a manifest; those without content are skipped. Raises FatalError."""
+def parsed(text: str, name: str, *, named: bool = True) -> list[Json]:
+    """Parse the documents of a manifest; those without content are skipped. Raises FatalError.
+
+    `named`: objects need a name. Defaults to True.
+    """
     found: list[Json] = []
     for document in text.split("\n---"):
         try:
@@ -59,7 +62,7 @@ def parsed(text: str, name: str) -> list[Json]:
                 f"parsing YAML from {name}: a document is not an object with apiVersion and kind", RENDERING
             )
         metadata = instance.get("metadata")
-        if not isinstance(metadata, dict) or not metadata.get("name"):
+        if named and (not isinstance(metadata, dict) or not metadata.get("name")):
             raise FatalError(f"parsing YAML from {name}: {instance['kind']} without metadata.name", RENDERING)
         found.append(_without_nulls(instance))
     return found

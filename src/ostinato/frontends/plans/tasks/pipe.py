@@ -21,6 +21,7 @@ from ostinato.frontends.plans.tasks.context import TaskContext
 from ostinato.frontends.plans.tasks.decoration import Names, decorate
 from ostinato.frontends.plans.tasks.errors import PIPE, VALIDATION, FatalError
 from ostinato.frontends.plans.tasks.health import health_of
+from ostinato.frontends.plans.tasks.manifests import parsed, rendered
 
 Json = dict[str, Any]
 
@@ -34,7 +35,8 @@ _VARIABLE: Final = re.compile(r"[-._a-zA-Z][-._a-zA-Z0-9]*")
 
 
 async def pipe(spec: TaskSpec, context: TaskContext) -> TaskResult:
-    instances = context.objects([spec.pod])
+    text = rendered(context.templates, spec.pod, context.values, context.world)
+    instances = parsed(text, spec.pod, named=False)  # the Pod gets the name of its step
     if len(instances) != 1 or instances[0]["kind"] != "Pod":
         raise FatalError(f"pipe task needs one Pod in {spec.pod}", VALIDATION)
     pod = await context.cluster.place(pipe_pod(instances[0], spec.pipe or [], context.names), context.owner)
