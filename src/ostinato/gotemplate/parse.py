@@ -75,23 +75,39 @@ class _Parser:
     # tokens
 
     def _token(self) -> Token:
-        token = self._tokens[self._next]
-        self._furthest = max(self._furthest, self._next)
-        self._next += 1
-        return token
+        at = self._next
+        if at > self._furthest:  # noqa: PLR1730 - a call would take as long as all the rest
+            self._furthest = at
+        self._next = at + 1
+        return self._tokens[at]
 
     def _peek(self) -> Token:
-        self._furthest = max(self._furthest, self._next)
-        return self._tokens[self._next]
+        at = self._next
+        if at > self._furthest:  # noqa: PLR1730
+            self._furthest = at
+        return self._tokens[at]
 
     def _token_after_space(self) -> Token:
-        token = self._token()
-        return self._token() if token.kind == "space" else token
+        at = self._next
+        token = self._tokens[at]
+        if token[0] == "space":
+            at += 1
+            token = self._tokens[at]
+        if at > self._furthest:  # noqa: PLR1730
+            self._furthest = at
+        self._next = at + 1
+        return token
 
     def _peek_after_space(self) -> Token:
-        if self._peek().kind == "space":
-            self._next += 1
-        return self._peek()
+        at = self._next
+        token = self._tokens[at]
+        if token[0] == "space":
+            at += 1
+            token = self._tokens[at]
+            self._next = at
+        if at > self._furthest:  # noqa: PLR1730
+            self._furthest = at
+        return token
 
     def _line(self, token: Token) -> int:
         return self._tree.text.count("\n", 0, token.position) + 1
@@ -320,20 +336,21 @@ class _Parser:
 
     def _command(self) -> CommandNode:
         command = CommandNode(self._peek_after_space().position, self._tree)
+        arguments = command.arguments
         while True:
-            self._peek_after_space()
             operand = self._operand()
             if operand is not None:
-                command.arguments.append(operand)
+                arguments.append(operand)
             token = self._token()
-            if token.kind == "space":
+            kind = token[0]
+            if kind == "space":
                 continue
-            if token.kind in ("right", "shut"):
+            if kind in ("right", "shut"):
                 self._next -= 1
-            elif token.kind != "pipe":
+            elif kind != "pipe":
                 raise self._unexpected(token, "operand")
             break
-        if not command.arguments:
+        if not arguments:
             raise self._error("empty command")
         return command
 

@@ -7,6 +7,8 @@ import math
 
 def shortest(value: float) -> str:
     """The float as `%v` prints it."""
+    if -1e6 < value < 1e6 and value and value.is_integer():
+        return str(int(value))
     return formatted(value, "g", -1)
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from ostinato.gotemplate.errors import LimitError
 from ostinato.gotemplate.fmt.flags import Flags
 from ostinato.gotemplate.fmt.floats import shortest
 from ostinato.gotemplate.limits import MAX_TEXT, joined
-from ostinato.gotemplate.strings import encode
+from ostinato.gotemplate.strings import encode, quote
 from ostinato.gotemplate.values import NO_VALUE, Object, Uint8, Uint64, Value, go_type, sorted_keys
 
 MAX_PARTS = 500_000  # of a list or map that is printed: those that contain each other again and again grow fast
 _MAX_WIDTH = 1_000_000
+_SHORT = 256
+_USUAL = re.compile("%([sdvq])")
 _SIMPLE = re.compile(r"%([#0+\- ]*)([a-z])")
 
 
@@ -62,9 +65,33 @@ def sprintln(*values: Value) -> str:
 
 def sprintf(pattern: str, *values: Value) -> str:
     """`printf`."""
+    if len(pattern) < _SHORT:
+        literals, verbs = _plan(pattern)
+        if verbs and len(verbs) == len(values):
+            parts = [literals[0]]
+            for verb, value, literal in zip(verbs, values, literals[1:], strict=True):
+                kind = type(value)
+                if kind is str and verb != "d":
+                    parts.append(quote(value) if verb == "q" else value)
+                elif kind is int and verb in "dv":
+                    parts.append(str(value))
+                else:
+                    break
+                parts.append(literal)
+            else:
+                return joined(parts)
     printer = _Printer()
     _Format(printer, pattern, values).run()
     return printer.result()
+
+
+@lru_cache(1024)
+def _plan(pattern: str) -> tuple[list[str], list[str]]:
+    """The texts between the verbs, and the verbs, of a pattern that has only %s, %d, %v and %q."""
+    parts = _USUAL.split(pattern)
+    if any("%" in literal for literal in parts[::2]):
+        return [], []
+    return parts[::2], parts[1::2]
 
 
 class _Printer:

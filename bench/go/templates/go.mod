@@ -1,0 +1,3 @@
+module ostinato.dev/bench/templates
+
+go 1.26.0
