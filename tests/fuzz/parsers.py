@@ -15,6 +15,7 @@ from ostinato.api.selectors import fields, labels
 from ostinato.api.text.json_path import JsonPath, JsonPathError
 from ostinato.api.time import Duration, MicroTime, Time, TimeError
 from ostinato.cel.parse.parser import parse as parse_cel
+from ostinato.gotemplate import Limits, TemplateError, Templates
 from ostinato.http.errors import InvalidHttp
 from ostinato.http.request import RequestBody, parse_head
 from ostinato.http.response import ResponseParser
@@ -110,6 +111,17 @@ def check_cel(data: bytes) -> None:
     parse_cel(data.decode("utf-8", "replace"))
 
 
+_VALUES = {"s": "text é", "i": 3, "f": 1e6, "l": [1, None, "a"], "m": {"a": {"b": True}}, "n": None, "b": b"bytes"}
+_LIMITS = Limits(steps=20_000, size=1_000_000)
+
+
+def check_templates(data: bytes) -> None:
+    templates = Templates(limits=_LIMITS)
+    with suppress(TemplateError):
+        templates.parse("page", data.decode("utf-8", "surrogateescape"))
+        templates.render("page", _VALUES)
+
+
 def check_scalars(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     with suppress(QuantityError):
@@ -155,6 +167,7 @@ TARGETS: Mapping[str, Callable[[bytes], None]] = {
     "selectors": check_selectors,
     "query": check_query,
     "cel": check_cel,
+    "templates": check_templates,
     "scalars": check_scalars,
     "json_path": check_json_path,
     "spdy": check_spdy,
