@@ -43,7 +43,7 @@ CORPUS: dict[str, list[bytes]] = {
     "templates": [
         b"a {{- range $i, $x := .l }}{{ if $i }}{{ continue }}{{ end }}{{ $x | printf `%05.2f` }}{{ else }}-{{ end }}",
         b"{{ define `x` }}{{ .a.b }}{{ end }}{{ with .m }}{{ template `x` . }}{{ end }}{{/* c */}}{{ index .l 0 }}",
-        b"{{ $x := slice .s 1 3 }}{{ $x = print $x '\\n' 0x1F 1e3 `raw` }}{{ block `y` $x }}{{ . }}{{ end -}} {{ .n.z }}",
+        b"{{ $x := slice .s 1 3 }}{{ $x = print $x '\\n' 0x1F `raw` }}{{ block `y` $x }}{{ . }}{{ end -}} {{ .n.z }}",
         b'{{ printf "%[2]*[1]d %v %#v %+q %x %T %c %U %-8.3s| %e %%" .i 5 .l .m .s .b .f 97 233 `a` .f | html }}',
     ],
     "scalars": [b"1.5Ki", b"-12e-3", b"2026-01-02T03:04:05.123456Z", b"1h2m3.5s", b"+.5n"],

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from ostinato.gotemplate.errors import LimitError
 
 MAX_TEXT: Final = 50_000_000  # characters of one printed text
+MAX_PARTS: Final = 500_000  # of one value that is printed, encoded, copied or compared
+MAX_ITEMS: Final = 4_000_000  # of one list that a function made
 _READ: Final = 256  # characters or elements that a function reads in the time of a step
 
 
@@ -62,3 +64,26 @@ def joined(parts: Sequence[str]) -> str:
     if sum(map(len, parts)) > MAX_TEXT:
         raise LimitError(f"printed text has more than {MAX_TEXT} characters")
     return "".join(parts)
+
+
+def check_text(length: int) -> None:
+    """Refuse a text that is about to be made."""
+    if length > MAX_TEXT:
+        raise LimitError(f"a text of {length} characters is too long; the limit is {MAX_TEXT}")
+
+
+def check_parts(value: Any) -> None:
+    """Refuse a value that is large when it is written out: maps that contain each other again and again grow fast."""
+    if isinstance(value, dict | list) and _parts(value, {}) > MAX_PARTS:
+        raise LimitError(f"the value has more than {MAX_PARTS} parts")
+
+
+def _parts(value: dict[Any, Any] | list[Any], known: dict[int, int]) -> int:
+    count = len(value)
+    for item in value.values() if isinstance(value, dict) else value:
+        if isinstance(item, dict | list):
+            parts = known.get(id(item))
+            if parts is None:
+                parts = known[id(item)] = _parts(item, known)
+            count += parts
+    return count

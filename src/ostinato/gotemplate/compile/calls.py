@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from ostinato.gotemplate.compile.code import STATE, Code, Frame, Run, failure
 from ostinato.gotemplate.errors import LimitError, TemplateError
 from ostinato.gotemplate.functions import ANY, LIST, RAW, Function, checked, function, nil_argument
+from ostinato.gotemplate.limits import MAX_ITEMS
 from ostinato.gotemplate.tree import BoolNode, NilNode, Node, NumberNode, StringNode
 from ostinato.gotemplate.values import NO_VALUE, Int32, Int64, Uint8, Uint64, Value
 
@@ -15,6 +16,7 @@ CAUGHT = (ValueError, TypeError, LookupError, ArithmeticError)  # what functions
 
 HUGE = 4096  # arguments of more than this size count as steps
 _SIZED = frozenset([str, list, dict])
+_READ = frozenset([str, list])  # what functions read all of
 
 _INTEGERS: dict[str, Callable[[int], int]] = {"int": int, "int64": Int64, "int32": Int32}
 _UNSIGNED: dict[str, Callable[[int], int]] = {"uint8": Uint8, "uint32": int, "uint64": Uint64}
@@ -149,14 +151,22 @@ def call(target: Function, name: str, arguments: Sequence[Argument], final: Run 
 def _called(frame: Frame, node: Node, name: str, plain: Callable[..., Value], values: list[Value]) -> Value:
     try:
         for value in values:
-            if type(value) in _SIZED and len(value) > HUGE:
+            if type(value) in _READ and len(value) > HUGE:
                 frame[STATE].budget.read(len(value))
         result = plain(*values)
         if type(result) in _SIZED and len(result) > LARGE:
-            frame[STATE].charge(len(result))
+            _account(frame, result, values)
     except CAUGHT as error:
         raise failed(frame, node, name, error) from error
     return result
+
+
+def _account(frame: Frame, result: Sequence[Value], values: Sequence[Value]) -> None:
+    """Count a result that is not one of the arguments: `set` gives the map that it changed."""
+    if not any(result is value for value in values):
+        frame[STATE].charge(len(result))
+        if len(result) > MAX_ITEMS and not isinstance(result, str):
+            raise LimitError(f"a list of {len(result)} elements is too long; the limit is {MAX_ITEMS}")
 
 
 def failed(frame: Frame, node: Node, name: str, error: Exception) -> Exception:
@@ -176,11 +186,11 @@ def _without_final(plain: Callable[..., Value], name: str, runs: list[Run], node
         def one(frame: Frame, dot: Value) -> Value:
             value = only(frame, dot)
             try:
-                if type(value) in _SIZED and len(value) > HUGE:
+                if type(value) in _READ and len(value) > HUGE:
                     frame[STATE].budget.read(len(value))
                 result = plain(value)
                 if type(result) in _SIZED and len(result) > LARGE:
-                    frame[STATE].charge(len(result))
+                    _account(frame, result, (value,))
             except CAUGHT as error:
                 raise failed(frame, node, name, error) from error
             return result
@@ -192,13 +202,13 @@ def _without_final(plain: Callable[..., Value], name: str, runs: list[Run], node
         def two(frame: Frame, dot: Value) -> Value:
             value, other = first(frame, dot), second(frame, dot)
             try:
-                if type(value) in _SIZED and len(value) > HUGE:
+                if type(value) in _READ and len(value) > HUGE:
                     frame[STATE].budget.read(len(value))
-                if type(other) in _SIZED and len(other) > HUGE:
+                if type(other) in _READ and len(other) > HUGE:
                     frame[STATE].budget.read(len(other))
                 result = plain(value, other)
                 if type(result) in _SIZED and len(result) > LARGE:
-                    frame[STATE].charge(len(result))
+                    _account(frame, result, (value, other))
             except CAUGHT as error:
                 raise failed(frame, node, name, error) from error
             return result

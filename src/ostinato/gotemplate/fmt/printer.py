@@ -9,11 +9,10 @@ from functools import lru_cache
 from ostinato.gotemplate.errors import LimitError
 from ostinato.gotemplate.fmt.flags import Flags
 from ostinato.gotemplate.fmt.floats import shortest
-from ostinato.gotemplate.limits import MAX_TEXT, joined
+from ostinato.gotemplate.limits import MAX_PARTS, MAX_TEXT, joined
 from ostinato.gotemplate.strings import encode, quote
 from ostinato.gotemplate.values import NO_VALUE, Object, Uint8, Uint64, Value, go_type, sorted_keys
 
-MAX_PARTS = 500_000  # of a list or map that is printed: those that contain each other again and again grow fast
 _MAX_WIDTH = 1_000_000
 _SHORT = 256
 _USUAL = re.compile("%([sdvq])")

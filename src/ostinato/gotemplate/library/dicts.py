@@ -8,6 +8,7 @@ from ostinato.gotemplate.library.defaults import is_empty
 from ostinato.gotemplate.library.kinds import is_map, is_slice, same_type
 from ostinato.gotemplate.library.registry import PanicError, Registry
 from ostinato.gotemplate.library.text import strval
+from ostinato.gotemplate.limits import check_parts
 from ostinato.gotemplate.values import Strings, go_type
 
 DICTS: Final = Registry()
@@ -116,6 +117,7 @@ def _is_blank(value: Any) -> bool:
 def deep_copy(value: Any) -> Any:
     if value is None:
         raise PanicError("reflect: call of reflect.Value.Type on zero Value")
+    check_parts(value)
     return _copied(value, 0)
 
 

@@ -12,6 +12,7 @@ from ostinato.gotemplate.fmt.floats import formatted
 from ostinato.gotemplate.library.kinds import NilList, NilStrings
 from ostinato.gotemplate.library.registry import PanicError, Registry
 from ostinato.gotemplate.library.wire import go_numbers, wire_value
+from ostinato.gotemplate.limits import check_parts
 from ostinato.gotemplate.strings import encode
 
 JSON: Final = Registry()
@@ -87,6 +88,7 @@ def _number(value: float) -> str:
 
 def to_json(value: Any, *, indent: str = "", escape_html: bool = True) -> str:
     """Encode a value. Raises PanicError."""
+    check_parts(value)
     return _Writer(indent, escape_html=escape_html).text(wire_value(value))
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+from ostinato.gotemplate.errors import LimitError
 from ostinato.gotemplate.library.defaults import is_empty
 from ostinato.gotemplate.library.kinds import Lists, NilList, deep_equal, elements, is_slice, kind_of, same_type
 from ostinato.gotemplate.library.numbers import to_int
 from ostinato.gotemplate.library.registry import PanicError, Registry
+from ostinato.gotemplate.values import Int64
 
 LISTS: Final = Registry()
+_SCALARS: Final = frozenset([str, int, float, bool, Int64])
+_MOST_COMPARED: Final = 1_000
 _register = LISTS
 
 _NIL: Final = "runtime error: invalid memory address or nil pointer dereference"
@@ -76,9 +80,21 @@ def compact(value: Any) -> list[Any]:
 @_register("uniq mustUniq", "interface {}")
 def uniq(value: Any) -> list[Any]:
     made: list[Any] = []
+    scalars: set[tuple[type, Any]] = set()
+    others: list[Any] = []
     for each in items(value, "Cannot find uniq on type {}"):
-        if not _is_in(each, made):
-            made.append(each)
+        if type(each) in _SCALARS:
+            key = (type(each), each)
+            if key in scalars and each == each:  # noqa: PLR0124 - a NaN equals nothing
+                continue
+            scalars.add(key)
+        elif _is_in(each, others):
+            continue
+        elif len(others) > _MOST_COMPARED:
+            raise LimitError(f"a list with more than {_MOST_COMPARED} maps and lists is too long to compare them all")
+        else:
+            others.append(each)
+        made.append(each)
     return made
 
 

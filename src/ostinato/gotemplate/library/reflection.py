@@ -7,6 +7,7 @@ from typing import Any, Final
 from ostinato.gotemplate.library import kinds
 from ostinato.gotemplate.library.kinds import kind_of
 from ostinato.gotemplate.library.registry import Registry
+from ostinato.gotemplate.limits import check_parts
 from ostinato.gotemplate.values import go_type
 
 REFLECTION: Final = Registry()
@@ -40,4 +41,6 @@ def kind_is(name: str, value: Any) -> bool:
 
 @_register("deepEqual", "interface {}, interface {}")
 def deep_equal(a: Any, b: Any) -> bool:
+    check_parts(a)
+    check_parts(b)
     return kinds.deep_equal(a, b)

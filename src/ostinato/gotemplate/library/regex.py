@@ -9,6 +9,7 @@ from typing import Any, Final
 from ostinato.gotemplate.errors import TemplateError
 from ostinato.gotemplate.library.kinds import NilStrings
 from ostinato.gotemplate.library.registry import PanicError, Registry
+from ostinato.gotemplate.limits import check_text
 from ostinato.gotemplate.strings import decode, encode, quote
 from ostinato.gotemplate.values import Strings
 
@@ -65,9 +66,12 @@ def _find_all(pattern: str, text: str, most: int, *, must: bool) -> Strings:
 def _replaced(compiled: Any, text: str, by: bytes, *, expand: bool) -> str:
     data = encode(text)
     made: list[bytes] = []
-    at = 0
+    at = size = 0
     for found in _matches(compiled, data):
-        made += [data[at : found.start()], _expanded(found, by) if expand else by]
+        put = _expanded(found, by) if expand else by
+        size += found.start() - at + len(put)
+        check_text(size)
+        made += [data[at : found.start()], put]
         at = found.end()
     return decode(b"".join([*made, data[at:]]))
 

@@ -8,6 +8,7 @@ from ostinato.gotemplate.fmt import sprint
 from ostinato.gotemplate.library.kinds import StringMap, elements, is_slice
 from ostinato.gotemplate.library.registry import PanicError, Registry
 from ostinato.gotemplate.library.text import SPACE, is_space, per_character, strval
+from ostinato.gotemplate.limits import check_text
 from ostinato.gotemplate.strings import decode, encode
 from ostinato.gotemplate.strings import quote as go_quote
 from ostinato.gotemplate.values import Strings
@@ -37,6 +38,7 @@ def padded(spaces: int, text: str) -> str:
     """Put spaces before each line."""
     if spaces < 0:
         raise PanicError("strings: negative Repeat count")
+    check_text(len(text) + spaces * (text.count("\n") + 1))
     pad = " " * spaces
     return pad + text.replace("\n", "\n" + pad)
 
@@ -198,6 +200,7 @@ def nindent(spaces: int, text: str) -> str:
 
 @_register("replace", "string, string, string")
 def replace(old: str, new: str, text: str) -> str:
+    check_text(len(text) + text.count(old) * (len(new) - len(old)))
     return text.replace(old, new)
 
 
@@ -218,7 +221,9 @@ def to_strings(value: Any) -> Strings:
 
 @_register("join", "string, interface {}")
 def join(separator: str, value: Any) -> str:
-    return separator.join(strslice(value))
+    parts = strslice(value)
+    check_text(sum(map(len, parts)) + len(separator) * len(parts))
+    return separator.join(parts)
 
 
 @_register("sortAlpha", "interface {}")

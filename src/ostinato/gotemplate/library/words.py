@@ -7,6 +7,7 @@ from typing import Final
 from ostinato.gotemplate.library.registry import Registry
 from ostinato.gotemplate.library.strings import cut, size
 from ostinato.gotemplate.library.text import is_punctuation, is_space, per_character
+from ostinato.gotemplate.limits import check_text
 from ostinato.gotemplate.strings import decode, encode
 
 WORDS: Final = Registry()
@@ -90,6 +91,7 @@ def wrap_with(width: int, separator: str, text: str) -> str:
 def _wrapped(text: str, width: int, separator: str, *, long_words: bool) -> str:
     data, mark = encode(text), encode(separator)
     width = max(width, 1)
+    check_text(len(data) + len(data) // width * len(mark))
     made: list[bytes] = []
     at = 0
     while len(data) - at > width:

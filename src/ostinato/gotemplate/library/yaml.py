@@ -13,6 +13,7 @@ from ostinato.gotemplate.library.kinds import NilList, NilStrings
 from ostinato.gotemplate.library.pretty_yaml import pretty_yaml
 from ostinato.gotemplate.library.registry import Registry
 from ostinato.gotemplate.library.wire import go_numbers, wire_value
+from ostinato.gotemplate.limits import check_parts
 from ostinato.gotemplate.strings import encode
 from ostinato.gotemplate.values import Value
 
@@ -33,6 +34,7 @@ def read_yaml(data: bytes | str) -> Any:
 
 def to_yaml(value: Value) -> str:
     """Encode a value, without the newline at the end; "" for what has no JSON."""
+    check_parts(value)
     try:
         return encode_yaml(_plain(wire_value(value))).decode().removesuffix("\n")
     except (ValueError, TypeError):
@@ -70,6 +72,7 @@ def to_yaml_(value: Any) -> str:
 
 @_register("toYamlPretty", "interface {}")
 def to_yaml_pretty(value: Any) -> str:
+    check_parts(value)
     return pretty_yaml(value).removesuffix("\n")
 
 
