@@ -87,14 +87,11 @@ class TriggerContext:
 
 
 class HookContext:
-    """The context of a run: what happened, the snapshots, and what to do about it.
-
-    `client`: for `async def`; None while a recording is replayed.
-    """
+    """The context of a run: what happened, the snapshots, and what to do about it."""
 
     def __init__(self, rendering: Rendering, client: CachedClient | None, logger: logging.Logger) -> None:
         self.contexts = [TriggerContext(each, rendering) for each in rendering.contexts]
-        self.client = client
+        self._client = client
         self.log = logger
         self.operations: list[Operation] = []
         self.metrics: list[MetricOperation] = []
@@ -102,6 +99,13 @@ class HookContext:
         self.snapshots: dict[str, list[SnapshotObject]] = {
             name: [SnapshotObject(item) for item in rendering.items(name)] for name in names
         }
+
+    @property
+    def client(self) -> CachedClient:
+        """For `async def`. Raises RuntimeError while a recording is replayed: there is no cluster."""
+        if self._client is None:
+            raise RuntimeError("ctx.client: there is no cluster while a recording is replayed")
+        return self._client
 
     @property
     def events(self) -> list[TriggerContext]:
