@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from ostinato.gotemplate.functions import Function
 from ostinato.gotemplate.library.certificates import certificate_functions
@@ -30,7 +30,7 @@ from ostinato.gotemplate.library.strings import STRINGS
 from ostinato.gotemplate.library.toml import TOML
 from ostinato.gotemplate.library.urls import URLS
 from ostinato.gotemplate.library.words import WORDS
-from ostinato.gotemplate.library.yaml import YAML
+from ostinato.gotemplate.library.yaml import YAML, to_yaml
 from ostinato.world import World
 
 Functions = dict[str, Function]
@@ -45,6 +45,11 @@ def _fail(message: str) -> str:
 def _no_host(_: str) -> str:
     """Names are not resolved: rendering does not depend on a network."""
     return ""
+
+
+def _kudo_yaml(value: Any) -> str:
+    """KUDO keeps the newline that Helm cuts."""
+    return f"{to_yaml(value)}\n"
 
 
 def sprig_functions(world: World) -> Functions:
@@ -71,5 +76,5 @@ def kudo_functions(world: World) -> Functions:
     made = sprig_functions(world)
     for name in _NOT_IN_KUDO:
         del made[name]
-    made["toYaml"] = YAML["toYaml"]
+    made["toYaml"] = Function(_kudo_yaml, ["interface {}"])
     return made

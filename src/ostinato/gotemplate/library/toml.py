@@ -130,9 +130,15 @@ def _read(value: Any) -> Any:
 def to_toml(value: Any) -> str:
     """Encode a map; an error is the text, as in Helm."""
     try:
-        return _Writer().document(dict(value.fields) if isinstance(value, Object) else value)
+        return must_to_toml(value)
     except PanicError as error:
         return str(error)
+
+
+@_register("mustToToml", "interface {}")
+def must_to_toml(value: Any) -> str:
+    """Of Helm v4: an error is an error."""
+    return _Writer().document(dict(value.fields) if isinstance(value, Object) else value)
 
 
 @_register("fromToml", "string")

@@ -32,12 +32,19 @@ def read_yaml(data: bytes | str) -> Any:
         raise DecodeError(f"error converting YAML to JSON: {error}") from None
 
 
-def to_yaml(value: Value) -> str:
-    """Encode a value, without the newline at the end; "" for what has no JSON."""
-    check_parts(value)
+def encoded_yaml(value: Value) -> str:
+    """Encode a value, without the newline at the end. Raises ValueError for what has no JSON."""
     try:
         return encode_yaml(_plain(wire_value(value))).decode().removesuffix("\n")
-    except (ValueError, TypeError):
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+
+
+def to_yaml(value: Value) -> str:
+    """Encode a value; "" for what has no JSON."""
+    try:
+        return encoded_yaml(value)
+    except ValueError:
         return ""
 
 
@@ -68,6 +75,12 @@ def _mismatch(value: Any, wanted: str) -> str:
 @_register("toYaml", "interface {}")
 def to_yaml_(value: Any) -> str:
     return to_yaml(value)
+
+
+@_register("mustToYaml", "interface {}")
+def must_to_yaml(value: Any) -> str:
+    """Of Helm v4."""
+    return encoded_yaml(value)
 
 
 @_register("toYamlPretty", "interface {}")
