@@ -233,7 +233,7 @@ class _Syncing:
         if result.ready is not None:
             context.conditions_set.add("Ready")
         for event in result.events:
-            context.event(parent, event.reason, event.note, kind=event.type)
+            context.event(parent, event.reason, event.note, kind=event.type, action=event.action or event.reason)
         outcome.raise_errors()
         if request.finalizing and result.finalized:
             return await self._finish(parent, context)

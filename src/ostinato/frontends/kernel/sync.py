@@ -77,11 +77,16 @@ class SyncRequest(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=Tr
 
 
 class SyncEvent(msgspec.Struct, rename="camel", omit_defaults=True):
-    """An Event about the parent. `type`: "Normal" or "Warning". Defaults to "Normal"."""
+    """An Event about the parent.
+
+    - `type`: "Normal" or "Warning". Defaults to "Normal".
+    - `action`: Events of one reason with different actions are not counted as one. Defaults to the reason.
+    """
 
     reason: str
     note: str
     type: str = "Normal"
+    action: str = ""
 
 
 class Ready(msgspec.Struct, rename="camel", omit_defaults=True):

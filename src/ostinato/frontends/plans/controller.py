@@ -9,7 +9,7 @@ when an object that it has applied changes: every kind that a plan applies is wa
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any, Final
 
@@ -29,9 +29,11 @@ from ostinato.controllers.options import ControllerOptions
 from ostinato.controllers.result import Result
 from ostinato.controllers.runnable import Dependencies
 from ostinato.controllers.sources.kind import KindOptions, KindSource
-from ostinato.frontends.kernel.sync import kind_key, parse_kind_key
+from ostinato.frontends.kernel.recording import recorded
+from ostinato.frontends.kernel.sync import Decider, kind_key, parse_kind_key
 from ostinato.frontends.plans.api import CLEANUP, DEPLOY, REPAIR, UPDATE, UPGRADE, InstanceStatus, OperatorVersion
-from ostinato.frontends.plans.deciding import Note, Situation, Version, decide, finish
+from ostinato.frontends.plans.decider import decider, decision_request, notes_of
+from ostinato.frontends.plans.deciding import Note, Situation, Version, finish
 from ostinato.frontends.plans.dependencies import cycle_problem
 from ostinato.frontends.plans.engine.states import COMPLETE, FATAL_ERROR
 from ostinato.frontends.plans.readiness import readiness
@@ -74,6 +76,7 @@ class PlanController(FrontEnd):
         self.definitions = self.subject.definitions
         self._repairs = self.subject.repairs_drift if repair_drift is None else repair_drift
         self._applier: Applier | None = None
+        self.decider = recorded(decider)
         view = self.subject.view
         sources = [KindSource(view, ForInstance(view, is_watched=True))]
         if isinstance(self.subject, Instances):
@@ -86,6 +89,9 @@ class PlanController(FrontEnd):
     @property
     def has_synced(self) -> bool:
         return self._controller.has_synced
+
+    def deciders(self) -> Mapping[str, Decider]:
+        return {self.name: self.decider}
 
     async def run(self, dependencies: Dependencies) -> None:
         self._applier = Applier(dependencies.client, self.name)
@@ -172,7 +178,10 @@ class _Run:
             new_uid=self._ctx.world.ids.uid,
             now=self._ctx.now(),
         )
-        for note in decide(situation, self._status):
+        request_made = decision_request(self._ctx.name, self._instance, self._status, situation)
+        result = await self._controller.decider(request_made)
+        self._status = from_dict(InstanceStatus, result.status or {})
+        for note in notes_of(result):
             self._event(note)
 
     async def _pass(self, version: Version, cluster: Cluster) -> Result | None:
