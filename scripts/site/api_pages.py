@@ -26,6 +26,8 @@ MODULES = (
     "ostinato.webhook",
     "ostinato.crd",
     "ostinato.packaging",
+    "ostinato.charts",
+    "ostinato.gotemplate",
     "ostinato.metrics",
     "ostinato.world",
     "ostinato.api.meta",
