@@ -6,7 +6,7 @@ nginx = Chart("charts/nginx").for_kind("Nginx", group="example.com")
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,13 +22,16 @@ from ostinato.controllers.sources.handlers import ForObject
 from ostinato.controllers.sources.kind import KindOptions, KindSource
 from ostinato.controllers.sources.predicates import EventFunction, annotation_changed, generation_changed, having_labels
 from ostinato.crd.rbac import Access
+from ostinato.frontends.charts.deciding import ChartDecider
 from ostinato.frontends.charts.definition import definition_of
 from ostinato.frontends.charts.manifests import ManifestError
 from ostinato.frontends.charts.options import ChartOptions
 from ostinato.frontends.charts.reconciler import ChartReconciler
 from ostinato.frontends.charts.rendering import LoadedChart
+from ostinato.frontends.kernel.sync import Decider
 from ostinato.frontends.watches.dependents import Dependents
 from ostinato.kinds.builtin import builtin_scheme
+from ostinato.kinds.index import MODULES
 from ostinato.world import World
 
 Json = dict[str, Any]
@@ -75,6 +78,10 @@ class ChartController(Controller):
             access=needed,
         )
 
+    def deciders(self) -> Mapping[str, Decider]:
+        """Return the rendering, to replay recordings."""
+        return {self.name: ChartDecider(self.chart)}
+
 
 class Chart:
     """A chart directory or archive."""
@@ -106,19 +113,26 @@ class Chart:
 
 
 def _kinds_of(chart: LoadedChart) -> list[KindInfo]:
-    """Return the kinds that the chart gives with its default values; none if it cannot be rendered with them."""
+    """Return the kinds that the chart gives with its default values, and those that its templates name."""
+    found = {gvk for version, kind in chart.declared() if (gvk := _kind_named(version, kind)) is not None}
     world = World.real()
     try:
-        objects = chart.defaults(world)
+        found |= {access.gvk(each) for each in chart.defaults(world)}
     except (ChartError, ManifestError) as error:
-        text = "chart cannot be rendered with its defaults, no permissions derived chart=%s error=%s"
+        text = "chart cannot be rendered with its defaults, permissions may be missing chart=%s error=%s"
         _logger.warning(text, chart.name, error)
-        return []
     finally:
         world.executor.close()
     scheme = builtin_scheme()
-    kinds = sorted({access.gvk(each) for each in objects})
-    return [scheme.info(gvk) if scheme.recognizes(gvk) else _guessed(gvk) for gvk in kinds]
+    return [scheme.info(gvk) if scheme.recognizes(gvk) else _guessed(gvk) for gvk in sorted(found)]
+
+
+def _kind_named(version: str, kind: str) -> GroupVersionKind | None:
+    """Return a kind by its apiVersion; without one, the built-in kind of this name, if there is one in one group."""
+    if version:
+        return GroupVersionKind.of(version, kind)
+    known = [GroupVersionKind(*each) for each in MODULES if each[2] == kind]
+    return known[0] if len({each.group for each in known}) == 1 else None
 
 
 def _guessed(gvk: GroupVersionKind) -> KindInfo:

@@ -13,6 +13,7 @@ A failure is a condition and is retried with backoff.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -28,12 +29,14 @@ from ostinato.controllers.result import PermanentError, Result, Unsettled
 from ostinato.frontends.charts.actions.objects import ReleaseError, ReleaseObjects
 from ostinato.frontends.charts.actions.release import FAILURES, Content, Release, Waiting, deployed_of
 from ostinato.frontends.charts.attempts import Attempts
+from ostinato.frontends.charts.deciding import ChartDecider, request_of
 from ostinato.frontends.charts.manifests import objects_of
 from ostinato.frontends.charts.options import ChartOptions
 from ostinato.frontends.charts.releases.record import RecordError, ReleaseRecord
 from ostinato.frontends.charts.releases.storage import ReleaseStorage
-from ostinato.frontends.charts.rendering import LoadedChart, values_of
+from ostinato.frontends.charts.rendering import LoadedChart, capabilities_of, values_of
 from ostinato.frontends.charts.status import ReleaseStatus
+from ostinato.frontends.kernel.recording import DIRECTORY, recorded
 from ostinato.frontends.watches.dependents import Dependents
 
 Json = dict[str, Any]
@@ -75,6 +78,7 @@ class ChartReconciler:
         self._chart = chart
         self._options = options
         self._dependents = dependents
+        self._decider = recorded(ChartDecider(chart))  # called only to be recorded
         self._attempts = Attempts()
         self._applier: Applier | None = None  # remembers what it has applied, for all objects of the kind
 
@@ -231,6 +235,9 @@ class ChartReconciler:
         return await self._render(subject.instance, values, revision, ctx)
 
     async def _render(self, instance: Json, values: Json, revision: int, ctx: Context) -> Content:
+        if os.environ.get(DIRECTORY):
+            capabilities = await capabilities_of(ctx.client)
+            await self._decider(request_of(ctx.name, instance, values, revision, capabilities))
         return await self._chart.render(instance, values, revision, ctx.client)
 
     # Deletion
@@ -311,17 +318,29 @@ class ChartReconciler:
         instance["metadata"] = answer["metadata"]
 
     async def _write_status(self, instance: Json, status: ReleaseStatus, ctx: Context) -> None:
+        """Write the status over changes since the object was read, but not to another object of the same name."""
         change = status.change()
         if change is None:
             return
-        answer = await ctx.client.patch(
-            self._view,
-            access.key(instance),
-            MergePatch({"status": change}),
-            subresource="status",
-            field_manager=ctx.name,
-        )
-        instance["metadata"] = answer["metadata"]
+        latest: Json | None = instance
+
+        async def write() -> None:
+            nonlocal latest
+            if latest is None:
+                latest = await ctx.client.live.get(self._view, access.key(instance), missing=None)
+            if latest is None or access.uid(latest) != access.uid(instance):
+                return
+            version, latest = access.resource_version(latest), None
+            answer = await ctx.client.patch(
+                self._view,
+                access.key(instance),
+                MergePatch({"metadata": {"resourceVersion": version}, "status": change}),
+                subresource="status",
+                field_manager=ctx.name,
+            )
+            instance["metadata"] = answer["metadata"]
+
+        await ctx.client.retry_on_conflict(write)
 
 
 def _request(instance: Json) -> tuple[str, int, tuple[tuple[str, str], ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from functools import cached_property, partial
@@ -31,6 +32,8 @@ from ostinato.world import World
 Json = dict[str, Any]
 
 _LOOKUP: Final = b"lookup"
+_KIND: Final = re.compile(r"^kind:[ \t]*[\"']?([A-Z][A-Za-z0-9]*)[\"']?[ \t]*$", re.MULTILINE)
+_VERSION: Final = re.compile(r"^apiVersion:[ \t]*[\"']?([a-z0-9./-]+)[\"']?[ \t]*$", re.MULTILINE)
 
 
 class LoadedChart:
@@ -90,10 +93,23 @@ class LoadedChart:
         texts = [each.content for each in (*rendering.manifests, *rendering.hooks)]
         return [each for text in texts for each in objects_of(text, "default")]
 
+    def declared(self) -> Iterator[tuple[str, str]]:
+        """Return apiVersion and kind of the documents in the templates as they are written; "" for what is computed.
+
+        Conditions are not evaluated: kinds that the default values switch off are among them.
+        """
+        for path, data in _files(self.chart):
+            if "/templates/" not in path:
+                continue
+            for document in data.decode("utf-8", "replace").split("\n---"):
+                kind, version = _KIND.search(document), _VERSION.search(document)
+                if kind is not None:
+                    yield "" if version is None else version[1], kind[1]
+
     async def render(self, instance: Json, values: Json, revision: int, client: CachedClient) -> Content:
         """Render a revision of the release of a custom resource. Raises `ChartError`."""
         release = Release(access.name(instance), access.namespace(instance), revision, revision > 1)
-        capabilities = await _capabilities(client)
+        capabilities = await capabilities_of(client)
         render = partial(self._rendered, values, release, capabilities, client)
         rendering: Rendering = await client.world.executor.run(render)  # it may take long, and call `lookup`
         return Content(
@@ -142,7 +158,7 @@ def typed(value: Any) -> Any:
     return Int64(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-async def _capabilities(client: CachedClient) -> Capabilities:
+async def capabilities_of(client: CachedClient) -> Capabilities:
     """Return the version and the kinds of the server."""
     async with await client.live.transport.request(Request("GET", "/version")) as response:
         version = str(decode_json(await response.read())["gitVersion"])
