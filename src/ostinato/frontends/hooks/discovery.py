@@ -84,7 +84,9 @@ def imports_decorators(path: Path) -> bool:
         if _PACKAGE not in text:
             return False
         tree = ast.parse(text)
-    except (OSError, SyntaxError, ValueError):
+    except (SyntaxError, ValueError):
+        return True  # loading it reports the error
+    except OSError:
         return False
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(_PACKAGE):

@@ -7,7 +7,8 @@
   that import the decorators run in this process.
 - A hook that cannot be loaded is logged, and the others run; if none can be loaded, `run` raises `HooksError`.
 - With leader election, hooks run in the leader only; webhooks are served by every replica.
-- `reload`: a change of a file loads its hook again, and starts it anew; a change of another file reloads all.
+- `reload`: a change of a file loads its hook again, and starts it anew; a change of another file reloads all. If the
+  new version cannot be loaded, the previous one goes on.
 """
 
 from __future__ import annotations
@@ -279,9 +280,15 @@ class Hooks(FrontEnd):
         for each in loaded:
             self._report(each, dependencies)
         hooks = {hook.name: hook for each in loaded for hook in each.hooks}
+        kept = {path for each in loaded for path in each.failed}  # the previous version goes on
+        changed -= kept
         paths = {hook.path for hook in (*hooks.values(), *engine.hooks.values())}
         everything = not changed <= paths  # a library may have changed
-        gone = [each for each in engine.hooks.values() if each.path and (everything or each.path in changed)]
+        gone = [
+            each
+            for each in engine.hooks.values()
+            if each.path and each.path not in kept and (everything or each.path in changed)
+        ]
         for hook in gone:
             await engine.remove(hook)
         new = [each for name, each in hooks.items() if name not in engine.hooks]

@@ -40,9 +40,12 @@ class LoadOptions(NamedTuple):
 
 
 class Loaded(NamedTuple):
+    """`failed`: the paths of files that cannot be loaded; `problems` says why."""
+
     hooks: list[Hook]
     problems: list[str]
     warnings: list[str]
+    failed: frozenset[str] = frozenset()
 
 
 class Loader:
@@ -69,7 +72,9 @@ class Loader:
 
         results = await asyncio.gather(*map(load, found.hooks))
         hooks = [hook for each in results if not isinstance(each, str) for hook in each]
-        return Loaded(hooks, [each for each in results if isinstance(each, str)], found.warnings)
+        problems = [each for each in results if isinstance(each, str)]
+        failed = [str(file.path) for file, each in zip(found.hooks, results, strict=True) if isinstance(each, str)]
+        return Loaded(hooks, problems, found.warnings, frozenset(failed))
 
     def function(self, declared: HookFunction, name: str = "", path: str = "") -> Hook:
         """Return the hook of a function."""

@@ -145,7 +145,11 @@ async def test_a_hook_that_hangs_is_killed(
 
 
 async def test_a_changed_file_is_loaded_again(
-    hooks: HookDirectory, clock: VirtualClock, manager: ClusterManager, client: Client
+    hooks: HookDirectory,
+    clock: VirtualClock,
+    manager: ClusterManager,
+    client: Client,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     hooks.add("a.sh", "{configVersion: v1, kubernetes: [{name: old, kind: cm, labelSelector: {matchLabels: {t: a}}}]}")
     hooks.add("b.sh", "{configVersion: v1, onStartup: 1}")
@@ -157,6 +161,11 @@ async def test_a_changed_file_is_loaded_again(
     await clock.advance(1)
     assert list(map(short, hooks.contexts("a.sh"))) == ["old Synchronization", "new Synchronization", "new Added x"]
     assert len(hooks.runs("b.sh")) == 1  # not touched
+    hooks.add("c.sh", "{configVersion: v2}")
+    await clock.advance(3)
+    assert "c.sh: configVersion: 'v2' is not supported" in caplog.text
+    await clock.advance(3)
+    assert len(hooks.runs("b.sh")) == 1
     assert len(hooks.runs("c.sh")) == 1
     (hooks.root / "a.sh").unlink()
     await clock.advance(3)

@@ -141,7 +141,7 @@ class HookDispatcher(Dispatcher):
         for source in _versions(objects):
             for step in chains.find(source, desired):
                 hook, binding = step.handler
-                review = {"request": {"uid": uid, "desiredAPIVersion": desired, "objects": objects}, "response": None}
+                review = {"request": {"uid": uid, "desiredAPIVersion": desired, "objects": objects}}
                 context = Context(
                     source="conversion",
                     binding=binding.name,
