@@ -33,7 +33,7 @@ from ostinato.frontends.charts.deciding import ChartDecider, request_of
 from ostinato.frontends.charts.manifests import objects_of
 from ostinato.frontends.charts.options import ChartOptions
 from ostinato.frontends.charts.releases.record import RecordError, ReleaseRecord
-from ostinato.frontends.charts.releases.storage import ReleaseStorage
+from ostinato.frontends.charts.releases.storage import ForeignRelease, ReleaseStorage
 from ostinato.frontends.charts.rendering import LoadedChart, capabilities_of, values_of
 from ostinato.frontends.charts.status import ReleaseStatus
 from ostinato.frontends.kernel.recording import DIRECTORY, recorded
@@ -124,9 +124,16 @@ class ChartReconciler:
                 f"{kind.gvk.kind} is cluster-scoped; a release needs a namespace, use a namespaced kind"
             )
         storage = ReleaseStorage(ctx.client.live, instance, max_history=self._options.max_history)
-        history = await storage.history()
+        try:
+            history = await storage.history()
+        except ForeignRelease:
+            if not access.is_being_deleted(instance):
+                raise
+            history = []  # there is nothing to uninstall
         others = {each.chart_name for each in history} - {self._chart.name}
-        if others:
+        if others and access.is_being_deleted(instance):
+            history = []
+        elif others:
             raise ReleaseError(
                 f"release {access.name(instance)} exists and is of chart {min(others)}; use another name"
             )

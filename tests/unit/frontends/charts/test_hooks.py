@@ -17,7 +17,7 @@ from tests.unit.frontends.charts.stage import (
     shop,
 )
 
-from ostinato.client import Client, MergePatch
+from ostinato.client import Client, MergePatch, Unstructured
 from ostinato.frontends.charts import Chart
 from ostinato.testing import ClusterManager, VirtualClock
 
@@ -112,6 +112,21 @@ async def test_delete_hooks_run_around_the_deletion(
     assert await history(client) == []
 
 
+async def test_hooks_do_not_hold_a_namespace_that_is_being_deleted(
+    tmp_path: Path, manager: ClusterManager, client: Client, clock: VirtualClock
+) -> None:
+    await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "doomed"}})
+    doomed = client.in_namespace("doomed")
+    chart = Chart(make_chart(tmp_path, {"a.yaml": hook("backup", "pre-delete"), "b.yaml": hook("bye", "post-delete")}))
+    await manager.start(chart.for_kind("Shop", group="example.com"))
+    await doomed.create(shop())
+    await clock.advance(2)
+    await client.delete(Unstructured.of("v1", "Namespace"), "doomed")
+    await doomed.delete(SHOP, "a")
+    await clock.advance(3)
+    assert await doomed.get(SHOP, "a", missing=None) is None
+
+
 async def test_definitions_of_crds_are_created_first_and_never_changed(
     tmp_path: Path, manager: ClusterManager, client: Client, clock: VirtualClock
 ) -> None:
@@ -135,8 +150,6 @@ spec:
     await manager.start(Chart(chart).for_kind("Shop", group="example.com"))
     await client.create(shop())
     await clock.advance(5)
-    from ostinato.client import Unstructured
-
     assert await client.get(Unstructured.of("example.com/v1", "Cart"), "a")
     await client.delete(SHOP, "a")
     await clock.advance(5)

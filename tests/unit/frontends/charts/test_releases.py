@@ -239,6 +239,8 @@ async def test_a_release_of_another_chart_is_an_error(tmp_path: Path, running: R
     await manager.start(Chart(make_chart(tmp_path)).for_kind("Shop", group="example.com"))
     await client.create(shop())
     await clock.advance(1)
+    unowned = MergePatch({"metadata": {"ownerReferences": None}})  # as Helm's
+    await client.patch(SECRET, "sh.helm.release.v1.a.v1", unowned)
     other = make_chart(tmp_path / "other")
     (other / "Chart.yaml").write_text("apiVersion: v2\nname: other\nversion: 0.1.0\n")
     await manager.start(Chart(other).for_kind("Market", group="example.com"))
@@ -247,6 +249,10 @@ async def test_a_release_of_another_chart_is_an_error(tmp_path: Path, running: R
     found = await client.get(Unstructured.of("example.com/v1", "Market"), "a")
     assert conditions(found)["Irreconcilable"]["message"] == ("release a exists and is of chart shop; use another name")
     assert manager.errors
+    await client.delete(Unstructured.of("example.com/v1", "Market"), "a")
+    await clock.advance(1)
+    assert await client.get(Unstructured.of("example.com/v1", "Market"), "a", missing=None) is None
+    assert await history(client) == [(1, "deployed")]
 
 
 async def test_the_period_is_that_of_the_annotation(tmp_path: Path, running: Running) -> None:
@@ -259,4 +265,23 @@ async def test_the_period_is_that_of_the_annotation(tmp_path: Path, running: Run
     await clock.advance(500)
     assert await client.get(CONFIG_MAP, "a-config", missing=None) is None
     await clock.advance(200)
+    assert await client.get(CONFIG_MAP, "a-config")
+
+
+async def test_two_kinds_of_one_chart_do_not_share_a_release(tmp_path: Path, running: Running) -> None:
+    manager, client, clock = running
+    chart = Chart(make_chart(tmp_path))
+    await manager.start(chart.for_kind("Shop", group="example.com"), chart.for_kind("Market", group="example.com"))
+    await client.create(shop())
+    await clock.advance(1)
+    market = Unstructured.of("example.com/v1", "Market")
+    await client.create({**shop(), "kind": "Market"})
+    await clock.advance(1)
+    message = conditions(await client.get(market, "a"))["Irreconcilable"]["message"]
+    assert message.startswith("release a belongs to Shop a (uid ")
+    assert manager.errors
+    await client.delete(market, "a")
+    await clock.advance(1)
+    assert await client.get(market, "a", missing=None) is None
+    assert await history(client) == [(1, "deployed")]
     assert await client.get(CONFIG_MAP, "a-config")

@@ -2,6 +2,7 @@
 
 - Jobs and Pods must complete before the next hook runs; other objects only have to be created.
 - Delete policies as in Helm: before a new one is created (the default), after a success, after a failure.
+- Hooks are skipped in a namespace that is being deleted: nothing can be created there, and it would never go.
 - A process that dies during a hook runs the hooks of the action again: they run at least once.
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from ostinato.api import accessors as access
-from ostinato.api.errors import APIError
+from ostinato.api.errors import APIError, Forbidden
 from ostinato.api.owners import set_controller_reference
 from ostinato.api.time import MicroTime
 from ostinato.cache.client import CachedClient
@@ -27,6 +28,11 @@ Json = dict[str, Any]
 BEFORE, SUCCEEDED, FAILED = "before-hook-creation", "hook-succeeded", "hook-failed"
 _COMPLETING: Final = frozenset({"Job", "Pod"})
 _POLL: Final = 1.0  # seconds
+
+
+def _is_terminating(error: Exception) -> bool:
+    """Whether an object cannot be created because its namespace is being deleted."""
+    return isinstance(error, Forbidden) and error.has_cause("NamespaceTerminating")
 
 
 class HookRunner:
@@ -45,6 +51,8 @@ class HookRunner:
             try:
                 await self._run(hook)
             except (ReleaseError, APIError) as error:
+                if _is_terminating(error):
+                    continue  # nothing can run in the namespace any more
                 await self._clean([hook], FAILED)
                 await self._clean(done, SUCCEEDED)
                 raise ReleaseError(f"{event} hook {hook.path}: {error}") from error

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from ostinato.api import accessors as access
 from ostinato.api.errors import Invalid
+from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import KindInfo
 from ostinato.api.owners import controller_of
 from ostinato.cache.client import CachedClient
@@ -33,6 +34,7 @@ RELEASE_NAME: Final = "meta.helm.sh/release-name"
 RELEASE_NAMESPACE: Final = "meta.helm.sh/release-namespace"
 CHART: Final = "helm.sdk.operatorframework.io/chart"
 _POLL: Final = 1.0  # seconds between looks at objects that are awaited
+_GONE: Final = 300.0  # seconds for the deletion of an object that is recreated
 
 
 class ReleaseError(Exception):
@@ -182,6 +184,10 @@ class ReleaseObjects:
             return False
         return True
 
-    async def _gone(self, view: Unstructured, key: Any) -> None:
-        while await self._client.live.get(view, key, missing=None) is not None:
-            await self._client.world.clock.sleep(_POLL)
+    async def _gone(self, view: Unstructured, key: NamespacedName) -> None:
+        try:
+            async with self._client.world.clock.timeout(_GONE):
+                while await self._client.live.get(view, key, missing=None) is not None:
+                    await self._client.world.clock.sleep(_POLL)
+        except TimeoutError:
+            raise ReleaseError(f"{view.gvk.kind} {key} is to be recreated, and not gone after {_GONE:g} s") from None

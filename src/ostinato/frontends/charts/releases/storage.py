@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from ostinato.api import accessors as access
-from ostinato.api.owners import set_owner_reference
+from ostinato.api.meta import OwnerReference
+from ostinato.api.owners import owner_references, set_owner_reference
 from ostinato.client.client import Client
 from ostinato.client.views import Unstructured
 from ostinato.frontends.charts.releases.record import (
     DEPLOYED,
     SECRET_TYPE,
     SUPERSEDED,
+    RecordError,
     ReleaseRecord,
     record_of,
     secret_of,
@@ -20,6 +22,13 @@ from ostinato.frontends.charts.releases.record import (
 Json = dict[str, Any]
 
 _SECRET = Unstructured.of("v1", "Secret")
+
+
+class ForeignRelease(RecordError):  # noqa: N818
+    """The release of this name belongs to another custom resource."""
+
+    def __init__(self, name: str, owner: OwnerReference) -> None:
+        super().__init__(f"release {name} belongs to {owner.kind} {owner.name} (uid {owner.uid}); use another name")
 
 
 class ReleaseStorage:
@@ -36,11 +45,19 @@ class ReleaseStorage:
         self._namespace = access.namespace(owner)
 
     async def history(self) -> list[ReleaseRecord]:
-        """Return all revisions, the oldest first. Raises `RecordError`."""
+        """Return all revisions, the oldest first. Raises `RecordError`, and `ForeignRelease`."""
         labels = {"owner": "helm", "name": self._name}
         secrets = await self._client.list(_SECRET, namespace=self._namespace, labels=labels)
-        records = [record_of(each) for each in secrets if each.get("type") == SECRET_TYPE]
+        stored = [each for each in secrets if each.get("type") == SECRET_TYPE]
+        for each in stored:
+            self._check_owner(each)
+        records = [record_of(each) for each in stored]
         return sorted(records, key=lambda each: each.version)
+
+    def _check_owner(self, secret: Json) -> None:
+        owners = owner_references(secret)
+        if owners and all(each.uid != access.uid(self._owner) for each in owners):
+            raise ForeignRelease(self._name, owners[0])
 
     async def create(self, record: ReleaseRecord) -> None:
         """Store a new revision, and delete those beyond the history limit."""
