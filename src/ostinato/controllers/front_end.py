@@ -20,6 +20,8 @@ class FrontEnd(ABC):
     - `needs_leader_election`: Defaults to None, the manager's option for controllers.
     - `reconciles`, `owns`, `watches`, `access`: what it uses, as of a controller; see `ostinato.crd.rbac`.
     - `definitions`: CustomResourceDefinitions that it brings, as dicts.
+    - `sharded`: with sharding, replicas share its objects, as those of a controller: it runs in all of them, with
+      `Dependencies.shards`. Defaults to False.
     """
 
     name: str = ""
@@ -30,6 +32,7 @@ class FrontEnd(ABC):
     access: Sequence[Any] = ()
     sources: Sequence[Source] = ()
     definitions: Sequence[dict[str, Any]] = ()
+    sharded: bool = False
 
     @property
     def metrics_handlers(self) -> Mapping[str, Callable[[Any], Any]]:

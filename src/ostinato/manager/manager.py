@@ -395,8 +395,8 @@ class Manager:
 
     def _is_sharded(self, runnable: Runnable) -> bool:
         """Whether the objects of a runnable are shared among the replicas: controllers, unless they opt out."""
-        is_controller = isinstance(runnable, Controller | ControllerFunction)
-        return self._shards is not None and is_controller and needs_leader_election(runnable, self._controllers)
+        shares = isinstance(runnable, Controller | ControllerFunction) or getattr(runnable, "sharded", False)
+        return self._shards is not None and shares and needs_leader_election(runnable, self._controllers)
 
     def _dependencies(self, runnable: Runnable) -> Dependencies:
         connections = self._connections

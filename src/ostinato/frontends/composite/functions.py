@@ -71,6 +71,8 @@ class _Definition(msgspec.Struct, frozen=True, kw_only=True):
 class SyncFunction(FrontEnd):
     """The result of `@composite` and `@decorate`: a runnable that also calls the function."""
 
+    sharded = True
+
     def __init__(self, function: Callable[..., Any], definition: _Definition) -> None:
         self.function = function
         self.__wrapped__ = function

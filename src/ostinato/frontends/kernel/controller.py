@@ -97,6 +97,8 @@ _DEFAULTS: Final = SyncOptions()
 class SyncController(FrontEnd):
     """A front end with one kind of parents. It may run again after it has ended, as in several tests."""
 
+    sharded = True
+
     def __init__(self, name: str, parent: AnyKind, decider: Decider, options: SyncOptions = _DEFAULTS) -> None:
         """
         - `name`: in logs and metrics; also the field manager.
