@@ -8,6 +8,7 @@ from typing import Any, Final
 from ostinato.api.wire.json import DecodeError
 from ostinato.api.wire.yaml import decode_yaml
 from ostinato.api.wire.yaml_output import encode_yaml
+from ostinato.gotemplate.errors import LimitError
 from ostinato.gotemplate.library.json import from_json
 from ostinato.gotemplate.library.kinds import NilList, NilStrings
 from ostinato.gotemplate.library.pretty_yaml import pretty_yaml
@@ -33,7 +34,8 @@ def read_yaml(data: bytes | str) -> Any:
 
 
 def encoded_yaml(value: Value) -> str:
-    """Encode a value, without the newline at the end. Raises ValueError for what has no JSON."""
+    """Encode a value, without the newline at the end. Raises ValueError for what has no JSON, LimitError."""
+    check_parts(value)
     try:
         return encode_yaml(_plain(wire_value(value))).decode().removesuffix("\n")
     except TypeError as error:
@@ -44,6 +46,8 @@ def to_yaml(value: Value) -> str:
     """Encode a value; "" for what has no JSON."""
     try:
         return encoded_yaml(value)
+    except LimitError:
+        raise
     except ValueError:
         return ""
 
