@@ -20,7 +20,7 @@ from ostinato.frontends.plans.tasks.context import TaskContext
 from ostinato.frontends.plans.tasks.decoration import Names
 from ostinato.frontends.plans.tasks.errors import UNKNOWN_TASK, FatalError
 from ostinato.frontends.plans.tasks.pipe import pipes_of
-from ostinato.frontends.plans.tasks.resources import desired, is_enabled
+from ostinato.frontends.plans.tasks.resources import desired, is_enabled, key_of, stable
 from ostinato.frontends.plans.tasks.run import fatal, run_task
 
 Json = dict[str, Any]
@@ -77,7 +77,8 @@ class PlanRun:
         if kind == "Toggle":
             kind = "Apply" if is_enabled(task.spec.parameter, context) else "Delete"
         if kind == "Apply":
-            for each in await desired(context.objects(resources), context):
+            wanted = await desired(context.objects(resources), context)
+            for each in await stable(wanted, resources, context):
                 if each["kind"] not in RUN_ONCE:
                     found[key_of(each)] = each
         elif kind == "Delete":
@@ -117,8 +118,3 @@ class PlanRun:
     def _at(context: TaskContext, phase: Phase, step: Step, task: str) -> TaskContext:
         names = msgspec.structs.replace(context.names, phase=phase.name, step=step.name, task=task)
         return msgspec.structs.replace(context, names=names)
-
-
-def key_of(instance: Json) -> tuple[Any, ...]:
-    """Return what identifies an object among those of a plan."""
-    return (access.gvk(instance).group_kind, access.namespace(instance), access.name(instance))

@@ -12,7 +12,7 @@ from ostinato.client import MergePatch
 from ostinato.frontends.plans import PackageKind, PlanController
 from ostinato.frontends.plans.kinds import access_of_templates
 from ostinato.frontends.plans.subjects import EVERYTHING
-from ostinato.kinds.core_v1 import ConfigMap
+from ostinato.kinds.core_v1 import ConfigMap, Pod, Secret
 
 OPERATOR = """
 name: kafka
@@ -87,3 +87,36 @@ async def test_objects_of_the_kind_run_plans_and_are_repaired(
     assert (await client.get(ConfigMap, "a")).data == {"brokers": "5", "topics": "x,y"}
     await client.delete(ConfigMap, "a")
     assert await eventually(lambda: client.get(ConfigMap, "a", missing=None))
+
+
+SECRET = """
+apiVersion: v1
+kind: Secret
+metadata: {name: "{{ .Name }}"}
+stringData: {password: "{{ randAlphaNum 20 }}", size: "{{ .Params.brokers }}"}
+"""
+
+
+async def test_a_random_value_is_made_once_in_a_run_and_not_repaired(
+    cluster: Any, manager: Any, client: Any, clock: Any, reach: Reach, eventually: Any
+) -> None:
+    operator = OPERATOR.replace(
+        "phases: [", "phases: [{name: wait, steps: [{name: s, tasks: [app, slow]}]}, ", 1
+    ).replace("tasks: [{", "tasks: [{name: slow, kind: Apply, spec: {resources: [slow.yaml]}}, {", 1)
+    slow = "apiVersion: v1\nkind: Pod\nmetadata: {name: slow}\nspec: {containers: [{name: a, image: b}]}\n"
+    subject = PackageKind(
+        make_package(operator, PARAMS, app=SECRET, slow=slow).version.spec, kind="Kafka", group="example.dev"
+    )
+    await manager.start(PlanController(subject, name="kafka"))
+    metadata = {"name": "a", "namespace": "default"}
+    instance = {"apiVersion": "example.dev/v1", "kind": "Kafka", "metadata": metadata, "spec": {"zone": "east"}}
+    await client.create(instance)
+    await eventually(lambda: client.get(Pod, "slow", missing=None))
+    first = (await client.get(Secret, "a")).data
+    await clock.advance(10)  # passes that wait for the Pod
+    assert (await client.get(Secret, "a")).data == first
+    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    await client.patch(Pod, "slow", MergePatch({"status": ready}), subresource="status")
+    await reach("a", "deploy", "COMPLETE", subject.view)
+    await clock.advance(60)
+    assert (await client.get(Secret, "a")).data == first

@@ -23,12 +23,13 @@ from ostinato.frontends.plans.engine.execute import DONE, Fatal, TaskResult, run
 from ostinato.frontends.plans.engine.states import COMPLETE, FATAL_ERROR, IN_PROGRESS, PENDING, TERMINAL
 from ostinato.frontends.plans.kinds import definition
 from ostinato.frontends.plans.python.steps import Action, Apply, Call, Check, Delete, PhaseOf, StepOf
-from ostinato.frontends.plans.running import RUN_ONCE, key_of
+from ostinato.frontends.plans.running import RUN_ONCE
 from ostinato.frontends.plans.subjects import Subject
 from ostinato.frontends.plans.tasks.cluster import Cluster, Waiting
 from ostinato.frontends.plans.tasks.decoration import Names, decorate
 from ostinato.frontends.plans.tasks.errors import TERMINAL_STATE, FatalError
 from ostinato.frontends.plans.tasks.health import health_of
+from ostinato.frontends.plans.tasks.resources import key_of
 
 if TYPE_CHECKING:
     from ostinato.frontends.plans.python.operator import PlanOperator

@@ -10,17 +10,48 @@ from ostinato.api.gvk import GroupVersionKind
 from ostinato.frontends.plans.engine.execute import DONE, TaskResult
 from ostinato.frontends.plans.parameters import ParameterError, boolean
 from ostinato.frontends.plans.tasks.context import TaskContext
-from ostinato.frontends.plans.tasks.decoration import add_hashes, decorate
+from ostinato.frontends.plans.tasks.decoration import PLAN_UID, add_hashes, decorate
 from ostinato.frontends.plans.tasks.errors import TERMINAL_STATE, TOGGLE, FatalError
 from ostinato.frontends.plans.tasks.health import health_of
+from ostinato.frontends.plans.tasks.rendering import is_unstable
 
 Json = dict[str, Any]
 
 
 async def apply(resources: Sequence[str], context: TaskContext) -> TaskResult:
-    """Apply the objects of templates, and wait until they are healthy."""
+    """Apply the objects of templates, and wait until they are healthy.
+
+    An object with random values, such as a password, is applied once in a run: later passes leave it as it is.
+    """
     wanted = await desired(context.objects(resources), context)
-    return await apply_objects(wanted, context)
+    unstable = {key_of(each) for each in await stable(wanted, resources, context, are=False)}
+    applied = []
+    for each in wanted:
+        kept = await _applied_in_this_run(each, context) if key_of(each) in unstable else None
+        applied.append(kept or await context.cluster.apply(each, context.owner))
+    return health(applied)
+
+
+async def stable(
+    wanted: Sequence[Json], resources: Sequence[str], context: TaskContext, *, are: bool = True
+) -> list[Json]:
+    """Return the objects whose templates give the same each time; with `are=False` the others."""
+    names = [each for each in resources if is_unstable(context.templates.get(each, ""))]
+    others = {key_of(each) for each in (await desired(context.objects(names), context) if names else ())}
+    return [each for each in wanted if (key_of(each) in others) != are]
+
+
+async def _applied_in_this_run(instance: Json, context: TaskContext) -> Json | None:
+    key = access.key(instance)
+    found = await context.cluster.get(access.gvk(instance), key.namespace, key.name)
+    if found is None or access.annotations(found).get(PLAN_UID) != context.names.uid:
+        return None
+    return found
+
+
+def key_of(instance: Json) -> tuple[Any, ...]:
+    """Return what identifies an object among those of a plan."""
+    return (access.gvk(instance).group_kind, access.namespace(instance), access.name(instance))
 
 
 async def desired(instances: Sequence[Json], context: TaskContext) -> list[Json]:
@@ -36,14 +67,14 @@ async def _dependency(kind: str, name: str, context: TaskContext) -> Json | None
     return await context.cluster.get(GroupVersionKind("", "v1", kind), context.names.namespace, name)
 
 
-async def apply_objects(wanted: Sequence[Json], context: TaskContext) -> TaskResult:
-    applied = [await context.cluster.apply(each, context.owner) for each in wanted]
+def health(applied: Sequence[Json]) -> TaskResult:
+    """Return whether all objects are healthy. Raises FatalError if one cannot become so."""
     for each in applied:
-        health = health_of(each)
-        if health.state == "Failed":
-            raise FatalError(health.message, TERMINAL_STATE)
-        if not health:
-            return TaskResult("waiting", f"{access.gvk(each).kind} {access.name(each)}: {health.message}")
+        found = health_of(each)
+        if found.state == "Failed":
+            raise FatalError(found.message, TERMINAL_STATE)
+        if not found:
+            return TaskResult("waiting", f"{access.gvk(each).kind} {access.name(each)}: {found.message}")
     return DONE
 
 
