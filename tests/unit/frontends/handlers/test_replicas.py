@@ -8,6 +8,7 @@ from tests.stage.handlers import EXAMPLE, definition, example
 
 from ostinato import Client, on
 from ostinato.api.errors import Conflict
+from ostinato.api.gvk import GroupResource
 from ostinato.client import MergePatch
 from ostinato.client.transport.protocol import ConnectionLost
 from ostinato.crd.rbac import access_of
@@ -24,8 +25,9 @@ def counting(calls: list[Any], copy: str) -> Handlers:
         calls.append(("create", name, copy))
 
     @on.update("examples", registry=handlers)
-    async def updated(name: str) -> None:
+    async def updated(name: str, patch: Any) -> None:
         calls.append(("update", name, copy))
+        patch.status["updated"] = True
 
     @on.delete("examples", registry=handlers)
     async def deleted(name: str) -> None:
@@ -69,7 +71,9 @@ async def test_conflicts_and_lost_connections_do_not_repeat_handlers(
     await client.patch(EXAMPLE, "one", MergePatch({"spec": {"size": 2}}))
     await clock.advance(60)
     assert calls == [("create", "one", ""), ("update", "one", "")], "progress is in memory until it can be written"
-    stored = (await client.get(EXAMPLE, "one"))["status"]["handlers"]["test"]
+    status = (await client.get(EXAMPLE, "one"))["status"]
+    assert status["updated"] is True, "the patch is sent later, too"
+    stored = status["handlers"]["test"]
     assert stored["lastHandled"] == '{"spec":{"size":2}}'
     cluster.fail(next=Conflict, on="examples", verb="patch", times=7)
     await client.delete(EXAMPLE, "one")
@@ -77,6 +81,27 @@ async def test_conflicts_and_lost_connections_do_not_repeat_handlers(
     assert calls[2:] == [("delete", "one", "")]
     assert await client.get(EXAMPLE, "one", missing=None) is None
     assert manager.errors is not None
+
+
+async def test_a_handler_that_meets_a_conflict_is_retried_soon(
+    cluster: Cluster, client: Client, clock: VirtualClock
+) -> None:
+    await cluster.install(definition())
+    handlers = Handlers("test")
+    calls: list[int] = []
+
+    @on.create("examples", registry=handlers, retries=2)
+    async def conflicting(retry: int) -> None:
+        calls.append(retry)
+        raise Conflict.of(GroupResource("example.dev", "examples"), "one", "changed")
+
+    manager = await cluster.manager().start(handlers)
+    await client.create(example())
+    await clock.advance(1.5)
+    assert calls == [0, 1]
+    stored = (await client.get(EXAMPLE, "one"))["status"]["handlers"]["test"]
+    assert set(stored) == {"uid", "lastHandled"}, "given up with the last retry, not after it"
+    assert manager.errors
 
 
 def test_permissions_are_those_that_handlers_need() -> None:

@@ -159,3 +159,40 @@ async def test_objects_that_kopf_has_handled_are_not_created_again(
     await operator.restart()
     await clock.advance(1)
     assert operator.calls == [("update", "one", (("change", ("spec", "size"), 1, 2),))]
+
+
+async def test_a_record_of_another_object_is_ignored(cluster: Cluster, client: Client, clock: VirtualClock) -> None:
+    """A backup that was restored with its status."""
+    await cluster.install(definition(status=False))
+    restored = example()
+    stored = {"uid": "another", "lastHandled": '{"spec":{}}'}
+    await client.create(restored | {"status": {"handlers": {"test": stored}}})
+    operator = Operator(cluster, "examples")
+    await operator.restart()
+    await clock.advance(1)
+    assert operator.calls == [("create", "one")]
+
+
+async def test_resuming_writes_nothing(cluster: Cluster, client: Client, clock: VirtualClock) -> None:
+    await cluster.install(definition())
+    calls: list[str] = []
+
+    def operator() -> Handlers:
+        handlers = Handlers("test")
+        for number in (1, 2):
+
+            @on.resume("examples", registry=handlers, id=f"resume-{number}")
+            async def resume() -> None:
+                calls.append("resume")
+
+        return handlers
+
+    manager = await cluster.manager().start(operator())
+    await client.create(example())
+    await clock.advance(1)
+    before = await client.get(EXAMPLE, "one")
+    await manager.end()
+    await cluster.manager().start(operator())
+    await clock.advance(1)
+    assert calls == ["resume", "resume"]
+    assert await client.get(EXAMPLE, "one") == before

@@ -1,6 +1,6 @@
 """Watch events: `on.event` handlers, called with every event of an object, in order, without progress or retries.
 
-- The first list of a process has events of the type None; resyncs are no events.
+- The first list of a process has events of the type None.
 - Objects do not wait for each other. An error is logged, and the next event follows.
 """
 
@@ -82,8 +82,6 @@ class EventWatch(Reconciler):
             kind: str | None = "DELETED"
         elif isinstance(event, Added):
             kind = None if event.initial else "ADDED"
-        elif event.is_resync:
-            return
         else:
             kind = "MODIFIED"
         body, key = event.object.read(self._writer.view), event.key
