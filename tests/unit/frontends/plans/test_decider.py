@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.frontends.plans.conftest import Reach, make_package
+from tests.unit.frontends.plans.conftest import INSTANCE, Reach, make_package
 
 from ostinato.frontends.kernel.recording import DIRECTORY, recordings, replayed
 from ostinato.frontends.plans import PlanController
+from ostinato.frontends.plans.api import OperatorVersion
 from ostinato.frontends.plans.installing import Plans
 
 OPERATOR = """
@@ -19,6 +20,22 @@ tasks: [{name: nothing, kind: Dummy, spec: {done: true}}]
 plans:
   deploy: {phases: [{name: main, steps: [{name: nothing, tasks: [nothing]}]}]}
 """
+
+
+async def test_a_run_is_recorded_before_it_has_effects(cluster: Any, manager: Any, client: Any, clock: Any) -> None:
+    await manager.start(PlanController())
+    await Plans(client, "default", lambda _: None).install(make_package(OPERATOR), name="web")
+    before = (await client.get(OperatorVersion, "web-1.0.0")).metadata.resource_version
+    states: list[tuple[str, str]] = []
+    async with client.watch(INSTANCE, namespace="default", since=before) as events:
+        async for event in events:
+            plan = (event.object.get("status") or {}).get("planStatus", {}).get("deploy")
+            if plan is not None:
+                states.append((plan["status"], plan["uid"]))
+                if plan["status"] == "COMPLETE":
+                    break
+    assert [state for state, _ in states] == ["PENDING", "COMPLETE"]
+    assert states[0][1] == states[1][1] != ""
 
 
 async def test_decisions_are_recorded_and_replayed(

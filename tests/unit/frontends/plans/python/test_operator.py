@@ -51,7 +51,8 @@ class Store(PlanOperator, group="example.dev", release="1.0.0"):
     def deploy(self, p: Store.Params) -> PlanGenerator:
         made = yield phase("secrets", step("token", call(token, self.name)))
         yield phase("files", parallel(*(apply(config(f"{self.name}-{n}", text=p.text)) for n in range(p.size))))
-        yield phase("gate", serial(wait_for(gate), apply(config(f"{self.name}-token", **made["token"]))))
+        waiting = step("gate", call(token, "again"), wait_for(gate))
+        yield phase("gate", serial(waiting, apply(config(f"{self.name}-token", **made["token"]))))
 
     def scale(self, p: Store.Params) -> PlanGenerator:
         yield phase("files", parallel(*(apply(config(f"{self.name}-{n}", text=p.text)) for n in range(p.size))))
@@ -85,9 +86,10 @@ async def test_a_plan_in_python_runs_in_passes_and_calls_once(
     phases = await eventually(closed)
     assert [each["status"] for each in phases] == ["COMPLETE", "COMPLETE", "IN_PROGRESS"]
     assert phases[2]["steps"][0] == {"name": "gate", "status": "IN_PROGRESS", "message": "the gate is closed"}
+    await clock.advance(30)  # passes that wait
     OPEN["gate"] = True
     await reach("s", "deploy", "COMPLETE", KIND)
-    assert CALLS == ["s"]
+    assert CALLS == ["s", "again"]
     assert (await client.get(ConfigMap, "s-token")).data == {"token": "s-1"}
     await client.patch(KIND, "s", MergePatch({"spec": {"size": 3}}))
     await reach("s", "scale", "COMPLETE", KIND)
