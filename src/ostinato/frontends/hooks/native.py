@@ -43,7 +43,9 @@ from ostinato.frontends.kernel.snapshots.filters import Filter, PythonFilter
 
 if TYPE_CHECKING:
     from ostinato.controllers.runnable import Dependencies
+    from ostinato.frontends.hooks.hooks import Hooks
     from ostinato.frontends.hooks.running.function import HookContext
+    from ostinato.frontends.kernel.sync import Decider
 
 F = TypeVar("F", bound=Callable[..., Any])
 Function = Callable[["HookContext"], Any]
@@ -199,13 +201,18 @@ class HookFunction(FrontEnd):
 
     async def run(self, dependencies: Dependencies) -> None:
         """Run this hook alone, unless it belongs to a `Hooks`, which runs several in shared queues."""
-        if self.belongs_to:
-            return
+        if not self.belongs_to:
+            await self._alone().run(dependencies)
+
+    def deciders(self) -> Mapping[str, Decider]:
+        return {} if self.belongs_to else self._alone().deciders()
+
+    def _alone(self) -> Hooks:
         from ostinato.frontends.hooks.hooks import Hooks  # noqa: PLC0415 - which imports this module
 
         alone = Hooks(self, name=f"{self.name}-hooks")
         self.belongs_to = ""
-        await alone.run(dependencies)
+        return alone
 
 
 def hook(*bindings: Binding, **options: Unpack[HookOptions]) -> Callable[[Function], HookFunction]:

@@ -13,6 +13,7 @@ import pytest
 from ostinato.cli.app import run
 from ostinato.cli.error import CommandError
 from ostinato.cli.program.recording import recording_to
+from ostinato.frontends.hooks import HookContext, Hooks, hook, startup
 from ostinato.frontends.kernel.controller import SyncController
 from ostinato.frontends.kernel.recording import DIRECTORY, SECRETS
 from ostinato.frontends.kernel.sync import SyncRequest, SyncResult
@@ -20,6 +21,7 @@ from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.testing import recordings, replay
 
 PROGRAM = """
+from ostinato.frontends.hooks import HookContext, Hooks, hook, startup
 from ostinato.frontends.kernel.controller import SyncController
 from ostinato.frontends.kernel.sync import SyncRequest, SyncResult
 from ostinato.kinds.core_v1 import ConfigMap
@@ -128,3 +130,14 @@ def test_the_environment_is_as_before(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_secrets_are_recorded_only_with_recordings(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["run", "a.py", "--record-secrets"]) == 1
     assert "--record-secrets needs --record DIR" in capsys.readouterr().err
+
+
+def test_a_hook_without_a_directory_is_found_by_its_recordings() -> None:
+    @hook(startup())
+    def count(ctx: HookContext) -> None:
+        ctx.gauge("count", 1)
+
+    for _ in range(2):
+        assert list(count.deciders()) == ["count-hooks"]
+    Hooks(count, name="together")
+    assert count.deciders() == {}
