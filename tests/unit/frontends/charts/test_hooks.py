@@ -31,21 +31,21 @@ async def test_hooks_run_in_the_order_of_weights_around_the_objects(
 ) -> None:
     templates = {
         "a.yaml": hook("late", "pre-install,pre-upgrade", weight=5),
-        "b.yaml": hook("early", "pre-install", weight=-5, policy="hook-succeeded"),
+        "b.yaml": hook("prior", "pre-install", weight=-5, policy="hook-succeeded"),
         "c.yaml": hook("after", "post-install", policy="before-hook-creation,hook-succeeded"),
         "d.yaml": hook("never", "test"),
     }
     await manager.start(Chart(make_chart(tmp_path, templates)).for_kind("Shop", group="example.com"))
     made = await client.create(shop())
     await clock.advance(2)
-    assert await jobs(client) == ["a-early"]
+    assert await jobs(client) == ["a-prior"]
     assert await client.get(CONFIG_MAP, "a-config", missing=None) is None
     assert await history(client) == [(1, "pending-install")]
-    (owner,) = (await client.get(JOB, "a-early"))["metadata"]["ownerReferences"]
+    (owner,) = (await client.get(JOB, "a-prior"))["metadata"]["ownerReferences"]
     assert owner["uid"] == made["metadata"]["uid"]
-    await complete_job(client, "a-early")
+    await complete_job(client, "a-prior")
     await clock.advance(2)
-    assert await jobs(client) == ["a-early", "a-late"]  # deleted when all have succeeded
+    assert await jobs(client) == ["a-late", "a-prior"]  # deleted when all have succeeded
     await complete_job(client, "a-late")
     await clock.advance(3)
     assert await jobs(client) == ["a-after", "a-late"]
@@ -55,7 +55,7 @@ async def test_hooks_run_in_the_order_of_weights_around_the_objects(
     assert await jobs(client) == ["a-late"]
     (record,) = await records(client)
     assert {each.name: each.last_run.get("phase") for each in record.hooks or ()} == {
-        "a-early": "Succeeded",
+        "a-prior": "Succeeded",
         "a-late": "Succeeded",
         "a-after": "Succeeded",
         "a-never": None,

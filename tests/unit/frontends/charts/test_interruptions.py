@@ -45,7 +45,7 @@ class Death:
         self.armed = False
 
 
-@pytest.mark.parametrize("action", ["install", "upgrade", "failed upgrade", "uninstall"])
+@pytest.mark.parametrize("action", ["install", "upgrade", "failed upgrade", "reverted upgrade", "uninstall"])
 async def test_an_action_is_completed_whenever_the_process_dies(
     action: str, tmp_path: Path, cluster: Cluster, client: Client, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,7 +57,7 @@ async def test_an_action_is_completed_whenever_the_process_dies(
         manager = cluster.manager()
         await manager.start(Chart(chart).for_kind("Shop", group="example.com"))
         if action != "install":
-            await client.create(shop(name, extra=True))
+            await client.create(shop(name, extra=action != "reverted upgrade"))
             await clock.advance(1)
         death.after(writes)
         if action == "install":
@@ -66,6 +66,8 @@ async def test_an_action_is_completed_whenever_the_process_dies(
             await client.patch(SHOP, name, MergePatch({"spec": {"extra": False, "motto": "new"}}))
         elif action == "failed upgrade":
             await client.patch(SHOP, name, MergePatch({"spec": {"extra": False, "motto": "new", "broken": True}}))
+        elif action == "reverted upgrade":
+            await client.patch(SHOP, name, MergePatch({"spec": {"extra": True, "motto": "new"}}))
         else:
             await client.delete(SHOP, name)
         await clock.advance(0.5)
@@ -77,6 +79,8 @@ async def test_an_action_is_completed_whenever_the_process_dies(
         assert manager.errors is not None
         if action == "failed upgrade":
             await client.patch(SHOP, name, MergePatch({"spec": {"broken": False}}))
+        if action == "reverted upgrade":
+            await client.patch(SHOP, name, MergePatch({"spec": {"extra": False, "motto": None}}))
         successor = cluster.manager()
         await successor.start(Chart(chart).for_kind("Shop", group="example.com"))
         await clock.advance(5)
@@ -104,5 +108,7 @@ async def _check(action: str, name: str, client: Client) -> None:
     assert not [each for each in statuses if each.startswith("pending")]
     if action == "install":
         assert extra is not None
+    elif action == "reverted upgrade":
+        assert (config["data"]["motto"], extra) == ("hello", None)
     else:
         assert (config["data"]["motto"], extra) == ("new", None)

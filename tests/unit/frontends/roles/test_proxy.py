@@ -145,6 +145,9 @@ async def test_watched_kinds_are_read_from_the_cache_but_never_older_than_own_wr
         assert (code, found["metadata"]["name"]) == (200, f"m{number}")
         await stage.send("DELETE", f"{MAPS}/m{number}")
         assert (await stage.send("GET", f"{MAPS}/m{number}"))[0] == 404
+    stage.reads.wrote(await client.mapper.kind(CONFIG_MAP.gvk), {"metadata": {"resourceVersion": "9" * 15}})
+    _, _, headers = await stage.send("GET", f"{MAPS}/first")
+    assert "X-Cache" not in headers  # the cache has not seen that write
     await informer.stop()
 
 
