@@ -17,7 +17,7 @@ from ostinato.controllers.sources.kind import KindSource
 from ostinato.frontends.handlers.handler import CHANGING, Handler
 from ostinato.frontends.handlers.running.background import Background
 from ostinato.frontends.handlers.running.changes import ChangeReconciler
-from ostinato.frontends.handlers.running.memory import Memories, Shared
+from ostinato.frontends.handlers.running.memory import Forgetting, Memories, Shared
 from ostinato.frontends.handlers.running.watching import EventWatch
 from ostinato.frontends.handlers.state.stores import Store
 from ostinato.frontends.handlers.state.writing import ObjectWriter
@@ -31,8 +31,9 @@ class KindOperator(Controller):
         plain = Unstructured(view.gvk, view.info)
         store = Store(shared.name, view.gvk, persistence.store, persistence.namespace or "default")
         writer = ObjectWriter(plain, store)
-        memories = Memories(shared)
         changing = [each for each in handlers if each.form in CHANGING]
+        events = [each for each in handlers if each.form == "event"]
+        memories = Memories(shared, until_events=bool(events))
         typed: Callable[[Json], Any] | None = None
         if isinstance(view, Typed):
             cls = view.cls
@@ -50,7 +51,7 @@ class KindOperator(Controller):
             for each in handlers
             if each.form in ("daemon", "timer")
         ]
-        events = [each for each in handlers if each.form == "event"]
+        self._forgetting = None if changing or events else Forgetting(plain, memories)
         self._events = EventWatch(f"{name}.events", events, writer, shared, memories) if events else None
 
     @property
@@ -67,6 +68,8 @@ class KindOperator(Controller):
             work.append(super().run)
         if self._events is not None:
             work.append(self._events.run)
+        if self._forgetting is not None:
+            work.append(self._forgetting.run)
         await run_together(work, dependencies)
 
 

@@ -12,7 +12,7 @@ from ostinato.client import MergePatch
 from ostinato.controllers import Dependencies
 from ostinato.frontends.handlers.operator import Handlers
 from ostinato.frontends.handlers.running.activities import ActivityFailed
-from ostinato.frontends.handlers.running.memory import Memo
+from ostinato.frontends.handlers.running.memory import Memo, Memories
 from ostinato.testing import Cluster, VirtualClock
 
 
@@ -240,3 +240,41 @@ def test_a_memo_is_a_dict_with_attributes() -> None:
         print(memo.a)
     with pytest.raises(AttributeError):
         del memo.a
+
+
+@pytest.mark.parametrize("forms", [["timer"], ["timer", "create"], ["timer", "event"], ["timer", "create", "event"]])
+async def test_deleted_objects_are_forgotten(
+    cluster: Cluster, client: Client, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch, forms: list[str]
+) -> None:
+    await cluster.install(definition())
+    made: list[Memories] = []
+    monkeypatch.setattr(Memories, "__init__", _noted(Memories.__init__, made))
+    handlers = Handlers("test")
+    calls: list[float] = []
+
+    @on.timer("examples", registry=handlers, interval=10, initial_delay=lambda spec, **_: spec["wait"])
+    async def tick(ctx: Any) -> None:
+        calls.append(ctx.world.clock.monotonic())
+
+    for form in forms[1:]:
+        getattr(on, form)("examples", registry=handlers)(_nothing)
+    await cluster.manager().start(handlers)
+    begun = clock.monotonic()
+    await client.create(example(wait=3))
+    await clock.advance(14)
+    assert [round(each - begun) for each in calls] == [3, 13]
+    assert [len(list(each)) for each in made if list(each)] == [1]
+    await client.delete(EXAMPLE, "one")
+    await clock.advance(5)
+    assert [list(each) for each in made if list(each)] == []
+
+
+async def _nothing() -> None: ...
+
+
+def _noted(init: Any, made: list[Any]) -> Any:
+    def noted(self: Any, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **kwargs)
+        made.append(self)
+
+    return noted

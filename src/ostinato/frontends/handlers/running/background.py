@@ -107,8 +107,7 @@ class Background:
         async def work(body: Json, ctx: Context) -> Result | None:
             patch, attempts = Patch(), self._begun(body, ctx.world.clock.now())
             try:
-                if not self._is_timer:
-                    await ctx.sleep(self._initial_delay(body))
+                await ctx.sleep(self._initial_delay(body))
                 with handling(body, ctx):
                     await self._handler.function(**self._called_with(body, ctx, patch, attempts, ctx))
             except Exception as error:  # noqa: BLE001 - a user's function
@@ -124,8 +123,7 @@ class Background:
         def work(body: Json, ctx: BlockingContext) -> Result | None:
             patch, attempts = Patch(), self._begun(body, ctx.world.clock.now())
             try:
-                if not self._is_timer:
-                    ctx.sleep(self._initial_delay(body))
+                ctx.sleep(self._initial_delay(body))
                 with handling(body, ctx.asynchronous):
                     self._handler.function(**self._called_with(body, ctx, patch, attempts, ctx.asynchronous))
             except Exception as error:  # noqa: BLE001 - a user's function
@@ -205,10 +203,14 @@ class Background:
         }
 
     def _initial_delay(self, body: Json) -> float:
+        """Return the seconds to wait; of a timer only before its first call, and only if a function gives them."""
         delay = self._handler.options.initial_delay
+        memory = self._memories.of(access.key(body), access.uid(body))
+        if self._is_timer and (not callable(delay) or self._handler.id in memory.begun):
+            return 0.0
+        memory.begun.add(self._handler.id)
         if delay is None or isinstance(delay, int | float):
             return float(delay or 0.0)
-        memory = self._memories.of(access.key(body), access.uid(body))
         return float(delay(**selected(delay, self._arguments(body, memory.memo, Patch()))))
 
     async def _send(self, body: Json, patch: Patch, context: Context) -> None:

@@ -58,6 +58,7 @@ class ChangeReconciler(Reconciler):
         self._shared = shared
         self._memories = memories
         self._typed = typed
+        self._uids: dict[Hashable, str] = {}  # of the objects that were handled
         paths = {each.filters.field for each in handlers if each.filters.field}
         self._extra = [path for path in paths if path[0] in ("status", "metadata")]
 
@@ -71,6 +72,7 @@ class ChangeReconciler(Reconciler):
             return _DONE
         context.object = body
         memory = self._memories.of(key, access.uid(body))
+        self._uids[key] = memory.uid
         if memory.record is None:
             memory.record = await self._writer.store.load(body, context.client)
         if memory.is_dirty or memory.unsent is not None:
@@ -126,7 +128,6 @@ class ChangeReconciler(Reconciler):
             return Unsettled(requeue_after=cycle.wait)
         if cause.reason == DELETE:
             await self._writer.set_finalizer(cycle.body, self._shared.finalizer, context, present=False)
-            self._memories.pop(context.request)
         elif not memory.is_dirty:
             memory.resumed = True
         # A handler has patched it, or it changed while handlers were retried.
@@ -180,9 +181,10 @@ class ChangeReconciler(Reconciler):
         )
 
     async def _forget(self, key: Hashable, context: Context) -> None:
-        memory = self._memories.pop(key)
-        if memory is not None:
-            await self._writer.store.discard(memory.uid, context.client)
+        self._memories.gone(key)
+        uid = self._uids.pop(key, None)
+        if uid is not None:
+            await self._writer.store.discard(uid, context.client)
 
     async def release(self, selects: Callable[[Hashable], bool]) -> None:
         """Forget objects of shards that another replica handles now."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
+from ostinato.cache.events import Deleted, Event
+from ostinato.client.views import Unstructured
+from ostinato.controllers.runnable import Dependencies
 from ostinato.frontends.handlers.objects.patching import Patch
 from ostinato.frontends.handlers.running.recording import CallRecorder
 from ostinato.frontends.handlers.settings import Settings
@@ -64,13 +68,36 @@ class Memory(msgspec.Struct):
     failed: bool = False  # a handler has failed for good in the last handling
     is_dirty: bool = False  # the record could not be written
     unsent: Patch | None = None  # the patch of a handler that could not be sent
+    begun: set[str] = msgspec.field(default_factory=set)  # daemons and timers that were called
+
+
+class Forgetting:
+    """Forgets deleted objects of a kind that has only daemons and timers, as a runnable."""
+
+    def __init__(self, view: Unstructured, memories: Memories) -> None:
+        self._view = view
+        self._memories = memories
+
+    async def run(self, dependencies: Dependencies) -> None:
+        informer = dependencies.informers.of(self._view)
+        registration = informer.add_handler(self._received, name="handlers")
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            registration.remove()
+
+    def _received(self, event: Event) -> None:
+        if isinstance(event, Deleted):
+            self._memories.gone(event.key)
 
 
 class Memories:
     """The memories of the objects of a kind, by key. Handlers, daemons and timers of an object share its memo."""
 
-    def __init__(self, shared: Shared) -> None:
+    def __init__(self, shared: Shared, *, until_events: bool = False) -> None:
+        """`until_events`: event handlers need the memory of a deleted object, and drop it."""
         self._shared = shared
+        self._until_events = until_events
         self._known: dict[Any, Memory] = {}
 
     def of(self, key: Any, uid: str) -> Memory:
@@ -78,6 +105,11 @@ class Memories:
         if found is None or found.uid != uid:
             found = self._known[key] = Memory(uid, self._shared.new_memo())
         return found
+
+    def gone(self, key: Any) -> None:
+        """Forget an object that does not exist any more, unless event handlers will."""
+        if not self._until_events:
+            self.pop(key)
 
     def pop(self, key: Any) -> Memory | None:
         return self._known.pop(key, None)
