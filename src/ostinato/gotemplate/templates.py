@@ -17,6 +17,7 @@ from ostinato.gotemplate.values import NO_VALUE, Value
 
 MissingKey = Literal["default", "invalid", "zero", "error"]
 _DEFAULT_LIMITS: Final = Limits()
+_KEPT: Final = 4_000_000  # characters of texts whose templates a set and its copies keep
 
 
 class State:
@@ -62,11 +63,12 @@ class State:
 class Template:
     """A parsed template of a set."""
 
-    __slots__ = ("_functions", "_missing_key", "_run", "_size", "_weight", "name", "tree")
+    __slots__ = ("_functions", "_missing_key", "_run", "_size", "_weight", "is_empty", "name", "tree")
 
     def __init__(self, tree: Tree, functions: Mapping[str, Function], missing_key: str) -> None:
         self.name = tree.name
         self.tree = tree
+        self.is_empty = is_empty(tree.root)
         self._functions = functions
         self._missing_key = missing_key
         self._run: Callable[[list[Any], Value], Value] | None = None
@@ -94,6 +96,24 @@ class Template:
             budget.depth -= 1
 
 
+class _Parsed:
+    """Templates by name and text: charts are rendered again and again. All are forgotten when they are too many."""
+
+    def __init__(self) -> None:
+        self._templates: dict[tuple[str, str], list[Template]] = {}
+        self._size = 0
+
+    def find(self, name: str, text: str) -> list[Template] | None:
+        return self._templates.get((name, text))
+
+    def add(self, name: str, text: str, templates: list[Template]) -> None:
+        if self._size + len(text) > _KEPT:
+            self._templates.clear()
+            self._size = 0
+        self._templates[name, text] = templates
+        self._size += len(text)
+
+
 class Templates:
     """Templates that know each other by name.
 
@@ -118,6 +138,7 @@ class Templates:
         self._missing_key = "default" if missing_key == "invalid" else missing_key
         self._limits = limits
         self._templates: dict[str, Template] = {}
+        self._parsed = _Parsed()  # copies share it
 
     @property
     def names(self) -> list[str]:
@@ -126,14 +147,17 @@ class Templates:
 
     def parse(self, name: str, text: str) -> Template:
         """Add the template of a text, and those that it defines, which replace others of the same name."""
-        try:
-            trees = parse(name, text, self._functions)
-        except RecursionError:
-            raise ParseError(f"template: {name}: blocks are nested too deeply") from None
-        for known, tree in trees.items():
-            old = self._templates.get(known)
-            if old is None or not is_empty(tree.root):
-                self._templates[known] = Template(tree, self._functions, self._missing_key)
+        made = self._parsed.find(name, text)
+        if made is None:
+            try:
+                trees = parse(name, text, self._functions)
+            except RecursionError:
+                raise ParseError(f"template: {name}: blocks are nested too deeply") from None
+            made = [Template(tree, self._functions, self._missing_key) for tree in trees.values()]
+            self._parsed.add(name, text, made)
+        for template in made:
+            if template.name not in self._templates or not template.is_empty:
+                self._templates[template.name] = template
         return self._templates[name]
 
     def lookup(self, name: str) -> Template | None:

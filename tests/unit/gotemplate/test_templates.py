@@ -159,6 +159,27 @@ def test_attributes_of_values_are_not_fields(name: str) -> None:
             assert failure(text, {"x": value}).endswith(f"can't evaluate field {name} in type interface {{}}")
 
 
+def test_a_text_is_parsed_once_by_a_set_and_its_copies() -> None:
+    templates = Templates()
+    text = '{{ define "x" }}{{ . }}{{ end }}{{ template "x" .a }}'
+    first, second = templates.copy(), templates.copy()
+    assert first.parse("page", text) is second.parse("page", text)
+    assert first.lookup("x") is second.lookup("x")
+    assert templates.lookup("x") is None
+    assert first.parse("other", text) is not second.lookup("page")
+    second.parse("more", '{{ define "x" }}replaced{{ end }}')
+    assert [each.render("page", {"a": 1}) for each in (first, second)] == ["1", "replaced"]
+
+
+def test_texts_that_were_parsed_are_not_kept_without_bounds() -> None:
+    templates = Templates()
+    kept = templates.parse("page", "first")
+    for number in range(50):
+        templates.copy().parse("page", f"{number}" + "x" * 100_000)
+    assert templates.copy().parse("page", "first") is not kept
+    assert templates.render("page", None) == "first"
+
+
 def test_unknown_functions_are_errors_of_the_parser() -> None:
     with pytest.raises(ParseError, match=r'^template: page:1: function "nope" not defined$'):
         rendered("{{ nope }}")
