@@ -8,11 +8,11 @@
 """
 
 from ostinato.frontends.plans.controller import PlanController
+from ostinato.frontends.plans.decisions.requests import run_request
 from ostinato.frontends.plans.kinds import PackageKind, package_kind
 from ostinato.frontends.plans.package.files import PackageError
 from ostinato.frontends.plans.python.operator import PlanGenerator, PlanOperator, Triggers
 from ostinato.frontends.plans.python.steps import apply, call, delete, parallel, phase, serial, step, wait_for
-from ostinato.frontends.plans.requests import run_request
 from ostinato.frontends.plans.subjects import Instances, Subject
 
 __all__ = [

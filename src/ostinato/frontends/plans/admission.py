@@ -12,7 +12,7 @@ from typing import Any
 from ostinato.client.client import Client
 from ostinato.controllers.runnable import Dependencies
 from ostinato.frontends.plans.api import Instance, OperatorVersion, OperatorVersionSpec
-from ostinato.frontends.plans.triggers import Change, Refused, first_plan, fixed_values, plan_of
+from ostinato.frontends.plans.decisions.triggers import Change, Refused, first_plan, fixed_values, plan_of
 from ostinato.webhook.configuration import Endpoint
 from ostinato.webhook.hooks import validator
 from ostinato.webhook.request import AdmissionRequest

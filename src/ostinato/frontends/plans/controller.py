@@ -32,12 +32,12 @@ from ostinato.controllers.sources.kind import KindOptions, KindSource
 from ostinato.frontends.kernel.recording import recorded
 from ostinato.frontends.kernel.sync import Decider, kind_key, parse_kind_key
 from ostinato.frontends.plans.api import CLEANUP, DEPLOY, REPAIR, UPDATE, UPGRADE, InstanceStatus, OperatorVersion
-from ostinato.frontends.plans.decider import decider, decision_request, notes_of
-from ostinato.frontends.plans.deciding import Note, Situation, Version, finish
+from ostinato.frontends.plans.decisions.decider import decider, decision_request, notes_of
+from ostinato.frontends.plans.decisions.deciding import Note, Situation, Version, finish
+from ostinato.frontends.plans.decisions.requests import RequestError, request_of
 from ostinato.frontends.plans.dependencies import cycle_problem
 from ostinato.frontends.plans.engine.states import COMPLETE, FATAL_ERROR
 from ostinato.frontends.plans.readiness import readiness
-from ostinato.frontends.plans.requests import RequestError, request_of
 from ostinato.frontends.plans.sources import ForInstance, ForVersion
 from ostinato.frontends.plans.subjects import Instances, Subject
 from ostinato.frontends.plans.tasks.cluster import Cluster

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ostinato.api import accessors as access
 from ostinato.api.owners import owner_references
 from ostinato.cache.client import CachedClient
 from ostinato.frontends.plans.api import OperatorVersionSpec, operator_version_name
-from ostinato.frontends.plans.deciding import Version
+from ostinato.frontends.plans.decisions.deciding import Version
 from ostinato.frontends.plans.subjects import Instances, Subject
 
 Json = dict[str, Any]
@@ -29,7 +30,9 @@ async def cycle_problem(version: Version, subject: Subject, instance: Json, clie
     """
     if any(each.kind == "Instance" for each in owner_references(instance)) or not children_of(version.spec):
         return ""
-    return await _walk(version, (version.name,), subject if isinstance(subject, Instances) else Instances(), client)
+    known = subject if isinstance(subject, Instances) else Instances()
+    root = Version(version.name, version.namespace or access.namespace(instance), version.spec)
+    return await _walk(root, (version.name,), known, client)
 
 
 async def _walk(version: Version, path: tuple[str, ...], subject: Instances, client: CachedClient) -> str:

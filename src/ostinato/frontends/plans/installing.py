@@ -14,11 +14,11 @@ from ostinato.client.client import Client
 from ostinato.client.patching import MergePatch
 from ostinato.client.waiting import WaitTimedOut
 from ostinato.frontends.plans.api import Instance, InstanceStatus, Operator, OperatorVersion
+from ostinato.frontends.plans.decisions.requests import Request, annotation_of
+from ostinato.frontends.plans.decisions.triggers import Change, Refused, fixed_values, plan_of
 from ostinato.frontends.plans.engine import states
 from ostinato.frontends.plans.package.resources import Package
 from ostinato.frontends.plans.package.versions import is_semantic, order
-from ostinato.frontends.plans.requests import Request, annotation_of
-from ostinato.frontends.plans.triggers import Change, Refused, fixed_values, plan_of
 from ostinato.kinds.core_v1 import Namespace
 
 Json = dict[str, Any]

@@ -24,7 +24,7 @@ from ostinato.client.views import Unstructured
 from ostinato.crd import crd_of
 from ostinato.crd.rbac import Access
 from ostinato.frontends.plans.api import Instance, OperatorVersionSpec, Parameter
-from ostinato.frontends.plans.deciding import Version
+from ostinato.frontends.plans.decisions.deciding import Version
 from ostinato.frontends.plans.package.files import read_package
 from ostinato.frontends.plans.package.resources import package_of
 from ostinato.frontends.plans.parameters import load_yaml, stored

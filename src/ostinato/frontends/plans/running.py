@@ -10,7 +10,7 @@ import msgspec
 from ostinato.api import accessors as access
 from ostinato.api.time import Time
 from ostinato.frontends.plans.api import CompletedPlan, Execution, Phase, PlanStatus, Step, Task
-from ostinato.frontends.plans.deciding import Version
+from ostinato.frontends.plans.decisions.deciding import Version
 from ostinato.frontends.plans.engine.execute import Fatal, TaskResult, execute
 from ostinato.frontends.plans.engine.states import FATAL_ERROR
 from ostinato.frontends.plans.parameters import ParameterError, values_for_templates

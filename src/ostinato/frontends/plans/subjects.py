@@ -21,7 +21,7 @@ from ostinato.frontends.plans.api import (
     PlanExecution,
     PlanStatus,
 )
-from ostinato.frontends.plans.deciding import Version
+from ostinato.frontends.plans.decisions.deciding import Version
 from ostinato.frontends.plans.engine.execute import Fatal
 from ostinato.frontends.plans.running import PlanRun
 from ostinato.frontends.plans.tasks.cluster import Cluster

@@ -18,7 +18,7 @@ from ostinato.cache.client import CachedClient
 from ostinato.client.transport.protocol import TransportError
 from ostinato.client.views import Unstructured
 from ostinato.frontends.plans.api import CompletedPlan, Execution, Phase, PhaseStatus, PlanStatus, Step, StepStatus
-from ostinato.frontends.plans.deciding import Version
+from ostinato.frontends.plans.decisions.deciding import Version
 from ostinato.frontends.plans.engine.execute import DONE, Fatal, TaskResult, run_phase
 from ostinato.frontends.plans.engine.states import COMPLETE, FATAL_ERROR, IN_PROGRESS, PENDING, TERMINAL
 from ostinato.frontends.plans.kinds import definition

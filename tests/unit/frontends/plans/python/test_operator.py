@@ -23,7 +23,7 @@ from ostinato.frontends.plans import (
     step,
     wait_for,
 )
-from ostinato.frontends.plans.requests import Request, annotation_of
+from ostinato.frontends.plans.decisions.requests import Request, annotation_of
 from ostinato.kinds.core_v1 import ConfigMap
 
 CALLS: list[str] = []

@@ -25,9 +25,9 @@ from ostinato.frontends.plans.api import (
     PlanExecution,
     PlanStatus,
 )
+from ostinato.frontends.plans.decisions.requests import Request
+from ostinato.frontends.plans.decisions.triggers import Change, Refused, first_plan, fixed_values, plan_of
 from ostinato.frontends.plans.engine import states
-from ostinato.frontends.plans.requests import Request
-from ostinato.frontends.plans.triggers import Change, Refused, first_plan, fixed_values, plan_of
 
 _FINISHED: Final = (states.COMPLETE, states.FATAL_ERROR, states.CANCELLED)
 

@@ -15,8 +15,8 @@ from ostinato.api.struct import Struct
 from ostinato.api.time import Time
 from ostinato.frontends.kernel.sync import SyncEvent, SyncRequest, SyncResult, Trigger
 from ostinato.frontends.plans.api import InstanceStatus, OperatorVersionSpec, PlanExecution
-from ostinato.frontends.plans.deciding import Note, Situation, Version, decide
-from ostinato.frontends.plans.requests import Request
+from ostinato.frontends.plans.decisions.deciding import Note, Situation, Version, decide
+from ostinato.frontends.plans.decisions.requests import Request
 
 Json = dict[str, Any]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ostinato.frontends.plans.api import OperatorVersionSpec, Parameter, Plan
-from ostinato.frontends.plans.triggers import Change, Refused, first_plan, fixed_values, plan_of
+from ostinato.frontends.plans.decisions.triggers import Change, Refused, first_plan, fixed_values, plan_of
 
 
 def version(*plans: str, **parameters: dict[str, Any]) -> OperatorVersionSpec:

@@ -1,0 +1,1 @@
+"""Decisions: which plan runs, and why; without access to the cluster."""
