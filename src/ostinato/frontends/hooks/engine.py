@@ -302,8 +302,10 @@ class Engine:
         try:
             outcome = await self._decide(hook, rendering, fields)
         except HookFailed as failure:
-            if failure.operations:
+            try:
                 await self._operations.execute(failure.operations)
+            except OperationError as error:
+                raise HookFailed(f"{failure}; {error}") from None
             raise
         finally:
             self._statistics.observe("run", self._clock.monotonic() - started, labels)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.unit.frontends.hooks.stage import CONFIG_MAP, HookDirectory, config_map, short
+from tests.unit.frontends.hooks.stage import CONFIG_MAP, NAMESPACE, HookDirectory, config_map, short
 
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.client import Client, MergePatch
@@ -185,3 +185,44 @@ async def test_the_others_run_if_a_hook_cannot_be_loaded(
     assert len(hooks.runs("good.sh")) == 1
     assert "bad.sh: kubernets: unknown field; did you mean 'kubernetes'?" in caplog.text
     assert "readme: not executable" in caplog.text
+
+
+async def test_first_lists_come_before_what_follows_and_each_has_its_run(
+    hooks: HookDirectory, clock: VirtualClock, manager: ClusterManager
+) -> None:
+    config = """
+configVersion: v1
+kubernetes:
+- {name: one, kind: ConfigMap, nameSelector: {matchNames: [x]}}
+- {name: two, kind: Node}
+"""
+    hooks.add("a.sh", config)
+    hooks.add("b.sh", "{configVersion: v1, kubernetes: [{kind: Missing}]}")  # cannot start, and blocks the queue
+    await manager.start(Hooks(hooks.root))
+    await clock.advance(1)
+    assert [list(map(short, run)) for run in hooks.runs("a.sh")] == [["one Synchronization"], ["two Synchronization"]]
+    assert hooks.runs("b.sh") == []
+
+
+async def test_a_marked_patch_of_the_status_is_executed_although_the_hook_fails(
+    hooks: HookDirectory, manager: ClusterManager, client: Client
+) -> None:
+    operations = """
+operation: MergePatch
+kind: Namespace
+name: default
+subresource: status
+ignoreHookError: true
+mergePatch: {status: {conditions: [{type: Hooked, status: "True"}]}}
+---
+operation: MergePatch
+kind: Namespace
+name: default
+mergePatch: {metadata: {labels: {a: b}}}
+"""
+    body = f"cat > $KUBERNETES_PATCH_PATH <<'EOF'{operations}EOF\nexit 1"
+    hooks.add("a.sh", "{configVersion: v1, onStartup: 1}", body)
+    await manager.start(Hooks(hooks.root))
+    found = await client.get(NAMESPACE, "default")
+    assert [each["type"] for each in found["status"]["conditions"]] == ["Hooked"]
+    assert "a" not in found["metadata"]["labels"]

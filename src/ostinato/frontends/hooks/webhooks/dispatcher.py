@@ -28,6 +28,7 @@ Execute = Callable[[Hook, list[Context], str, str], Awaitable[Outcome]]
 
 CONVERSION: Final = "/convert/"  # and the name of the CustomResourceDefinition
 _QUEUE: Final = "webhooks"
+_ALWAYS: Final = dict.fromkeys(("object", "oldObject", "options"))  # null rather than absent, as in Go
 _logger = logging.getLogger("ostinato.frontends")
 
 _Conversion = tuple[Hook, ConversionBinding]
@@ -172,11 +173,11 @@ class HookDispatcher(Dispatcher):
 def _request_only(body: bytes) -> bytes:
     """Return the review that the hook reads: the request alone, as shell-operator passes it on."""
     request = msgspec.json.decode(body, type=_Review).request
-    return msgspec.json.encode({"request": request})
+    return msgspec.json.encode({"request": {**_ALWAYS, **request}})
 
 
 class _Review(msgspec.Struct):
-    request: msgspec.Raw
+    request: dict[str, msgspec.Raw]
 
 
 def _versions(objects: list[dict[str, Any]]) -> list[str]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 from tests.unit.frontends.hooks.stage import CONFIG_MAP, config_map
 
-from ostinato.client import Client
+from ostinato.client import Client, MergePatch
 from ostinato.frontends.kernel.operations.executor import OperationExecutor
 from ostinato.frontends.kernel.operations.specification import (
     OperationError,
     on_hook_error,
     parse_operations,
 )
-from ostinato.testing import Cluster, VirtualClock
+from ostinato.testing import VirtualClock
 
 TARGET = {"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "a"}
 
@@ -72,15 +73,31 @@ async def test_later_operations_are_executed_after_a_failure(client: Client) -> 
     assert await data_of(client, "b") == {"x": "1"}
 
 
-@pytest.mark.parametrize("verb", ["Delete", "DeleteInBackground", "DeleteNonCascading"])
-async def test_deleting_a_missing_object_is_no_error(
-    verb: str, plane: Cluster, client: Client, clock: VirtualClock
-) -> None:
-    await plane.start()  # with the garbage collector, which deletes in the foreground
-    await client.create(config_map("a"))
-    for _ in range(2):
+async def test_deletes_differ_in_what_happens_to_dependents(client: Client) -> None:
+    for verb, finalizers in (("DeleteInBackground", None), ("DeleteNonCascading", ["orphan"])):
+        await client.create(config_map("a"))
         await execute(client, {"operation": verb, **TARGET})
-        assert await data_of(client) is None
+        found = await client.get(CONFIG_MAP, "a", missing=None)
+        assert (None if found is None else found["metadata"]["finalizers"]) == finalizers
+
+
+async def test_deleting_a_missing_object_is_no_error(client: Client) -> None:
+    for verb in ("Delete", "DeleteInBackground", "DeleteNonCascading"):
+        await execute(client, {"operation": verb, **TARGET})
+
+
+async def test_delete_ends_when_the_object_is_gone(client: Client, clock: VirtualClock) -> None:
+    await client.create(config_map("a"))
+
+    async def collect() -> None:  # what the garbage collector does
+        await clock.advance(3)
+        await client.patch(CONFIG_MAP, "a", MergePatch({"metadata": {"finalizers": None}}))
+
+    collecting = asyncio.ensure_future(collect())
+    await execute(client, {"operation": "Delete", **TARGET})
+    await collecting
+    assert 3 <= clock.monotonic() < 6
+    assert await client.get(CONFIG_MAP, "a", missing=None) is None
 
 
 async def test_delete_waits_until_the_object_is_gone(client: Client, clock: VirtualClock) -> None:
