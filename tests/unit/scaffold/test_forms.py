@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ostinato.cli.app import run
 from ostinato.scaffold import (
     NewKind,
     NewProject,
@@ -127,3 +128,10 @@ def test_the_tests_of_projects_of_all_forms_pass(generated: list[Path], tmp_path
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     assert "skipped" not in ran.stdout, ran.stdout
+
+
+def test_the_help_names_every_form(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run(["init", "--help"])
+    text = capsys.readouterr().out
+    assert [form for form in forms(versions()[-1]) if form not in text] == []

@@ -34,7 +34,8 @@ def _add_init(commands: Commands) -> None:
         "--template",
         metavar="FORM",
         default="default",
-        help="form of the operator: default (controllers), or another; a wrong name lists all (default: %(default)s)",
+        help="form of the operator: default (controllers), handlers, hooks, composite, plan, chart or roles "
+        "(default: %(default)s)",
     )
     parser.add_argument("--directory", metavar="DIR", help="directory of the project (default: NAME)")
     parser.add_argument("--package", default="", help="Python package (default: NAME with underscores)")
