@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -146,6 +146,25 @@ class NamedKinds(KindsOf, frozen=True, kw_only=True):
                 kinds = core or kinds
             found.update(dict.fromkeys(kinds))
         return [each for each in found if each.gvk.group_kind not in self.excluded]
+
+
+class Resource(NamedTuple):
+    """The argument `resource`: the names of the kind of an object."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    singular: str
+    shortcuts: frozenset[str]
+    categories: frozenset[str]
+    namespaced: bool
+
+    @classmethod
+    def of(cls, view: View[Any]) -> Resource:
+        info = kind_info(view)
+        gvk, names = info.gvk, (frozenset(info.short_names), frozenset(info.categories))
+        return cls(gvk.group, gvk.version, info.plural, gvk.kind, info.singular, *names, info.namespaced)
 
 
 def kind_info(view: View[Any]) -> KindInfo:

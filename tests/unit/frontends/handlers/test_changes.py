@@ -22,8 +22,9 @@ async def test_handlers_are_called_for_the_life_of_an_object(
     handlers = Handlers("test")
 
     @on.create("examples", registry=handlers)
-    def created(spec: Any, reason: str, old: Any, **_: Any) -> Any:
+    def created(spec: Any, reason: str, old: Any, resource: Any, **_: Any) -> Any:
         calls.append(("create", dict(spec), reason, old))
+        assert (resource.group, resource.version, resource.plural) == ("example.dev", "v1", "examples")
         return {"message": "hello"}
 
     @on.update("ex", registry=handlers)

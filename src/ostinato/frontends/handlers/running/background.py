@@ -198,7 +198,7 @@ class Background:
             **object_arguments(body),
             "patch": patch,
             "memo": memo,
-            "resource": self._writer.view.info,
+            "resource": self._writer.resource,
             **self._shared.indexes,
         }
 

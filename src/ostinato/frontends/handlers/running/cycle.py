@@ -92,7 +92,7 @@ def arguments_of(cause: Cause, memory: Memory, tools: Tools, handler: Handler | 
         **object_arguments(cause.body),
         "patch": patch,
         "memo": memory.memo,
-        "resource": tools.writer.view.info,
+        "resource": tools.writer.resource,
         "logger": tools.context.logger,
         "reason": cause.reason,
         "old": resolve(cause.old, path) if path else _viewed(cause.old),

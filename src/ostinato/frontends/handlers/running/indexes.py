@@ -28,7 +28,7 @@ from ostinato.controllers.runnable import Dependencies
 from ostinato.frontends.handlers.handler import Handler
 from ostinato.frontends.handlers.objects.filters import Change
 from ostinato.frontends.handlers.objects.patching import Patch
-from ostinato.frontends.handlers.resources import NamedKinds
+from ostinato.frontends.handlers.resources import NamedKinds, Resource
 from ostinato.frontends.handlers.running.calls import Kwargs, log_failure, object_arguments, selected
 from ostinato.frontends.handlers.running.memory import Memo
 from ostinato.frontends.handlers.state.stores import is_record
@@ -157,7 +157,7 @@ class Indexer:
             "memo": memo,
             "patch": Patch(),
             "param": handler.param,
-            "resource": view.info,
+            "resource": Resource.of(view),
             "logger": dependencies.logger,
             "retry": 0,
             **{name: each for name, each in self.indexes.items() if name != handler.id},

@@ -122,7 +122,7 @@ class EventWatch(Reconciler):
             **object_arguments(body),
             "patch": patch,
             "memo": memory.memo,
-            "resource": self._writer.view.info,
+            "resource": self._writer.resource,
             "logger": context.logger,
             "type": kind,
             "event": {"type": kind, "object": body},

@@ -19,6 +19,7 @@ from ostinato.client.patching import MergePatch
 from ostinato.client.views import Unstructured
 from ostinato.controllers.context import Context
 from ostinato.frontends.handlers.objects.patching import Patch, merged, pruned, transformed
+from ostinato.frontends.handlers.resources import Resource
 from ostinato.frontends.handlers.state.progress import Record
 from ostinato.frontends.handlers.state.stores import Store
 
@@ -37,6 +38,7 @@ class ObjectWriter:
     def __init__(self, view: Unstructured, store: Store) -> None:
         self.view = view
         self.store = store
+        self.resource = Resource.of(view)
         self._has_status = True  # the subresource; until the server says that it does not exist
 
     async def write(self, body: Json, patch: Patch | None, record: Record | None, context: Context) -> Json:
