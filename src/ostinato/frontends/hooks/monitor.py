@@ -40,9 +40,12 @@ class Monitor:
             return
         binding = self.binding
         info = await find_kind(client.mapper, binding.api_version, binding.kind)
+        namespaces = binding.namespaces
+        if namespaces == ("",):  # all, as far as the manager watches them
+            namespaces = informers.settings_of(info.gvk).namespaces
         selection = Selection(
             kind=info.gvk,
-            namespaces=binding.namespaces if info.namespaced else ("",),
+            namespaces=namespaces if info.namespaced else ("",),
             names=binding.names,
             labels=binding.labels,
             fields=binding.fields,

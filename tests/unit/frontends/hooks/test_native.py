@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 from tests.unit.frontends.hooks.stage import config_map
 
+from ostinato.cache.informers import InformerSettings
 from ostinato.client import Client
 from ostinato.crd import Access
 from ostinato.frontends.hooks import HookContext, Hooks, cron, hook, startup, watch
 from ostinato.frontends.hooks.loading import Loader, LoadOptions
 from ostinato.frontends.hooks.running.executable import RunFiles
 from ostinato.kinds.core_v1 import ConfigMap, Secret
-from ostinato.testing import ClusterManager, VirtualClock
+from ostinato.manager.connections import CacheOptions
+from ostinato.testing import Cluster, ClusterManager, VirtualClock
 
 WRITES = [Access(verbs=("get", "create", "update", "patch", "delete"), groups=("",), resources=("configmaps",))]
 
@@ -48,6 +50,24 @@ async def test_a_function_reads_snapshots_and_writes_with_the_derived_role(
     assert b'maps{hook="report"} 1' in page.body
     queues = await runnable.metrics_handlers["/debug/hooks/"](_request("/debug/hooks/queue/list.json"))
     assert queues.body == b'{"main":[]}\n'
+
+
+async def test_a_manager_for_a_namespace_limits_bindings_of_all(
+    clock: VirtualClock, cluster: Cluster, client: Client
+) -> None:
+    seen: list[str] = []
+
+    @hook(watch("maps", ConfigMap, on_synchronization=False))
+    def record(ctx: HookContext) -> None:
+        seen.extend(each.event.name for each in ctx.events if each.event is not None)
+
+    await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
+    caches = CacheOptions(defaults=InformerSettings(namespaces=("team",)))
+    await cluster.manager(rbac=False, caches=caches).start(Hooks(record))
+    await client.create(config_map("elsewhere"))
+    await client.create(config_map("here", "team"))
+    await clock.advance(1)
+    assert seen == ["here"]
 
 
 async def test_a_function_alone_is_a_runnable(manager: ClusterManager, client: Client, clock: VirtualClock) -> None:
