@@ -31,6 +31,7 @@ class KindOperator(Controller):
         plain = Unstructured(view.gvk, view.info)
         store = Store(shared.name, view.gvk, persistence.store, persistence.namespace or "default")
         writer = ObjectWriter(plain, store)
+        self._store = store
         changing = [each for each in handlers if each.form in CHANGING]
         events = [each for each in handlers if each.form == "event"]
         memories = Memories(shared, until_events=bool(events))
@@ -63,6 +64,8 @@ class KindOperator(Controller):
         )
 
     async def run(self, dependencies: Dependencies) -> None:
+        if dependencies.shards is not None:
+            self._store.share()
         work: list[Callable[[Dependencies], Awaitable[None]]] = [each.run for each in self._background]
         if self._has_changes:
             work.append(super().run)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.stage.handlers import EXAMPLE, definition, example
 
-from ostinato import Client, on
+from ostinato import Client, ObjectMeta, on
 from ostinato.api.errors import Conflict
 from ostinato.api.gvk import GroupResource
 from ostinato.client import MergePatch
@@ -54,6 +54,34 @@ async def test_a_second_copy_continues_where_the_leader_ended(
     await client.create(example("b"))
     await clock.advance(60)
     assert sorted(calls) == [("create", "b", "second"), ("update", "a", "second")]
+
+
+async def test_a_shard_that_another_replica_takes_over_is_not_handled_anew(
+    cluster: Cluster, client: Client, clock: VirtualClock
+) -> None:
+    calls: list[Any] = []
+
+    def operator(copy: str) -> Handlers:
+        handlers = Handlers("test")
+
+        @on.create(ConfigMap, registry=handlers, labels={"mine": "yes"})
+        async def created(name: str) -> None:
+            calls.append((name, copy))
+
+        return handlers
+
+    replicas = [await cluster.manager(sharding="test").start(operator(copy)) for copy in ("first", "second")]
+    await clock.advance(60)
+    for number in range(6):
+        await client.create(ConfigMap(metadata=ObjectMeta(name=f"c{number}", labels={"mine": "yes"})))
+    await clock.advance(10)
+    assert sorted(name for name, _ in calls) == [f"c{number}" for number in range(6)]
+    assert {copy for _, copy in calls} == {"first", "second"}, "both have some"
+    await replicas[0].end()
+    await clock.advance(120)
+    await client.create(ConfigMap(metadata=ObjectMeta(name="last", labels={"mine": "yes"})))
+    await clock.advance(10)
+    assert calls[6:] == [("last", "second")]
 
 
 async def test_conflicts_and_lost_connections_do_not_repeat_handlers(

@@ -191,6 +191,7 @@ class ChangeReconciler(Reconciler):
         for key in list(self._memories):
             if selects(key):
                 self._memories.pop(key)
+                self._uids.pop(key, None)
 
 
 async def _placeholder(request: Request, ctx: Context) -> None:

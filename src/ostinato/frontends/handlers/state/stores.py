@@ -61,6 +61,10 @@ class Store:
         self._may_fall_back = where == "auto"
         self._objects = RecordObjects(operator, gvk, namespace)
 
+    def share(self) -> None:
+        """Read each record when it is needed: other replicas write records, of objects that may become this one's."""
+        self._objects.is_shared = True
+
     async def load(self, body: Json, client: CachedClient) -> Record:
         """Return the record of an object; an empty one if it was never handled."""
         uid = access.uid(body)
@@ -113,15 +117,16 @@ class RecordObjects:
         self._written: dict[str, NamespacedName] = {}  # by uid of the object
         self._listed: dict[str, bytes] | None = None  # records found at the start, by uid; taken when they are loaded
         self._listing = asyncio.Lock()
+        self.is_shared = False  # other replicas write records, too
 
     async def load(self, body: Json, client: CachedClient) -> object:
         uid = access.uid(body)
         async with self._listing:
             if self._listed is None:
-                self._listed = await self._list(client)
+                self._listed = {} if self.is_shared else await self._list(client)
         data = self._listed.pop(uid, None)
-        if data is None and uid in self._written:
-            found = await client.live.get(self._view, self._written[uid], missing=None)
+        if data is None and (self.is_shared or uid in self._written):
+            found = await client.live.get(self._view, self._place(body), missing=None)
             data = None if found is None else _data(found)
         if data is None:
             return None
