@@ -72,16 +72,17 @@ async def test_a_shard_that_another_replica_takes_over_is_not_handled_anew(
 
     replicas = [await cluster.manager(sharding="test").start(operator(copy)) for copy in ("first", "second")]
     await clock.advance(60)
-    for number in range(6):
-        await client.create(ConfigMap(metadata=ObjectMeta(name=f"c{number}", labels={"mine": "yes"})))
-    await clock.advance(10)
-    assert sorted(name for name, _ in calls) == [f"c{number}" for number in range(6)]
+    names = [f"{batch}{number}" for batch in "ab" for number in range(6)]
+    for name in names:
+        await client.create(ConfigMap(metadata=ObjectMeta(name=name, labels={"mine": "yes"})))
+        await clock.advance(2)
+    assert sorted(name for name, _ in calls) == names
     assert {copy for _, copy in calls} == {"first", "second"}, "both have some"
     await replicas[0].end()
     await clock.advance(120)
     await client.create(ConfigMap(metadata=ObjectMeta(name="last", labels={"mine": "yes"})))
     await clock.advance(10)
-    assert calls[6:] == [("last", "second")]
+    assert calls[12:] == [("last", "second")]
 
 
 async def test_conflicts_and_lost_connections_do_not_repeat_handlers(
