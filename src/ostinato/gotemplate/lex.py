@@ -31,6 +31,7 @@ _TOKEN = re.compile(
     r"|(?P<char>[!#%&*,/;<>?@\[\\\]^{}~])",
 )
 _AFTER_SIGN = re.compile(_NUMBER)
+_PLAIN = frozenset(["space", "field", "string", "variable", "pipe", "raw", "declare", "assign", "character", "char"])
 _KEYWORDS = frozenset(["block", "break", "continue", "define", "else", "end", "if", "range", "nil", "template", "with"])
 
 
@@ -116,6 +117,7 @@ def _skip_spaces(text: str, position: int) -> int:
 def _action(text: str, position: int, found: list[Token], loop_keywords: bool) -> int:
     match = _TOKEN.match
     append = found.append
+    new = tuple.__new__  # Token(...) takes twice as long
     depth = 0
     while True:
         token = match(text, position)
@@ -126,6 +128,10 @@ def _action(text: str, position: int, found: list[Token], loop_keywords: bool) -
             position += len(name.text)
             continue
         value = token.group()
+        if kind in _PLAIN:
+            append(new(Token, (kind, position, value)))
+            position += len(value)
+            continue
         if kind == "word":
             if value in _KEYWORDS:
                 if loop_keywords or value not in ("break", "continue"):
@@ -148,7 +154,7 @@ def _action(text: str, position: int, found: list[Token], loop_keywords: bool) -
             end = token.end()
             append(Token("right", end - 2, "}}"))
             return _skip_spaces(text, end) if kind == "trim" else end
-        append(Token(kind, position, value))
+        append(new(Token, (kind, position, value)))
         position += len(value)
 
 

@@ -104,7 +104,12 @@ class Chain:
         """Read the fields of any value."""
         declared = "" if box is None else str(frame[box])  # the type of the place that the value is in
         last = len(self._names) - 1
+        missing = None if self._missing_key == "zero" else NO_VALUE
         for number, name in enumerate(self._names):
+            if type(value) is dict and self._call is None and self._missing_key != "error":
+                value = value.get(name, missing)
+                declared = INTERFACE
+                continue
             container = value
             value = self._field(frame, dot, value, name, declared, self._call if number == last else None)
             declared = element_type(container) if isinstance(container, dict) else ""
