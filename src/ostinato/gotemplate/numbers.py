@@ -35,6 +35,11 @@ def number(text: str) -> Number:
     return signed, whole if whole is not None and 0 <= whole < 1 << 64 else None, floating
 
 
+def is_imaginary(text: str) -> bool:
+    """Whether the literal is the imaginary part of a complex number."""
+    return text.endswith("i") and _float(text[:-1]) is not None
+
+
 def _integer(text: str) -> int:
     digits = text.lstrip("+-").replace("_", "").lower()
     base = {"0x": 16, "0b": 2, "0o": 8}.get(digits[:2], 8 if digits[0] == "0" else 10)

@@ -6,7 +6,7 @@ from collections.abc import Container
 
 from ostinato.gotemplate.errors import ParseError
 from ostinato.gotemplate.lex import Token, tokens
-from ostinato.gotemplate.numbers import character, number
+from ostinato.gotemplate.numbers import character, is_imaginary, number
 from ostinato.gotemplate.strings import quote, unquote
 from ostinato.gotemplate.tree import (
     ActionNode,
@@ -407,7 +407,7 @@ class _Parser:
             if token.kind == "character":
                 code = character(token.text)
                 return NumberNode(token.position, self._tree, token.text, code, code, float(code))
-            if token.text.endswith("i"):
+            if is_imaginary(token.text):
                 raise ValueError(f"complex numbers are not supported: {quote(token.text)}")
             return NumberNode(token.position, self._tree, token.text, *number(token.text))
         except ValueError as error:

@@ -82,6 +82,40 @@ def test_annotations_are_checked_with_the_messages_of_go() -> None:
     assert failure("{{ repeat 3 }}", functions=functions).endswith("wrong number of args for repeat: want 2 got 1")
 
 
+def test_call_calls_values_that_are_functions() -> None:
+    data = {
+        "add": Function(lambda *values: sum(values), ["int"], "int"),
+        "one": Function(lambda text: text, ["string"]),
+    }
+    assert rendered('{{ call .add 1 }}{{ call .add 1 2 }}{{ call .one "a" }}{{ "b" | call .one }}', data) == "13ab"
+    assert failure("{{ call .add }}", data).endswith("wrong number of args for .add: got 0 want at least 1")
+    assert failure("{{ call .one 1 2 }}", data).endswith("wrong number of args for .one: got 2 want 1")
+    assert failure("{{ call .one }}", data).endswith("wrong number of args for .one: got 0 want 1")
+
+
+def test_literals_have_the_type_of_the_parameter() -> None:
+    functions = {"show": Function(lambda small, text: f"{small!r}{text!r}", ["uint8", "float64"])}
+    assert rendered("{{ show 5 3 }}{{ show 'a' 1e3 }}", functions=functions) == "53.0971000.0"
+    assert failure("{{ show -5 3 }}", functions=functions).endswith("expected unsigned integer; found -5")
+    assert failure("{{ show +5 3 }}", functions=functions).endswith("expected unsigned integer; found +5")
+    assert failure("{{ show 5 true }}", functions=functions).endswith("expected float; found true")
+
+
+def test_maps_of_other_types_are_assignable_to_the_type_that_they_are_made_of() -> None:
+    class Texts(Map):
+        go_type = "chart.Texts"
+        element = "string"
+
+    data = {"x": Texts(a="b"), "y": {"a": "b"}}
+    for wanted, fits in (("chart.Texts", "x"), ("map[string]string", "x"), ("map[string]interface {}", "y")):
+        functions = {"count": Function(len, [wanted])}
+        assert rendered(f"{{{{ count .{fits} }}}}", data, functions=functions) == "1"
+        other = "y" if fits == "x" else "x"
+        assert f"wrong type for value; expected {wanted}" in failure(
+            f"{{{{ count .{other} }}}}", data, functions=functions
+        )
+
+
 def test_declared_types_are_checked_too() -> None:
     functions = {"join": Function("+".join, ["[]string"])}
     assert rendered("{{ join .x }}", {"x": Strings(["a", "b"])}, functions=functions) == "a+b"
