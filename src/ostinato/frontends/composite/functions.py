@@ -113,7 +113,6 @@ class SyncFunction(FrontEnd):
             finalizer=f"{self.name}.ostinato.dev/finalize" if definition.finalize is not None else "",
             selects=self._selects if definition.when is not None and definition.finalize is not None else None,
             resync=definition.resync,
-            shared_owner=definition.decorates,
             observed_generation=not definition.decorates,
             controller=definition.options,
         )

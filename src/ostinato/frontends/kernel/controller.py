@@ -61,7 +61,8 @@ class SyncOptions(msgspec.Struct, frozen=True, kw_only=True):
     - `selects`: which parents are synced. Defaults to None, all.
     - `predicates`: filter the events of parents. Default to none.
     - `resync`: seconds between syncs of all parents. Defaults to 0, none.
-    - `shared_owner`: other controllers create children of the same parents. Defaults to False.
+    - `shared_owner`: other controllers may create children of the same parents, so that children carry the name of
+      theirs. Defaults to True.
     - `adopt`: take over existing objects without a controller. Defaults to False.
     - `observed_generation`: set it in the status. Defaults to True.
     - `collect`: completes a request, with snapshots for example. Defaults to None.
@@ -80,7 +81,7 @@ class SyncOptions(msgspec.Struct, frozen=True, kw_only=True):
     selects: Callable[[Json], bool] | None = None
     predicates: tuple[EventFunction, ...] = ()
     resync: float = 0.0
-    shared_owner: bool = False
+    shared_owner: bool = True
     adopt: bool = False
     observed_generation: bool = True
     collect: Callable[[SyncRequest], Awaitable[SyncRequest]] | None = None

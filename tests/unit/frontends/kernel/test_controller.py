@@ -379,3 +379,15 @@ async def test_a_controller_can_run_again_but_not_twice_at_once(stage: Controlle
             assert len(decider.requests) > calls
             with pytest.raises(ControllerError, match="runs already; was it added twice"):
                 await syncs.run(stage.dependencies)
+
+
+@staged
+async def test_two_controllers_of_a_parent_leave_the_children_of_each_other(stage: ControllerStage) -> None:
+    first, _ = syncing(children(config_map("x")))
+    second = SyncController("others", Unstructured(WIDGET), Decides(children(config_map("y"))))
+    await stage.user.create(widget("a"))
+    async with stage.running(first), stage.running(second):
+        await stage.settle(10)
+        uids = [(await stage.user.get(ConfigMap, name)).metadata.uid for name in "xy"]
+        await stage.settle(30)
+        assert [(await stage.user.get(ConfigMap, name)).metadata.uid for name in "xy"] == uids
