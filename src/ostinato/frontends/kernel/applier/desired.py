@@ -119,8 +119,13 @@ class DesiredObjects:
             return
         controller = controller_of(live)
         if is_member(owner, live):
-            other = access.annotations(live).get(CONTROLLER) or "another controller"
-            raise OwnerError(f"belongs to {other}, for the same owner; use another name")
+            other = access.annotations(live).get(CONTROLLER)
+            if adopt and not other:
+                return
+            raise OwnerError(
+                f"belongs to {other or 'another controller'}, for the same owner; use another name, or, if that "
+                f"controller is gone, set its annotation {CONTROLLER}={self._controller}"
+            )
         if controller is not None:
             raise (StillOwned if is_earlier(controller, owner) else AlreadyOwned)(wanted, controller)
         if not adopt or OWNER_UID in access.labels(live):

@@ -313,7 +313,9 @@ async def test_two_controllers_share_an_owner(stage: ControllerStage) -> None:
     two = await sets(stage, manager="two", shared_owner=True)
     await one.apply(config_map("x"))
     outcome = await two.apply(config_map("y"), config_map("x"))
-    assert errors(outcome) == ["ConfigMap default/x: belongs to one, for the same owner; use another name"]
+    (message,) = errors(outcome)
+    assert message.startswith("ConfigMap default/x: belongs to one, for the same owner; use another name, or")
+    assert message.endswith("set its annotation ostinato.dev/controller=two")
     await one.apply()
     assert await marked(stage) == ["ConfigMap default/y"]
     assert await two.applier.members(await two.owner(), [CONFIG_MAP, SECRET]) == {
@@ -388,3 +390,13 @@ async def test_two_field_managers_have_records_of_their_own(stage: ControllerSta
     made = await sets(stage)
     await made.apply(config_map("x"))
     assert AnnotatedKinds(made.client, "others").known(await made.owner()) == frozenset()
+
+
+@staged
+async def test_an_object_of_the_owner_without_a_controller_can_be_adopted(stage: ControllerStage) -> None:
+    alone = await sets(stage)
+    await alone.apply(config_map("x"))
+    shared = await sets(stage, shared_owner=True)
+    assert len((await shared.apply(config_map("x"))).errors) == 1
+    assert (await shared.apply(config_map("x"), adopt=True)).is_complete
+    assert (await shared.apply(config_map("x"))).is_complete
