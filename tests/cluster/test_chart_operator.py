@@ -90,7 +90,7 @@ def _comparable(instance: Json, name: str) -> Json:
     return found
 
 
-def test_helm_and_the_operator_make_the_same_objects(
+def test_helm_and_the_operator_make_the_same_objects_and_its_release_is_taken_over(
     helm: Helm, kubectl: Kubectl, chart: Path, operator: Running, namespace: str, tmp_path: Path
 ) -> None:
     (tmp_path / "values.yaml").write_text(yaml.safe_dump(VALUES))
@@ -102,8 +102,19 @@ def test_helm_and_the_operator_make_the_same_objects(
     assert ours == theirs
     assert helm("get", "manifest", "other").replace("other", "first") == helm("get", "manifest", "first")
     assert helm("get", "notes", "other").replace("other", "first") == helm("get", "notes", "first")
-    helm("uninstall", "first")
     kubectl("delete", "demo", "other", "--timeout=50s")
+
+    kubectl("apply", "-f", "-", stdin=demo("first", namespace, VALUES))  # takes over the release of Helm
+    kubectl("wait", "demo", "first", "--for=condition=Deployed", "--timeout=50s")
+    history = json.loads(helm("history", "first", "-o", "json"))
+    assert [(each["revision"], each["status"]) for each in history] == [(1, "deployed")]
+    owners = kubectl("get", "deployment", "first-demo", "-o", "jsonpath={.metadata.ownerReferences[*].kind}")
+    assert owners == "Demo"
+    kubectl("apply", "-f", "-", stdin=demo("first", namespace, {**VALUES, "replicaCount": 1}))
+    deployed(kubectl, "first", 2)
+    assert kubectl("get", "deployment", "first-demo", "-o", "jsonpath={.spec.replicas}") == "1"
+    kubectl("delete", "demo", "first", "--timeout=50s")
+    assert json.loads(helm("list", "-a", "-o", "json")) == []
 
 
 def test_helm_reads_the_records_and_drift_is_repaired(
@@ -128,22 +139,4 @@ def test_helm_reads_the_records_and_drift_is_repaired(
     kubectl("delete", "service", "mine-demo")
     kubectl("wait", "service", "mine-demo", "--for=create", "--timeout=50s")
     kubectl("delete", "demo", "mine", "--timeout=50s")
-    assert json.loads(helm("list", "-a", "-o", "json")) == []
-
-
-def test_a_release_of_helm_is_taken_over_and_upgraded(
-    helm: Helm, kubectl: Kubectl, chart: Path, operator: Running, namespace: str, tmp_path: Path
-) -> None:
-    (tmp_path / "values.yaml").write_text(yaml.safe_dump(VALUES))
-    helm("install", "taken", str(chart), "-f", str(tmp_path / "values.yaml"))
-    kubectl("apply", "-f", "-", stdin=demo("taken", namespace, VALUES))
-    kubectl("wait", "demo", "taken", "--for=condition=Deployed", "--timeout=50s")
-    history = json.loads(helm("history", "taken", "-o", "json"))
-    assert [(each["revision"], each["status"]) for each in history] == [(1, "deployed")]
-    owners = kubectl("get", "deployment", "taken-demo", "-o", "jsonpath={.metadata.ownerReferences[*].kind}")
-    assert owners == "Demo"
-    kubectl("apply", "-f", "-", stdin=demo("taken", namespace, {**VALUES, "replicaCount": 1}))
-    deployed(kubectl, "taken", 2)
-    assert kubectl("get", "deployment", "taken-demo", "-o", "jsonpath={.spec.replicas}") == "1"
-    kubectl("delete", "demo", "taken", "--timeout=50s")
     assert json.loads(helm("list", "-a", "-o", "json")) == []
