@@ -84,7 +84,7 @@ async def test_a_role_creates_owned_objects_and_leaks_no_secret(
     await manager.start(controller)
     made = await client.create(memcached(poolSize=3, motto="{{ 1 + 1 }}"))
     found = await eventually(
-        MEMCACHED, "a", lambda each: conditions(each).get("Successful", {}).get("status") == "True"
+        MEMCACHED, "a", lambda each: conditions(each).get("Successful", {}).get("status") == "True", timeout=60
     )
     mapped = await client.get(CONFIG_MAP, "a")
     assert mapped["data"] == {"size": "of 3", "template": "{{ 1 + 1 }}", "whole": "a 3"}  # a template is not evaluated
@@ -122,7 +122,7 @@ async def test_a_failed_task_is_a_condition_but_not_a_rescued_one(
     controller = role.for_kind("Memcached", group="cache.example.com", version="v1alpha1")
     await manager.start(controller)
     await client.create(memcached(size=9))
-    found = await eventually(MEMCACHED, "a", lambda each: "Failure" in conditions(each))
+    found = await eventually(MEMCACHED, "a", lambda each: "Failure" in conditions(each), timeout=60)
     failure = conditions(found)["Failure"]
     assert failure["status"] == "True"
     assert "size 9 is too large" in failure["message"]
@@ -142,7 +142,7 @@ async def test_a_run_is_killed_with_all_its_processes_when_the_operator_stops(
     await eventually(lambda: pid.exists() and pid.read_text().strip(), timeout=60)
     assert _is_running(pid.read_text().strip())
     await manager.end()
-    await eventually(lambda: not _is_running(pid.read_text().strip()))
+    await eventually(lambda: not _is_running(pid.read_text().strip()), timeout=60)
 
 
 async def test_a_run_that_takes_too_long_is_killed_and_has_failed(
@@ -152,7 +152,7 @@ async def test_a_run_that_takes_too_long_is_killed_and_has_failed(
     role = Role(make_role(tmp_path, "- ansible.builtin.command: sleep 600\n"))
     await manager.start(role.for_kind("Memcached", group="cache.example.com", version="v1alpha1", timeout=0.01))
     await client.create(memcached())
-    found: Any = await eventually(MEMCACHED, "a", lambda each: "Failure" in conditions(each))
+    found: Any = await eventually(MEMCACHED, "a", lambda each: "Failure" in conditions(each), timeout=60)
     assert conditions(found)["Failure"]["message"] == "the run was killed after 0.01 s"
     assert manager.errors
 
