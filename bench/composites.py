@@ -3,8 +3,8 @@
     python -m bench.composites --original DIR/bin/metacontroller [--parents 1000] [--rounds 2]
 
 - The parents exist before a contender starts. It creates two ConfigMaps for each and writes its status. The rate is
-  that between the first status and the last; "start" is the time until the first. CPU and memory are those of the
-  contender's process, its start included.
+  that between the first status and the last call of the hook: changed children and statuses cause further syncs.
+  "start" is the time until the first. CPU and memory are those of the contender's process, its start included.
 - The hook is one process that answers over kept-alive HTTP. `@composite` calls the same function in-process.
 - metacontroller runs without its client's rate limit (5 requests a second by default), once with each apply strategy.
 - Contenders alternate; each has a namespace of its own. The best round counts.
@@ -96,11 +96,19 @@ def composite(contender: str, url: str) -> dict[str, Any]:
 
 
 def serve_hook() -> None:
-    """Answer `POST /` for ever; prints the port."""
+    """Answer `POST /` for ever; prints the port. `GET /` returns the time of the last request."""
+
+    last = 0.0  # time of the last request
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal last
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
+                if head.startswith(b"GET"):
+                    writer.write(b"%f\n" % last)
+                    writer.close()
+                    return
+                last = time.monotonic()
                 length = next(
                     int(line.split(b":")[1])
                     for line in head.split(b"\r\n")
@@ -158,6 +166,18 @@ def command_of(contender: str, kubeconfig: Path, original: Path | None) -> list[
     ]
 
 
+async def quiet(url: str) -> float:
+    """Wait until the hook gets no more requests; return the time of the last one."""
+    while True:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rstrip("/").rpartition(":")[2]))
+        writer.write(b"GET / HTTP/1.1\r\n\r\n")
+        last = float(await reader.readline())
+        writer.close()
+        if time.monotonic() - last > 1:
+            return last
+        await asyncio.sleep(0.2)
+
+
 @asynccontextmanager
 async def filled(client: Client, namespace: str, contender: str, count: int) -> AsyncIterator[None]:
     await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
@@ -206,6 +226,8 @@ async def measured(
         async with OperatorProcess(command, environment, log) as process:
             async with asyncio.timeout(_SECONDS):
                 first, last = await all_done(client, namespace, options.parents)
+                if "composite" not in contender:
+                    last = max(last, await quiet(url))
             cpu = process.processor_seconds() * 1000 / options.parents
             figures = Measured(first - began, (options.parents - 1) / (last - first), cpu, process.most_memory())
         if "composite" not in contender:

@@ -222,6 +222,10 @@ async def test_a_decorator_attaches_to_what_matches_and_detaches_from_what_does_
     await client.create(Secret(metadata=ObjectMeta(name="other")))
     await eventually(ConfigMap, "s-copy")
     await eventually(ConfigMap, "s-mark")
+    uids = [(await client.get(ConfigMap, name)).metadata.uid for name in ("s-copy", "s-mark")]
+    await client.patch(Secret, "s", MergePatch({"metadata": {"annotations": {"again": "1"}}}))
+    await clock.advance(60)  # neither deletes what the other attached
+    assert [(await client.get(ConfigMap, name)).metadata.uid for name in ("s-copy", "s-mark")] == uids
     await eventually(Secret, "s", lambda each: each.metadata.labels == {"marked": "1", "copied": "yes"})
     await client.patch(Secret, "s", MergePatch({"metadata": {"annotations": {"copied": None}}}))
     await eventually(ConfigMap, "s-copy", gone=True)

@@ -95,6 +95,20 @@ async def test_orphans_that_match_are_adopted_and_children_that_do_not_are_relea
         served.fails = True
 
 
+async def test_an_orphan_that_appears_later_is_adopted(cluster: Cluster) -> None:
+    async with hooks() as served:
+        served.answers["/sync"] = lambda document: {
+            "children": list(document["children"]["ConfigMap.v1"].values()),
+            "status": {"copies": len(document["children"]["ConfigMap.v1"])},
+        }
+        await started(served, cluster, composite_of("cats", {"sync": served.hook("/sync")}))
+        await cluster.client.create(cat())
+        await cluster.eventually(CAT, "tom", lambda each: each["status"]["copies"] == 0)
+        await cluster.client.create(config_map(cat(), "late"))
+        await cluster.eventually(CAT, "tom", lambda each: each["status"]["copies"] == 1)
+        assert (await cluster.client.get(ConfigMap, "late")).metadata.owner_references[0].name == "tom"
+
+
 async def test_a_generated_selector_needs_none_in_the_parent(cluster: Cluster) -> None:
     def answer(document: Json) -> Json:
         made = config_map(document["parent"], "plain")
