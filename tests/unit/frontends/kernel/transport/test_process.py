@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -114,5 +115,13 @@ def test_lines_become_log_records(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def _is_gone(process: int) -> bool:
+    """Wait until a killed process has ended: a signal is delivered some time later."""
     stat = Path(f"/proc/{process}/stat")
-    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z"
+    for _ in range(1000):
+        try:
+            if stat.read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.01)
+    return False
