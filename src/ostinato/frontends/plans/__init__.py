@@ -4,16 +4,23 @@
     Manager().add(PlanController(package_kind(Path("kafka"), kind="Kafka", group="example.dev"))).run()
     Manager().add(Kafka().controller()).run()                                     # class Kafka(PlanOperator, ...)
 
-`ostinato kudo` installs packages and shows their plans.
+`ostinato kudo` installs packages and shows their plans. Names are imported when first used: most commands need no
+controller.
 """
 
-from ostinato.frontends.plans.controller import PlanController
-from ostinato.frontends.plans.decisions.requests import run_request
-from ostinato.frontends.plans.kinds import PackageKind, package_kind
-from ostinato.frontends.plans.package.files import PackageError
-from ostinato.frontends.plans.python.operator import PlanGenerator, PlanOperator, Triggers
-from ostinato.frontends.plans.python.steps import apply, call, delete, parallel, phase, serial, step, wait_for
-from ostinato.frontends.plans.subjects import Instances, Subject
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ostinato.frontends.plans.controller import PlanController
+    from ostinato.frontends.plans.decisions.requests import run_request
+    from ostinato.frontends.plans.kinds import PackageKind, package_kind
+    from ostinato.frontends.plans.package.files import PackageError
+    from ostinato.frontends.plans.python.operator import PlanGenerator, PlanOperator, Triggers
+    from ostinato.frontends.plans.python.steps import apply, call, delete, parallel, phase, serial, step, wait_for
+    from ostinato.frontends.plans.subjects import Instances, Subject
 
 __all__ = [
     "Instances",
@@ -35,3 +42,36 @@ __all__ = [
     "step",
     "wait_for",
 ]
+
+_HOME = {
+    "Instances": "subjects",
+    "PackageError": "package.files",
+    "PackageKind": "kinds",
+    "PlanController": "controller",
+    "PlanGenerator": "python.operator",
+    "PlanOperator": "python.operator",
+    "Subject": "subjects",
+    "Triggers": "python.operator",
+    "apply": "python.steps",
+    "call": "python.steps",
+    "delete": "python.steps",
+    "package_kind": "kinds",
+    "parallel": "python.steps",
+    "phase": "python.steps",
+    "run_request": "decisions.requests",
+    "serial": "python.steps",
+    "step": "python.steps",
+    "wait_for": "python.steps",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -22,7 +22,6 @@ from ostinato.client.config.config import Config
 from ostinato.client.config.error import ConfigError
 from ostinato.client.transport.exchange import NoSuchKind
 from ostinato.client.transport.protocol import TransportError
-from ostinato.crd import crd_of
 from ostinato.frontends.plans.api import KINDS, REPAIR, Instance, InstanceStatus, Operator, OperatorVersion
 from ostinato.frontends.plans.installing import PlanError, Plans, outcome
 from ostinato.frontends.plans.package.files import PackageError
@@ -93,6 +92,8 @@ def _print(data: Any, form: str) -> None:
 
 
 def _definitions() -> list[Json]:
+    from ostinato.crd import crd_of  # noqa: PLC0415 - for init only
+
     return [crd_of(kind) for kind in KINDS]
 
 
