@@ -42,6 +42,7 @@ class LoadedChart:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.chart = load_chart(self.path)
+        self._engine: tuple[CachedClient, Engine] | None = None  # of the last client
 
     @property
     def name(self) -> str:
@@ -134,8 +135,11 @@ class LoadedChart:
         )
 
     def _rendered(self, values: Json, release: Release, capabilities: Capabilities, client: CachedClient) -> Rendering:
-        lookup = partial(_looked_up, client) if self.uses_lookup else None
-        return render_chart(self.chart, typed(values), Engine(client.world, lookup=lookup), release, capabilities)
+        known, engine = self._engine or (None, None)
+        if known is not client or engine is None:
+            engine = Engine(client.world, lookup=partial(_looked_up, client) if self.uses_lookup else None)
+            self._engine = client, engine  # which keeps the parsed templates
+        return render_chart(self.chart, typed(values), engine, release, capabilities)
 
 
 def values_of(spec: Mapping[str, Any], overrides: Mapping[str, str]) -> Json:
