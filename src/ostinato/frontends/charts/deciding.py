@@ -46,4 +46,4 @@ class ChartDecider:
         finally:
             world.executor.close()
         texts = [each.content for each in found.manifests]
-        return SyncResult(children=[each for text in texts for each in objects_of(text, release.namespace)])
+        return SyncResult(children=[each for text in texts for each in objects_of(text)])

@@ -19,26 +19,23 @@ class ManifestError(ValueError):
     """A rendered chart is not a list of objects."""
 
 
-def objects_of(manifest: str, namespace: str) -> list[Json]:
-    """Return the objects, each item of a List on its own. Raises `ManifestError`.
-
-    `namespace`: of objects without one, as far as text tells; cluster-scoped ones are placed when they are applied.
-    """
+def objects_of(manifest: str) -> list[Json]:
+    """Return the objects as they are written, each item of a List on its own. Raises `ManifestError`."""
     try:
         documents = decode_yaml_documents(manifest)
     except DecodeError as error:
         raise ManifestError(f"the rendered chart is not YAML: {error}") from None
-    return list(_flat(documents, namespace))
+    return list(_flat(documents))
 
 
-def _flat(documents: Iterable[Any], namespace: str) -> Iterator[Json]:
+def _flat(documents: Iterable[Any]) -> Iterator[Json]:
     for each in documents:
         if each is None or each == {}:
             continue
         if not isinstance(each, dict) or not isinstance(each.get("kind"), str) or not each.get("apiVersion"):
             raise ManifestError("the rendered chart has a document without apiVersion and kind")
         if each["kind"] == "List" and isinstance(each.get("items"), list):
-            yield from _flat(each["items"], namespace)
+            yield from _flat(each["items"])
             continue
         metadata = each.get("metadata")
         if not isinstance(metadata, dict) or not (metadata.get("name") or metadata.get("generateName")):

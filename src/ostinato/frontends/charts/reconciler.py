@@ -277,7 +277,7 @@ class ChartReconciler:
         if not self._options.watch_dependents:
             return
         mapper = ctx.client.live.mapper
-        for gvk in {access.gvk(each) for each in objects_of(record.manifest, record.namespace)}:
+        for gvk in {access.gvk(each) for each in objects_of(record.manifest)}:
             self._dependents().watch(await mapper.kind(gvk), namespaced_owner=True)
 
     def _spec(self, instance: Json) -> Json:

@@ -92,7 +92,7 @@ class LoadedChart:
         """Return the objects and hooks that the default values give, to derive permissions. Raises `ChartError`."""
         rendering = render_chart(self.chart, {}, Engine(world), Release("release-name", "default"), Capabilities())
         texts = [each.content for each in (*rendering.manifests, *rendering.hooks)]
-        return [each for text in texts for each in objects_of(text, "default")]
+        return [each for text in texts for each in objects_of(text)]
 
     def declared(self) -> Iterator[tuple[str, str]]:
         """Return apiVersion and kind of the documents in the templates as they are written; "" for what is computed.
@@ -222,6 +222,6 @@ def _packed(data: bytes) -> str:
 
 def _definitions(path: str, text: str) -> list[Json]:
     try:
-        return objects_of(text, "")
+        return objects_of(text)
     except ValueError as error:
         raise ChartError(f"{path}: {error}") from None

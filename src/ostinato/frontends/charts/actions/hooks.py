@@ -65,7 +65,7 @@ class HookRunner:
             await self._delete(hook)
         hook.last_run = {"started_at": self._now(), "completed_at": "", "phase": "Running"}
         try:
-            for info, instance in await self._objects.placed(objects_of(hook.manifest, access.namespace(self._owner))):
+            for info, instance in await self._objects.placed(objects_of(hook.manifest)):
                 wanted = copy.deepcopy(instance)
                 if self._objects.owned(info, wanted) is not None:
                     set_controller_reference(self._owner, wanted)
@@ -102,7 +102,7 @@ class HookRunner:
 
     async def _delete(self, hook: HookRecord) -> None:
         """Delete the objects of a hook, and wait until they are gone."""
-        for info, instance in await self._objects.placed(objects_of(hook.manifest, access.namespace(self._owner))):
+        for info, instance in await self._objects.placed(objects_of(hook.manifest)):
             if not access.name(instance):
                 continue  # a generated name
             view, key = Unstructured(info.gvk, info), access.key(instance)

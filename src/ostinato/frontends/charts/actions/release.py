@@ -90,7 +90,7 @@ class Release:
             await self._deploy(record, [], "install", force=False)
         except FAILURES as error:
             await self._fail(record, f'Release "{self._name}" failed: {error}')
-            await self._objects.delete(objects_of(record.manifest, self._namespace))
+            await self._objects.delete(objects_of(record.manifest))
             raise
         return await self._finish(record, [], "Install complete")
 
@@ -129,8 +129,8 @@ class Release:
 
     async def discard(self, history: Sequence[ReleaseRecord], content: Content) -> None:
         """Delete records of failed and interrupted installations, and their objects that are not in `content`."""
-        after = await self._objects.placed(objects_of(content.manifest, self._namespace))
-        before = await self._objects.served(each for one in history for each in _readable(one, self._namespace))
+        after = await self._objects.placed(objects_of(content.manifest))
+        before = await self._objects.served(each for one in history for each in _readable(one))
         await self._objects.delete(dropped(before, [each for _, each in after]))
         for each in history:
             await self._storage.delete(each)
@@ -146,7 +146,7 @@ class Release:
 
     async def repair(self, record: ReleaseRecord) -> None:
         """Apply the objects of a deployed revision again; no request is sent for those that have not changed."""
-        await self._objects.apply(objects_of(record.manifest, self._namespace))
+        await self._objects.apply(objects_of(record.manifest))
 
     async def uninstall(self, history: Sequence[ReleaseRecord], *, wait: bool) -> list[Json]:
         """Delete the objects and then the records; return the objects that still exist.
@@ -160,7 +160,7 @@ class Release:
             record.info.deleted = self._now()
             record.info.description = "Deletion in progress (or silently failed)"
             await self._storage.update(record)
-        objects = [each for one in history for each in _readable(one, self._namespace)]
+        objects = [each for one in history for each in _readable(one)]
         left = await self._objects.delete(objects)
         if left and wait:
             return left
@@ -181,7 +181,7 @@ class Release:
 
     async def _deploy(self, record: ReleaseRecord, before: Sequence[Json], action: str, *, force: bool) -> None:
         hooks = record.hooks or []
-        after = objects_of(record.manifest, self._namespace)
+        after = objects_of(record.manifest)
         await self._hooks.run(hooks, f"pre-{action}")
         applied = await self._objects.apply(after, force=force)
         if before:
@@ -206,7 +206,7 @@ class Release:
 
     def _objects_since(self, history: Sequence[ReleaseRecord], deployed: ReleaseRecord) -> list[Json]:
         """Return the objects of the deployed revision and of those after it, which have failed."""
-        return [each for one in history if one.version >= deployed.version for each in _readable(one, self._namespace)]
+        return [each for one in history if one.version >= deployed.version for each in _readable(one)]
 
     def _record(self, content: Content, version: int, status: str, description: str) -> ReleaseRecord:
         now = self._now()
@@ -231,9 +231,9 @@ def deployed_of(history: Sequence[ReleaseRecord]) -> ReleaseRecord | None:
     return next((each for each in reversed(history) if each.status == DEPLOYED), None)
 
 
-def _readable(record: ReleaseRecord, namespace: str) -> list[Json]:
+def _readable(record: ReleaseRecord) -> list[Json]:
     """Return the objects of a revision; none of one that failed because its manifest cannot be read."""
     try:
-        return objects_of(record.manifest, namespace)
+        return objects_of(record.manifest)
     except ManifestError:
         return []
