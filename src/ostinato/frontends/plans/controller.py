@@ -137,7 +137,7 @@ class _Run:
         execution = self._status.execution
         assert execution is not None, "decide() has set it"
         if not execution.plan:
-            return await self._idle(cluster)
+            return await self._idle(version, cluster)
         await self._write()  # what runs is recorded before it has effects
         running = await self._subject.version(execution.operator_version, execution.namespace, self._ctx.client)
         return await self._pass(running or version, cluster)
@@ -222,12 +222,12 @@ class _Run:
         waited = timedelta() if since is None else self._ctx.now() - since
         return float(min(_MAX_DELAY, 1 + waited // timedelta(minutes=1)))
 
-    async def _idle(self, cluster: Cluster) -> Result | None:
+    async def _idle(self, version: Version, cluster: Cluster) -> Result | None:
         """No plan runs: keep the objects and the readiness up to date."""
         if access.is_being_deleted(self._instance):
             await self._write()
-            cleanup = self._status.plan_status.get(CLEANUP)
-            if cleanup is None or cleanup.status == COMPLETE:
+            has_cleanup = CLEANUP in (version.spec.plans or {})
+            if not has_cleanup or self._status.plan_status[CLEANUP].status == COMPLETE:
                 await self._set_finalizer(wanted=False)
             return None
         await self._clear_request()

@@ -312,5 +312,11 @@ async def test_an_upgrade_runs_the_first_of_upgrade_update_deploy(plans: Plans, 
     await plans.wait("web", 60, before)
     found = await reach("web", "update", "COMPLETE")
     assert found["status"]["execution"]["operatorVersion"] == "web-2.0.0"
+    without_cleanup = make_package(
+        OPERATOR.replace("operatorVersion: 1.0.0", "operatorVersion: 3.0.0").split("  cleanup:")[0], PARAMS, **TEMPLATES
+    )
+    before = await plans.upgrade("web", without_cleanup, [], {})
+    await plans.wait("web", 60, before)
+    await plans.uninstall("web", 60)
     with pytest.raises((PlanError, NotFound), match="does not exist"):
         await plans.instance("none")
