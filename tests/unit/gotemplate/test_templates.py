@@ -167,6 +167,19 @@ def test_objects_have_fields_and_methods_and_nothing_else() -> None:
     assert failure("{{ .v.Major 1 }}", data).endswith("Major has arguments but cannot be invoked as function")
 
 
+@pytest.mark.parametrize(
+    "error", [ValueError("no"), KeyError("no"), TypeError("no"), AttributeError("no"), ZeroDivisionError("no")]
+)
+def test_what_functions_and_methods_raise_is_an_error_of_the_template(error: Exception) -> None:
+    def refuse() -> str:
+        raise error
+
+    for text in ("{{ refuse }}", "{{ .v.refuse }}", "{{ print (refuse) }}"):
+        message = failure(text, {"v": Object(methods={"refuse": refuse})}, functions={"refuse": refuse})
+        assert "error calling refuse: " in message
+        assert message.startswith("template: page:1:")
+
+
 def test_methods_of_maps_hide_their_keys() -> None:
     class Files(Map):
         go_type = "engine.files"

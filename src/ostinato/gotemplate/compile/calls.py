@@ -12,7 +12,7 @@ from ostinato.gotemplate.tree import BoolNode, NilNode, Node, NumberNode, String
 from ostinato.gotemplate.values import NO_VALUE, Int32, Int64, Uint8, Uint64, Value
 
 LARGE = 256  # results of more than this size count towards the limits
-CAUGHT = (ValueError, TypeError, LookupError, ArithmeticError)  # what functions may raise
+CAUGHT = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError)  # what functions may raise
 
 HUGE = 4096  # arguments of more than this size count as steps
 _SIZED = frozenset([str, list, dict])
@@ -169,7 +169,7 @@ def _account(frame: Frame, result: Sequence[Value], values: Sequence[Value]) -> 
             raise LimitError(f"a list of {len(result)} elements is too long; the limit is {MAX_ITEMS}")
 
 
-def failed(frame: Frame, node: Node, name: str, error: Exception) -> Exception:
+def failed(frame: Frame, node: Node | None, name: str, error: Exception) -> Exception:
     """The error of a function as an error of the template."""
     message = str(error)
     if isinstance(error, LimitError) and message.startswith("template: "):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from ostinato.gotemplate.compile.calls import CAUGHT, failed
 from ostinato.gotemplate.compile.code import Frame, Run, failure
 from ostinato.gotemplate.functions import function
 from ostinato.gotemplate.strings import quote
@@ -24,8 +25,8 @@ def no_arguments(frame: Frame, node: Node | None, method: Callable[..., Value], 
         raise failure(frame, node, problem)
     try:
         return target(frame[1]) if target.wants_state else target()
-    except (ValueError, TypeError, LookupError, ArithmeticError) as error:
-        raise failure(frame, node, f"error calling {name}: {error}") from error
+    except CAUGHT as error:
+        raise failed(frame, node, name, error) from error
 
 
 class Chain:
