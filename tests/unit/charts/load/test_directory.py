@@ -29,6 +29,7 @@ def test_helmignore_leaves_out_files_and_directories(tmp_path: Path) -> None:
             "deep/root.txt": "kept",
             "build/x": "",
             "deep/build/x": "",
+            "notes/build": "a file, kept",
             "a/1.txt": "",
             "a/12.txt": "kept",
             "templates/.hidden": "",
@@ -37,7 +38,7 @@ def test_helmignore_leaves_out_files_and_directories(tmp_path: Path) -> None:
     )
     chart = load_chart(tmp_path)
     assert [each.name for each in chart.templates] == ["templates/kept.yaml"]
-    assert [each.name for each in chart.files] == [".helmignore", "a/12.txt", "deep/root.txt"]
+    assert [each.name for each in chart.files] == [".helmignore", "a/12.txt", "deep/root.txt", "notes/build"]
 
 
 @pytest.mark.parametrize(
