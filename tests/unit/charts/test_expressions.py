@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,8 @@ def test_the_recording_is_complete(recorded: dict[str, list[str | None]]) -> Non
 def test_expressions_have_the_output_or_the_error_that_they_have_in_helm(
     recorded: dict[str, list[str | None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("TZ", "UTC")  # of the recording
+    time.tzset()
     engine = Engine(World.real())
     metadata = Metadata(name="c", version="1.2.3", app_version="4.5", api_version="v2", description="d")
     files = [File(name, FILES[name].encode()) for name in sorted(FILES)]
