@@ -55,8 +55,9 @@ def _commands(path: str, summary: str, parser: Parser) -> Iterator[Command]:
         any(each.nargs in ("+", "*") for each in arguments),
         list(parser.summaries().items()),
     )
-    for name, below in parser.commands().items():
-        yield from _commands(f"{path} {name}".strip(), parser.summaries()[name], below)
+    commands = parser.commands()
+    for name, text in parser.summaries().items():  # without aliases
+        yield from _commands(f"{path} {name}".strip(), text, commands[name])
 
 
 def _option(action: argparse.Action) -> Option:

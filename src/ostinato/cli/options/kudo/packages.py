@@ -58,14 +58,23 @@ def _add_additions(verbs: Commands) -> None:
     parameter = parts.add_parser("parameter", help="add a parameter")
     parameter.set_defaults(command=_package("add_parameter"), prog=parameter.prog)
     parameter.add_argument("name", metavar="NAME")
-    for option in ("default", "type", "description", "display-name", "trigger", "group"):
-        parameter.add_argument(f"--{option}", metavar="TEXT", default="")
+    for option, text in (
+        ("default", "value that it has unless an instance sets it"),
+        ("type", "string, integer, number, boolean, array or map (default: string)"),
+        ("description", "what it is for"),
+        ("display-name", "name for people"),
+        ("trigger", "plan that a change starts (default: update, or deploy)"),
+        ("group", "group in which it is shown"),
+    ):
+        parameter.add_argument(f"--{option}", metavar="TEXT", default="", help=text)
     parameter.add_argument("--optional", action="store_true", help="not required")
-    parameter.add_argument("--immutable", action="store_true")
+    parameter.add_argument("--immutable", action="store_true", help="cannot be changed after the installation")
     plan = parts.add_parser("plan", help="add a plan")
     plan.set_defaults(command=_package("add_plan"), prog=plan.prog)
     plan.add_argument("name", metavar="NAME")
-    plan.add_argument("--strategy", choices=("serial", "parallel"), default="serial")
+    plan.add_argument(
+        "--strategy", choices=("serial", "parallel"), default="serial", help="order of the phases (default: %(default)s)"
+    )
     plan.add_argument(
         "--step", dest="steps", metavar="[PHASE.]STEP=TASK[,TASK]", action="append", default=[], required=True,
         help="a step and its tasks; repeatable",
@@ -73,7 +82,8 @@ def _add_additions(verbs: Commands) -> None:
     task = parts.add_parser("task", help="add a task, and the templates that it names")
     task.set_defaults(command=_package("add_task"), prog=task.prog)
     task.add_argument("name", metavar="NAME")
-    task.add_argument("--kind", choices=("Apply", "Delete", "Toggle", "Pipe", "KudoOperator", "Dummy"), default="Apply")
+    kinds = ("Apply", "Delete", "Toggle", "Pipe", "KudoOperator", "Dummy")
+    task.add_argument("--kind", choices=kinds, default="Apply", help="what it does (default: %(default)s)")
     task.add_argument("--resource", dest="resources", metavar="FILE", action="append", default=[], help="repeatable")
     task.add_argument("--parameter", metavar="NAME", default="", help="of a Toggle task")
     task.add_argument("--pod", metavar="FILE", default="", help="of a Pipe task")
