@@ -73,7 +73,10 @@ def _add_additions(verbs: Commands) -> None:
     plan.set_defaults(command=_package("add_plan"), prog=plan.prog)
     plan.add_argument("name", metavar="NAME")
     plan.add_argument(
-        "--strategy", choices=("serial", "parallel"), default="serial", help="order of the phases (default: %(default)s)"
+        "--strategy",
+        choices=("serial", "parallel"),
+        default="serial",
+        help="order of the phases (default: %(default)s)",
     )
     plan.add_argument(
         "--step", dest="steps", metavar="[PHASE.]STEP=TASK[,TASK]", action="append", default=[], required=True,
