@@ -26,6 +26,7 @@ from ostinato.controllers.controller import Controller
 from ostinato.controllers.kinds.selector import KindsOf
 from ostinato.controllers.loop import ControllerError
 from ostinato.controllers.runnable import Dependencies
+from ostinato.controllers.tasks import stop
 from ostinato.world import Clock
 
 _PERIOD: Final = 60.0  # seconds between reads of discovery
@@ -97,7 +98,7 @@ class KindControllers(Controller):
                     fast_until = clock.monotonic() + _FAST
         finally:
             registration.remove()
-            await self._stop([each.task for each in self._children.values()])
+            await stop([each.task for each in self._children.values()])
 
     async def _wait(self, clock: Clock, seconds: float) -> bool:
         """Wait for a change, and return whether there was one in this time."""
@@ -151,20 +152,6 @@ class KindControllers(Controller):
             logger.info("kind removed, controller stopped controller=%s kind=%s", name, info.gvk)
         for informer in list(dependencies.informers.all(info.gvk)):
             await dependencies.informers.release(informer)
-
-    async def _stop(self, tasks: list[asyncio.Task[None]]) -> None:
-        """Stop controllers: gracefully, and when cancelled again, immediately."""
-        if not tasks:
-            return
-        for task in tasks:
-            task.cancel()
-        try:
-            await asyncio.wait(tasks)
-        except asyncio.CancelledError:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
-            raise
 
 
 class _Child:

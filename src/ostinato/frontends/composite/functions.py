@@ -224,24 +224,18 @@ def composite(
     """
     _check_kind(kind, "composite")
 
-    def made(function: Callable[..., Any]) -> SyncFunction:
-        return SyncFunction(
-            function,
-            _Definition(
-                name=name or function_name(function),
-                kind=kind,
-                children=_children(children),
-                when=when,
-                related=related,
-                finalize=finalize,
-                resync=resync,
-                decorates=False,
-                access=tuple(access),
-                options=ControllerOptions(**options),
-            ),
-        )
-
-    return made
+    return _decorator(
+        name,
+        kind=kind,
+        children=_children(children),
+        when=when,
+        related=related,
+        finalize=finalize,
+        resync=resync,
+        decorates=False,
+        access=tuple(access),
+        options=ControllerOptions(**options),
+    )
 
 
 def decorate(
@@ -264,22 +258,23 @@ def decorate(
     """
     _check_kind(kind, "decorate")
 
+    return _decorator(
+        name,
+        kind=kind,
+        children=_children(attaches),
+        when=when,
+        related=related,
+        finalize=finalize,
+        resync=resync,
+        decorates=True,
+        access=tuple(access),
+        options=ControllerOptions(**options),
+    )
+
+
+def _decorator(name: str, **fields: Any) -> Callable[[Callable[..., Any]], SyncFunction]:
     def made(function: Callable[..., Any]) -> SyncFunction:
-        return SyncFunction(
-            function,
-            _Definition(
-                name=name or function_name(function),
-                kind=kind,
-                children=_children(attaches),
-                when=when,
-                related=related,
-                finalize=finalize,
-                resync=resync,
-                decorates=True,
-                access=tuple(access),
-                options=ControllerOptions(**options),
-            ),
-        )
+        return SyncFunction(function, _Definition(name=name or function_name(function), **fields))
 
     return made
 

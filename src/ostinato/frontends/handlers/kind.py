@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ostinato.api.codec import from_dict
@@ -14,6 +13,7 @@ from ostinato.controllers.options import ControllerOptions
 from ostinato.controllers.runnable import Dependencies
 from ostinato.controllers.sources.handlers import ForObject
 from ostinato.controllers.sources.kind import KindSource
+from ostinato.controllers.tasks import Work, run_together
 from ostinato.frontends.handlers.handler import CHANGING, Handler
 from ostinato.frontends.handlers.running.background import Background
 from ostinato.frontends.handlers.running.changes import ChangeReconciler
@@ -66,7 +66,7 @@ class KindOperator(Controller):
     async def run(self, dependencies: Dependencies) -> None:
         if dependencies.shards is not None:
             self._store.share()
-        work: list[Callable[[Dependencies], Awaitable[None]]] = [each.run for each in self._background]
+        work: list[Work] = [each.run for each in self._background]
         if self._has_changes:
             work.append(super().run)
         if self._events is not None:
@@ -74,37 +74,6 @@ class KindOperator(Controller):
         if self._forgetting is not None:
             work.append(self._forgetting.run)
         await run_together(work, dependencies)
-
-
-async def run_together(work: Sequence[Callable[[Dependencies], Awaitable[None]]], dependencies: Dependencies) -> None:
-    """Run until cancelled, or until one fails. A second cancellation is passed on, too."""
-    create = asyncio.get_running_loop().create_task
-    tasks = [create(_awaited(each(dependencies))) for each in work]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-    finally:
-        await _stop(tasks)
-    for task in tasks:
-        if not task.cancelled():
-            task.result()
-
-
-async def _stop(tasks: list[asyncio.Task[None]]) -> None:
-    """Cancel tasks and wait for them; when cancelled again, cancel them again."""
-    for task in tasks:
-        task.cancel()
-    try:
-        if tasks:
-            await asyncio.wait(tasks)
-    except asyncio.CancelledError:
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-        raise
-
-
-async def _awaited(awaitable: Awaitable[None]) -> None:
-    await awaitable
 
 
 def _part(name: str) -> str:

@@ -25,9 +25,10 @@ from ostinato.controllers.decorator import ControllerFunction
 from ostinato.controllers.kinds.controllers import KindControllers
 from ostinato.controllers.options import ControllerOptions
 from ostinato.controllers.runnable import Dependencies
+from ostinato.controllers.tasks import run_together
 from ostinato.crd.rbac import Access
 from ostinato.frontends.handlers.handler import CHANGING, Handler, check_ids
-from ostinato.frontends.handlers.kind import KindOperator, run_together
+from ostinato.frontends.handlers.kind import KindOperator
 from ostinato.frontends.handlers.resources import NamedKinds, kind_info
 from ostinato.frontends.handlers.running.activities import ActivityFailed, run_activities
 from ostinato.frontends.handlers.running.calls import check_parameters

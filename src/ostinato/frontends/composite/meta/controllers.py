@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -27,6 +26,7 @@ from ostinato.controllers.result import Result
 from ostinato.controllers.runnable import Dependencies
 from ostinato.controllers.sources.handlers import ForObject
 from ostinato.controllers.sources.kind import KindOptions, KindSource
+from ostinato.controllers.tasks import run_together
 from ostinato.frontends.composite.meta.claims import Claims
 from ostinato.frontends.composite.meta.definitions import (
     ROLLING,
@@ -96,7 +96,7 @@ class MetaController:
             self._controllers = [controller for controller, _ in made]
             self._is_waiting = False
             try:
-                await _together(self._controllers, dependencies)
+                await run_together([each.run for each in self._controllers], dependencies)
             finally:
                 for _, related in made:
                     await related.kinds.stop()
@@ -252,27 +252,6 @@ def _selector(field: str, selector: Mapping[str, Any]) -> Selector:
         return from_label_selector(selector)
     except SelectorError as error:
         raise DeciderError(f"{field}: {error}", permanent=True) from None
-
-
-async def _together(controllers: Sequence[Controller], dependencies: Dependencies) -> None:
-    """Run controllers until one fails. Cancelled once, they finish their work; again, they stop immediately."""
-    create = asyncio.get_running_loop().create_task
-    tasks = [create(each.run(dependencies), name=f"controller {each.name}") for each in controllers]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        try:
-            await asyncio.wait(tasks)
-        except asyncio.CancelledError:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
-            raise
-    for task in tasks:
-        if not task.cancelled() and (error := task.exception()) is not None:
-            raise error
 
 
 def controller_of(document: Json) -> AnyController:

@@ -22,6 +22,7 @@ from ostinato.api.selectors.labels import Selector, everything, parse
 from ostinato.client.views import Unstructured, view_of
 from ostinato.controllers.front_end import FrontEnd
 from ostinato.controllers.runnable import Dependencies
+from ostinato.controllers.tasks import wait_for_end
 from ostinato.frontends.composite.meta.controllers import MetaController, MetaSettings, controller_of
 from ostinato.frontends.composite.meta.definitions import CompositeController, DecoratorController, definitions
 from ostinato.frontends.kernel.sync import DeciderError, Json
@@ -189,15 +190,7 @@ class MetaControllers(FrontEnd):
         tasks = [each.task for each in self._children.values()]
         for child in self._children.values():
             child.stop()
-        if not tasks:
-            return
-        try:
-            await asyncio.wait(tasks)
-        except asyncio.CancelledError:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
-            raise
+        await wait_for_end(tasks)
 
 
 class _Child:
