@@ -50,7 +50,12 @@ class ThreadExecutor(Executor):
         if loop is None or asyncio._get_running_loop() is not None:
             coroutine.close()
             raise NotInWorkerError
-        return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
+        try:
+            outcome = asyncio.run_coroutine_threadsafe(coroutine, loop)
+        except RuntimeError:  # the loop is closed
+            coroutine.close()
+            raise
+        return outcome.result()
 
     def thread(self, name: str, main: Callable[[], Coroutine[Any, Any, T]]) -> Thread[T]:
         return _LoopThread(name, main)

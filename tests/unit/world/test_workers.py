@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import queue
 import subprocess
 import sys
 import threading
@@ -11,6 +13,7 @@ from concurrent.futures import CancelledError, Future
 
 import pytest
 
+from ostinato.world import World
 from ostinato.world.workers import Workers
 
 SECONDS = 10.0  # after which a test that hangs fails
@@ -140,3 +143,29 @@ def test_threads_end_when_the_workers_are_closed_or_forgotten() -> None:
         for thread in alive:
             thread.join(SECONDS)
         assert threads() == []
+
+
+def test_a_worker_that_asks_a_closed_loop_gets_an_error_and_leaves_no_coroutine() -> None:
+    world, closed, outcome = World.real(), threading.Event(), queue.SimpleQueue[BaseException]()
+
+    async def ignored() -> None:
+        """Never runs."""
+
+    def work() -> None:
+        closed.wait(SECONDS)
+        try:
+            world.executor.block_on(ignored())
+        except RuntimeError as error:
+            outcome.put(error)
+
+    async def main() -> None:
+        call = asyncio.create_task(world.executor.run(work))
+        while not world.executor.load().busy:  # noqa: ASYNC110 - another thread changes it
+            await asyncio.sleep(0.001)
+        call.cancel()
+
+    asyncio.run(main())
+    closed.set()
+    assert "closed" in str(outcome.get(timeout=SECONDS))
+    gc.collect()  # a coroutine that was never awaited would warn
+    world.executor.close()
