@@ -39,9 +39,8 @@ from ostinato.server.node_agents.endpoint import Remote
 from ostinato.server.node_agents.remote import RemoteNodeAgents
 from ostinato.server.resources.core.services.addresses import RANGE
 from ostinato.server.state import StateDirectory
-from ostinato.server.store.encryption.configuration import Encryption, EncryptionError
-from ostinato.server.store.encryption.configuration import load as load_encryption
 from ostinato.server.store.encryption.encrypted_log import EncryptedLog
+from ostinato.server.store.encryption.encryption import Encryption
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.store.records import Log, StoreFailed, UnusableStore
 from ostinato.world import World
@@ -233,17 +232,22 @@ class Standalone:
             return MemoryLog()
         from ostinato.server.store.log_sqlite import SQLiteLog  # noqa: PLC0415 - loads only where it is needed
 
-        settings = self._settings
-        encryption = Encryption()
-        if settings.encryption_config is not None:
-            try:
-                encryption = load_encryption(settings.encryption_config, self._world.ids)
-            except EncryptionError as error:
-                raise UnusableStore(f"--encryption-provider-config {error}") from None
+        settings, encryption = self._settings, self._encryption()
         log = SQLiteLog(
             self._store_path, self._world, durable=settings.durable, accept_data_loss=settings.accept_data_loss
         )
         return EncryptedLog(log, encryption)
+
+    def _encryption(self) -> Encryption:
+        path = self._settings.encryption_config
+        if path is None:
+            return Encryption()
+        from ostinato.server.store.encryption.configuration import EncryptionError, load  # noqa: PLC0415 - loads YAML
+
+        try:
+            return load(path, self._world.ids)
+        except EncryptionError as error:
+            raise UnusableStore(f"--encryption-provider-config {error}") from None
 
     async def failed(self) -> None:
         """Wait forever: a standalone server has no components that fail on their own."""

@@ -18,6 +18,7 @@ import msgspec
 
 from ostinato.api.validation.field_errors import Path
 from ostinato.api.wire.files import UnreadableFileError, read_yaml
+from ostinato.server.store.encryption.encryption import Encryption
 from ostinato.server.store.encryption.providers import AesCbc, AesGcm, Identity, Provider, SecretBox
 from ostinato.world import Ids
 
@@ -56,28 +57,6 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="cam
     api_version: str
     resources: tuple[_Entry, ...] = ()
     metadata: dict[str, Any] = {}
-
-
-class Encryption:
-    """The providers of each resource. Without entries, nothing is encrypted."""
-
-    def __init__(self, entries: Sequence[tuple[Sequence[str], Sequence[Provider]]] = ()) -> None:
-        self._entries = entries
-        self._found: dict[str, Sequence[Provider]] = {}
-
-    @property
-    def is_configured(self) -> bool:
-        return bool(self._entries)
-
-    def providers(self, collection: str) -> Sequence[Provider]:
-        """Return the providers of a collection, "plural" or "plural.group"; the first one encrypts."""
-        found = self._found.get(collection)
-        if found is None:
-            group = collection.partition(".")[2]
-            patterns = {collection, f"*.{group}", "*.*"}
-            matching = (providers for names, providers in self._entries if not patterns.isdisjoint(names))
-            found = self._found[collection] = next(matching, (Identity(),))
-        return found
 
 
 def load(path: FilePath, ids: Ids) -> Encryption:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ostinato.server.store.encryption.configuration import Encryption
+from ostinato.server.store.encryption.encryption import Encryption
 from ostinato.server.store.encryption.providers import PREFIX, DecryptionError
 from ostinato.server.store.records import Log, UnusableStore, Write
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from ostinato.server.store.encryption.configuration import Encryption, EncryptionError, load, parse
+from ostinato.server.store.encryption.configuration import EncryptionError, load, parse
+from ostinato.server.store.encryption.encryption import Encryption
 from ostinato.world import Simulation
 
 KEY = base64.b64encode(b"k" * 32).decode()

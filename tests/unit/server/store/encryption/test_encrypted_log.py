@@ -17,8 +17,9 @@ from tests.stage.server import standalone_server, started_server
 from ostinato.client import Client
 from ostinato.kinds.core_v1 import Secret
 from ostinato.server.in_process.transport import InProcessTransport
-from ostinato.server.store.encryption.configuration import Encryption, load
+from ostinato.server.store.encryption.configuration import load
 from ostinato.server.store.encryption.encrypted_log import EncryptedLog
+from ostinato.server.store.encryption.encryption import Encryption
 from ostinato.server.store.log_sqlite import SQLiteLog
 from ostinato.server.store.records import UnusableStore
 from ostinato.world import World
