@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
-from functools import lru_cache
 from logging import Logger
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from ostinato.controllers.blocking.context import BlockingContext
 from ostinato.controllers.context import Context
@@ -80,9 +81,21 @@ def selected(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Kwar
     return dict(arguments) if names is None else {name: arguments[name] for name in names if name in arguments}
 
 
-@lru_cache(maxsize=4096)
+_known_names: WeakKeyDictionary[Callable[..., Any], tuple[str, ...] | None] = WeakKeyDictionary()
+
+
 def _names(function: Callable[..., Any]) -> tuple[str, ...] | None:
     """Return the names of the parameters; None if it takes all."""
+    try:
+        return _known_names[function]
+    except (KeyError, TypeError):  # unknown, or a callable without weak references
+        found = _parameter_names(function)
+    with suppress(TypeError):
+        _known_names[function] = found
+    return found
+
+
+def _parameter_names(function: Callable[..., Any]) -> tuple[str, ...] | None:
     parameters = inspect.signature(function).parameters.values()
     if any(each.kind is each.VAR_KEYWORD for each in parameters):
         return None
