@@ -32,7 +32,7 @@ SUBSYSTEMS: dict[str, Sequence[str]] = {
     "quantities": ["api/quantity.py"],
     "YAML input and output, on PyYAML": ["api/wire/yaml*.py"],
     "Go's text formats": ["api/text/go_format.py"],
-    "functions of sprig and Helm": ["gotemplate/library/*.py"],
+    "functions of sprig and Helm": ["gotemplate/library/**/*.py"],
     "Helm charts": ["charts/*.py", "charts/load/*.py", "charts/values/*.py"],
     "JSON Schema of chart values": ["charts/schema/*.py"],
     "JSON web tokens": ["server/access/authentication/tokens/jwt.py"],

@@ -11,8 +11,8 @@ from typing import Any, Final
 from ostinato.api.wire.json import DecodeError
 from ostinato.api.wire.yaml import decode_yaml
 from ostinato.charts.chart import ChartError
+from ostinato.gotemplate.library.formats.wire import scalar_text
 from ostinato.gotemplate.library.text import SPACE
-from ostinato.gotemplate.library.wire import scalar_text
 from ostinato.gotemplate.strings import encode
 
 _log: Final = logging.getLogger(__name__)

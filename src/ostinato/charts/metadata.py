@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
+from ostinato.gotemplate.library.formats.wire import scalar_text
 from ostinato.gotemplate.library.semver import SemverError, parse_version
-from ostinato.gotemplate.library.wire import scalar_text
 
 _ALIAS: Final = re.compile(r"[a-zA-Z0-9_-]+")
 

@@ -11,8 +11,8 @@ from ostinato.charts.chart import Chart, File
 from ostinato.charts.glob import glob_match
 from ostinato.charts.metadata import Dependency, Metadata, wire_name
 from ostinato.gotemplate.fmt import sprint
+from ostinato.gotemplate.library.formats.yaml import to_yaml
 from ostinato.gotemplate.library.kinds import StringMap
-from ostinato.gotemplate.library.yaml import to_yaml
 from ostinato.gotemplate.strings import decode
 from ostinato.gotemplate.values import List, Map, Object, Strings
 

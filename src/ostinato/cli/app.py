@@ -16,28 +16,23 @@ from typing import Any, Final
 
 from ostinato.cli.error import CommandError
 from ostinato.cli.options import (
-    chart,
     completion,
     components,
     demo,
     envtest,
-    hooks,
-    kudo,
     manifests,
-    meta,
     node,
     package,
     project,
-    replay,
     score,
     serve,
     snapshot,
     token,
     types,
     user,
-    watches,
 )
 from ostinato.cli.options import run as run_options
+from ostinato.cli.options.frontends import chart, hooks, kudo, meta, replay, watches
 from ostinato.cli.parser import Parser, error_prefix, grouped_help
 
 # The groups of `ostinato --help`, and the modules that declare their commands.

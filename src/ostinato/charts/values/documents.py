@@ -6,7 +6,7 @@ from typing import Any
 
 from ostinato.api.wire.json import DecodeError
 from ostinato.charts.chart import ChartError
-from ostinato.gotemplate.library.yaml import read_yaml
+from ostinato.gotemplate.library.formats.yaml import read_yaml
 
 Values = dict[str, Any]
 

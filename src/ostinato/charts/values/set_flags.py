@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ostinato.charts.values.documents import Values
-from ostinato.gotemplate.library.wire import go_numbers
+from ostinato.gotemplate.library.formats.wire import go_numbers
 from ostinato.gotemplate.values import Int64
 
 _MAX_INDEX: Final = 65536

@@ -11,26 +11,26 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ostinato.gotemplate.functions import Function
-from ostinato.gotemplate.library.certificates import certificate_functions
 from ostinato.gotemplate.library.dates import date_functions
 from ostinato.gotemplate.library.defaults import DEFAULTS
 from ostinato.gotemplate.library.dicts import DICTS
-from ostinato.gotemplate.library.encodings import ENCODINGS
-from ostinato.gotemplate.library.json import JSON
+from ostinato.gotemplate.library.formats.encodings import ENCODINGS
+from ostinato.gotemplate.library.formats.json import JSON
+from ostinato.gotemplate.library.formats.toml import TOML
+from ostinato.gotemplate.library.formats.yaml import YAML, to_yaml
 from ostinato.gotemplate.library.lists import LISTS
 from ostinato.gotemplate.library.numbers import NUMBERS
-from ostinato.gotemplate.library.passwords import password_functions
 from ostinato.gotemplate.library.paths import PATHS
-from ostinato.gotemplate.library.randoms import random_functions
 from ostinato.gotemplate.library.reflection import REFLECTION
 from ostinato.gotemplate.library.regex import REGEX
 from ostinato.gotemplate.library.registry import PanicError
+from ostinato.gotemplate.library.secrets.certificates import certificate_functions
+from ostinato.gotemplate.library.secrets.passwords import password_functions
+from ostinato.gotemplate.library.secrets.randoms import random_functions
 from ostinato.gotemplate.library.semver import SEMVER
 from ostinato.gotemplate.library.strings import STRINGS
-from ostinato.gotemplate.library.toml import TOML
 from ostinato.gotemplate.library.urls import URLS
 from ostinato.gotemplate.library.words import WORDS
-from ostinato.gotemplate.library.yaml import YAML, to_yaml
 from ostinato.world import World
 
 Functions = dict[str, Function]

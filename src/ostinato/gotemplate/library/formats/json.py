@@ -9,9 +9,9 @@ import msgspec
 
 from ostinato.api.wire.json import DecodeError, decode_json
 from ostinato.gotemplate.fmt.floats import formatted
+from ostinato.gotemplate.library.formats.wire import go_numbers, wire_value
 from ostinato.gotemplate.library.kinds import NilList, NilStrings
 from ostinato.gotemplate.library.registry import PanicError, Registry
-from ostinato.gotemplate.library.wire import go_numbers, wire_value
 from ostinato.gotemplate.limits import check_parts
 from ostinato.gotemplate.strings import encode
 

@@ -9,11 +9,11 @@ from ostinato.api.wire.json import DecodeError
 from ostinato.api.wire.yaml import decode_yaml
 from ostinato.api.wire.yaml_output import encode_yaml
 from ostinato.gotemplate.errors import LimitError
-from ostinato.gotemplate.library.json import from_json
+from ostinato.gotemplate.library.formats.json import from_json
+from ostinato.gotemplate.library.formats.pretty_yaml import pretty_yaml
+from ostinato.gotemplate.library.formats.wire import go_numbers, wire_value
 from ostinato.gotemplate.library.kinds import NilList, NilStrings
-from ostinato.gotemplate.library.pretty_yaml import pretty_yaml
 from ostinato.gotemplate.library.registry import Registry
-from ostinato.gotemplate.library.wire import go_numbers, wire_value
 from ostinato.gotemplate.limits import check_parts
 from ostinato.gotemplate.strings import encode
 from ostinato.gotemplate.values import Value

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ostinato.cli.options.cluster import add_kubeconfig
-from ostinato.cli.options.kudo.packages import add_package, add_repo, add_search
+from ostinato.cli.options.frontends.kudo.packages import add_package, add_repo, add_search
 from ostinato.cli.options.parsed import values
 from ostinato.cli.options.run import add_run_options
 

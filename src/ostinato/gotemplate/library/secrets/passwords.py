@@ -9,7 +9,7 @@ import struct
 from typing import Any, Final
 
 from ostinato.gotemplate.errors import TemplateError
-from ostinato.gotemplate.library.encodings import CorruptInputError, base64_decoded
+from ostinato.gotemplate.library.formats.encodings import CorruptInputError, base64_decoded
 from ostinato.gotemplate.library.registry import PanicError, Registry
 from ostinato.gotemplate.strings import decode, encode
 from ostinato.world import World

@@ -1,0 +1,1 @@
+"""Options of the commands that run other forms of operators."""

@@ -1,0 +1,1 @@
+"""Functions that read and write JSON, YAML, TOML and base64."""

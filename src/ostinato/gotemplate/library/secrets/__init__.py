@@ -1,0 +1,1 @@
+"""Functions that make certificates, passwords and random texts."""
