@@ -59,6 +59,39 @@ def test_writes_survive_reopening_the_file(path: Path, world: World) -> None:
     assert objects(path, world) == (6, {"things/a": b"3", "others/a": b"4"})
 
 
+def test_a_batch_stores_the_last_state_of_each_object(path: Path, world: World) -> None:
+    append(path, world, [Write("things", key, 2 + n, b"1") for n, key in enumerate("abc")])
+    batch = [
+        Write("things", "a", 5, None, 2),  # deleted and created again
+        Write("things", "a", 6, b"2"),
+        Write("things", "b", 7, b"2", 3),  # updated and deleted
+        Write("things", "b", 8, None, 7),
+        Write("others", "c", 9, b"2"),  # created and deleted
+        Write("others", "c", 10, None, 9),
+    ]
+    append(path, world, batch)
+    assert objects(path, world) == (10, {"things/a": b"2", "things/c": b"1"})
+
+
+def test_a_batch_of_deletions_takes_few_statements_that_use_the_index(path: Path, world: World) -> None:
+    created = [Write(kind, str(n), 2 + n, b"1") for n, kind in enumerate(["things"] * 90 + ["others"] * 10)]
+    deleted = [Write(each.collection, each.key, 200 + n, None, each.version) for n, each in enumerate(created)]
+    with closing(SQLiteLog(path, world)) as log:
+        asyncio.run(log.append(created))
+        statements: list[str] = []
+        log._database.set_trace_callback(statements.append)
+        asyncio.run(log.append(deleted))
+        log._database.set_trace_callback(None)
+        plans = [
+            log._database.execute(f"EXPLAIN QUERY PLAN {each}").fetchone()[3]
+            for each in statements
+            if each.startswith("DELETE")
+        ]
+    assert len(statements) == 7, statements  # begin, three for things, one for others, the last version, commit
+    assert all("USING INDEX" in plan for plan in plans), plans
+    assert objects(path, world) == (299, {})
+
+
 def test_the_file_and_its_side_files_are_for_their_owner_alone(path: Path, world: World) -> None:
     path.touch(mode=0o644)
     with closing(SQLiteLog(path, world)) as log:
