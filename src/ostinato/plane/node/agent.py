@@ -16,7 +16,7 @@ from ostinato.api.gvk import NamespacedName
 from ostinato.cache import Event, Updated
 from ostinato.cache.store.resource_versions import reached
 from ostinato.controllers import Channel, Context, Request, Result
-from ostinato.kinds.core_v1 import Pod
+from ostinato.kinds.core_v1 import Pod, PodStatus
 from ostinato.plane.node.admission import Rejection, rejection_of
 from ostinato.plane.node.local_node import LocalNode, NodeComponents, components_of
 from ostinato.plane.node.node_clients import ClientOf
@@ -97,10 +97,14 @@ class NodeAgent:
             delay = None
         if worker.is_busy:
             await ctx.world.clock.sleep(0)  # an operation that completes immediately needs no intermediate status
+        before, status = worker.pod, worker.status()
         try:
-            worker.update(await self._status.sync(worker.pod, worker.pod, worker.status()))
+            stored = await self._status.sync(before, before, status)
         except NotFound:
             return None  # deleted; the watch event follows
+        worker.update(stored)
+        if stored is not before and _others_changed(before, status, stored):
+            self.changes.put(request)  # `keys` ignores their events, which are older than the agent's write
         if worker.is_terminated and pod.metadata.deletion_timestamp is not None:
             await self._delete_if_requested(pod)
             return None
@@ -184,3 +188,18 @@ class NodeAgent:
         if node.name not in self._components:
             self._components[node.name] = components_of(node, self._client_of(node.name).live, ctx.world)
         return self._components[node.name]
+
+
+def _others_changed(before: Pod, status: PodStatus, stored: Pod) -> bool:
+    """Whether a Pod, as stored with the agent's status, contains changes by others since `before`."""
+    old, new = before.metadata, stored.metadata
+    return (
+        new.generation != old.generation  # changes of the spec, and deletion
+        or new.deletion_timestamp != old.deletion_timestamp
+        or new.deletion_grace_period_seconds != old.deletion_grace_period_seconds
+        or new.labels != old.labels
+        or new.annotations != old.annotations
+        or new.finalizers != old.finalizers
+        or {(each.type, each.status) for each in stored.status.conditions}
+        != {(each.type, each.status) for each in status.conditions}
+    )

@@ -509,6 +509,27 @@ def test_a_pod_deleted_during_init_has_failed(tmp_path: Path) -> None:
     on_node(play, tmp_path)
 
 
+def test_a_pod_deleted_while_the_agent_writes_its_status_terminates(tmp_path: Path) -> None:
+    """The agent's own write may be newer than a deletion that it has not seen."""
+
+    async def play(node: NodeStage) -> None:
+        names = [f"p{n}" for n in range(20)]
+        for name in names:
+            made = pod()
+            made.metadata.name = name
+            await node.client.create(made)
+        await node.wait(2)
+        gate = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+        for name in names:  # as a preemption: the condition makes the agent write the status
+            patch = StrategicMergePatch({"status": {"conditions": [gate]}})
+            await node.client.patch(Pod, name, patch, subresource="status")
+            await node.client.delete(Pod, name)
+        await node.wait(40)
+        assert await node.client.list(Pod) == []
+
+    on_node(play, tmp_path)
+
+
 def test_logs_and_volumes_are_removed_with_their_pod(tmp_path: Path) -> None:
     async def play(node: NodeStage) -> None:
         volume = Volume(name="v", empty_dir=EmptyDirVolumeSource())
