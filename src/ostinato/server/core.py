@@ -53,6 +53,7 @@ from ostinato.server.resources.core.services.locator import ServiceLocator
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.store.index import Index
+from ostinato.server.store.local import LocalIndex
 from ostinato.server.store.records import Log, StoreFailed
 from ostinato.server.verbs.get import get, get_now
 from ostinato.server.verbs.subresources.pod_handlers import pod_handlers
@@ -80,7 +81,7 @@ class Server:
     def __init__(
         self,
         world: World,
-        log: Log,
+        store: Log | Index,
         *,
         admission: AdmissionSettings = AdmissionSettings(),  # noqa: B008 - frozen
         authentication: AuthenticationSettings = AuthenticationSettings(),  # noqa: B008 - frozen
@@ -91,7 +92,7 @@ class Server:
         self.world = world
         self.turns = Turns(world.clock.monotonic)
         self.lane = HeavyLane(world, self.turns)
-        self.index = Index(log, world.clock)
+        self.index = store if isinstance(store, Index) else LocalIndex(store, world.clock)
         self.registry = Registry(self.index, world)
         self.webhooks = Webhooks(world.clock, ServiceLocator(self.registry).locate)
         self.authentication = Authentication(authentication, self.registry, world, self.webhooks, self.handle)

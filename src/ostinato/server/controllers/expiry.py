@@ -37,7 +37,7 @@ class Expiry:
         self._due: OrderedDict[str, float] = OrderedDict()  # expiry times by key, earliest first
         self._timer: Timer | None = None
         self._sweep: asyncio.Task[None] | None = None
-        collection.hub.subscribe(accepts=self._note)
+        collection.hub.listen(self._note)
 
     def start(self) -> None:
         """Schedule the objects that the store already holds."""
@@ -55,13 +55,12 @@ class Expiry:
         if self._sweep is not None:
             self._sweep.cancel()
 
-    def _note(self, event: Event) -> bool:
-        """Schedule a written object. Returns False: the hub queues no event for this subscriber."""
+    def _note(self, event: Event) -> None:
+        """Schedule a written object."""
         self._due.pop(event.key, None)
         if event.entry is not None:
             self._due[event.key] = self._clock.monotonic() + self._lifetime
             self._arm()
-        return False
 
     def _arm(self) -> None:
         if self._timer is None and self._due:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
+from typing import TYPE_CHECKING
 
 from ostinato.server.store.hub import Hub
-from ostinato.server.store.records import Entry, Event
+from ostinato.server.store.records import Describe, Entry, Event
+
+if TYPE_CHECKING:
+    from ostinato.api.gvk import GroupVersionKind
 
 
 class Collection:
     """The objects of one kind."""
+
+    describe: Describe  # of the definition that was opened last
+    kind: GroupVersionKind | None = None  # of a custom resource, in its storage version
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -86,6 +86,7 @@ class Hub:
         # By key prefix of their objects: "" for everything, "namespace/", or the key of one object.
         # Subscriptions of a scope are in the order of their arrival.
         self._scopes: dict[str, dict[Subscription, None]] = {"": {}}
+        self._listeners: list[Callable[[Event], None]] = []
         self.sent = 0  # events taken by watchers
         self._closed = False
 
@@ -97,6 +98,18 @@ class Hub:
         else:
             self._scopes.setdefault(scope, {})[subscription] = None
         return subscription
+
+    def listen(self, listener: Callable[[Event], None]) -> None:
+        """Call a part of the server for each event, before the watchers receive it."""
+        self._listeners.append(listener)
+
+    def notify(self, event: Event) -> None:
+        """Call the listeners, but not the watchers."""
+        for listener in self._listeners:
+            try:
+                listener(event)
+            except Exception:  # an error in a listener must not stop the store
+                _logger.exception("store listener failed key=%s", event.key)
 
     def watcher_count(self, scope: str, key: str) -> int:
         """The number of watchers whose filter a write of a key in a scope would call."""
@@ -113,6 +126,8 @@ class Hub:
                 del self._scopes[subscription.scope]
 
     def publish(self, event: Event) -> None:
+        if self._listeners:
+            self.notify(event)
         scopes, key = self._scopes, event.key
         for subscription in tuple(scopes[""]):
             subscription.offer(event)

@@ -16,7 +16,7 @@ from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.tables import cells_of, pod_conditions
 from ostinato.server.resources.tables.cells import human, name_and_creation
-from ostinato.server.store.index import Index
+from ostinato.server.store.local import LocalIndex
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.world import World
 
@@ -26,7 +26,7 @@ RECORDED = msgspec.json.decode((Path(__file__).parents[3] / "data" / "server" / 
 NOW = Time.parse(RECORDED["now"])
 OBJECTS: list[Json] = RECORDED["objects"]
 WORLD = World.real()
-REGISTRY = Registry(Index(MemoryLog(), WORLD.clock), WORLD)
+REGISTRY = Registry(LocalIndex(MemoryLog(), WORLD.clock), WORLD)
 BY_KIND = {resource.gvk: resource for resource in REGISTRY}
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from ostinato.server.store import index as index_module
 from ostinato.server.store.collection import Collection
-from ostinato.server.store.index import Index
+from ostinato.server.store.local import LocalIndex
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.store.records import Compacted, Conflict, Entry, Event, StoreFailed, Write
 from ostinato.world import Simulation
@@ -48,7 +48,7 @@ class Shelf:
     def __init__(self) -> None:
         self.world = Simulation(1)
         self.log = SlowLog(self.world)
-        self.index = Index(self.log, self.world.clock)
+        self.index = LocalIndex(self.log, self.world.clock)
         self.things = self.index.collection("things", describe)
 
     def put(self, key: str, data: bytes = b"x", *, expected: Entry | str | None = "newest") -> asyncio.Task[Entry]:
@@ -90,7 +90,7 @@ def test_a_write_is_seen_by_readers_when_it_is_durable_and_by_writers_at_once() 
 
 
 def test_versions_begin_above_zero_which_clients_take_for_any() -> None:
-    assert Index(MemoryLog(), Simulation(1).clock).version == 1
+    assert LocalIndex(MemoryLog(), Simulation(1).clock).version == 1
 
 
 def test_writes_that_arrive_during_a_commit_share_one_batch() -> None:
@@ -367,7 +367,7 @@ def test_a_collection_is_loaded_from_the_log_on_first_use() -> None:
         def load(self) -> tuple[int, Iterator[tuple[str, str, int, bytes]]]:
             return 7, iter([("things", "b", 5, b"B"), ("others", "x", 7, b"X"), ("things", "a", 6, b"A")])
 
-    index = Index(Loaded(), Simulation(1).clock)
+    index = LocalIndex(Loaded(), Simulation(1).clock)
     assert index.version == index.compacted == 7
     things = index.collection("things", lambda data: ({"data": data.decode()}, {"f": "1"}, "uid"))
     assert [(e.key, e.version, e.data, e.labels, e.uid) for e in things.select()] == [

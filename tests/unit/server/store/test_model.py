@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ostinato.server.store import index as index_module
-from ostinato.server.store.index import Index
+from ostinato.server.store.local import LocalIndex
 from ostinato.server.store.records import Compacted, Conflict, Entry, StoreFailed, Write
 from ostinato.world import Simulation
 
@@ -71,7 +71,7 @@ def test_the_index_agrees_with_a_model_with_full_history(
 
 async def check(world: Simulation, steps: list[tuple[str, str, bool]], failing: set[int]) -> None:
     log = Log(world, failing)
-    index = Index(log, world.clock)
+    index = LocalIndex(log, world.clock)
     things = index.collection("things", lambda data: ({}, {}, ""))
     subscription = things.hub.subscribe()
     states: dict[int, dict[str, bytes]] = {index.version: {}}  # the durable state at each resourceVersion

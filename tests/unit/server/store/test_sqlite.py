@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from ostinato.server.store.index import Index
+from ostinato.server.store.local import LocalIndex
 from ostinato.server.store.log_sqlite import SQLiteLog
 from ostinato.server.store.records import Entry, StoreFailed, UnusableStore, Write
 from ostinato.world import World
@@ -238,7 +238,7 @@ def test_a_batch_that_fails_in_the_middle_leaves_nothing(path: Path, world: Worl
 def test_a_full_disk_refuses_writes_keeps_serving_reads_and_mends_itself(path: Path, world: World) -> None:
     async def main() -> None:
         log = SQLiteLog(path, world)
-        index = Index(log, world.clock)
+        index = LocalIndex(log, world.clock)
         things = index.collection("things", lambda data: ({}, {}, ""))
 
         async def put(key: str, data: bytes) -> Entry:
@@ -263,14 +263,14 @@ def test_a_full_disk_refuses_writes_keeps_serving_reads_and_mends_itself(path: P
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from ostinato.server.store.index import Index
+from ostinato.server.store.local import LocalIndex
 from ostinato.server.store.records import Entry
 from ostinato.server.store.log_sqlite import SQLiteLog
 from ostinato.world import World
 
 async def main():
     world = World.real(workers=1)
-    index = Index(SQLiteLog(Path(sys.argv[1]), world), world.clock)
+    index = LocalIndex(SQLiteLog(Path(sys.argv[1]), world), world.clock)
     things = index.collection("things", lambda data: ({}, {}, ""))
 
     async def write(worker):

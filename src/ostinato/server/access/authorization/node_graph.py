@@ -70,14 +70,14 @@ class NodeGraph:
         if self._following:
             return
         self._following = True
-        self._pods_collection.hub.subscribe(accepts=self._pod_event)
-        self._volumes_collection.hub.subscribe(accepts=self._volume_event)
+        self._pods_collection.hub.listen(self._pod_event)
+        self._volumes_collection.hub.listen(self._volume_event)
         for entry in self._pods_collection.entries.values():
             self._add_pod(entry)
         for entry in self._volumes_collection.entries.values():
             self._add_volume(entry)
 
-    def _pod_event(self, event: Event) -> bool:
+    def _pod_event(self, event: Event) -> None:
         entry, previous = event.entry, event.previous
         if entry is None:
             self._remove_pod(event.key)
@@ -87,7 +87,6 @@ class NodeGraph:
         elif previous is None or self._may_differ(previous, entry):
             self._remove_pod(event.key)
             self._add_pod(entry)
-        return False
 
     def _may_differ(self, previous: Entry, entry: Entry) -> bool:
         """Whether the references of a Pod may differ between two states: most are immutable."""
@@ -121,7 +120,7 @@ class NodeGraph:
                 if not counts:
                     del self._nodes[reference]
 
-    def _volume_event(self, event: Event) -> bool:
+    def _volume_event(self, event: Event) -> None:
         old = self._volumes.pop(event.key, None)
         for secret in () if old is None else old.secrets:
             self._by_secret[secret].discard(event.key)
@@ -129,7 +128,6 @@ class NodeGraph:
                 del self._by_secret[secret]
         if event.entry is not None:
             self._add_volume(event.entry)
-        return False
 
     def _add_volume(self, entry: Entry) -> None:
         volume = of_volume(entry.data)

@@ -166,17 +166,15 @@ class Roles:
             return
         self._listening = True
         for name, collection in self._collections.items():
-            collection.hub.subscribe(accepts=self._cluster if name.startswith("cluster") else self._namespace)
+            collection.hub.listen(self._cluster if name.startswith("cluster") else self._namespace)
 
-    def _cluster(self, event: Event) -> bool:
+    def _cluster(self, event: Event) -> None:
         self._forget()  # role bindings reference cluster roles too
-        return False
 
-    def _namespace(self, event: Event) -> bool:
+    def _namespace(self, event: Event) -> None:
         namespace = event.key.partition("/")[0]
         for kept in (self._held, self._bindings, self._rules):
             kept.pop(namespace, None)
-        return False
 
     def _forget(self) -> None:
         for kept in (self._held, self._bindings, self._rules):
