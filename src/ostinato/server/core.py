@@ -32,6 +32,7 @@ from ostinato.server.backends.headers import IdentityHeaders
 from ostinato.server.controllers import flow_schemas
 from ostinato.server.controllers.bootstrap import ServerFacts, bootstrap, rules_of
 from ostinato.server.controllers.expiry import Expiry
+from ostinato.server.controllers.service_repair import ServiceRepair
 from ostinato.server.dispatch import Dispatcher, not_found
 from ostinato.server.flow.control import LONG_RUNNING, FlowControl, FlowSettings, TooManyRequests
 from ostinato.server.flow.flow import Flow
@@ -126,6 +127,7 @@ class Server:
         assert events is not None
         assert events.collection is not None
         self._expiry = Expiry(self.index, events.collection, world.clock, EVENT_TTL)
+        self._service_repair = ServiceRepair(self.index, world)
         self._definitions = self.registry.get("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         assert self._definitions is not None
         # By resource: called after a write and before its response, to make dependent writes.
@@ -158,6 +160,7 @@ class Server:
         if not bootstrapped:
             about = ServerFacts(address, port, tracks_tokens, asks_kubelets, service_range)
             await bootstrap(self.world, self.index, self.registry, about)
+        await self._service_repair.start()
         await self._settle_definitions()
         self._expiry.start()
         self.flow.start()
@@ -371,6 +374,7 @@ class Server:
         self.health.stop()
         self.authentication.close()
         self._expiry.close()
+        self._service_repair.close()
         await self._authorization.close()
         self.lane.close()
         self.flow.close()

@@ -24,12 +24,11 @@ from ostinato.server.access.bootstrap_roles import reconciled
 from ostinato.server.controllers import flow_schemas
 from ostinato.server.request import body
 from ostinato.server.resources.apiregistration.strategy import local_services
-from ostinato.server.resources.core.services import addresses as service_addresses
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store.index import Index
-from ostinato.server.store.records import Entry
+from ostinato.server.store.records import Conflict, Entry
 from ostinato.server.verbs import write
 from ostinato.world import World
 
@@ -54,17 +53,22 @@ class ServerFacts(NamedTuple):
 async def bootstrap(world: World, index: Index, registry: Registry, about: ServerFacts) -> None:
     """Create missing objects."""
     kinds = {resource.gvk: resource for resource in registry if resource.collection is not None}
-    writes = []
     tracking = [_tracking(world)] if about.tracks_tokens else []
     rights = [_kubelet_client()] if about.asks_kubelets else []
-    for obj in [*_table(), *_self(about), *tracking, *rights, *local_services()]:
-        resource = kinds[GroupVersion.parse(obj["apiVersion"]).kind(obj["kind"])]
-        write_ = _write(world, index, resource, obj)
-        if write_ is not None:
-            writes.append(write_)
-    await asyncio.gather(*writes)
-    services = index.collections["services"].entries.values()
-    await service_addresses.repair(index, world, [msgspec.json.decode(entry.data) for entry in services])
+    objects = [*_table(), *_self(about), *tracking, *rights, *local_services()]
+    resources_ = [kinds[GroupVersion.parse(obj["apiVersion"]).kind(obj["kind"])] for obj in objects]
+    await asyncio.gather(
+        *(_ensure(world, index, resource, obj) for resource, obj in zip(resources_, objects, strict=True))
+    )
+
+
+async def _ensure(world: World, index: Index, resource: Resource, obj: Json) -> None:
+    while (writing := _write(world, index, resource, obj)) is not None:
+        try:
+            await writing
+        except Conflict:  # another server starts as well
+            continue
+        return
 
 
 def _table() -> list[Json]:

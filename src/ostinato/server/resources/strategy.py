@@ -6,9 +6,9 @@ overrides what differs. Objects are plain dicts; a step that may change one does
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ostinato.api.apply import field_path, from_paths, without
 from ostinato.api.validation import names
@@ -26,6 +26,16 @@ _STATUS = without(from_paths(field_path("status")))
 _SPEC = without(from_paths(field_path("spec")))
 _SPEC_AND_METADATA = without(from_paths(field_path("spec"), field_path("metadata")))
 _METADATA = ("labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp")  # set by clients
+
+
+class Allocation(Protocol):
+    """Exclusive values that were allocated for a write. If its outcome is unknown, neither method is called."""
+
+    async def commit(self, new: Json) -> None:
+        """The object is stored: release the values that it no longer has."""
+
+    async def abandon(self) -> None:
+        """The object is not stored: release the values."""
 
 
 class Strategy:
@@ -57,8 +67,8 @@ class Strategy:
             return _SPEC_AND_METADATA if self.status_keeps_metadata else _SPEC
         return None if subresource else _STATUS
 
-    # The steps of a write, in order: `default`, `begin`, `prepare_...`, `validate...`, `warnings`. `old` is the stored
-    # object.
+    # The steps of a write, in order: `default`, `allocate`, `prepare_...`, `validate...`, `warnings`. `old` is the
+    # stored object.
 
     def default(self, obj: Json) -> None:
         """Apply defaults to the body."""
@@ -98,15 +108,9 @@ class Strategy:
     def validate_status_update(self, new: Json, old: Json) -> list[FieldError]:
         return []
 
-    def begin(self, new: Json, old: Json | None, index: Index, *, dry: bool) -> Callable[[], None] | None:
-        """Allocate exclusive values (cluster IPs, ports), or raise an APIError. A `dry` run allocates nothing.
-
-        Returns a function that releases the reservation, called when the write has succeeded or failed.
-        """
+    def allocate(self, new: Json, old: Json | None, index: Index, *, dry: bool) -> Awaitable[Allocation | None] | None:
+        """Allocate exclusive values (cluster IPs, ports), or raise an APIError. A `dry` run allocates nothing."""
         return None
-
-    async def after_write(self, new: Json, old: Json | None, index: Index) -> None:
-        """Write dependent objects after an object was stored, if `begin` made a reservation."""
 
     def warnings(self, new: Json, old: Json | None) -> list[str]:
         """Return warnings for the client about a valid object."""

@@ -70,7 +70,8 @@ async def create_object(
     obj["metadata"]["uid"] = context.world.ids.uid()
     obj["metadata"]["creationTimestamp"] = write.now(context.world.clock)
     strategy = context.resource.strategy
-    end = strategy.begin(obj, None, context.index, dry=options.dry_run)
+    allocating = strategy.allocate(obj, None, context.index, dry=options.dry_run)
+    allocated = None if allocating is None else await allocating
     try:
         if strategy.generation:
             obj["metadata"]["generation"] = 1
@@ -81,11 +82,12 @@ async def create_object(
             _validate(context, obj)
         await context.admission.validate(context, "CREATE", obj, None, options)
         data = await _stored(context, obj, options)
-        if end is not None and not options.dry_run:
-            await strategy.after_write(obj, None, context.index)
-    finally:
-        if end is not None:
-            end()
+    except APIError:
+        if allocated is not None:
+            await allocated.abandon()
+        raise
+    if allocated is not None:
+        await allocated.commit(obj)
     return await presented(context, data, form, 201)
 
 

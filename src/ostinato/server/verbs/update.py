@@ -173,8 +173,8 @@ def requested_version(meta: Json) -> int:
 
 async def _attempt(context: Context, current: Entry, old: Json, new: Json, options: WriteOptions) -> bytes:
     strategy = context.resource.strategy
-    dry = options.dry_run
-    end = None if context.route.subresource else strategy.begin(new, old, context.index, dry=dry)
+    allocating = None if context.route.subresource else strategy.allocate(new, old, context.index, dry=options.dry_run)
+    allocated = None if allocating is None else await allocating
     try:
         _prepare(context, old, new)
         if context.heavy or context.resource.custom:
@@ -183,12 +183,13 @@ async def _attempt(context: Context, current: Entry, old: Json, new: Json, optio
             _validate(context, old, new)
         await context.admission.validate(context, "UPDATE", new, old, options)
         data = await _store(context, current, old, new, options)
-        if end is not None and not dry:
-            await strategy.after_write(new, old, context.index)
-        return data
-    finally:
-        if end is not None:
-            end()
+    except (APIError, records.Conflict):
+        if allocated is not None:
+            await allocated.abandon()
+        raise
+    if allocated is not None:
+        await allocated.commit(new)
+    return data
 
 
 def _prepare(context: Context, old: Json, new: Json) -> None:

@@ -1,6 +1,7 @@
 """IPAddress objects of Services, from the ranges of the ServiceCIDRs.
 
-- Each allocated address has an IPAddress that refers to its Service; an address with an object is not allocated.
+- Each allocated address has an IPAddress that refers to its Service. It is created before the Service, and only if it
+  does not exist: of several writers, also on several servers, one gets the address.
 - The server's own range is that of the ServiceCIDR `kubernetes`; ranges of further ones are used after it.
 - IPv4 only.
 """
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from ostinato.api.time import Time
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store.collection import Collection
 from ostinato.server.store.index import Index
@@ -77,36 +79,58 @@ def addresses_of(service: Json | None) -> list[str]:
     return [address for address in spec.get("clusterIPs") or () if address not in ("", "None")]
 
 
-async def sync_addresses(index: Index, world: World, new: Json | None, old: Json | None) -> None:
-    """Create IPAddresses for the addresses of a Service, and delete those that it has given up."""
+async def claim_address(index: Index, world: World, address: str, service: Json) -> bool:
+    """Create the IPAddress of a Service; False if the address is taken. `service`: its metadata."""
+    collection = index.collections.get(_ADDRESSES)
+    if collection is None:
+        return True
+    try:
+        await _put(index, collection, _object(world, address, service))
+    except Conflict:
+        return False
+    return True
+
+
+async def release_addresses(index: Index, addresses: Iterable[str], service: Json) -> None:
+    """Delete the IPAddresses of a Service, given its metadata."""
     collection = index.collections.get(_ADDRESSES)
     if collection is None:
         return
-    have, had = addresses_of(new), addresses_of(old)
-    for address in have:
-        if new is not None and address not in had and collection.newest(address) is None:
-            with suppress(Conflict):  # a concurrent write with the same result
-                await _put(index, collection, _object(world, address, new["metadata"]))
-    for address in had:
+    for address in addresses:
         entry = collection.newest(address)
-        if address not in have and entry is not None:
-            with suppress(Conflict):
+        if entry is not None and _owner(entry) == (service["namespace"], service["name"]):
+            with suppress(Conflict):  # deleted concurrently
                 await index.delete(collection, address, entry)
 
 
-async def repair(index: Index, world: World, services: Iterable[Json]) -> None:
-    """Reconcile the IPAddresses with all Services: after a crash between the two writes, or in an older store."""
+async def repair_addresses(index: Index, world: World, services: Iterable[Entry], grace: float) -> None:
+    """Reconcile the IPAddresses with all Services: after a crash between the two writes, or in an older store.
+
+    `grace`: minimum age in seconds of an IPAddress without a Service, whose Service may be about to be stored.
+    """
     collection = index.collections.get(_ADDRESSES)
     if collection is None:
         return
-    known = set()
-    for service in services:
-        known.update(addresses_of(service))
-        await sync_addresses(index, world, service, None)
+    used: dict[str, tuple[str, str]] = {}
+    for entry in services:
+        if entry.fields.get("spec.clusterIP") not in (None, "", "None"):
+            service = msgspec.json.decode(entry.data)
+            for address in addresses_of(service):
+                used[address] = (service["metadata"]["namespace"], service["metadata"]["name"])
+                if collection.newest(address) is None:
+                    await claim_address(index, world, address, service["metadata"])
+    oldest = world.clock.wall() - grace
     for entry in list(_present(collection)):
-        if entry.key not in known and entry.labels.items() >= _LABELS.items():
-            with suppress(Conflict):
-                await index.delete(collection, entry.key, entry)
+        if entry.labels.items() >= _LABELS.items() and used.get(entry.key) != _owner(entry):
+            created = msgspec.json.decode(entry.data)["metadata"]["creationTimestamp"]
+            if Time.parse(created).timestamp() <= oldest:
+                with suppress(Conflict):
+                    await index.delete(collection, entry.key, entry)
+
+
+def _owner(entry: Entry) -> tuple[str, str]:
+    parent = msgspec.json.decode(entry.data)["spec"].get("parentRef") or {}
+    return parent.get("namespace", ""), parent.get("name", "")
 
 
 def _object(world: World, address: str, service: Json) -> Json:

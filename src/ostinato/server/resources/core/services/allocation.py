@@ -1,188 +1,154 @@
 """Allocation of cluster IPs and node ports.
 
-Allocated values are read from the stored Services, including writes that are not durable yet, so there is no separate
-state to repair. Values of writes in progress are reserved until the write ends. A dry run reserves nothing and returns
-placeholder values.
+An address is allocated by creating its IPAddress, a port by setting its bit in the RangeAllocation: both are
+compare-and-swap writes before the Service is stored, so that several servers on one store never allocate a value twice.
+What a write that failed has allocated is released. After a crash, or if the outcome of the write is unknown, it is
+released by the periodic repair. A dry run allocates nothing and returns placeholder values.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING, Final
 
-from ostinato.api.errors import InternalError, Invalid, Unknown
-from ostinato.api.gvk import GroupKind
+from ostinato.api.errors import APIError, InternalError, Unknown
 from ostinato.api.text.go_format import quote
 from ostinato.api.validation.addresses import Address, parse_ip
 from ostinato.api.validation.field_errors import FieldError, Path
-from ostinato.server.resources.core.services import validation as service_validation
-from ostinato.server.resources.core.services.addresses import named_addresses, own_range, ranges
-from ostinato.server.resources.core.services.shape import needs_health_check_port, port_numbers
+from ostinato.server.resources.core.services.addresses import (
+    addresses_of,
+    claim_address,
+    named_addresses,
+    own_range,
+    ranges,
+    release_addresses,
+)
+from ostinato.server.resources.core.services.families import default_families, refuse
+from ostinato.server.resources.core.services.ports import PORTS, NodePorts, taken_ports
+from ostinato.server.resources.core.services.shape import needs_health_check_port, node_ports, port_numbers
 from ostinato.server.resources.strategy import Json
 
 if TYPE_CHECKING:
     from ostinato.server.store.index import Index
-    from ostinato.world import Rng
+    from ostinato.world import Rng, World
 
-NODE_PORTS: Final = "spec.nodePorts"  # in the fields of an entry; not selectable
-PORTS: Final = range(30000, 32768)
 _LEAST_STATIC, _MOST_STATIC = 16, 256  # bounds of the static part of a range, which is used last
 _STATIC_PORTS: Final = 86
-_KIND: Final = GroupKind("", "Service")
 _SPEC: Final = Path("spec")
 
 
 class Allocator:
     """The allocator of one server."""
 
-    def __init__(self, rng: Rng) -> None:
-        self._rng = rng
-        self._held: Counter[str | int] = Counter()
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._rng = world.rng.fork("services")
+        self._ports = NodePorts()
 
-    def allocate(self, service: Json, old: Json | None, index: Index, *, dry: bool) -> Callable[[], None]:
-        """Allocate what a Service needs and lacks; Invalid if it requests a value that is not available.
-
-        Returns a function that ends the reservation: call it when the Service is stored, or the write has failed.
-        """
-        spec, before = service["spec"], None if old is None else old["spec"]
-        name = service["metadata"].get("name", "")
-        taking = (_DryRun if dry else _Reservation)(self, name, index)
+    async def allocate(self, service: Json, old: Json | None, index: Index, *, dry: bool) -> Allocated | None:
+        """Allocate what a Service needs and lacks; Invalid if it requests a value that is not available."""
+        choice = (_DryRun if dry else _Choice)(service, old, index, self._rng)
+        default_families(service["spec"], None if old is None else old["spec"], service["metadata"].get("name", ""))
+        allocated = Allocated(index, self._ports, service, old)
         try:
-            taking.families(spec, before)
-            taking.cluster_ip(spec, before)
-            taking.node_ports(spec, before)
-        except BaseException:
-            taking.end()
+            while (address := choice.cluster_ip()) is not None and not dry:
+                if await claim_address(index, self._world, address, service["metadata"]):
+                    allocated.addresses.append(address)
+                    break
+                choice.taken.add(address)  # by another server, a moment ago
+            await self._allocate_ports(choice, allocated, index, dry=dry)
+        except APIError:
+            await allocated.abandon()
             raise
-        return taking.end
+        return None if dry else allocated
 
-    def random_free(self, choices: range, static: int, taken: set[int]) -> int | None:
-        """A random free value, from the dynamic part of the range if possible."""
-        for part in (choices[static:], choices[:static]):
-            start = self._rng.randrange(len(part)) if part else 0
-            for i in range(len(part)):
-                number = part[(start + i) % len(part)]
-                if number not in taken:
-                    return number
-        return None
+    async def _allocate_ports(self, choice: _Choice, allocated: Allocated, index: Index, *, dry: bool) -> None:
+        if not choice.wants_ports():
+            return
+        if dry:
+            choice.node_ports(taken_ports(index))
+            return
 
-    def take(self, what: str | int) -> None:
-        self._held[what] += 1
+        def change(taken: set[int]) -> set[int]:
+            allocated.ports = choice.node_ports(taken)
+            return taken | allocated.ports
 
-    def release(self, what: str | int) -> None:
-        self._held[what] -= 1
-        if not self._held[what]:
-            del self._held[what]
+        await self._ports.change(index, change)
 
-    @property
-    def held(self) -> set[str | int]:
-        return set(self._held)
+    async def release(self, service: Json, index: Index) -> None:
+        """Release the values of a deleted Service."""
+        await release_addresses(index, addresses_of(service), service["metadata"])
+        await self._ports.release(index, node_ports(service["spec"]))
 
 
-class _Reservation:
-    """The allocation for one Service."""
+class Allocated:
+    """The values that were allocated for one write of a Service. `commit` or `abandon` them."""
 
-    def __init__(self, allocation: Allocator, name: str, index: Index) -> None:
-        self._allocation = allocation
-        self._name = name
+    def __init__(self, index: Index, ports: NodePorts, service: Json, old: Json | None) -> None:
         self._index = index
-        self.taken: list[str | int] = []
+        self._node_ports = ports
+        self._service = service
+        self._old = old
+        self.addresses: list[str] = []
+        self.ports: set[int] = set()
 
-    def end(self) -> None:
-        for what in self.taken:
-            self._allocation.release(what)
-        self.taken.clear()
-
-    def _take(self, what: str | int) -> None:
-        self._allocation.take(what)
-        self.taken.append(what)
-
-    def _stored(self, field: str) -> list[str]:
-        collection = self._index.collections["services"]
-        entries = [*collection.entries.values(), *collection.pending.values()]
-        return [entry.fields[field] for entry in entries if entry is not None and entry.fields.get(field)]
-
-    def _refuse(self, *errors: FieldError) -> Invalid:
-        return Invalid.of(_KIND, self._name, errors)
-
-    def families(self, spec: Json, old: Json | None) -> None:
-        """Default the IP families: IPv4 only."""
-        if spec["type"] == "ExternalName":
+    async def commit(self, new: Json) -> None:
+        """Release the values that the Service had and, once stored, does not have any more."""
+        if self._old is None:
             return
-        headless_without_selector = spec.get("clusterIP") == "None" and not spec.get("selector")
-        if "ipFamilyPolicy" not in spec:
-            before = (old or {}).get("ipFamilyPolicy")
-            spec["ipFamilyPolicy"] = before or ("RequireDualStack" if headless_without_selector else "SingleStack")
-        errors = service_validation.validate_cluster_ips(spec, old)
-        if errors:
-            raise self._refuse(*errors)
-        errors = self._single_stack(spec, old)
-        families: list[str] = spec.get("ipFamilies", [])
-        for i, address in enumerate(spec.get("clusterIPs", ())):
-            if address == "None":
-                break
-            family = family_of(address)
-            if i >= len(families):
-                if family == "IPv6":
-                    path = _SPEC.child("clusterIPs").index(i)
-                    errors.append(
-                        FieldError.invalid(path, spec["clusterIPs"], "IPv6 is not configured on this cluster")
-                    )
-                else:
-                    families = [*families, family]
-        if errors:
-            raise self._refuse(*errors)
-        spec["ipFamilies"] = families or ["IPv4"]
-        if headless_without_selector:
-            if len(spec["ipFamilies"]) < 2 and spec["ipFamilyPolicy"] != "SingleStack":
-                spec["ipFamilies"] = [*spec["ipFamilies"], "IPv6" if spec["ipFamilies"] == ["IPv4"] else "IPv4"]
-            return
-        if spec["ipFamilyPolicy"] == "RequireDualStack":
-            detail = "this cluster is not configured for dual-stack services"
-            errors.append(FieldError.invalid(_SPEC.child("ipFamilyPolicy"), spec["ipFamilyPolicy"], detail))
-        for i, family in enumerate(spec["ipFamilies"]):
-            if family != "IPv4":
-                path = _SPEC.child("ipFamilies").index(i)
-                errors.append(FieldError.invalid(path, family, "not configured on this cluster"))
-        if errors:
-            raise self._refuse(*errors)
+        had, have = self._old, new
+        gone = set(addresses_of(had)) - set(addresses_of(have))
+        await release_addresses(self._index, sorted(gone), had["metadata"])
+        await self._release_ports({*node_ports(had["spec"]), *self.ports} - set(node_ports(have["spec"])))
 
-    def _single_stack(self, spec: Json, old: Json | None) -> list[FieldError]:
-        errors = []
-        path, policy = _SPEC.child("ipFamilyPolicy"), spec["ipFamilyPolicy"]
-        if policy != "SingleStack":
-            return []
-        for field, what in (("clusterIPs", "cluster IPs"), ("ipFamilies", "IP families")):
-            values = spec.get(field, [])
-            if old is not None and len(values) > 1 and values == old.get(field):
-                spec[field] = values[:1]
-            elif len(values) == 2:
-                detail = f"must be 'RequireDualStack' or 'PreferDualStack' when multiple {what} are specified"
-                errors.append(FieldError.invalid(path, policy, detail))
-        return errors
+    async def abandon(self) -> None:
+        """Release what was allocated: the Service is not stored. Do not call this if the outcome is unknown."""
+        await release_addresses(self._index, self.addresses, self._service["metadata"])
+        await self._release_ports(self.ports)
 
-    def cluster_ip(self, spec: Json, old: Json | None) -> None:
+    async def _release_ports(self, ports: Iterable[int]) -> None:
+        await self._node_ports.release(self._index, ports)
+
+
+class _Choice:
+    """The values for one Service, chosen from those that are free as far as this server knows."""
+
+    def __init__(self, service: Json, old: Json | None, index: Index, rng: Rng) -> None:
+        self._spec: Json = service["spec"]
+        self._old: Json | None = None if old is None else old["spec"]
+        self._name: str = service["metadata"].get("name", "")
+        self._index = index
+        self._rng = rng
+        self._requested = list(self._spec.get("clusterIPs", ()))
+        self._requested_ports = [port.get("nodePort") for port in self._spec.get("ports", ())]
+        self._requested_check = self._spec.get("healthCheckNodePort")
+        self.taken: set[str] = set()  # addresses that turned out to be taken
+        self._taken_ports: set[int] = set()  # by others
+        self._chosen_ports: set[int] = set()
+
+    def cluster_ip(self) -> str | None:
+        """Choose the address, if one is to be allocated."""
+        spec, old = self._spec, self._old
         if spec["type"] == "ExternalName" or spec.get("clusterIPs") == ["None"]:
-            return
+            return None
         if old is not None and old["type"] != "ExternalName":
-            return  # it has an address, which is immutable
-        requested = spec.get("clusterIPs", [])
+            return None  # it has an address, which is immutable
+        requested = self._requested
         if requested:
             address = parse_ip(requested[0])
             why = "" if address is None else self._address_error(address)
             if why:
                 detail = f"failed to allocate IP {requested[0]}: {why}"
-                raise self._refuse(FieldError.invalid(_SPEC.child("clusterIPs"), requested, detail))
-            chosen = requested[0]
+                raise refuse(self._name, FieldError.invalid(_SPEC.child("clusterIPs"), requested, detail))
+            chosen: str = requested[0]
         else:
             chosen = self._any_address()
         spec["clusterIP"], spec["clusterIPs"] = chosen, [chosen]
-        self._take(chosen)
+        return chosen
 
-    def _taken_addresses(self) -> set[str | int]:
-        return {*self._stored("spec.clusterIP"), *named_addresses(self._index), *self._allocation.held}
+    def _taken_addresses(self) -> set[str]:
+        return named_addresses(self._index) | self.taken
 
     def _address_error(self, address: Address) -> str:
         """Why an address cannot be allocated, "" if it can."""
@@ -196,12 +162,21 @@ class _Reservation:
         for network in ranges(self._index):
             base, size = int(network.network_address), network.num_addresses
             static = min(max(size // _LEAST_STATIC, _LEAST_STATIC), _MOST_STATIC) if size > _LEAST_STATIC else 0
-            number = self._allocation.random_free(range(base + 1, base + size - 1), static, numbers)
+            number = self._random_free(range(base + 1, base + size - 1), static, numbers)
             if number is not None:
                 return str(IPv4Address(number))
         raise InternalError.of(f"failed to allocate a serviceIP for Service {quote(self._name)}: range is full")
 
-    def node_ports(self, spec: Json, old: Json | None) -> None:
+    def wants_ports(self) -> bool:
+        return self._spec["type"] in ("NodePort", "LoadBalancer")
+
+    def node_ports(self, taken: set[int]) -> set[int]:
+        """Choose the ports to allocate, given those that are taken. May be called again with others."""
+        spec, old = self._spec, self._old
+        self._taken_ports, self._chosen_ports = taken, set()
+        for port, number in zip(spec.get("ports", ()), self._requested_ports, strict=True):
+            _set(port, "nodePort", number)
+        _set(spec, "healthCheckNodePort", self._requested_check)
         if spec["type"] in ("NodePort", "LoadBalancer"):
             allocate = spec["type"] == "NodePort" or spec.get("allocateLoadBalancerNodePorts", True)
             ports = [
@@ -219,9 +194,10 @@ class _Reservation:
                 why = self._port_error(number)
                 if why:
                     raise InternalError.of(f"failed to allocate requested HealthCheck NodePort {number}: {why}")
-                self._take(number)
+                self._chosen_ports.add(number)
             else:
                 spec["healthCheckNodePort"] = self._any_port("failed to allocate a HealthCheck NodePort 0")
+        return self._chosen_ports
 
     def _first_ports(self, ports: list[tuple[Json, Path]]) -> None:
         """Allocate node ports of a new Service: ports with the same number share one, unless specified."""
@@ -256,37 +232,40 @@ class _Reservation:
                 raise Unknown.of(f"duplicate nodePort: {{{protocol} {number}}}")
             seen.add((protocol, number))
 
-    def _taken_ports(self) -> set[int]:
-        stored = {int(number) for text in self._stored(NODE_PORTS) for number in text.split(",")}
-        return stored | {what for what in self._allocation.held if isinstance(what, int)}
-
     def _port_error(self, number: int) -> str:
         if number not in PORTS:
             return f"provided port is not in the valid range. The range of valid ports is {PORTS[0]}-{PORTS[-1]}"
-        return "provided port is already allocated" if number in self._taken_ports() else ""
+        return "provided port is already allocated" if self._is_taken(number) else ""
+
+    def _is_taken(self, number: int) -> bool:
+        return number in self._taken_ports or number in self._chosen_ports
 
     def _port(self, number: int, path: Path) -> None:
         why = self._port_error(number)
         if why:
-            raise self._refuse(FieldError.invalid(path, number, why))
-        self._take(number)
+            raise refuse(self._name, FieldError.invalid(path, number, why))
+        self._chosen_ports.add(number)
 
     def _any_port(self, failure: str) -> int:
-        number = self._allocation.random_free(PORTS, _STATIC_PORTS, self._taken_ports())
+        number = self._random_free(PORTS, _STATIC_PORTS, self._taken_ports | self._chosen_ports)
         if number is None:
             raise InternalError.of(f"{failure}: range is full")
-        self._take(number)
+        self._chosen_ports.add(number)
         return number
 
+    def _random_free(self, choices: range, static: int, taken: set[int]) -> int | None:
+        """A random free value, from the dynamic part of the range if possible."""
+        for part in (choices[static:], choices[:static]):
+            start = self._rng.randrange(len(part)) if part else 0
+            for i in range(len(part)):
+                number = part[(start + i) % len(part)]
+                if number not in taken:
+                    return number
+        return None
 
-class _DryRun(_Reservation):
-    """The allocation of a dry run: nothing is reserved or looked up."""
 
-    def _take(self, what: str | int) -> None:
-        self.taken.append(what)
-
-    def end(self) -> None:
-        self.taken.clear()
+class _DryRun(_Choice):
+    """The choice of a dry run: placeholders."""
 
     def _address_error(self, address: Address) -> str:
         network = own_range(self._index)
@@ -298,18 +277,20 @@ class _DryRun(_Reservation):
         return str(own_range(self._index).network_address)
 
     def _port_error(self, number: int) -> str:
-        taken = number in self.taken or number in self._taken_ports()
-        return "provided port is already allocated" if taken else ""
+        return "provided port is already allocated" if self._is_taken(number) else ""
 
     def _any_port(self, failure: str) -> int:
-        number = max((port for port in self.taken if isinstance(port, int)), default=PORTS[-1] + 1) + 1
-        self._take(number)
+        number = max(self._chosen_ports, default=PORTS[-1] + 1) + 1
+        self._chosen_ports.add(number)
         return number
 
 
-def family_of(address: str) -> str:
-    parsed = parse_ip(address)
-    return "IPv6" if parsed is not None and parsed.bits == 128 and not parsed.mapped else "IPv4"
+def _set(obj: Json, field: str, value: int | None) -> None:
+    """Restore a field that the client may have omitted."""
+    if value is None:
+        obj.pop(field, None)
+    else:
+        obj[field] = value
 
 
 def _is_in(address: Address, network: IPv4Network) -> bool:

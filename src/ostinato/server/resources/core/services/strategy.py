@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,8 +12,8 @@ from ostinato.api.validation import names
 from ostinato.api.validation.addresses import cidr_warnings, ip_warning
 from ostinato.api.validation.field_errors import FieldError, Path
 from ostinato.server.resources.core.services import validation as service_validation
-from ostinato.server.resources.core.services.addresses import sync_addresses
-from ostinato.server.resources.core.services.allocation import NODE_PORTS, Allocator
+from ostinato.server.resources.core.services.allocation import Allocator
+from ostinato.server.resources.core.services.ports import NODE_PORTS
 from ostinato.server.resources.core.services.shape import (
     drop_fields_of_other_types,
     is_externally_accessible,
@@ -21,7 +21,7 @@ from ostinato.server.resources.core.services.shape import (
     normalize_cluster_ips,
     patch_allocated,
 )
-from ostinato.server.resources.strategy import Json, NameRule, Strategy
+from ostinato.server.resources.strategy import Allocation, Json, NameRule, Strategy
 from ostinato.server.store.records import Conflict
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ class Service(Strategy):
     selectable = ("spec.clusterIP", "spec.type")
 
     def __init__(self, world: World | None = None) -> None:
-        self._world = world
-        self._allocation = None if world is None else Allocator(world.rng.fork("services"))
+        self._allocator = None if world is None else Allocator(world)
 
     def for_server(self, world: World) -> Strategy:
         return Service(world)
@@ -70,22 +69,21 @@ class Service(Strategy):
                 if ingress.get("ip"):
                     ingress.setdefault("ipMode", "VIP")
 
-    def begin(self, new: Json, old: Json | None, index: Index, *, dry: bool) -> Callable[[], None] | None:
-        assert self._allocation is not None
+    def allocate(self, new: Json, old: Json | None, index: Index, *, dry: bool) -> Awaitable[Allocation | None]:
+        return self._allocate(new, old, index, dry=dry)
+
+    async def _allocate(self, new: Json, old: Json | None, index: Index, *, dry: bool) -> Allocation | None:
+        assert self._allocator is not None
         spec = new["spec"]
         if old is not None:
             patch_allocated(spec, old["spec"])
         normalize_cluster_ips(spec, None if old is None else old["spec"])
-        end = self._allocation.allocate(new, old, index, dry=dry)
+        allocated = await self._allocator.allocate(new, old, index, dry=dry)
         if spec["type"] == "ExternalName" and spec.get("internalTrafficPolicy") in ("Cluster", "Local"):
             del spec["internalTrafficPolicy"]
         if "healthCheckNodePort" in spec:
             spec["healthCheckNodePort"] = spec.pop("healthCheckNodePort")  # moved behind the ports
-        return end
-
-    async def after_write(self, new: Json, old: Json | None, index: Index) -> None:
-        assert self._world is not None
-        await sync_addresses(index, self._world, new, old)
+        return allocated
 
     def prepare_create(self, obj: Json) -> None:
         obj["status"] = {"loadBalancer": {}}
@@ -139,9 +137,9 @@ class Service(Strategy):
         return found
 
     async def after_delete(self, obj: Json, index: Index) -> None:
-        """Release the addresses, and delete the Endpoints, which a new Service of that name would otherwise inherit."""
-        assert self._world is not None
-        await sync_addresses(index, self._world, None, obj)
+        """Release addresses and ports, and delete the Endpoints, which a new Service of that name would inherit."""
+        assert self._allocator is not None
+        await self._allocator.release(obj, index)
         collection = index.collections.get("endpoints")
         metadata = obj["metadata"]
         entry = collection.newest(f"{metadata['namespace']}/{metadata['name']}") if collection is not None else None
