@@ -9,6 +9,7 @@ import ssl
 from ostinato.certificates.certificate import Certificate, CertificateError, CertificateSource, ServerTls
 from ostinato.world import Clock
 from ostinato.world.cancellation import cancel_repeatedly
+from ostinato.world.supervision import supervised
 
 _logger = logging.getLogger(__name__)
 
@@ -26,7 +27,8 @@ class ServedCertificate:
     async def start(self) -> ssl.SSLContext:
         """Read the certificate and return the context of the server. Raises CertificateError."""
         await self._read()
-        self._watching = asyncio.get_running_loop().create_task(self._watch(), name="serving certificate")
+        watch = supervised("serving certificate", self._watch, self._clock)
+        self._watching = asyncio.get_running_loop().create_task(watch, name="serving certificate")
         return self._tls.context
 
     async def stop(self) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from typing import Final
 
 from ostinato.api.errors import APIError
@@ -31,6 +32,7 @@ from ostinato.frontends.kernel.operations.executor import OperationExecutor
 from ostinato.frontends.kernel.operations.specification import OperationError
 from ostinato.frontends.kernel.snapshots.filters import FilterError
 from ostinato.frontends.kernel.snapshots.snapshot import ChangeType, Item
+from ostinato.world.supervision import supervised
 
 Decide = Callable[[Hook, Rendering, Mapping[str, str]], Awaitable[Outcome]]
 
@@ -203,7 +205,14 @@ class Engine:
                     await self._enable(task, queue)
                 case "enable schedules":
                     loop = asyncio.get_running_loop()
-                    self._tickers[hook] = [loop.create_task(self._tick(hook, each)) for each in hook.config.schedules]
+                    self._tickers[hook] = [
+                        loop.create_task(
+                            supervised(
+                                f"schedule {each.name} of {hook.name}", partial(self._tick, hook, each), self._clock
+                            )
+                        )
+                        for each in hook.config.schedules
+                    ]
                 case "run" if queue.transient:
                     async with self._objects:
                         await self._run(task, queue)

@@ -18,6 +18,7 @@ import logging
 import os
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -44,6 +45,7 @@ from ostinato.frontends.kernel.sync import Decider, SyncRequest, SyncResult
 from ostinato.http.server import HttpRequest, HttpResponse
 from ostinato.metrics import CONTENT_TYPE, Registry
 from ostinato.world import World
+from ostinato.world.supervision import supervised
 
 _POLL_SECONDS: Final = 1.0
 
@@ -147,7 +149,9 @@ class Hooks(FrontEnd):
             await self.warm_up(dependencies)
         engine = self.engine
         engine.start(list(engine.hooks.values()))
-        following = asyncio.get_running_loop().create_task(self._follow(dependencies), name=f"{self.name}: files")
+        name = f"{self.name}: files"
+        follow = supervised(name, partial(self._follow, dependencies), dependencies.world.clock)
+        following = asyncio.get_running_loop().create_task(follow, name=name)
         try:
             await engine.run()
         finally:

@@ -30,6 +30,7 @@ from ostinato.manager.events.counts import CountCorrelator
 from ostinato.manager.events.recorders import CoreEventRecorder, EventRecorder
 from ostinato.manager.events.series import FINISHED_AFTER, SeriesCorrelator
 from ostinato.world import World
+from ostinato.world.supervision import supervised
 
 MAX_QUEUED: Final = 20_000
 CONCURRENCY: Final = 8  # of writes
@@ -74,7 +75,7 @@ class Events:
     def start(self) -> None:
         """Start to write. Events may be recorded before."""
         self._loop = asyncio.get_running_loop()
-        self._task = self._loop.create_task(self._run(), name="events")
+        self._task = self._loop.create_task(supervised("events", self._run, self._clock), name="events")
 
     async def stop(self) -> None:
         """Write the remaining Events, within a timeout."""
@@ -115,7 +116,8 @@ class Events:
         return self._moment
 
     async def _run(self) -> None:
-        sweeping = asyncio.get_running_loop().create_task(self._sweep(), name="events: series")
+        sweep = supervised("event series", self._sweep, self._clock)
+        sweeping = asyncio.get_running_loop().create_task(sweep, name="events: series")
         try:
             while True:
                 await self._came.wait()

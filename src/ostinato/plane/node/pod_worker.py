@@ -14,6 +14,7 @@ The worker decides; `PodContainers`, which it owns, holds the state of the conta
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -24,8 +25,11 @@ from ostinato.plane.node.containers.pod_containers import PodContainers, PodEven
 from ostinato.plane.node.local_node import NodeComponents
 from ostinato.plane.node.pod_status import PodWorkerState, has_started, merged, pod_status
 
+_logger = logging.getLogger(__name__)
+
 VOLUME_SYNC: Final = 15.0  # seconds between two checks of a Pod's volumes
 _EVICTION_GRACE: Final = 1.0
+_RETRY_SECONDS: Final = 10.0  # before the next sync after an operation failed unexpectedly
 _DEADLINE_EXCEEDED: Final = "Pod was active on the node longer than the specified deadline"
 
 
@@ -206,7 +210,12 @@ class PodWorker:
         self._task = asyncio.get_running_loop().create_task(self._run(work))
 
     async def _run(self, work: Awaitable[None]) -> None:
-        await work
+        try:
+            await work
+        except Exception:
+            meta = self.pod.metadata
+            _logger.exception("operation failed, retrying pod=%s/%s", meta.namespace, meta.name)
+            await self._clock.sleep(_RETRY_SECONDS)
         self._on_change(self.pod)
 
     def _terminate(self, grace: float) -> None:

@@ -83,6 +83,22 @@ def test_a_failed_start_is_retried(tmp_path: Path) -> None:
     on_node(play, tmp_path)
 
 
+def test_an_unexpected_error_of_the_runtime_is_logged_and_retried(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def play(node: NodeStage) -> None:
+        node.runtime.refuse = ValueError("broken")
+        await node.client.create(pod())
+        await node.wait(5)
+        assert "operation failed, retrying pod=default/p" in caplog.text
+        assert len(caplog.records) == 1
+        node.runtime.refuse = None
+        await node.wait(20)
+        assert (await node.get()).status.phase == "Running"
+
+    on_node(play, tmp_path)
+
+
 def test_a_command_that_cannot_be_executed_terminates_the_container(tmp_path: Path) -> None:
     async def play(node: NodeStage) -> None:
         node.runtime.on_start = lambda started: started.end(128, "StartError", "exec: not found")

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +31,7 @@ from ostinato.webhook.ca_injector import CaInjector
 from ostinato.webhook.configuration import Endpoint, ServiceEndpoint, UrlEndpoint
 from ostinato.webhook.server import WebhookServer
 from ostinato.world import World
+from ostinato.world.supervision import supervised
 
 PORT: Final = 9680
 _RETRY_SECONDS: Final = 5.0
@@ -87,9 +89,12 @@ class HookWebhooks:
         self._server = self._new_server(wanted)
         await self._server.start()
         loop = asyncio.get_running_loop()
-        self._tasks = [loop.create_task(self._server.watch_certificates(), name="hooks: certificates")]
+        clock = self._dependencies.world.clock
+        watch = supervised("webhook certificates of hooks", self._server.watch_certificates, clock)
+        self._tasks = [loop.create_task(watch, name="hooks: certificates")]
         if missing:
-            self._tasks.append(loop.create_task(self._convert_later(missing), name="hooks: conversions"))
+            convert = supervised("conversions of hooks", partial(self._convert_later, missing), clock)
+            self._tasks.append(loop.create_task(convert, name="hooks: conversions"))
 
     async def stop(self) -> None:
         await self._stop_tasks()

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 from ostinato.kinds.core_v1 import Container, Pod, Probe
 from ostinato.plane.node.environment.expansion import expand
 from ostinato.plane.node.probes.prober import Outcome, Prober
 from ostinato.world import Clock
+from ostinato.world.supervision import supervised
 
 ProbeKind = Literal["startup", "readiness", "liveness"]
 
@@ -73,7 +75,7 @@ class _ContainerProbes:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self, age: float, on_result: OnResult, on_unhealthy: OnUnhealthy) -> None:
-        container = self._container
+        container, pod = self._container, self._pod.metadata
         probes: dict[ProbeKind, Probe | None] = {
             "startup": container.startup_probe,
             "readiness": container.readiness_probe,
@@ -83,8 +85,9 @@ class _ContainerProbes:
             self._started.set()
         for kind, probe in probes.items():
             if probe is not None:
-                worker = self._work(kind, probe, age, on_result, on_unhealthy)
-                self._tasks.append(asyncio.get_running_loop().create_task(worker))
+                worker = partial(self._work, kind, probe, age, on_result, on_unhealthy)
+                work = supervised(f"{kind} probe of {pod.namespace}/{pod.name}/{container.name}", worker, self._clock)
+                self._tasks.append(asyncio.get_running_loop().create_task(work))
 
     def stop(self) -> None:
         for task in self._tasks:

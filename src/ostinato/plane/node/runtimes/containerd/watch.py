@@ -18,6 +18,7 @@ from ostinato.plane.node.runtimes.containerd.grpc import UNIMPLEMENTED
 from ostinato.plane.node.runtimes.containerd.http2 import RpcError
 from ostinato.plane.node.runtimes.containerd.rotation import is_large, rotate
 from ostinato.world import Clock
+from ostinato.world.supervision import supervised
 
 _END_EVENTS: Final = (2, 3)  # events: stopped, deleted
 _RELIST_INTERVAL: Final = 10.0  # seconds
@@ -40,7 +41,10 @@ class ContainerWatch:
         self._watched[container.key] = (container, ended)
         if not self._tasks:
             loop = asyncio.get_running_loop()
-            self._tasks = [loop.create_task(self._receive_events()), loop.create_task(self._relist_periodically())]
+            self._tasks = [
+                loop.create_task(supervised("container events", self._receive_events, self._clock)),
+                loop.create_task(supervised("container relist", self._relist_periodically, self._clock)),
+            ]
         self._wake.set()  # it may have exited before it was added
 
     def remove(self, key: str) -> None:
@@ -57,7 +61,7 @@ class ContainerWatch:
                 async with aclosing(self._cri.stream("GetContainerEvents", {})) as events:
                     async for event in events:
                         key = event.get("container_id", "")
-                        if event.get("container_event_type", 0) in _END_EVENTS and key in self._watched:
+                        if event.get("container_event_type", 0) in _END_EVENTS:
                             await self._refresh(key)
             except RpcError as error:
                 self._has_events = error.code != UNIMPLEMENTED
@@ -90,8 +94,10 @@ class ContainerWatch:
                     await self._cri.call("ReopenContainerLog", {"container_id": container.key})
 
     async def _refresh(self, key: str) -> None:
-        container, ended = self._watched[key]
+        watched = self._watched.get(key)
+        if watched is None:  # removed, or reported by the other task
+            return
+        container, ended = watched
         await container.refresh()
-        if container.exit is not None:
-            self.remove(key)
+        if container.exit is not None and self._watched.pop(key, None) is not None:
             ended()

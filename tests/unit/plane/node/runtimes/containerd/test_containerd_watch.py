@@ -178,3 +178,45 @@ def test_a_container_that_was_not_started_has_not_ended() -> None:
         assert CriContainer(stage.cri, stage.cri.status("one"), stage.clock).exit is None
 
     play(scene)
+
+
+@pytest.mark.parametrize("tells", [True, False])
+def test_many_exits_at_once_do_not_end_the_watch(tells: bool) -> None:
+    async def scene(stage: Scene) -> None:
+        keys = [f"c{n}" for n in range(40)]
+        for key in keys:
+            stage.add(key)
+        await stage.clock.sleep(20)
+        for key in keys:
+            stage.cri.states[key] = EXITED
+        stage.watch._watched["c0"] = (stage.watch._watched["c0"][0], lambda: stage.watch.remove("c1"))
+        await stage.clock.sleep(20)
+        assert sorted(stage.ended) == sorted(keys[2:])
+        stage.add("later")
+        await stage.clock.sleep(20)
+        stage.cri.states["later"] = EXITED
+        await stage.clock.sleep(20)
+        assert stage.ended[-1] == "later"
+
+    play(scene, tells=tells)
+
+
+def test_an_unexpected_failure_of_the_watch_is_logged_and_the_watch_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene(stage: Scene) -> None:
+        container = stage.add("c")
+        refresh = container.refresh
+        failures = [ValueError("broken")]
+
+        async def failing() -> None:
+            if failures:
+                raise failures.pop()
+            await refresh()
+
+        container.refresh = failing  # type: ignore[method-assign]
+        stage.cri.states["c"] = EXITED
+        await stage.clock.sleep(20)
+        assert stage.ended == ["c"]
+        assert not failures
+
+    play(scene, tells=False)
+    assert "background task failed, restarting task=container relist" in caplog.text
