@@ -6,8 +6,9 @@ This module exports the most used names; the packages export the others. Names a
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from ostinato.lazy import lazy_names
 
 if TYPE_CHECKING:
     from ostinato.api.errors import AlreadyExists, APIError, Conflict, Invalid, NotFound
@@ -104,15 +105,4 @@ _HOME = {
     "timer": "controllers",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(f"{__name__}.{_HOME[name]}")
-    value = module if name == "on" else getattr(module, name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOME)

@@ -13,8 +13,9 @@ not load an HTTP library.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from ostinato.lazy import lazy_names
 
 if TYPE_CHECKING:
     from ostinato.client.client import Client
@@ -139,14 +140,4 @@ _HOME = {
     "retry_on": "transport.retry",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOME)

@@ -16,8 +16,9 @@ Names are imported on first use: the plugin is loaded by every run of pytest.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from ostinato.lazy import lazy_names
 
 if TYPE_CHECKING:
     from ostinato.testing.case import ClusterTestCase
@@ -67,14 +68,4 @@ _HOME = {
     "replay": "replaying",
 }
 
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazy_names(__name__, _HOME)
