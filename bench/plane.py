@@ -117,8 +117,10 @@ async def measure(client: Client, process: Process, options: argparse.Namespace)
         return count == wanted, f"{count} available"
 
     async def gone() -> tuple[bool, str]:
-        count = len(await client.list(MetadataOf(Pod)))
-        return count == 0, f"{count} Pods left"
+        async for page in client.list(MetadataOf(Pod), page_size=1).pages():  # a whole list would be part of the load
+            count = len(page.items) + (page.metadata.remaining_item_count or 0)
+            return count == 0, f"{count} Pods left"
+        return True, "no Pods left"
 
     print(f"{options.nodes} nodes joined in {await until(joined):.1f} s, {process.memory():.0f} MB")
     for title, act, condition in (

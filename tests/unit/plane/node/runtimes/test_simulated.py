@@ -293,6 +293,38 @@ def test_a_deleted_pod_is_terminated_and_removed() -> None:
     on_stage(play)
 
 
+def test_a_deletion_takes_three_writes() -> None:
+    async def play(stage: Stage) -> None:
+        await begin(stage)
+        await stage.client.create(pod())
+        await stage.settle()
+        before = stage.version
+        await stage.client.delete(Pod, "p")
+        await stage.world.clock.sleep(2)
+        assert stage.version - before == 3, "the deletionTimestamp, the grace period of 0, the removal"
+
+    on_stage(play)
+
+
+def test_a_terminated_pod_with_a_finalizer_has_its_last_status() -> None:
+    async def play(stage: Stage) -> None:
+        await begin(stage)
+        held = pod()
+        held.metadata.finalizers = ["example.dev/hold"]
+        await stage.client.create(held)
+        await stage.settle()
+        await stage.client.delete(Pod, "p")
+        await stage.settle()
+        found = await get(stage)
+        assert found.status.phase == "Failed"
+        state = found.status.container_statuses[0].state
+        assert state is not None
+        assert state.terminated is not None
+        assert state.terminated.exit_code == 143
+
+    on_stage(play)
+
+
 def test_a_pod_that_lingers_takes_its_grace_period() -> None:
     async def play(stage: Stage) -> None:
         await begin(stage)
