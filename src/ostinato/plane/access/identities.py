@@ -55,6 +55,7 @@ _ACCOUNTS: Final = {
     "token-cleaner-controller": "token-cleaner",
     "ttl-after-finished-controller": "ttl-after-finished-controller",
     "validatingadmissionpolicy-status-controller": "validatingadmissionpolicy-status-controller",
+    "volumeattributesclass-protection-controller": "volumeattributesclass-protection-controller",
 }
 _OTHERS: Final = {"scheduler": SCHEDULER, "services": PROXY, "service-proxy": PROXY}
 # Runnables without an identity of their own: the node agent uses the identity of each node.

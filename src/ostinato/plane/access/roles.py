@@ -72,6 +72,7 @@ RULES: Final[dict[str, list[PolicyRule]]] = {
     "validatingadmissionpolicy-status-controller": [
         PolicyRule(api_groups=["apiextensions.k8s.io"], resources=["customresourcedefinitions"], verbs=["list"])
     ],
+    "volumeattributesclass-protection-controller": [_patch("storage.k8s.io", "volumeattributesclasses")],
 }
 
 

@@ -52,6 +52,7 @@ CONTROLLERS: Final = {
     "token-cleaner-controller": "bootstrap.token_cleaner",
     "ttl-after-finished-controller": "workloads.ttl_after_finished",
     "validatingadmissionpolicy-status-controller": "policy_status",
+    "volumeattributesclass-protection-controller": "storage.attributes_class_protection",
 }
 """Controller name -> module."""
 

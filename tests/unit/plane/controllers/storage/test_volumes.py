@@ -11,6 +11,7 @@ from ostinato.api.quantity import Quantity
 from ostinato.client import MergePatch
 from ostinato.kinds.core_v1 import (
     Container,
+    CSIPersistentVolumeSource,
     HostPathVolumeSource,
     PersistentVolume,
     PersistentVolumeClaim,
@@ -22,7 +23,7 @@ from ostinato.kinds.core_v1 import (
     Volume,
     VolumeResourceRequirements,
 )
-from ostinato.kinds.storage_v1 import StorageClass
+from ostinato.kinds.storage_v1 import StorageClass, VolumeAttributesClass
 from ostinato.plane.controllers import CONTROLLERS, Options, add_controllers
 
 BINDER = "persistentvolume-binder-controller"
@@ -48,6 +49,10 @@ def claim(name: str, size: str, storage_class: str = "manual") -> PersistentVolu
         resources=VolumeResourceRequirements(requests={"storage": Quantity(size)}),
     )
     return PersistentVolumeClaim(metadata=ObjectMeta(name=name), spec=spec)
+
+
+def attributes_class(name: str) -> VolumeAttributesClass:
+    return VolumeAttributesClass(metadata=ObjectMeta(name=name), driver_name="example.com", parameters={"iops": "9"})
 
 
 async def bound_to(stage: Stage, name: str) -> tuple[str, str]:
@@ -211,3 +216,35 @@ def test_a_bound_volume_is_protected_until_its_claim_is_deleted() -> None:
         assert await stage.client.get(PersistentVolume, "disk", missing=None) is None
 
     on_stage(play, BINDER, VOLUME_PROTECTION, CLAIM_PROTECTION)
+
+
+def test_an_attributes_class_is_kept_until_no_volume_and_no_claim_refers_to_it() -> None:
+    async def play(stage: Stage) -> None:
+        await stage.client.create(attributes_class("fast"))
+        source = CSIPersistentVolumeSource(driver="example.com", volume_handle="1")
+        disk = volume("disk", "2Gi", host_path=None, csi=source, volume_attributes_class_name="fast")
+        await stage.client.create(disk)
+        wanted = claim("data", "1Gi")
+        wanted.spec.volume_attributes_class_name = "fast"
+        await stage.client.create(wanted)
+        await stage.settle()
+        await stage.client.delete(VolumeAttributesClass, "fast")
+        for used_by in (PersistentVolume, PersistentVolumeClaim):
+            await stage.settle()
+            assert await stage.client.get(VolumeAttributesClass, "fast", missing=None) is not None
+            await stage.client.delete(used_by, "disk" if used_by is PersistentVolume else "data")
+        await stage.settle()
+        assert await stage.client.get(VolumeAttributesClass, "fast", missing=None) is None
+
+    on_stage(play, VOLUME_PROTECTION, CLAIM_PROTECTION, "volumeattributesclass-protection-controller")
+
+
+def test_the_finalizer_of_an_attributes_class_is_restored() -> None:
+    async def play(stage: Stage) -> None:
+        await stage.client.create(attributes_class("fast"))
+        await stage.client.patch(VolumeAttributesClass, "fast", MergePatch({"metadata": {"finalizers": None}}))
+        await stage.settle()
+        found = await stage.client.get(VolumeAttributesClass, "fast")
+        assert found.metadata.finalizers == ["kubernetes.io/vac-protection"]
+
+    on_stage(play, "volumeattributesclass-protection-controller")
