@@ -33,6 +33,7 @@ from ostinato.server.controllers import flow_schemas
 from ostinato.server.controllers.bootstrap import ServerFacts, bootstrap, rules_of
 from ostinato.server.controllers.expiry import Expiry
 from ostinato.server.controllers.service_repair import ServiceRepair
+from ostinato.server.derived_state import DerivedState
 from ostinato.server.dispatch import Dispatcher, not_found
 from ostinato.server.flow.control import LONG_RUNNING, FlowControl, FlowSettings, TooManyRequests
 from ostinato.server.flow.flow import Flow
@@ -73,6 +74,7 @@ EVENT_TTL = 3600.0  # retention time of Events, in seconds
 MAX_REQUEST_SECONDS = 60.0  # maximum duration of a request in seconds, except for streams
 
 _READING = frozenset({"get", "list", "watch"})
+_DERIVED = ("/api", "/openapi")  # paths of discovery documents
 _logger = logging.getLogger(__name__)
 
 
@@ -135,6 +137,14 @@ class Server:
             **flow_schemas.reconciles_after_write(self.registry, self.index, world, self.flow.reload),
             self._definitions.group_resource: self._settle_definitions,
         }
+        self._derived = DerivedState(
+            self.index,
+            [
+                (resource.collection, self._settles[resource.group_resource])
+                for resource in self.registry
+                if resource.collection is not None and resource.group_resource in self._settles
+            ],
+        )
         self._custom_resources: CustomResources | None = None  # loaded with the first definition
         self._builtin_groups = frozenset(resource.gvr.group for resource in self.registry)
 
@@ -184,7 +194,7 @@ class Server:
         The stages and the response are those of `handle`, without a task and a seat. Before it returns None it changes
         nothing but the request's own attributes, so that `handle` can start over.
         """
-        if request.method != "GET" or request.query_string or self.auditor is not None:
+        if request.method != "GET" or request.query_string or self.auditor is not None or self.index.is_shared:
             return None
         route = parse("GET", request.path, watch=False)
         if route is None or route.verb != "get" or route.subresource in LONG_RUNNING:
@@ -222,7 +232,13 @@ class Server:
             if self.auditor is not None:
                 flow = await self._authorize_audited(self.auditor, request, route)
             else:
-                flow = self._authorize_now(request, route) or await self._authorize(request, route)
+                version = self.index.version
+                try:
+                    flow = self._authorize_now(request, route) or await self._authorize(request, route)
+                except APIError as error:
+                    if not await self._derived.was_behind(version, error.code):
+                        raise
+                    flow = await self._authorize(request, route)
             if self.turns.busy and known is not (line := request.line) and line and not self.turns.may_run(line):
                 await self.world.clock.sleep(0)  # the flow was not known earlier
             if route is None or route.subresource not in LONG_RUNNING:
@@ -232,6 +248,8 @@ class Server:
             else:
                 request.flow_headers = ()  # not limited
             if route is None:
+                if self.index.is_shared and request.path.startswith(_DERIVED):
+                    await self._derived.catch_up()
                 answer: Answer = self.publisher.answer(request)
             elif seconds is None:
                 answer = await self._answer(request, route)
@@ -264,9 +282,22 @@ class Server:
             ) from None
 
     async def _answer(self, request: Request, route: Route) -> Answer:
+        version, warned = self.index.version, len(request.warnings)
+        try:
+            answer = await self._attempt(request, route)
+            if answer is not None or not await self._derived.was_behind(version, 404):
+                return answer or text_response(404, "404 page not found\n")
+        except APIError as error:
+            if not await self._derived.was_behind(version, error.code):
+                raise
+        del request.warnings[warned:]
+        return await self._attempt(request, route) or text_response(404, "404 page not found\n")
+
+    async def _attempt(self, request: Request, route: Route) -> Answer | None:
+        """Run the verb of a route; None if there is no such page."""
         found = self._find(request, route)
         if found is None:
-            return text_response(404, "404 page not found\n")
+            return None
         verb, resource = found
         context = self._context(request, route, resource)
         try:
@@ -333,8 +364,14 @@ class Server:
         """Like `_authorize`, with audit events from authentication on."""
         asked = attributes_of(request, route)
         annotations: dict[str, str] = {}
+        version = self.index.version
         try:
-            user = await self.authenticator.authenticate(request, annotations)
+            try:
+                user = await self.authenticator.authenticate(request, annotations)
+            except APIError as error:
+                if not await self._derived.was_behind(version, error.code):
+                    raise
+                user = await self.authenticator.authenticate(request, annotations)
         except APIError:
             auditor.unauthenticated(request, asked, route)
             raise
@@ -344,6 +381,8 @@ class Server:
         request.user = user
         flow = self.flow.classify(request, user, route)
         decision = await self.authorizer.decide(user, asked)
+        if not decision.allowed and await self._derived.was_behind(version, 403):
+            decision = await self.authorizer.decide(user, asked)
         auditor.decided(request, decision.reason, allowed=decision.allowed)
         if not decision.allowed:
             refuse(user, asked, decision)
@@ -375,6 +414,7 @@ class Server:
         self.authentication.close()
         self._expiry.close()
         self._service_repair.close()
+        self._derived.close()
         await self._authorization.close()
         self.lane.close()
         self.flow.close()

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import Any
 
+from ostinato.api.errors import NotFound
 from ostinato.server.flow.heavy import HeavyLane
 from ostinato.server.request import Request, User
 from ostinato.server.request.context import AdmitAll, Context
@@ -230,7 +232,9 @@ class CustomResources:
             namespace, _, name = key.rpartition("/")
             entry = collection.newest(key)
             if entry is not None and not resource.object(entry.data)["metadata"].get("deletionTimestamp"):
-                await delete_object(self._context(resource, "delete", namespace, name), DeleteOptions())
+                with suppress(NotFound):  # deleted by another server
+                    await delete_object(self._context(resource, "delete", namespace, name), DeleteOptions())
+        await self._index.catch_up()
         return bool(collection.keys)
 
     async def _end(self, definition: Json, entry: Entry, status: str, reason: str, message: str) -> None:

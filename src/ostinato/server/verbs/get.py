@@ -41,19 +41,23 @@ def _entry(context: Context) -> Entry:
 
 
 async def check_get_options(context: Context) -> None:
-    """Reject unknown options, and wait for the requested resourceVersion."""
-    request = context.request
+    """Reject unknown options, and wait for the requested resourceVersion; without one, for the newest state."""
+    request, index = context.request, context.index
     if not request.query_string:
+        if index.is_shared:
+            await index.catch_up()
         return
     if "export" in request.query and boolean(request.parameter("export")):
         raise BadRequest.of("the export parameter, deprecated since v1.14, is no longer supported")
     version = request.parameter("resourceVersion")
+    if not version and index.is_shared:
+        await index.catch_up()
     if version and version != "0":
         try:
             number = parse_version(version)
         except ValueError as error:
             raise Unknown.of(str(error)) from error
-        await not_older_than(context.index, context.world.clock, number)
+        await not_older_than(index, context.world.clock, number)
 
 
 def parse_version(text: str) -> int:

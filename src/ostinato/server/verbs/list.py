@@ -73,7 +73,9 @@ async def _read(context: Context, options: ListOptions) -> tuple[list[Entry], in
     """Return the objects in scope, and the resourceVersion of the read."""
     index, collection, prefix = context.index, context.collection, context.prefix
     if options.continue_:
-        return _next_page(context, options)
+        return await _next_page(context, options)
+    if not options.resource_version and index.is_shared:
+        await index.catch_up()
     if options.resource_version in ("", "0"):
         return collection.select(prefix), index.version
     try:
@@ -89,11 +91,15 @@ async def _read(context: Context, options: ListOptions) -> tuple[list[Entry], in
     return collection.select(prefix), index.version
 
 
-def _next_page(context: Context, options: ListOptions) -> tuple[list[Entry], int]:
+async def _next_page(context: Context, options: ListOptions) -> tuple[list[Entry], int]:
     token = ContinueToken.decode(options.continue_)
     if options.resource_version not in ("", "0"):
         raise BadRequest.of("specifying resource version is not allowed when using continue")
     index = context.index
+    if token.version > 0:
+        await not_older_than(index, context.world.clock, token.version)  # of a page that another server returned
+    elif index.is_shared:
+        await index.catch_up()
     version = token.version if token.version > 0 else index.version
     try:
         return index.select_at(context.collection, version, context.prefix, context.prefix + token.after), version

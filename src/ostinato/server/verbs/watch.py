@@ -47,6 +47,8 @@ async def watch(context: Context) -> Stream:
     writer = WatchWriter(context.resource, form)
     chunks: AsyncIterator[bytes]
     try:
+        if not options.resource_version and context.index.is_shared:
+            await context.index.catch_up()
         if options.send_initial_events and start:
             await not_older_than(context.index, context.world.clock, start)
         if context.resource.conversion is not None:  # fail early if objects cannot be converted

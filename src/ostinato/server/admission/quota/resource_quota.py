@@ -1,13 +1,16 @@
 """ResourceQuota: limits the total usage of a namespace.
 
-Usage is charged to the quota's status before an object is created or grows; the resource quota controller recalculates
-it after deletes.
+Usage is charged to the quota's status before an object is created or grows, by compare-and-swap: several servers never
+exceed it together. The resource quota controller recalculates the usage after deletes.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from ostinato.server.request.context import Context
     from ostinato.server.store.records import Entry
 
-_ATTEMPTS = 10
+_ATTEMPTS = 100  # each conflict is a write of another server, or of the resource quota controller
 _MANAGER = "kube-apiserver"
 _PODS = GroupResource("", "pods")
 _CLAIMS = GroupResource("", "persistentvolumeclaims")
@@ -43,6 +46,7 @@ class ResourceQuota(Plugin):
         """`limited`: resources that need a covering quota."""
         self._quotas = quotas
         self._limited = limited
+        self._charging: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by namespace
         self.skip_while_empty = None if limited else quotas.present
 
     async def validate(
@@ -53,7 +57,17 @@ class ResourceQuota(Plugin):
         if self._limited:
             self._check_covered(context, obj, old)
         if self._quotas.entries(context.route.namespace):
-            await self._charge(context, obj, old, dry=bool(options.dry_run))
+            async with self._turn(context):
+                await self._charge(context, obj, old, dry=bool(options.dry_run))
+
+    def _turn(self, context: Context) -> AbstractAsyncContextManager[Any]:
+        """On a shared store, requests of this server take turns: they would only conflict with each other.
+
+        Elsewhere, concurrent charges share a commit.
+        """
+        if not context.index.is_shared:
+            return nullcontext()
+        return self._charging.setdefault(context.route.namespace, asyncio.Lock())
 
     def _check_covered(self, context: Context, obj: Json, old: Json | None) -> None:
         """Forbidden if no quota covers a limited resource of the object."""

@@ -1,0 +1,208 @@
+"""Several servers on one store, in simulation: storms of writes, and what one acknowledges on the others.
+
+The same against real servers on etcd: tests/cluster/test_several_servers.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any
+
+import msgspec
+import pytest
+from tests.stage.api import Answer, Api
+from tests.stage.shared_store import start_servers
+
+from ostinato.server.request import Request, Stream
+from ostinato.world import Simulation
+
+_DEFAULT = "/api/v1/namespaces/default"
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def servers(count: int) -> Callable[[Callable[[list[Api]], Coroutine[Any, Any, None]]], Callable[[int], None]]:
+    """Run a test with APIs of several servers on one store, for some seeds."""
+
+    def decorate(test: Callable[[list[Api]], Coroutine[Any, Any, None]]) -> Callable[[int], None]:
+        @pytest.mark.parametrize("seed", range(int(os.environ.get("OSTINATO_SEEDS", "1"))))
+        @wraps(test)
+        def run(seed: int) -> None:
+            world = Simulation(seed=seed)
+
+            async def main() -> None:
+                started = await start_servers(world, count)
+                try:
+                    await test([Api(server) for server in started])
+                finally:
+                    for server in started:
+                        await server.close()
+
+            world.run(main())
+
+        del run.__wrapped__  # type: ignore[attr-defined] - pytest reads the signature of `run`
+        return run
+
+    return decorate
+
+
+async def _storm(apis: list[Api], path: str, objects: list[dict[str, Any]]) -> list[Answer]:
+    return await asyncio.gather(*(apis[i % len(apis)].post(path, each) for i, each in enumerate(objects)))
+
+
+def _service(name: str, **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"type": "NodePort", "ports": [{"port": 80}], **spec}}
+
+
+@servers(2)
+async def test_no_address_or_port_is_allocated_twice(apis: list[Api]) -> None:
+    made = await _storm(apis, f"{_DEFAULT}/services", [_service(f"s-{i}") for i in range(64)])
+    assert {answer.code for answer in made} == {201}
+    assert len({answer.body["spec"]["clusterIP"] for answer in made}) == 64
+    assert len({answer.body["spec"]["ports"][0]["nodePort"] for answer in made}) == 64
+
+
+@servers(2)
+async def test_of_writers_that_request_one_address_or_port_one_succeeds(apis: list[Api]) -> None:
+    same = [{"clusterIP": "10.0.0.77"}, {"ports": [{"port": 80, "nodePort": 30077}]}]
+    for number, spec in enumerate(same):
+        wanted = [_service(f"s-{number}-{i}", **spec) for i in range(16)]
+        made = await _storm(apis, f"{_DEFAULT}/services", wanted)
+        assert sorted(answer.code for answer in made) == [201] + [422] * 15
+        winner = next(answer for answer in made if answer.code == 201)
+        name = winner.body["metadata"]["name"]
+        assert (await apis[0].delete(f"{_DEFAULT}/services/{name}")).code == 200
+        assert (await apis[1].post(f"{_DEFAULT}/services", wanted[0])).code == 201
+
+
+@servers(2)
+async def test_the_last_values_of_a_full_range_are_each_allocated_once(apis: list[Api]) -> None:
+    made = await _storm(apis, f"{_DEFAULT}/services", [_service(f"s-{i}", type="ClusterIP") for i in range(270)])
+    given = [answer.body["spec"]["clusterIP"] for answer in made if answer.code == 201]
+    assert len(given) == len(set(given)) == 253
+
+
+@servers(2)
+async def test_a_quota_is_never_exceeded(apis: list[Api]) -> None:
+    hard = {"count/configmaps": "20"}
+    await apis[0].post(f"{_DEFAULT}/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": hard}})
+    status = {"status": {"hard": hard, "used": {"count/configmaps": "0"}}}
+    assert (await apis[0].merge(f"{_DEFAULT}/resourcequotas/q/status", status)).code == 200
+    await apis[1].get(f"{_DEFAULT}/resourcequotas/q")
+    made = await _storm(apis, f"{_DEFAULT}/configmaps", [{"metadata": {"name": f"c-{i}"}} for i in range(64)])
+    assert sorted(answer.code for answer in made) == [201] * 20 + [403] * 44
+    for api in apis:
+        assert (await api.get(f"{_DEFAULT}/resourcequotas/q")).body["status"]["used"] == hard
+
+
+@servers(2)
+async def test_of_writers_of_one_name_or_one_version_one_succeeds(apis: list[Api]) -> None:
+    made = await _storm(
+        apis, f"{_DEFAULT}/configmaps", [{"metadata": {"name": "c"}, "data": {"by": str(i)}} for i in range(64)]
+    )
+    assert sorted(answer.code for answer in made) == [201] + [409] * 63
+    current = next(answer.body for answer in made if answer.code == 201)
+    puts = [apis[i % 2].put(f"{_DEFAULT}/configmaps/c", {**current, "data": {"to": str(i)}}) for i in range(64)]
+    answers = await asyncio.gather(*puts)
+    assert sorted(answer.code for answer in answers) == [200] + [409] * 63
+    merges = [apis[i % 2].merge(f"{_DEFAULT}/configmaps/c", {"data": {f"k{i}": ""}}) for i in range(64)]
+    assert {answer.code for answer in await asyncio.gather(*merges)} == {200}
+    for api in apis:
+        assert len((await api.get(f"{_DEFAULT}/configmaps/c")).body["data"]) == 65
+
+
+@servers(2)
+async def test_what_one_server_acknowledges_the_other_shows_and_builds_on(apis: list[Api]) -> None:
+    one, other = apis
+    for i in range(20):
+        space = f"/api/v1/namespaces/n-{i}"
+        assert (await one.post("/api/v1/namespaces", {"metadata": {"name": f"n-{i}"}})).code == 201
+        assert (await other.post(f"{space}/configmaps", {"metadata": {"name": "c"}})).code == 201
+        assert (await one.merge(f"{space}/configmaps/c", {"data": {"a": "b"}})).body["data"] == {"a": "b"}
+        found = (await other.get(f"{space}/configmaps/c")).body
+        assert (await one.put(f"{space}/configmaps/c", {**found, "data": {}})).code == 200
+        assert (await other.delete(f"{space}/configmaps/c")).code == 200
+        assert (await one.get(f"{space}/configmaps/c")).code == 404
+        assert (await one.post(f"{space}/configmaps", {"metadata": {"name": "c"}})).code == 201
+
+
+def _definition(plural: str, kind: str) -> dict[str, Any]:
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    names = {"plural": plural, "kind": kind}
+    spec = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    return {"metadata": {"name": f"{plural}.example.com"}, "spec": spec}
+
+
+def _request(path: str) -> Request:
+    return Request("GET", path, headers={"authorization": "Bearer admin"})
+
+
+@servers(3)
+async def test_a_custom_resource_is_served_by_all_servers_until_its_definition_is_deleted(apis: list[Api]) -> None:
+    one, other, third = apis
+    widgets = "/apis/example.com/v1/namespaces/default/widgets"
+    for _ in range(3):
+        assert (await one.post(_DEFINITIONS, _definition("widgets", "Widget"))).code == 201
+        body = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}}
+        assert (await other.post(widgets, body)).code == 201
+        assert (await third.get(f"{widgets}/w")).code == 200
+        assert [each["name"] for each in (await third.get("/apis/example.com/v1")).body["resources"]] == ["widgets"]
+        assert (await third.delete(f"{_DEFINITIONS}/widgets.example.com")).code == 200
+        for api in apis:
+            assert (await api.server.handle(_request(f"{widgets}/w"))).status == 404
+            assert (await api.get(f"{_DEFINITIONS}/widgets.example.com")).code == 404
+
+
+@servers(2)
+async def test_flow_control_follows_the_other_server(apis: list[Api]) -> None:
+    path = "/apis/flowcontrol.apiserver.k8s.io/v1/flowschemas"
+    spec = {"priorityLevelConfiguration": {"name": "missing"}, "matchingPrecedence": 1000}
+    assert (await apis[0].post(path, {"metadata": {"name": "f"}, "spec": spec})).code == 201
+    conditions = (await apis[1].get(f"{path}/f")).body["status"]["conditions"]
+    assert [(each["type"], each["status"]) for each in conditions] == [("Dangling", "True")]
+
+
+@servers(2)
+async def test_servers_that_start_at_once_create_each_object_once(apis: list[Api]) -> None:
+    for path in ("/api/v1/namespaces", "/apis/rbac.authorization.k8s.io/v1/clusterroles", "/api/v1/services"):
+        lists = [(await api.get(path)).body["items"] for api in apis]
+        assert lists[0] == lists[1]
+        assert lists[0]
+
+
+@servers(2)
+async def test_pages_of_one_list_come_from_both_servers(apis: list[Api]) -> None:
+    names = [f"c-{i:02}" for i in range(30)]
+    await _storm(apis, f"{_DEFAULT}/configmaps", [{"metadata": {"name": name}} for name in names])
+    page = (await apis[0].get(f"{_DEFAULT}/configmaps?limit=7")).body
+    found = [each["metadata"]["name"] for each in page["items"]]
+    version, turn = page["metadata"]["resourceVersion"], 1
+    while token := page["metadata"].get("continue"):
+        await apis[turn % 2].delete(f"{_DEFAULT}/configmaps/{names[-turn]}")
+        page = (await apis[turn % 2].get(f"{_DEFAULT}/configmaps?limit=7&continue={token}")).body
+        assert page["metadata"]["resourceVersion"] == version
+        found += [each["metadata"]["name"] for each in page["items"]]
+        turn += 1
+    assert found == names
+
+
+@servers(2)
+async def test_a_watch_resumes_on_the_other_server_without_losing_or_repeating_an_event(apis: list[Api]) -> None:
+    path = f"{_DEFAULT}/configmaps"
+    version = (await apis[0].get(path)).body["metadata"]["resourceVersion"]
+    made = await _storm(apis, path, [{"metadata": {"name": f"c-{i}"}} for i in range(30)])
+    wanted = sorted(int(answer.body["metadata"]["resourceVersion"]) for answer in made)
+    seen: list[int] = []
+    for turn in range(10):  # each watch is dropped after some events
+        request = _request(path)
+        request.query_string = f"watch=true&resourceVersion={version}&timeoutSeconds=1"
+        stream = await apis[turn % 2].server.handle(request)
+        assert isinstance(stream, Stream)
+        lines = [line async for chunk in stream.chunks for line in chunk.splitlines()]
+        for line in lines[:4]:
+            version = msgspec.json.decode(line)["object"]["metadata"]["resourceVersion"]
+            seen.append(int(version))
+    assert seen == wanted
