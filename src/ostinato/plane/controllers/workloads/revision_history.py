@@ -94,8 +94,10 @@ class History:
 
 
 def patch_to(template: PodTemplateSpec) -> dict[str, Any]:
-    """Return the patch that sets this template."""
-    return {"spec": {"template": {**to_dict(template), "$patch": "replace"}}}
+    """Return the patch that sets this template, with sorted keys: its users compare it as bytes."""
+    patch = {"spec": {"template": {**to_dict(template), "$patch": "replace"}}}
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(patch, order="sorted"))
+    return found
 
 
 def template_of(revision: ControllerRevision) -> PodTemplateSpec:

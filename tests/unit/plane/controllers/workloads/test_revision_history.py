@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
 import pytest
 from tests.stage.plane import Stage, on_stage
 
@@ -56,6 +57,16 @@ async def revise(client: CachedClient, owner: DaemonSet, collisions: int = 0) ->
 async def set_image(stage: Stage, image: str) -> DaemonSet:
     change = {"spec": {"template": {"spec": {"containers": [{"name": "app", "image": image}]}}}}
     return await stage.client.patch(DaemonSet, "agent", MergePatch(change))
+
+
+def test_the_data_of_a_revision_has_sorted_keys() -> None:
+    async def test(stage: Stage, client: CachedClient) -> None:
+        made, _ = await revise(client, await stage.client.create(daemonset()))
+        data = (await stage.client.get(ControllerRevision, made.metadata.name)).data
+        assert msgspec.json.encode(data) == msgspec.json.encode(data, order="sorted")
+        assert [*data["spec"]["template"]] == ["$patch", "metadata", "spec"]
+
+    with_client(test)
 
 
 def test_a_template_is_stored_once_as_a_patch_with_a_revision_number() -> None:
