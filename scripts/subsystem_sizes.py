@@ -14,11 +14,8 @@ SUBSYSTEMS: dict[str, Sequence[str]] = {
     "HTTP/1.1: server (listener, connections, flow control)": ["server/http/*.py"],
     "WebSocket": ["http/websocket.py", "client/http/websocket.py"],
     "SPDY/3.1": ["streams/spdy*.py"],
-    "gRPC on h2": [
-        "plane/node/runtimes/containerd/grpc.py",
-        "plane/node/runtimes/containerd/http2.py",
-        "plane/node/runtimes/containerd/connecting.py",
-    ],
+    "gRPC client with HTTP/2": ["grpc/*.py"],
+    "etcd client": ["etcd/*.py"],
     "protobuf": ["api/protobuf/*.py", "plane/node/runtimes/containerd/cri.py"],
     "CEL": ["cel/**/*.py"],
     "metrics": ["metrics/*.py"],

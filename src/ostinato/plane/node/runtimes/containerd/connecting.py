@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from ostinato.grpc import Channel, Code, RpcError
 from ostinato.plane.node.runtimes import UnusableRuntime
 from ostinato.plane.node.runtimes.containerd.cri import Cri, RemoteCri
-from ostinato.plane.node.runtimes.containerd.grpc import UNIMPLEMENTED, Channel
-from ostinato.plane.node.runtimes.containerd.http2 import RpcError
 from ostinato.plane.node.runtimes.containerd.watch import ContainerWatch
 from ostinato.world import Clock, World
 
@@ -38,7 +37,7 @@ async def connect(world: World, socket: Path = DEFAULT_SOCKET) -> Containerd:
         found.version = (await found.cri.call("Version", {}, within=_TIMEOUT)).get("runtime_version", "")
     except RpcError as error:
         await found.close()
-        if error.code == UNIMPLEMENTED:
+        if error.code == Code.UNIMPLEMENTED:
             raise UnusableRuntime(
                 f"{socket} does not serve the CRI (runtime.v1); enable containerd's CRI plugin"
             ) from None

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from ostinato.api.time import Time
+from ostinato.grpc import Code, RpcError
 from ostinato.kinds.core_v1 import ContainerUser, LinuxContainerUser
 from ostinato.plane.node.runtimes import Exit
 from ostinato.plane.node.runtimes.containerd.cri import CALL_TIMEOUT, Cri, Message
-from ostinato.plane.node.runtimes.containerd.grpc import NOT_FOUND
-from ostinato.plane.node.runtimes.containerd.http2 import RpcError
 from ostinato.world import Clock
 
 SCHEME: Final = "containerd://"
@@ -65,7 +64,7 @@ class CriContainer:
         try:
             answer = await self._cri.call("ContainerStatus", {"container_id": self.key})
         except RpcError as error:
-            if error.code != NOT_FOUND:
+            if error.code != Code.NOT_FOUND:
                 return False  # status unknown for now
             return self.update(None)
         return self.update(answer.get("status", {}))
@@ -76,7 +75,7 @@ class CriContainer:
             try:
                 await self._cri.call("StopContainer", request, within=grace + CALL_TIMEOUT)
             except RpcError as error:
-                if error.code == NOT_FOUND:
+                if error.code == Code.NOT_FOUND:
                     self.update(None)
                     return
                 await self._clock.sleep(_RETRY)

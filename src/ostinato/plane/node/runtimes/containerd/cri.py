@@ -14,8 +14,7 @@ from ostinato.api.protobuf.decoding import read_message
 from ostinato.api.protobuf.encoding import write_message
 from ostinato.api.protobuf.tables import CRI
 from ostinato.api.wire.json import DecodeError
-from ostinato.plane.node.runtimes.containerd.grpc import INTERNAL, Channel
-from ostinato.plane.node.runtimes.containerd.http2 import RpcError
+from ostinato.grpc import Channel, Code, RpcError
 
 CALL_TIMEOUT: Final = 120.0  # seconds
 _IMAGES: Final = frozenset({"ImageStatus", "PullImage"})
@@ -67,6 +66,6 @@ def _read(message: str, data: bytes) -> dict[str, Any]:
     try:
         value = read_message(CRI + message, data)
     except DecodeError as error:
-        raise RpcError(INTERNAL, f"invalid {message}: {error}") from None
+        raise RpcError(Code.INTERNAL, f"invalid {message}: {error}") from None
     assert isinstance(value, dict)
     return value

@@ -10,11 +10,10 @@ from typing import Any, Final
 
 import msgspec
 
+from ostinato.grpc import RpcError, go_error
 from ostinato.kinds.core_v1 import Container, Pod
 from ostinato.plane.node.runtimes import EventRecorder, PullError
 from ostinato.plane.node.runtimes.containerd.cri import Cri
-from ostinato.plane.node.runtimes.containerd.grpc import go_error
-from ostinato.plane.node.runtimes.containerd.http2 import RpcError
 from ostinato.plane.node.runtimes.containerd.image_names import with_tag
 from ostinato.world import Clock
 

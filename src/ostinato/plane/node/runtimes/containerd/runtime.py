@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from ostinato.grpc import Code, RpcError
 from ostinato.kinds.core_v1 import Container, Pod
 from ostinato.plane.node.runtimes import (
     EventRecorder,
@@ -32,8 +33,6 @@ from ostinato.plane.node.runtimes.containerd.configs import (
 )
 from ostinato.plane.node.runtimes.containerd.connecting import Containerd
 from ostinato.plane.node.runtimes.containerd.container import CREATED, SCHEME, CriContainer
-from ostinato.plane.node.runtimes.containerd.grpc import DEADLINE_EXCEEDED, NOT_FOUND
-from ostinato.plane.node.runtimes.containerd.http2 import RpcError
 from ostinato.plane.node.runtimes.containerd.image_names import with_tag
 from ostinato.plane.node.runtimes.containerd.images import ImageManager
 from ostinato.plane.node.runtimes.containerd.sandboxes import SandboxManager, resolv_conf
@@ -173,7 +172,7 @@ class ContainerdRuntime:
         try:
             answer = await self._cri.call("ContainerStatus", {"container_id": key})
         except RpcError as error:
-            if error.code == NOT_FOUND:
+            if error.code == Code.NOT_FOUND:
                 return None
             raise StartError("RunContainerError", str(error)) from None
         return CriContainer(self._cri, answer["status"], self._world.clock)
@@ -261,7 +260,7 @@ class ContainerdRuntime:
         try:
             answer = await self._cri.call("ExecSync", request, within=timeout)
         except RpcError as error:
-            if error.code == DEADLINE_EXCEEDED:
+            if error.code == Code.DEADLINE_EXCEEDED:
                 raise TimeoutError(str(error)) from None
             raise ExecError(str(error)) from None
         output = b64decode(answer.get("stdout", "")) + b64decode(answer.get("stderr", ""))

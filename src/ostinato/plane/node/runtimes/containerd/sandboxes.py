@@ -10,12 +10,11 @@ from typing import Any, Final
 
 import msgspec
 
+from ostinato.grpc import Code, RpcError, go_error
 from ostinato.kinds.core_v1 import Pod
 from ostinato.plane.node.runtimes import SandboxError
 from ostinato.plane.node.runtimes.containerd.configs import UID, sandbox_config
 from ostinato.plane.node.runtimes.containerd.cri import Cri
-from ostinato.plane.node.runtimes.containerd.grpc import NOT_FOUND, go_error
-from ostinato.plane.node.runtimes.containerd.http2 import RpcError
 
 _OWNER: Final = "dev.ostinato.node"
 _READY: Final = 0
@@ -88,7 +87,7 @@ class SandboxManager:
             try:
                 await self._cri.call(method, {"pod_sandbox_id": key})
             except RpcError as error:
-                if error.code != NOT_FOUND:
+                if error.code != Code.NOT_FOUND:
                     raise
 
 

@@ -12,10 +12,9 @@ from collections.abc import Callable
 from contextlib import aclosing, suppress
 from typing import Final
 
+from ostinato.grpc import Code, RpcError
 from ostinato.plane.node.runtimes.containerd.container import RUNNING, CriContainer
 from ostinato.plane.node.runtimes.containerd.cri import Cri
-from ostinato.plane.node.runtimes.containerd.grpc import UNIMPLEMENTED
-from ostinato.plane.node.runtimes.containerd.http2 import RpcError
 from ostinato.plane.node.runtimes.containerd.rotation import is_large, rotate
 from ostinato.world import Clock
 from ostinato.world.supervision import supervised
@@ -30,7 +29,7 @@ class ContainerWatch:
         self._cri = cri
         self._clock = clock
         self._watched: dict[str, tuple[CriContainer, Callable[[], None]]] = {}  # by container id
-        self._has_events = True  # until the runtime reports UNIMPLEMENTED
+        self._has_events = True  # until the runtime reports Code.UNIMPLEMENTED
         self._wake = asyncio.Event()  # relist now
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -64,7 +63,7 @@ class ContainerWatch:
                         if event.get("container_event_type", 0) in _END_EVENTS:
                             await self._refresh(key)
             except RpcError as error:
-                self._has_events = error.code != UNIMPLEMENTED
+                self._has_events = error.code != Code.UNIMPLEMENTED
             self._wake.set()  # events may have been missed
             await self._clock.sleep(_POLL_INTERVAL)
 

@@ -12,9 +12,8 @@ from tests.unit.plane.node.runtimes.containerd.grpc_server import Exchange, Grpc
 
 from ostinato.api.protobuf.decoding import read_message
 from ostinato.api.protobuf.encoding import write_message
+from ostinato.grpc import Channel, RpcError, go_error
 from ostinato.plane.node.runtimes.containerd.cri import RemoteCri
-from ostinato.plane.node.runtimes.containerd.grpc import Channel, go_error
-from ostinato.plane.node.runtimes.containerd.http2 import RpcError
 from ostinato.world import World
 
 Play = Callable[[Channel, GrpcServer], Awaitable[None]]

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from ostinato.api.meta import ObjectMeta
+from ostinato.grpc import RpcError
 from ostinato.kinds.core_v1 import Container, Pod, PodSpec
 from ostinato.plane.node.runtimes import PullError
 from ostinato.plane.node.runtimes.containerd.cri import Message
-from ostinato.plane.node.runtimes.containerd.http2 import RpcError
 from ostinato.plane.node.runtimes.containerd.image_names import with_tag
 from ostinato.plane.node.runtimes.containerd.images import ImageManager
 from ostinato.world import Simulation

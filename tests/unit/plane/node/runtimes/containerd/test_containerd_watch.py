@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
+from ostinato.grpc import Code, RpcError
 from ostinato.plane.node.runtimes.containerd.container import CREATED, EXITED, RUNNING, CriContainer
 from ostinato.plane.node.runtimes.containerd.cri import Message
-from ostinato.plane.node.runtimes.containerd.grpc import NOT_FOUND, UNAVAILABLE, UNIMPLEMENTED
-from ostinato.plane.node.runtimes.containerd.http2 import RpcError
 from ostinato.plane.node.runtimes.containerd.watch import ContainerWatch
 from ostinato.world import Simulation
 
@@ -32,19 +31,19 @@ class Containers:
     async def call(self, method: str, request: Message, within: float = 0) -> dict[str, Any]:
         self.calls.append(method)
         if self.is_away:
-            raise RpcError(UNAVAILABLE, "away")
+            raise RpcError(Code.UNAVAILABLE, "away")
         if method == "ListContainers":
             return {"containers": [{"id": key} for key, state in self.states.items() if state == RUNNING]}
         if method == "StopContainer":
             self.states[request["container_id"]] = EXITED
             return {}
         if request["container_id"] not in self.states:
-            raise RpcError(NOT_FOUND, "not found")
+            raise RpcError(Code.NOT_FOUND, "not found")
         return {"status": self.status(request["container_id"])}
 
     async def stream(self, method: str, request: Message) -> AsyncGenerator[dict[str, Any], None]:
         if not self.is_real:
-            raise RpcError(UNIMPLEMENTED, "unknown method")
+            raise RpcError(Code.UNIMPLEMENTED, "unknown method")
         while (event := await self.events.get()) is not None:
             yield event
 

@@ -1,0 +1,141 @@
+"""Connection to one of several endpoints: the next one is tried after a failure.
+
+- One attempt to connect at a time, shared by all who wait for it; it tries every endpoint once.
+- A member that accepts connections and does not speak is skipped: connecting includes the server's first frame.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Sequence
+from typing import Final
+
+from ostinato.etcd.errors import TlsError, Unavailable
+from ostinato.grpc import Connection, Limits, RpcError
+from ostinato.world import World
+
+_CONNECT_SECONDS: Final = 3.0
+_LIMITS: Final = Limits(message=256 << 20)
+_REFUSED: Final = "the server does not accept the client certificate; check --etcd-certfile"
+_HANDSHAKE_HINTS: Final = {
+    "WRONG_VERSION_NUMBER": "the server does not use TLS; remove the certificate options",
+    "CERTIFICATE_REQUIRED": "the server requires a client certificate; give --etcd-certfile and --etcd-keyfile",
+    "ALERT_UNKNOWN_CA": _REFUSED,
+    "ALERT_BAD_CERTIFICATE": _REFUSED,
+    "ALERT_DECRYPT_ERROR": _REFUSED,
+    "ALERT_CERTIFICATE_UNKNOWN": _REFUSED,
+}
+
+
+class Link:
+    """A connection to one of the endpoints, opened on demand."""
+
+    def __init__(self, endpoints: Sequence[str], tls: ssl.SSLContext | None, world: World) -> None:
+        self._endpoints = endpoints
+        self._tls = tls
+        self._world = world
+        self._index = world.rng.randrange(len(endpoints))
+        self._connection: Connection | None = None
+        self._attempt: asyncio.Task[Connection] | None = None
+        self._is_closed = False
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint in use, or to be tried next."""
+        return self._endpoints[self._index]
+
+    def current(self) -> Connection | None:
+        """Return the connection in use; None if there is none."""
+        connection = self._connection
+        return None if connection is None or connection.is_closed else connection
+
+    async def connected(self) -> Connection:
+        """Return a connection. Raises Unavailable if no endpoint can be reached."""
+        if (connection := self.current()) is not None:
+            return connection
+        if self._is_closed:
+            raise Unavailable("the client is closed")
+        if self._attempt is None or self._attempt.done():
+            self._attempt = asyncio.get_running_loop().create_task(self._connect())
+            self._attempt.add_done_callback(_retrieved)
+        return await asyncio.shield(self._attempt)
+
+    def leave(self, connection: Connection) -> None:
+        """Use the next endpoint from now on, if this connection is still in use; calls in progress on it continue."""
+        if connection is self._connection:
+            self._connection = None
+            self._index = (self._index + 1) % len(self._endpoints)
+        connection.retire()
+
+    async def close(self) -> None:
+        self._is_closed = True
+        if self._attempt is not None and not self._attempt.done():
+            self._attempt.cancel()
+            await asyncio.wait([self._attempt])
+        if self._connection is not None:
+            await self._connection.close()
+
+    async def _connect(self) -> Connection:
+        if self._connection is not None:  # lost
+            self._connection = None
+            self._index = (self._index + 1) % len(self._endpoints)
+        failures: list[Unavailable] = []
+        for _ in self._endpoints:
+            endpoint = self.endpoint
+            try:
+                self._connection = await self._dial(endpoint)
+            except Unavailable as error:
+                failures.append(error)
+                self._index = (self._index + 1) % len(self._endpoints)
+            else:
+                return self._connection
+        kind = TlsError if all(isinstance(each, TlsError) for each in failures) else Unavailable
+        raise kind("; ".join(str(each) for each in failures))
+
+    async def _dial(self, endpoint: str) -> Connection:
+        host, _, port = endpoint.rpartition(":")
+        host = host.strip("[]")
+        loop = asyncio.get_running_loop()
+        connection: Connection | None = None
+        try:
+            async with self._world.clock.timeout(_CONNECT_SECONDS):
+                _, connection = await loop.create_connection(
+                    lambda: Connection(self._world.clock, endpoint, _LIMITS),
+                    host,
+                    int(port),
+                    ssl=self._tls,
+                    server_hostname=host if self._tls is not None else None,
+                )
+                await connection.ready()
+        except ssl.SSLCertVerificationError as error:
+            message = (
+                f"{endpoint}: the server's certificate is not accepted: {error.verify_message}; check --etcd-cafile"
+            )
+            raise TlsError(message) from None
+        except ssl.SSLError as error:
+            raise TlsError(f"{endpoint}: {_HANDSHAKE_HINTS.get(error.reason, error.reason or str(error))}") from None
+        except TimeoutError:
+            raise Unavailable(f"{endpoint}: no answer within {_CONNECT_SECONDS:g} s") from None
+        except OSError as error:
+            raise Unavailable(f"{endpoint}: {error.strerror or error}") from None
+        except RpcError as error:
+            if hint := _hint(error):
+                raise TlsError(f"{endpoint}: {hint}") from None
+            raise Unavailable(str(error)) from None
+        finally:
+            if connection is not None and not connection.has_settings:
+                connection.abort()
+        return connection
+
+
+def _hint(error: Exception) -> str:
+    """Explain a failed TLS handshake; empty if the error is not one that is known."""
+    text = str(error).upper().replace(" ", "_")
+    return next((hint for reason, hint in _HANDSHAKE_HINTS.items() if reason in text), "")
+
+
+def _retrieved(attempt: asyncio.Task[Connection]) -> None:
+    """Mark the error as seen: all who waited may have been cancelled."""
+    if not attempt.cancelled():
+        attempt.exception()
