@@ -34,6 +34,10 @@ class SharedStore:
         self.changed.set()
         self.changed = asyncio.Event()
 
+    def expire(self, collection: str, key: str, version: int) -> None:
+        if self.versions[collection, key] == version:
+            self.append(collection, key, None)
+
     def is_at(self, collection: str, key: str, expected: int) -> bool:
         version = self.versions.get((collection, key), 0)
         exists = bool(version) and self.log[version - 2][2] is not None
@@ -88,6 +92,8 @@ class SharedIndex(Index):
         await self._compare(collection, entry.key, expected)
         version = self._store.version + 1
         self._store.append(collection.name, entry.key, encode(version))
+        if ttl:
+            self._clock.timer(ttl, lambda: self._store.expire(collection.name, entry.key, version))
         await self.wait_for(version)
         entry.version, entry.data = version, encode(version)
         return entry
@@ -126,5 +132,5 @@ async def start_servers(world: World, count: int, *, lag: float = 0.05) -> list[
     servers = [Server(world, SharedIndex(store, world, lag)) for _ in range(count)]
     for server in servers:
         server.authenticator.add("admin", User("admin", "u-1", ("system:masters",)))
-    await asyncio.gather(*(server.start() for server in servers))
+    await asyncio.gather(*(server.start(f"192.0.2.{i}") for i, server in enumerate(servers, 1)))
     return servers

@@ -32,6 +32,7 @@ from ostinato.server.backends.headers import IdentityHeaders
 from ostinato.server.controllers import flow_schemas
 from ostinato.server.controllers.bootstrap import ServerFacts, bootstrap, rules_of
 from ostinato.server.controllers.expiry import Expiry
+from ostinato.server.controllers.server_endpoints import ServerEndpoints
 from ostinato.server.controllers.service_repair import ServiceRepair
 from ostinato.server.derived_state import DerivedState
 from ostinato.server.dispatch import Dispatcher, not_found
@@ -130,6 +131,7 @@ class Server:
         assert events.collection is not None
         self._expiry = Expiry(self.index, events.collection, world.clock, EVENT_TTL)
         self._service_repair = ServiceRepair(self.index, world)
+        self._endpoints = ServerEndpoints(world, self.index, self.registry)
         self._definitions = self.registry.get("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         assert self._definitions is not None
         # By resource: called after a write and before its response, to make dependent writes.
@@ -171,6 +173,8 @@ class Server:
             about = ServerFacts(address, port, tracks_tokens, asks_kubelets, service_range)
             await bootstrap(self.world, self.index, self.registry, about)
         await self._service_repair.start()
+        if self.index.is_shared:
+            await self._endpoints.start(address, port)
         await self._settle_definitions()
         self._expiry.start()
         self.flow.start()
@@ -414,6 +418,7 @@ class Server:
         self.authentication.close()
         self._expiry.close()
         self._service_repair.close()
+        await self._endpoints.close()
         self._derived.close()
         await self._authorization.close()
         self.lane.close()

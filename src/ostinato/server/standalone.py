@@ -12,6 +12,7 @@ import logging
 import ssl
 from ipaddress import IPv4Network
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -44,6 +45,9 @@ from ostinato.server.store.encryption.encryption import Encryption
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.store.records import Log, StoreFailed, UnusableStore
 from ostinato.world import World
+
+if TYPE_CHECKING:
+    from ostinato.server.access.cluster_identity import ClusterIdentity
 
 _logger = logging.getLogger(__name__)
 
@@ -112,6 +116,7 @@ class Standalone:
             self.core.nodes.remote = _remote_nodes(self._world, authority, self.core.guard, settings)
             self._http = HttpServer(self.core, context, self.core.turns, audited=self.core.auditor is not None)
             await self._http.bind(settings.host, settings.port)
+            identity = await self._checked_identity(authority)
             host = "127.0.0.1" if settings.host in _ANY else settings.host
             self.url = f"https://{join_host_port(host, self._http.port)}"
             await self.core.start(
@@ -121,6 +126,8 @@ class Standalone:
                 asks_kubelets=True,
                 service_range=settings.service_range,
             )
+            if identity is not None:
+                await identity.record(self.core.handle)
             await publish(self.core.handle, settings.authentication, authority.certificate)
             self._write_kubeconfig(authority)
             await self._http.listen()
@@ -136,6 +143,18 @@ class Standalone:
         except BaseException:
             await self.stop()
             raise
+
+    async def _checked_identity(self, authority: Authority) -> ClusterIdentity | None:
+        """The keys that all servers must have, checked against those of the others; None for the only server."""
+        assert self.core is not None
+        if not self.core.index.is_shared:
+            return None
+        from ostinato.server.access.cluster_identity import ClusterIdentity  # noqa: PLC0415 - see above
+
+        keys = self.core.authentication.account_tokens.keys
+        identity = ClusterIdentity.of(authority, self._settings.authentication, keys)
+        await identity.check(self.core.handle)
+        return identity
 
     def _server(self) -> Server:
         settings, log = self._settings, self._log()
@@ -157,7 +176,8 @@ class Standalone:
     def _hosts(self) -> list[str]:
         host = self._settings.host
         known = [*_HOSTS, str(self._settings.service_range[1])]
-        hosts = known if host in (*known, *_ANY) else [*known, host]
+        given = [each for each in (host, self._settings.advertise_address) if each and each not in (*known, *_ANY)]
+        hosts = [*known, *dict.fromkeys(given)]
         return hosts if self._settings.tls.key_pair is None else [*hosts, LOOPBACK_NAME]
 
     def _use_certificates(self, authority: Authority, context: RequestingContext) -> None:

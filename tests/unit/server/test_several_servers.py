@@ -16,6 +16,7 @@ import pytest
 from tests.stage.api import Answer, Api
 from tests.stage.shared_store import start_servers
 
+from ostinato.server.controllers.server_endpoints import INTERVAL, LEASE_SECONDS
 from ostinato.server.request import Request, Stream
 from ostinato.world import Simulation
 
@@ -206,3 +207,27 @@ async def test_a_watch_resumes_on_the_other_server_without_losing_or_repeating_a
             version = msgspec.json.decode(line)["object"]["metadata"]["resourceVersion"]
             seen.append(int(version))
     assert seen == wanted
+
+
+async def _addresses(api: Api) -> list[str]:
+    subsets = (await api.get(f"{_DEFAULT}/endpoints/kubernetes")).body.get("subsets", ())
+    slice_ = (await api.get("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes")).body
+    assert [address for each in slice_["endpoints"] for address in each["addresses"]] == [
+        each["ip"] for each in subsets[0]["addresses"]
+    ]
+    return [each["ip"] for subset in subsets for each in subset["addresses"]]
+
+
+@servers(3)
+async def test_endpoints_of_the_servers_appear_and_vanish_with_them(apis: list[Api]) -> None:
+    clock = apis[0].server.world.clock
+    await clock.sleep(INTERVAL + 1)
+    assert await _addresses(apis[0]) == ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
+    await apis[2].server.close()
+    assert await _addresses(apis[0]) == ["192.0.2.1", "192.0.2.2"]
+    await apis[1].server._endpoints.close(release=False)  # it dies
+    await clock.sleep(LEASE_SECONDS + INTERVAL + 1)
+    assert await _addresses(apis[0]) == ["192.0.2.1"]
+    version = (await apis[0].get(f"{_DEFAULT}/endpoints/kubernetes")).body["metadata"]["resourceVersion"]
+    await clock.sleep(60)
+    assert (await apis[0].get(f"{_DEFAULT}/endpoints/kubernetes")).body["metadata"]["resourceVersion"] == version

@@ -1,7 +1,8 @@
 """Bootstrap: create the objects that every cluster has.
 
 - System namespaces, priority classes, roles and flow schemas come from a table.
-- The Service `kubernetes` and its endpoints have the server's address, a ServiceCIDR the service range.
+- The Service `kubernetes` and its endpoints have the server's address, a ServiceCIDR the service range. Endpoints of
+  several servers: `server_endpoints`.
 - A ConfigMap records since when the use of legacy tokens is tracked, for the controller that removes unused ones.
 
 Existing objects are not changed, except: the Service and its endpoints, which follow the server's address; IPAddresses,
@@ -22,6 +23,7 @@ from ostinato.server.access.authorization import roles
 from ostinato.server.access.authorization.rules import Rule
 from ostinato.server.access.bootstrap_roles import reconciled
 from ostinato.server.controllers import flow_schemas
+from ostinato.server.controllers.server_objects import endpoints, service, service_cidr
 from ostinato.server.request import body
 from ostinato.server.resources.apiregistration.strategy import local_services
 from ostinato.server.resources.registry import Registry
@@ -55,14 +57,18 @@ async def bootstrap(world: World, index: Index, registry: Registry, about: Serve
     kinds = {resource.gvk: resource for resource in registry if resource.collection is not None}
     tracking = [_tracking(world)] if about.tracks_tokens else []
     rights = [_kubelet_client()] if about.asks_kubelets else []
-    objects = [*_table(), *_self(about), *tracking, *rights, *local_services()]
+    own = [service(about.port, about.service_range), service_cidr(about.service_range)]
+    if not index.is_shared:
+        own += endpoints([(about.address, about.port)])  # those of several servers: `ServerEndpoints`
+    objects = [*_table(), *own, *tracking, *rights, *local_services()]
     resources_ = [kinds[GroupVersion.parse(obj["apiVersion"]).kind(obj["kind"])] for obj in objects]
     await asyncio.gather(
-        *(_ensure(world, index, resource, obj) for resource, obj in zip(resources_, objects, strict=True))
+        *(ensure(world, index, resource, obj) for resource, obj in zip(resources_, objects, strict=True))
     )
 
 
-async def _ensure(world: World, index: Index, resource: Resource, obj: Json) -> None:
+async def ensure(world: World, index: Index, resource: Resource, obj: Json) -> None:
+    """Create an object, or update what follows from the servers' addresses."""
     while (writing := _write(world, index, resource, obj)) is not None:
         try:
             await writing
@@ -90,7 +96,11 @@ def _write(world: World, index: Index, resource: Resource, obj: Json) -> Any:
     current = resource.collection.newest(resource.key(meta.get("namespace", ""), meta["name"]))
     if current is None:
         return write.put_object(index, resource, _new(world, resource, obj), None)
-    if obj["kind"] in _FOLLOWING and meta["name"] == "kubernetes":
+    if (
+        obj["kind"] in _FOLLOWING
+        and meta["name"] == "kubernetes"
+        and not (obj["kind"] == "Service" and index.is_shared)
+    ):
         return _follow(index, resource, current, obj)
     return _restored(world, index, resource, current, obj) if resource.gvk.group == roles.GROUP else None
 
@@ -175,47 +185,3 @@ def _kubelet_client() -> Json:
         "roleRef": {"apiGroup": roles.GROUP, "kind": "ClusterRole", "name": role},
         "subjects": [{"apiGroup": roles.GROUP, "kind": "User", "name": KUBELET_CLIENT}],
     }
-
-
-def _self(about: ServerFacts) -> list[Json]:
-    address, port = about.address, about.port
-    cluster_ip = str(about.service_range[1])  # the first of the service range
-    at = {"name": "https", "port": port, "protocol": "TCP"}
-    place = {"name": "kubernetes", "namespace": "default"}
-    return [
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {**place, "labels": {"component": "apiserver", "provider": "kubernetes"}},
-            "spec": {
-                "clusterIP": cluster_ip,
-                "clusterIPs": [cluster_ip],
-                "internalTrafficPolicy": "Cluster",
-                "ipFamilies": ["IPv4"],
-                "ipFamilyPolicy": "SingleStack",
-                "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}],
-                "sessionAffinity": "None",
-                "type": "ClusterIP",
-            },
-        },
-        {
-            "apiVersion": "networking.k8s.io/v1",
-            "kind": "ServiceCIDR",
-            "metadata": {"name": "kubernetes"},
-            "spec": {"cidrs": [str(about.service_range)]},
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "Endpoints",
-            "metadata": {**place, "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
-            "subsets": [{"addresses": [{"ip": address}], "ports": [at]}],
-        },
-        {
-            "apiVersion": "discovery.k8s.io/v1",
-            "kind": "EndpointSlice",
-            "metadata": {**place, "labels": {"kubernetes.io/service-name": "kubernetes"}},
-            "addressType": "IPv4",
-            "endpoints": [{"addresses": [address], "conditions": {"ready": True}}],
-            "ports": [at],
-        },
-    ]

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import argparse
+import ipaddress
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,13 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT",
         default="127.0.0.1:6443",
         help="address to listen on; port 0 chooses a free one (default: %(default)s)",
+    )
+    serving.add_argument(
+        "--advertise-address",
+        metavar="IP",
+        default="",
+        help="address at which Pods and other machines reach this server, in the endpoints of the Service kubernetes "
+        "and in the serving certificate (default: that of --listen)",
     )
     add_kube_apiserver_options(parser, serving)
     _add_storage(parser.add_argument_group("storage"))
@@ -59,6 +67,7 @@ def settings(options: argparse.Namespace) -> Settings:
         state=Path(options.state) if options.state else default_state(),
         host=host,
         port=port,
+        advertise_address=_advertised(options),
         tls=_tls(options),
         store=_store(options),
         verifies_nodes=options.kubelet_certificate_authority != "none",
@@ -110,6 +119,14 @@ def address(listen: str) -> tuple[str, int]:
     if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
         raise CommandError(f"--listen {listen}: want HOST:PORT, with a port from 0 to 65535")
     return host, int(port)
+
+
+def _advertised(options: argparse.Namespace) -> str:
+    given: str = options.advertise_address
+    try:
+        return str(ipaddress.ip_address(given)) if given else ""
+    except ValueError:
+        raise CommandError(f"--advertise-address {given}: want an IP address") from None
 
 
 def _tls(options: argparse.Namespace) -> TlsSettings:

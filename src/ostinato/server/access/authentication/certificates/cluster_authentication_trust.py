@@ -5,29 +5,20 @@ Extension API servers read from it which authorities sign client certificates, a
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import msgspec
 
 from ostinato.server.access.authentication.settings import AuthenticationSettings
-from ostinato.server.request import Answer, Peer, Request, Response
+from ostinato.server.access.system_config_maps import Handle, ensure_data
 
 _NAME = "extension-apiserver-authentication"
-_PATH = "/api/v1/namespaces/kube-system/configmaps"
-_LOOPBACK = Peer("system:apiserver", ("system:masters",))
 
 
-async def publish(
-    handle: Callable[[Request], Awaitable[Answer]], settings: AuthenticationSettings, authority: bytes
-) -> None:
+async def publish(handle: Handle, settings: AuthenticationSettings, authority: bytes) -> None:
     """Create or update the ConfigMap. `handle`: the server's; `authority`: PEM."""
     data = published(settings, authority)
-    found = await _request(handle, "GET", f"{_PATH}/{_NAME}", None)
-    if found is None:
-        await _request(handle, "POST", _PATH, {"metadata": {"name": _NAME, "namespace": "kube-system"}, "data": data})
-    elif found.get("data") != data:
-        await _request(handle, "PUT", f"{_PATH}/{_NAME}", {**found, "data": data})
+    await ensure_data(handle, _NAME, lambda found: None if found == data else data)
 
 
 def published(settings: AuthenticationSettings, authority: bytes) -> dict[str, str]:
@@ -50,21 +41,3 @@ def published(settings: AuthenticationSettings, authority: bytes) -> dict[str, s
 
 def _list(values: Sequence[str]) -> str:
     return msgspec.json.encode(values).decode()
-
-
-async def _request(
-    handle: Callable[[Request], Awaitable[Answer]], method: str, path: str, sent: Any
-) -> dict[str, Any] | None:
-    """The decoded response; None for 404."""
-    body = b"" if sent is None else msgspec.json.encode(sent)
-    headers = {"content-type": "application/json", "user-agent": "kube-apiserver"}
-    request = Request(method, path, headers=headers, body=body)
-    request.peer = _LOOPBACK
-    answer = await handle(request)
-    assert isinstance(answer, Response)
-    if answer.status == 404:
-        return None
-    found: dict[str, Any] = msgspec.json.decode(answer.body)
-    if answer.status >= 300:
-        raise RuntimeError(f"ConfigMap kube-system/{_NAME}: cannot write: {found.get('message', '')}")
-    return found
