@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DEMO := $(VENV)/.demo
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-.PHONY: demo test lint types contracts coverage docs dist format kinds bench clean
+.PHONY: demo test lint types contracts coverage docs dist format kinds bench bench-large bench-peers clean
 
 demo: $(DEMO)
 	@$(BIN)/ostinato demo
@@ -45,9 +45,19 @@ format: $(READY)
 kinds: $(READY)
 	$(BIN)/python scripts/generate_kinds.py
 
+# Beside the peers, in about 20 minutes: docs/performance.md. The peers in Go are built by `make bench-peers`.
 bench: $(READY)
-	$(BIN)/pip install --quiet -e '.[bench]'
-	$(BIN)/python -m bench
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(BIN)/python -m bench --peer-cache $(BENCH_ARGS)
+	$(BIN)/python -m bench.report
+
+# 50,000 Pods on 5,000 nodes.
+bench-large: $(READY)
+	$(BIN)/python -m bench.large
+	$(BIN)/python -m bench.report
+
+bench-peers: $(READY)
+	$(BIN)/python -m bench.peers
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

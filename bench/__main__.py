@@ -1,9 +1,13 @@
-"""Run the named benchmarks, or all that need only Python."""
+"""`python -m bench`: the whole comparison (see bench.suite); `python -m bench NAME ...`: single benchmarks by name."""
 
 import sys
 from importlib import import_module
 
-ALL = ("wire", "changes", "selectors", "queue", "cache")
+names = sys.argv[1:]
+if names and not any(each.startswith("-") for each in names):
+    for name in names:
+        import_module(f"bench.{name}").main()
+else:
+    from bench.suite.run import main
 
-for name in sys.argv[1:] or ALL:
-    import_module(f"bench.{name}").main()
+    main(names)

@@ -21,13 +21,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from bench.usage import Processes
 
 HERE = Path(__file__).resolve().parent
 TOKEN = "bench"
@@ -45,12 +47,7 @@ class Target:
 
     def resident(self) -> float:
         """Return the resident memory of its processes in megabytes."""
-        total = 0
-        for pid in self.pids:
-            for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-                if line.startswith("VmRSS:"):
-                    total += int(line.split()[1])
-        return total / 1000
+        return Processes(self.pids).memory() * 1.024 * 1.024
 
 
 @dataclass
@@ -81,7 +78,7 @@ def kubeconfig_authority(path: Path, into: Path) -> Path:
 
 
 @contextmanager
-def ours(directory: Path, bytecode: Path) -> Iterator[Target]:
+def ours(directory: Path, bytecode: Path, *options: str) -> Iterator[Target]:
     """Start Ostinato's server; its bytecode is kept in a directory for the next start."""
     tokens = directory / "tokens.csv"
     tokens.write_text(f'{TOKEN},admin,1,"system:masters"\n')
@@ -91,7 +88,7 @@ def ours(directory: Path, bytecode: Path) -> Iterator[Target]:
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     began = time.monotonic()
     process = subprocess.Popen(
-        [*command, "--token-auth-file", str(tokens)], stdout=subprocess.PIPE, env=environment, text=True
+        [*command, "--token-auth-file", str(tokens), *options], stdout=subprocess.PIPE, env=environment, text=True
     )
     try:
         assert process.stdout is not None
@@ -107,9 +104,11 @@ def ours(directory: Path, bytecode: Path) -> Iterator[Target]:
 
 
 @contextmanager
-def real(program: Path, directory: Path) -> Iterator[Target]:
+def real(program: Path | Sequence[str], directory: Path) -> Iterator[Target]:
+    """Start kube-apiserver and etcd with a program, or with a command of several words."""
+    command = [str(program)] if isinstance(program, Path) else list(program)
     began = time.monotonic()
-    subprocess.run([str(program), "up", str(directory), "--bare"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([*command, "up", str(directory), "--bare"], check=True, stdout=subprocess.DEVNULL)
     started = time.monotonic() - began
     try:
         config = yaml.safe_load((directory / "admin.kubeconfig").read_text())
@@ -118,7 +117,7 @@ def real(program: Path, directory: Path) -> Iterator[Target]:
         token = (directory / "token").read_text().strip()
         yield Target(config["clusters"][0]["cluster"]["server"], token, authority, pids, started)
     finally:
-        subprocess.run([str(program), "down", str(directory)], check=False, stdout=subprocess.DEVNULL)
+        subprocess.run([*command, "down", str(directory)], check=False, stdout=subprocess.DEVNULL)
 
 
 def load_command(program: Path, target: Target, seconds: float) -> list[str]:
@@ -126,8 +125,9 @@ def load_command(program: Path, target: Target, seconds: float) -> list[str]:
     return [str(program), *(f"-{name}={value}" for name, value in options.items())]
 
 
-def load(program: Path, target: Target, seconds: float) -> list[dict[str, Any]]:
-    done = subprocess.run(load_command(program, target, seconds), check=True, capture_output=True, text=True)
+def load(program: Path, target: Target, seconds: float, *options: str) -> list[dict[str, Any]]:
+    command = [*load_command(program, target, seconds), *options]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 

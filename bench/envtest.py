@@ -53,7 +53,7 @@ def main() -> None:
         rounds: dict[str, list[Round]] = {name: [] for name in assets}
         for _ in range(options.rounds):
             for name, directory in assets.items():
-                rounds[name].append(_suite(options, directory) if options.suite else _pair(directory))
+                rounds[name].append(_suite(options, directory) if options.suite else start_pair(directory))
     print(f"median (least) of {options.rounds}, load average {os.getloadavg()[0]:.1f}")
     for name, measured in rounds.items():
         walls, cpus = [each.wall for each in measured], [each.cpu for each in measured]
@@ -64,7 +64,7 @@ def main() -> None:
         )
 
 
-def _pair(assets: Path) -> Round:
+def start_pair(assets: Path) -> Round:
     with tempfile.TemporaryDirectory() as place:
         for name in ("data", "certs"):
             (Path(place) / name).mkdir(mode=0o700)

@@ -57,13 +57,13 @@ def main() -> None:
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        kubeconfig: Path = options.kubeconfig or stack.enter_context(_server(directory))
-        size = asyncio.run(_fill(kubeconfig, options.pods))
+        kubeconfig: Path = options.kubeconfig or stack.enter_context(server(directory))
+        size = asyncio.run(fill(kubeconfig, options.pods))
         try:
-            commands, reasons = _commands(directory, kubeconfig, options.pods)
+            chosen, reasons = commands(directory, kubeconfig, options.pods)
             results: dict[str, Figures] = {}
             for _ in range(options.rounds):
-                for name, command in commands.items():
+                for name, command in chosen.items():
                     _run(name, command, results, reasons)
         finally:
             if options.kubeconfig and not options.keep:
@@ -74,13 +74,13 @@ def main() -> None:
 
 
 @contextlib.contextmanager
-def _server(directory: Path) -> Iterator[Path]:
+def server(directory: Path) -> Iterator[Path]:
     """Start an empty server; yield its kubeconfig."""
     command = ["-m", "ostinato.cli", "apiserver", "--listen", "127.0.0.1:0", "--store", "memory"]
     process = subprocess.Popen(
         [sys.executable, *command, "--state", str(directory / "state")],
         stdout=subprocess.PIPE,
-        env=_environment(),
+        env=environment(),
         text=True,
     )
     try:
@@ -93,14 +93,14 @@ def _server(directory: Path) -> Iterator[Path]:
         process.wait(10)
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join((str(HERE.parent), str(HERE.parent / "src")))}
 
 
 # The Pods
 
 
-async def _fill(kubeconfig: Path, count: int) -> float:
+async def fill(kubeconfig: Path, count: int) -> float:
     """Create the missing Pods; return the mean size of a Pod on the server, in bytes."""
     async with Client.connect(Config.load(path=kubeconfig, namespace=NAMESPACE)) as client:
         for each in _dependencies():
@@ -146,7 +146,7 @@ def _pod(number: int) -> dict[str, Any]:
 # The contenders
 
 
-def _commands(directory: Path, kubeconfig: Path, count: int) -> tuple[dict[str, list[str]], dict[str, str]]:
+def commands(directory: Path, kubeconfig: Path, count: int) -> tuple[dict[str, list[str]], dict[str, str]]:
     """Return the command of each contender, and the reasons for skipped ones."""
     python = [sys.executable, "-m", "bench.first_sync_process"]
     rest = [str(kubeconfig), NAMESPACE]
@@ -174,7 +174,7 @@ def _built(directory: Path) -> tuple[str, str]:
 
 def _run(name: str, command: list[str], results: dict[str, Figures], reasons: dict[str, str]) -> None:
     """Run a contender once."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=_environment())
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment())
     if done.returncode:
         reasons[name] = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
         return
@@ -187,7 +187,7 @@ def _run(name: str, command: list[str], results: dict[str, Figures], reasons: di
 
 def _print(results: dict[str, Figures], pods: int, size: float) -> None:
     print(f"First sync of {pods:,} Pods of {size / 1000:.1f} kB, each contender in its own process")
-    shown = {name: _whole(figures, pods) for name, figures in results.items()}
+    shown = {name: whole(figures, pods) for name, figures in results.items()}
     reference = shown.get(REFERENCE)
     ratio = f"   {'x ' + REFERENCE:>28}" if reference else ""
     print(f"  {'':<30}{'first sync':>12}{'CPU':>9}{'resident':>10}{'collected':>10}{'peak':>9}{'GC pause':>10}{ratio}")
@@ -212,7 +212,7 @@ def _print(results: dict[str, Figures], pods: int, size: float) -> None:
         _print_targets(shown)
 
 
-def _whole(figures: Figures, pods: int) -> Figures:
+def whole(figures: Figures, pods: int) -> Figures:
     """Extrapolate the figures of a contender that got fewer Pods."""
     if figures.objects >= pods or not figures.objects:
         return figures

@@ -24,7 +24,7 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextma
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.plane import Process
+from bench.usage import Process
 from ostinato.api.meta import LabelSelector, ObjectMeta
 from ostinato.client import Client, Config, is_deleted
 from ostinato.kinds.apps_v1 import Deployment, DeploymentSpec

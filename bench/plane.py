@@ -1,17 +1,19 @@
 """Control plane under load: Deployments on simulated nodes, until all Pods are available and until all are deleted.
 
     python -m bench.plane [--nodes 1000] [--deployments 100] [--replicas 100] [--store sqlite|memory]
+    python -m bench.plane --peer default|raised [--real PROGRAM] [--cap 400]
 
-`ostinato up` runs in its own process; its total usage (API server, controllers, scheduler, nodes) is measured. For
-comparison, kube-apiserver, etcd, kube-controller-manager, kube-scheduler and kwok 0.8 on two cores: of 10,000 Pods on
-1,000 nodes 9,213 were available after 400 s; deleting them took 145 s; in total 757 s of CPU and 2.4 GB of memory.
+- `ostinato up` runs in its own processes; the usage of all of them (API server, controllers, scheduler, nodes) counts.
+- `--peer`: the same work on kube-apiserver, etcd, kube-controller-manager, kube-scheduler and kwok. `default` has the
+  client rate limits of their own defaults, `raised` has 1,000 requests a second. `python -m bench.peers` builds them.
+- `--cap`: seconds after which each of the two steps is given up; what was reached by then is reported.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import os
+import contextlib
 import subprocess
 import sys
 import tempfile
@@ -20,6 +22,10 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import msgspec
+
+from bench import kwok, peers
+from bench.usage import Peak, Processes
 from ostinato.api.meta import LabelSelector, ObjectMeta
 from ostinato.api.quantity import Quantity
 from ostinato.client import Client, Config
@@ -27,49 +33,83 @@ from ostinato.client.views import MetadataOf
 from ostinato.kinds.apps_v1 import Deployment, DeploymentSpec
 from ostinato.kinds.core_v1 import Container, Node, Pod, PodSpec, PodTemplateSpec, ResourceRequirements
 
-_TICKS = os.sysconf("SC_CLK_TCK")
+OURS, DEFAULT, RAISED = "ostinato", "default", "raised"
+REST = 10.0  # seconds of the measurement at rest
+SETTLING = 5.0  # seconds before it
 _PATIENCE = 900.0
+_EVERY = 0.5
 
 
-class Process:
-    """Resource usage of a process."""
+class Load(msgspec.Struct, frozen=True):
+    """The work: Deployments of the same size."""
 
-    def __init__(self, pid: int) -> None:
-        self._directory = Path("/proc") / str(pid)
+    nodes: int
+    deployments: int
+    replicas: int
 
-    def cpu(self) -> float:
-        fields = (self._directory / "stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICKS
+    @property
+    def pods(self) -> int:
+        return self.deployments * self.replicas
 
-    def memory(self, which: str = "VmRSS") -> float:
-        """Return memory in MB."""
-        for line in (self._directory / "status").read_text().splitlines():
-            if line.startswith(which):
-                return int(line.split()[1]) / 1024
-        return 0.0
+
+class Step(msgspec.Struct):
+    """What one step took. `reached` is less than the Pods if it was given up after `seconds`."""
+
+    seconds: float
+    reached: int
+    cpu: float
+
+
+class Measured(msgspec.Struct):
+    """The run of one contender."""
+
+    contender: str
+    nodes: int
+    pods: int
+    joined: float  # seconds from the start until all nodes were ready
+    rest: float | None  # per cent of a core, of the nodes without Pods; None: not measured
+    available: Step
+    deleted: Step
+    memory: float  # MB at the worst, of all processes together
+
+
+# The contenders
+
+Contender = contextlib.AbstractContextManager[tuple[list[int], Path]]
 
 
 @contextmanager
-def plane(nodes: int, store: str, directory: Path) -> Iterator[tuple[Process, Path]]:
-    """Start `ostinato up` with this number of nodes."""
+def ours(nodes: int, directory: Path, *options: str) -> Iterator[tuple[list[int], Path]]:
+    """Start `ostinato up`; yield its PID and kubeconfig."""
     state = directory / "state"
     command = [sys.executable, "-m", "ostinato.cli", "up", "--nodes", str(nodes), "--state", str(state)]
-    command += [
-        "--runtime",
-        "simulated",
-        "--listen",
-        "127.0.0.1:0",
-        *(["--store", "memory"] if store == "memory" else []),
-    ]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    command += ["--runtime", "simulated", "--listen", "127.0.0.1:0", *options]
+    with (directory / "up.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
     try:
         assert process.stdout is not None
         if not process.stdout.readline():
-            raise SystemExit("ostinato up did not start")
-        yield Process(process.pid), state / "admin.kubeconfig"
+            raise SystemExit(f"ostinato up did not start: {(directory / 'up.log').read_text()[-2000:]}")
+        yield [process.pid], state / "admin.kubeconfig"
     finally:
         process.terminate()
-        process.wait(60)
+        try:
+            process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def contender(
+    name: str, nodes: int, directory: Path, real: str | None = None, options: tuple[str, ...] = ()
+) -> Contender:
+    """Start a contender by its name. Raises peers.Missing."""
+    if name == OURS:
+        return ours(nodes, directory, *options)
+    return kwok.started(peers.kubernetes(real), nodes, directory, raised=name == RAISED)
+
+
+# The work
 
 
 def deployment(number: int, replicas: int) -> Deployment:
@@ -86,81 +126,153 @@ def deployment(number: int, replicas: int) -> Deployment:
     )
 
 
-async def until(condition: Callable[[], Awaitable[tuple[bool, str]]], every: float = 1.0) -> float:
-    """Wait for a condition and return the seconds; print its progress."""
+async def create(client: Client, load: Load) -> None:
+    await _each(load.deployments, lambda number: client.create(deployment(number, load.replicas)))
+
+
+async def delete(client: Client, load: Load) -> None:
+    await _each(load.deployments, lambda number: client.delete(Deployment, f"web-{number}", propagation="Background"))
+
+
+async def _each(count: int, act: Callable[[int], Awaitable[object]], at_once: int = 16) -> None:
+    numbers = iter(range(count))
+
+    async def some() -> None:
+        for number in numbers:
+            await act(number)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(at_once):
+            group.create_task(some())
+
+
+async def count_pods(client: Client) -> int:
+    """Count with a list of one: a whole list would be part of the load."""
+    async for page in client.list(MetadataOf(Pod), page_size=1).pages():
+        return len(page.items) + (page.metadata.remaining_item_count or 0)
+    return 0
+
+
+async def count_available(client: Client) -> int:
+    found = await client.list(Deployment, labels="bench=plane")
+    return sum(each.status.available_replicas or 0 for each in found)
+
+
+async def count_ready(client: Client) -> int:
+    """Count the nodes that take Pods: ready, and without the taint of new nodes."""
+
+    def is_ready(node: Node) -> bool:
+        ready = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
+        return ready and not any(each.key == "node.kubernetes.io/not-ready" for each in node.spec.taints)
+
+    return sum(map(is_ready, await client.list(Node)))
+
+
+async def until(count: Callable[[], Awaitable[int]], wanted: int, cap: float) -> int:
+    """Wait for a count, at most this long; return the last one."""
     began = time.monotonic()
     while True:
-        holds, said = await condition()
+        found = await count()
         took = time.monotonic() - began
         if sys.stderr.isatty():
-            sys.stderr.write(f"\r{took:6.1f} s  {said}      ")
-        if holds:
-            return took
-        if took > _PATIENCE:
-            raise SystemExit(f"timed out: {said}")
-        await asyncio.sleep(every)
+            sys.stderr.write(f"\r{took:6.1f} s  {found} of {wanted}      ")
+        if found == wanted or took > cap:
+            return found
+        await asyncio.sleep(_EVERY)
 
 
-async def measure(client: Client, process: Process, options: argparse.Namespace) -> None:
-    wanted = options.deployments * options.replicas
+async def join(client: Client, nodes: int) -> float:
+    """Wait until all nodes are ready; return the seconds."""
+    began = time.monotonic()
+    ready = await until(lambda: count_ready(client), nodes, _PATIENCE)
+    if ready != nodes:
+        raise SystemExit(f"{ready} of {nodes} nodes became ready")
+    return time.monotonic() - began
 
-    async def joined() -> tuple[bool, str]:
-        nodes = await client.list(Node)
-        ready = sum(
-            any(each.type == "Ready" and each.status == "True" for each in node.status.conditions) for node in nodes
-        )
-        return ready == options.nodes, f"{ready} nodes"
 
-    async def available() -> tuple[bool, str]:
-        found = await client.list(Deployment, labels="bench=plane")
-        count = sum(each.status.available_replicas or 0 for each in found)
-        return count == wanted, f"{count} available"
+async def measure(
+    client: Client, name: str, pids: list[int], load: Load, *, cap: float = _PATIENCE, rests: bool = True
+) -> Measured:
+    """Measure both steps. `rests`: and the nodes at rest, before them."""
+    usage = Processes(pids)
+    joined = await join(client, load.nodes)
+    rest = await at_rest(usage) if rests else None
 
-    async def gone() -> tuple[bool, str]:
-        async for page in client.list(MetadataOf(Pod), page_size=1).pages():  # a whole list would be part of the load
-            count = len(page.items) + (page.metadata.remaining_item_count or 0)
-            return count == 0, f"{count} Pods left"
-        return True, "no Pods left"
-
-    print(f"{options.nodes} nodes joined in {await until(joined):.1f} s, {process.memory():.0f} MB")
-    for title, act, condition in (
-        ("available", _create(client, options), available),
-        ("deleted", _delete(client, options), gone),
-    ):
-        cpu = process.cpu()
-        began = time.monotonic()
+    async def step(act: Awaitable[None], count: Callable[[], Awaitable[int]], wanted: int) -> Step:
+        cpu, began = usage.cpu(), time.monotonic()
         await act
-        await until(condition)
-        took, used = time.monotonic() - began, process.cpu() - cpu
-        print(
-            f"{wanted} Pods {title} in {took:.1f} s ({wanted / took:.0f}/s), "
-            f"CPU {used:.1f} s ({used / wanted * 1000:.2f} ms a Pod), resident {process.memory():.0f} MB"
-        )
-    cpu = process.cpu()
-    await asyncio.sleep(10)
-    print(f"idle: {(process.cpu() - cpu) * 10:.1f} % of a core; peak memory {process.memory('VmHWM'):.0f} MB")
+        reached = await until(count, wanted, cap)
+        return Step(seconds=time.monotonic() - began, reached=reached, cpu=usage.cpu() - cpu)
 
-
-async def _create(client: Client, options: argparse.Namespace) -> None:
-    await asyncio.gather(*(client.create(deployment(each, options.replicas)) for each in range(options.deployments)))
-
-
-async def _delete(client: Client, options: argparse.Namespace) -> None:
-    await asyncio.gather(
-        *(client.delete(Deployment, f"web-{each}", propagation="Background") for each in range(options.deployments))
+    with Peak(usage.memory) as peak:
+        available = await step(create(client, load), lambda: count_available(client), load.pods)
+        existing = await count_pods(client)
+        deleted = await step(delete(client, load), lambda: count_pods(client), 0)
+    deleted.reached = existing - deleted.reached
+    return Measured(
+        contender=name,
+        nodes=load.nodes,
+        pods=load.pods,
+        joined=joined,
+        rest=rest,
+        available=available,
+        deleted=deleted,
+        memory=peak.megabytes,
     )
 
 
-async def _main(options: argparse.Namespace) -> None:
+async def at_rest(usage: Processes) -> float:
+    """Return the per cent of a core that is used while nothing happens."""
+    await asyncio.sleep(SETTLING)
+    cpu, began = usage.cpu(), time.monotonic()
+    await asyncio.sleep(REST)
+    return (usage.cpu() - cpu) / (time.monotonic() - began) * 100
+
+
+def run(
+    name: str,
+    load: Load,
+    *,
+    real: str | None = None,
+    cap: float = _PATIENCE,
+    rests: bool = True,
+    options: tuple[str, ...] = (),
+) -> Measured:
+    """Start a contender, measure it and stop it. `options`: of `ostinato up`. Raises peers.Missing."""
+
+    async def connected(pids: list[int], kubeconfig: Path) -> Measured:
+        async with Client.connect(Config.load(path=kubeconfig)) as client:
+            return await measure(client, name, pids, load, cap=cap, rests=rests)
+
     with (
         tempfile.TemporaryDirectory() as temporary,
-        plane(options.nodes, options.store, Path(temporary)) as (
-            process,
-            kubeconfig,
-        ),
+        contender(name, load.nodes, Path(temporary), real, options) as started,
     ):
+        return asyncio.run(connected(*started))
+
+
+def rest(name: str, nodes: int, *, real: str | None = None) -> float:
+    """Start a contender without work; return the per cent of a core that it uses at rest. Raises peers.Missing."""
+
+    async def connected(pids: list[int], kubeconfig: Path) -> float:
         async with Client.connect(Config.load(path=kubeconfig)) as client:
-            await measure(client, process, options)
+            await join(client, nodes)
+            return await at_rest(Processes(pids))
+
+    with tempfile.TemporaryDirectory() as temporary, contender(name, nodes, Path(temporary), real) as started:
+        return asyncio.run(connected(*started))
+
+
+def _print(each: Measured) -> None:
+    rest = f", at rest {each.rest:.1f} % of a core" if each.rest is not None else ""
+    print(f"{each.contender}: {each.nodes} nodes joined in {each.joined:.1f} s{rest}")
+    for title, step in (("available", each.available), ("deleted", each.deleted)):
+        print(
+            f"{step.reached} of {each.pods} Pods {title} in {step.seconds:.1f} s "
+            f"({step.reached / step.seconds:.0f}/s), "
+            f"CPU {step.cpu:.1f} s ({step.cpu / max(step.reached, 1) * 1000:.2f} ms a Pod)"
+        )
+    print(f"peak memory {each.memory:.0f} MB")
 
 
 def main() -> None:
@@ -169,7 +281,16 @@ def main() -> None:
     parser.add_argument("--deployments", type=int, default=100)
     parser.add_argument("--replicas", type=int, default=100)
     parser.add_argument("--store", choices=["sqlite", "memory"], default="sqlite")
-    asyncio.run(_main(parser.parse_args()))
+    parser.add_argument("--peer", choices=[DEFAULT, RAISED], help="measure Kubernetes with kwok instead")
+    parser.add_argument("--real", help="program that starts Kubernetes (default: that of bench.peers)")
+    parser.add_argument("--cap", type=float, default=_PATIENCE, help="seconds after which a step is given up")
+    options = parser.parse_args()
+    load = Load(options.nodes, options.deployments, options.replicas)
+    try:
+        more = ("--store", "memory") if options.store == "memory" else ()
+        _print(run(options.peer or OURS, load, real=options.real, cap=options.cap, options=more))
+    except peers.Missing as error:
+        raise SystemExit(f"bench.plane: {error}") from None
 
 
 if __name__ == "__main__":

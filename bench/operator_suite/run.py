@@ -30,7 +30,7 @@ class Times(NamedTuple):
 
 def main() -> None:
     load = os.getloadavg()[0]
-    python = [sys.executable, "-m", "pytest", "-q", *_plugin(), "bench/operator_suite/test_websites.py"]
+    python = [sys.executable, "-m", "pytest", "-q", *plugin(), "bench/operator_suite/test_websites.py"]
     rows = [("pytest, ostinato.testing", measured(python, ROOT))]
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     go = shutil.which("go")
@@ -48,11 +48,11 @@ def main() -> None:
 
 
 def measured(command: Sequence[str], directory: Path) -> Times:
-    runs = [_once(command, directory) for _ in range(RUNS)]
+    runs = [run_once(command, directory) for _ in range(RUNS)]
     return Times(*map(min, zip(*runs, strict=True)))
 
 
-def _once(command: Sequence[str], directory: Path) -> Times:
+def run_once(command: Sequence[str], directory: Path) -> Times:
     began = time.perf_counter()
     used: dict[int, float] = {}  # processor time by process, as last seen: not all are waited for by their parents
     with tempfile.TemporaryFile("w+") as output:
@@ -84,7 +84,7 @@ def _processor_times(root: int) -> dict[int, float]:
     return {pid: seconds for pid, seconds in times.items() if pid in family}
 
 
-def _plugin() -> list[str]:
+def plugin() -> list[str]:
     """Name the plugin if this environment was installed before it existed."""
     known = {each.name for each in entry_points(group="pytest11")}
     return [] if "ostinato" in known else ["-p", "ostinato.testing.plugin"]

@@ -120,7 +120,7 @@ async def _rounds(
                     figures = await _embedded(directory / namespace, command, namespace, options.objects, log)
                 else:
                     filled = [each.format(kubeconfig=kubeconfig, namespace=namespace) for each in command]
-                    figures = await _beside(kubeconfig, filled, namespace, options.objects, log)
+                    figures = await beside(kubeconfig, filled, namespace, options.objects, log)
             except (OperatorFailed, AssertionError) as error:
                 reasons[name] = str(error)
                 continue
@@ -133,7 +133,7 @@ class OperatorFailed(Exception):  # noqa: N818 - what happened
     """An operator did not complete its task."""
 
 
-async def _beside(kubeconfig: Path, command: list[str], namespace: str, count: int, log: Path) -> Figures:
+async def beside(kubeconfig: Path, command: list[str], namespace: str, count: int, log: Path) -> Figures:
     """Measure an operator in a separate process."""
     async with Filling(kubeconfig, namespace) as filling:
         await filling.fill(count)

@@ -27,6 +27,7 @@ def navigation(docs: Path) -> list[Entry]:
     made: list[Entry] = [{"Home": "index.md"}]
     for folder, title in SECTIONS.items():
         made.append({title: [f"{folder}/index.md", *_listed(docs / folder / "index.md", folder)]})
+    made.insert(-1, {"Performance": "performance.md"})
     return made
 
 

@@ -50,10 +50,13 @@ type Result struct {
 }
 
 // caller is one connection.
-type caller struct{ client *http.Client }
+type caller struct {
+	client *http.Client
+	accept string
+}
 
 func newCaller(roots *x509.CertPool) *caller {
-	return &caller{&http.Client{Transport: &http.Transport{
+	return &caller{accept: asJSON, client: &http.Client{Transport: &http.Transport{
 		TLSClientConfig:    &tls.Config{RootCAs: roots, InsecureSkipVerify: roots == nil},
 		MaxConnsPerHost:    1,
 		DisableCompression: true,
@@ -69,7 +72,7 @@ func (c *caller) open(method, path, kind string, body []byte) (*http.Response, e
 	if *token != "" {
 		request.Header.Set("Authorization", "Bearer "+*token)
 	}
-	request.Header.Set("Accept", "application/json")
+	request.Header.Set("Accept", c.accept)
 	if kind != "" {
 		request.Header.Set("Content-Type", kind)
 	}
@@ -119,10 +122,11 @@ type bench struct {
 }
 
 const (
-	asJSON  = "application/json"
-	asMerge = "application/merge-patch+json"
-	asApply = "application/apply-patch+yaml"
-	listed  = 1000 // objects in the namespace that is listed
+	asJSON     = "application/json"
+	asProtobuf = "application/vnd.kubernetes.protobuf"
+	asMerge    = "application/merge-patch+json"
+	asApply    = "application/apply-patch+yaml"
+	listed     = 1000 // objects in the namespace that is listed
 )
 
 func in(namespace, resource string) string {
@@ -208,6 +212,12 @@ func (b *bench) phase(name string) Result {
 		b.prepareList()
 		return b.run(name, func(c *caller, _, _ int) (int, error) {
 			return c.call("GET", in(*namespace+"-list", "configmaps"), "", nil)
+		})
+	case "list-protobuf":
+		b.prepareList()
+		return b.run(name, func(c *caller, _, _ int) (int, error) {
+			as := caller{c.client, asProtobuf}
+			return as.call("GET", in(*namespace+"-list", "configmaps"), "", nil)
 		})
 	case "update":
 		return b.run(name, func(c *caller, worker, turn int) (int, error) {

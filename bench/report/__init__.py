@@ -1,0 +1,1 @@
+"""docs/performance.md and its plots, made from the stored results: `python -m bench.report [--check]`."""
