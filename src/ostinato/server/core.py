@@ -46,6 +46,7 @@ from ostinato.server.node_agents.endpoint import NodeAgents
 from ostinato.server.publish import Health, Issuer, Metrics, Publisher
 from ostinato.server.request import Answer, Request, Response, text_response
 from ostinato.server.request.context import Context, Handler
+from ostinato.server.request.list_body import ListCache
 from ostinato.server.request.negotiate import status_form
 from ostinato.server.request.options import boolean
 from ostinato.server.request.present import error_response
@@ -96,6 +97,7 @@ class Server:
         self.world = world
         self.turns = Turns(world.clock.monotonic)
         self.lane = HeavyLane(world, self.turns)
+        self.lists = ListCache()
         self.index = store if isinstance(store, Index) else LocalIndex(store, world.clock)
         self.registry = Registry(self.index, world)
         self.webhooks = Webhooks(world.clock, ServiceLocator(self.registry).locate)
@@ -332,7 +334,7 @@ class Server:
         if resource.warnings:
             request.warnings.extend(resource.warnings)
             request.annotate("k8s.io/deprecated", "true")
-        return Context(self.world, self.index, request, route, resource, self.admission, self.lane)
+        return Context(self.world, self.index, request, route, resource, self.admission, self.lane, self.lists)
 
     def _authorize_now(self, request: Request, route: Route | None) -> Flow | None:
         """Authenticate, classify and authorize a request without awaiting; None if that is not possible."""

@@ -12,7 +12,10 @@ from ostinato.api.protobuf.envelope import (
     decode,
     decode_watch_event,
     encode,
+    encode_item,
     frame,
+    item_of,
+    list_envelope,
     unframe,
     watch_event,
 )
@@ -24,8 +27,11 @@ __all__ = [
     "decode",
     "decode_watch_event",
     "encode",
+    "encode_item",
     "frame",
     "has_protobuf",
+    "item_of",
+    "list_envelope",
     "unframe",
     "watch_event",
 ]

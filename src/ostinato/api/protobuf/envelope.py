@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from ostinato.api.protobuf.decoding import read_message, read_object
 from ostinato.api.protobuf.encoding import write_message
-from ostinato.api.protobuf.tables import MAGIC, META, message_of
-from ostinato.api.protobuf.varint import delimited
+from ostinato.api.protobuf.tables import MAGIC, META, fields_of, message_of
+from ostinato.api.protobuf.varint import delimited, varint
 from ostinato.api.wire.json import DecodeError
 
 CONTENT_TYPE: Final = "application/vnd.kubernetes.protobuf"
@@ -34,8 +34,37 @@ def encode(obj: Mapping[str, Any]) -> bytes:
     if message is None:
         raise EncodeError(f"{api_version} {kind} has no protobuf form")
     raw = _write(message, obj)
+    return _opening(api_version, kind, len(raw)) + raw + _NO_ENCODING
+
+
+def item_of(api_version: str, list_kind: str) -> str:
+    """Return the message of the items of a list, whose metadata has number 1 and whose items have number 2."""
+    message = message_of(api_version, list_kind)
+    if message is None:
+        raise EncodeError(f"{api_version} {list_kind} has no protobuf form")
+    metadata, items = fields_of(message)
+    assert (metadata.number, metadata.name, items.number, items.name) == (1, "metadata", 2, "items")
+    return items.type
+
+
+def encode_item(message: str, obj: Mapping[str, Any]) -> bytes:
+    """Encode an object as an item of a list."""
+    return delimited(b"\x12", _write(message, obj))
+
+
+def list_envelope(head: Mapping[str, Any], length: int) -> tuple[bytes, bytes]:
+    """Return what precedes and follows the encoded items of a list. `head`: the list without its items."""
+    api_version, kind = head["apiVersion"], head["kind"]
+    message = message_of(api_version, kind)
+    assert message is not None
+    raw = _write(message, head)
+    return _opening(api_version, kind, len(raw) + length) + raw, _NO_ENCODING
+
+
+def _opening(api_version: str, kind: str, length: int) -> bytes:
+    """Return the envelope up to the message, which has this length."""
     meta = delimited(b"\x0a", api_version.encode()) + delimited(b"\x12", kind.encode())
-    return MAGIC + delimited(b"\x0a", meta) + delimited(b"\x12", raw) + _NO_ENCODING
+    return MAGIC + delimited(b"\x0a", meta) + b"\x12" + varint(length)
 
 
 def watch_event(kind: str, encoded: bytes) -> bytes:

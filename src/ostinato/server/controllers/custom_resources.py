@@ -20,6 +20,7 @@ from ostinato.api.errors import NotFound
 from ostinato.server.flow.heavy import HeavyLane
 from ostinato.server.request import Request, User
 from ostinato.server.request.context import AdmitAll, Context
+from ostinato.server.request.list_body import ListCache
 from ostinato.server.request.options import DeleteOptions
 from ostinato.server.request.route import Route
 from ostinato.server.resources.apiextensions.approval import approval_condition
@@ -38,6 +39,7 @@ from ostinato.world import World
 _GROUP = "apiextensions.k8s.io"
 _MANAGER = "kube-apiserver"
 _USER = User("system:apiserver", groups=("system:masters",))
+_NO_LISTS = ListCache()  # no list is requested
 _NO_ADMISSION = AdmitAll()  # deletions that follow from an admitted write are not submitted again
 _logger = logging.getLogger(__name__)
 
@@ -139,7 +141,7 @@ class CustomResources:
         route = Route(verb, gvr.group, gvr.version, namespace, gvr.resource, name, "")
         request = Request("", "")
         request.user = _USER
-        return Context(self._world, self._index, request, route, resource, _NO_ADMISSION, self._lane)
+        return Context(self._world, self._index, request, route, resource, _NO_ADMISSION, self._lane, _NO_LISTS)
 
     # Serving
 

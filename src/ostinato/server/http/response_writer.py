@@ -98,7 +98,11 @@ class ResponseWriter(asyncio.BufferedProtocol):
         size = answer.size
         lines = self._head_lines(head, answer)
         if size > MIN_COMPRESSED and _accepts_gzip(head, answer):
-            whole = await self._core.world.executor.run(_gzip, answer)
+            run = self._core.world.executor.run
+            if answer.shared is not None:
+                whole = await answer.shared.gzip(answer.parts[0], answer.parts[-1], run)
+            else:
+                whole = await run(_gzip, answer)
             size = len(whole)
             lines.append(b"Content-Encoding: gzip\r\n")
             if ("Vary", "Accept-Encoding") not in answer.headers:

@@ -13,6 +13,7 @@ from ostinato.api.validation import names
 from ostinato.server.flow.heavy import HeavyLane
 from ostinato.server.flow.loop_budget import LoopBudgetExceeded, within_loop_budget
 from ostinato.server.request import Request
+from ostinato.server.request.list_body import ListCache
 from ostinato.server.request.route import Route
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
@@ -58,6 +59,7 @@ class Context(msgspec.Struct):
     resource: Resource
     admission: Admission
     lane: HeavyLane
+    lists: ListCache
     heavy: bool = False  # the object is so large that processing it would block the event loop
 
     async def in_thread(self, function: Callable[[], T]) -> T:

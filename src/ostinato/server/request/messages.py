@@ -16,6 +16,7 @@ from ostinato.streams.upgrade import Upgrade
 if TYPE_CHECKING:
     from ostinato.server.flow.turns import Turn
     from ostinato.server.request.audit_trail import AuditTrail
+    from ostinato.server.request.list_body import ListBody
     from ostinato.server.request.route import Route
 
 MAX_BODY = 3 * 1024 * 1024  # maximum bytes of a request body
@@ -163,9 +164,12 @@ def _well_formed(query: str) -> str:
 
 
 class Response:
-    """A complete response. The body may be in parts, so that a long list can be sent without joining it."""
+    """A complete response. The body may be in parts, so that a long list can be sent without joining it.
 
-    __slots__ = ("_size", "between", "content_type", "headers", "parts", "status")
+    With `shared`, the parts are a head, the pieces of the shared body, and a tail.
+    """
+
+    __slots__ = ("_size", "between", "content_type", "headers", "parts", "shared", "status")
 
     def __init__(
         self,
@@ -174,8 +178,10 @@ class Response:
         content_type: str = "application/json",
         headers: Sequence[tuple[str, str]] = (),
         between: bytes = b"",
+        shared: ListBody | None = None,
     ) -> None:
         self.status = status
+        self.shared = shared
         self.parts = [body] if isinstance(body, bytes) else body  # at least one
         self.between = between  # separator between parts
         self.content_type = content_type
@@ -201,6 +207,11 @@ class Response:
     def pieces(self, size: int) -> Iterator[bytes]:
         """Iterate over the body in pieces of about `size` bytes, or of one part if that is larger."""
         parts, between = self.parts, self.between
+        if self.shared is not None:  # its pieces are large
+            yield b"".join(parts[:2])
+            yield from parts[2:-2]
+            yield b"".join(parts[max(len(parts) - 2, 2) :])
+            return
         count = max(1, size * len(parts) // (self.size or 1))
         yield between.join(parts[:count])
         for start in range(count, len(parts), count):

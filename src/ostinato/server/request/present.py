@@ -70,18 +70,22 @@ async def list_response(
     """The response with many stored objects. It is assembled in slices; other tasks run in between."""
     if form.convert:
         return await _converted_list(context, resource, entries, metadata, form)
-    if resource.custom:
-        metadata = {"continue": "", **metadata}  # lists of custom objects always have the field
-    head = {"kind": resource.list_kind, "apiVersion": resource.gvk.api_version, "metadata": metadata}
     if resource.items_as_stored:
         parts = [entry.data for entry in entries]
     else:
         parts = await in_slices(context.lane.turns, lambda entry: resource.item(entry.data), entries, 64)
-    response = _list_of(msgspec.json.encode(head), b"items", parts)
+    response = _list_of(msgspec.json.encode(list_head(resource, metadata)), b"items", parts)
     if form == PLAIN:
         return response
     whole = await context.lane.run(context.request.line, lambda: encode(msgspec.json.decode(response.body), form))
     return Response(200, whole, form.content_type)
+
+
+def list_head(resource: Resource, metadata: Json) -> Json:
+    """A list without its items."""
+    if resource.custom:
+        metadata = {"continue": "", **metadata}  # lists of custom objects always have the field
+    return {"kind": resource.list_kind, "apiVersion": resource.gvk.api_version, "metadata": metadata}
 
 
 def _list_of(head: bytes, field: bytes, parts: list[bytes]) -> Response:
@@ -121,7 +125,7 @@ def _converted(resource: Resource, data: bytes, form: Form) -> Json:
         if resource.custom:
             raise Unknown.of("content is not a list")
         raise _not_convertible("PartialObjectMetadataList", f"not a list ({_go_type(resource, '')})")
-    return partial(data, form.version)
+    return partial(data, form)
 
 
 async def _converted_list(
@@ -146,7 +150,7 @@ async def _converted_list(
     def shown(entry: Entry) -> Json:
         if field == "rows":
             return row(resource, entry.data, form)
-        return partial(entry.data, form.version)
+        return partial(entry.data, form)
 
     if entries and form.media == "json" and not form.pretty:
         head.pop(field, None)
@@ -179,10 +183,21 @@ def _go_type(resource: Resource, suffix: str) -> str:
 _PACKAGES = {"": "core", "events.k8s.io": "core", "internal.apiserver.k8s.io": "apiserverinternal"}
 
 
-def partial(data: bytes, version: str) -> Json:
-    """The object reduced to its metadata."""
-    metadata = msgspec.json.decode(data)["metadata"]
-    return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
+class _Metadata(msgspec.Struct):
+    metadata: msgspec.Raw
+
+
+_metadata = msgspec.json.Decoder(_Metadata).decode
+
+
+def partial(data: bytes, form: Form) -> Json:
+    """The object reduced to its metadata; for JSON the metadata is not decoded."""
+    metadata = _metadata(data).metadata
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": f"meta.k8s.io/{form.version}",
+        "metadata": metadata if form.media == "json" else msgspec.json.decode(metadata),
+    }
 
 
 def new_table(resource: Resource, form: Form, *, columns: bool = True) -> Json:
@@ -203,7 +218,7 @@ def row(resource: Resource, data: bytes, form: Form) -> Json:
     if form.include == "Object":
         shown = obj
     elif form.include != "None":
-        shown = partial(data, form.version)
+        shown = partial(data, form)
     conditions = resource.row_conditions(obj) if resource.row_conditions is not None else ()
     if conditions:
         return {"cells": cells, "conditions": conditions, "object": shown}

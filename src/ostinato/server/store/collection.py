@@ -12,6 +12,14 @@ from ostinato.server.store.records import Describe, Entry, Event
 if TYPE_CHECKING:
     from ostinato.api.gvk import GroupVersionKind
 
+MAX_SELECTED = 4  # cached selections
+
+
+class Selected(list[Entry]):
+    """Objects of a collection in their current state. Do not modify it: it is shared until one of them changes."""
+
+    __slots__ = ("__weakref__",)
+
 
 class Collection:
     """The objects of one kind."""
@@ -26,7 +34,7 @@ class Collection:
         self.history: deque[Event] = deque()  # recent writes, oldest first
         self.pending: dict[str, Entry | None] = {}  # written but not durable yet; None: deleted
         self._pending_versions: dict[str, int] = {}  # resourceVersion of the newest pending write of each key
-        self._selected: tuple[str, list[Entry]] | None = None  # cached result of `select`
+        self._selected: dict[str, Selected] = {}  # cached results of `select`, by prefix
         self.hub = Hub()
 
     def newest(self, key: str) -> Entry | None:
@@ -35,19 +43,18 @@ class Collection:
             return self.pending[key]
         return self.entries.get(key)
 
-    def select(self, prefix: str = "", after: str = "") -> list[Entry]:
-        """The current objects whose key starts with the prefix, after the key `after` (exclusive), in order.
-
-        Do not modify the list.
-        """
-        if not after and self._selected is not None and self._selected[0] == prefix:
-            return self._selected[1]
+    def select(self, prefix: str = "", after: str = "") -> Selected:
+        """The current objects whose key starts with the prefix, after the key `after` (exclusive), in order."""
+        if not after and (known := self._selected.get(prefix)) is not None:
+            return known
         keys = self.keys
         start = bisect_right(keys, after) if after > prefix else bisect_left(keys, prefix)
         end = bisect_left(keys, prefix[:-1] + chr(ord(prefix[-1]) + 1)) if prefix else len(keys)
-        found = list(map(self.entries.__getitem__, keys[start:end]))
+        found = Selected(map(self.entries.__getitem__, keys[start:end]))
         if not after:
-            self._selected = prefix, found
+            if len(self._selected) >= MAX_SELECTED:
+                del self._selected[next(iter(self._selected))]
+            self._selected[prefix] = found
         return found
 
     def select_at(self, version: int, prefix: str = "", after: str = "") -> list[Entry]:
@@ -87,8 +94,9 @@ class Collection:
     def apply(self, event: Event) -> None:
         """Make a durable event visible to readers."""
         key, entry = event.key, event.entry
-        if self._selected is not None and key.startswith(self._selected[0]):
-            self._selected = None
+        if self._selected:
+            for prefix in [prefix for prefix in self._selected if key.startswith(prefix)]:
+                del self._selected[prefix]
         if entry is None:
             del self.entries[key]
             del self.keys[bisect_left(self.keys, key)]

@@ -9,10 +9,14 @@ import msgspec
 from ostinato.api.errors import BadRequest, Expired
 from ostinato.server.request import Response
 from ostinato.server.request.context import Context
+from ostinato.server.request.list_body import COMPLETE, MAX_BODY_BYTES, Page
+from ostinato.server.request.list_encoding import encode_items, is_sharable, shared_response
+from ostinato.server.request.messages import SHORT_QUERY
 from ostinato.server.request.negotiate import form_of
 from ostinato.server.request.options import ListOptions, check_list_options, list_options
 from ostinato.server.request.present import in_slices, list_response
 from ostinato.server.resources.strategy import Json
+from ostinato.server.store.collection import Selected
 from ostinato.server.store.records import Compacted, Entry
 from ostinato.server.verbs.continue_token import ContinueToken
 from ostinato.server.verbs.get import not_older_than, parse_version
@@ -28,7 +32,7 @@ _INCONSISTENT = -1  # resourceVersion of a token that continues with the current
 
 
 class Listing(msgspec.Struct):
-    """Return the objects of a list request, and the metadata of the list."""
+    """The objects of a list request, and the metadata of the list."""
 
     entries: list[Entry]
     metadata: Json
@@ -38,30 +42,59 @@ async def list_(context: Context) -> Response:
     form = form_of(context.request, context.resource, watchable=True)
     options = list_options(context.request)
     check_list_options(options, watch=False)
-    found = await listing(context, options)
-    return await list_response(context, context.resource, found.entries, found.metadata, form)
+    selection = Selection(context, options)
+    current, version = await _read(context, options)
+    resource, query = context.resource, context.request.query_string
+    key = (resource, context.prefix, form, query)
+    shared = isinstance(current, Selected) and not options.continue_ and is_sharable(resource, form)
+    body = context.lists.find(key, current) if shared else None
+    if body is None:
+        entries, page = await _select(context, options, selection, current)
+        if not shared or len(query) > SHORT_QUERY or sum(len(entry.data) for entry in entries) > MAX_BODY_BYTES:
+            return await list_response(context, resource, entries, _metadata(context, version, page), form)
+        async with context.lists.making(key):
+            body = context.lists.find(key, current)
+            if body is None:
+                body = await encode_items(context, entries, page, form, context.lists.items(key))
+                context.lists.keep(key, current, body)
+    return shared_response(resource, _metadata(context, version, body.page), form, body)
 
 
 async def listing(context: Context, options: ListOptions) -> Listing:
     """Return the objects that the options select."""
     selection = Selection(context, options)
     entries, version = await _read(context, options)
+    entries, page = await _select(context, options, selection, entries)
+    return Listing(entries, _metadata(context, version, page))
+
+
+async def _select(
+    context: Context, options: ListOptions, selection: Selection, entries: list[Entry]
+) -> tuple[list[Entry], Page]:
+    """Return the objects that match, up to the limit."""
     conversion = context.resource.conversion
     if conversion is not None and not selection.everything:
         entries = await conversion.entries(entries)  # selectors apply to converted objects
     if not selection.everything:
         selected = await in_slices(context.lane.turns, selection.selects, entries, 128)
         entries = list(compress(entries, selected))
-    metadata: Json = {"resourceVersion": str(version)}
+    page = COMPLETE
     if 0 < options.limit < len(entries) and not _from_cache(options):
         left = len(entries) - options.limit
         entries = entries[: options.limit]
-        metadata["continue"] = ContinueToken(version, entries[-1].key.removeprefix(context.prefix)).encode()
-        if selection.everything:
-            metadata["remainingItemCount"] = left
+        page = Page(entries[-1].key, left if selection.everything else None)
     if conversion is not None and selection.everything:
         entries = await conversion.entries(entries)
-    return Listing(entries, metadata)
+    return entries, page
+
+
+def _metadata(context: Context, version: int, page: Page) -> Json:
+    metadata: Json = {"resourceVersion": str(version)}
+    if page.last:
+        metadata["continue"] = ContinueToken(version, page.last.removeprefix(context.prefix)).encode()
+        if page.left is not None:
+            metadata["remainingItemCount"] = page.left
+    return metadata
 
 
 def _from_cache(options: ListOptions) -> bool:

@@ -96,7 +96,7 @@ class WatchWriter:
     def _partial(self, data: bytes) -> Json:
         if self._form.convert == "PartialObjectMetadataList":
             raise NotAList
-        return partial(data, self._form.version)
+        return partial(data, self._form)
 
     def _sent_columns(self) -> None:
         if self._columns:
