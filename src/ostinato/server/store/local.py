@@ -40,6 +40,7 @@ class LocalIndex(Index):
         self._closed = False
         self._finished = self._assigned  # last resourceVersion that is durable or has failed
         self._batch_waiters: list[asyncio.Future[None]] = []  # waiters for the end of the current batch
+        self._failures = 0  # batches that failed
 
     def _take_loaded(self, collection: Collection, kind: GroupVersionKind | None) -> Iterable[tuple[str, int, bytes]]:
         return self._loaded.pop(collection.name, ())
@@ -122,6 +123,7 @@ class LocalIndex(Index):
     def _fail(self, batch: list[tuple[Collection, Event, asyncio.Future[None]]], error: Exception) -> int:
         """Undo a failed batch and all writes based on it; return the last resourceVersion undone."""
         self.failure = str(error)
+        self._failures += 1
         self.is_full = isinstance(error, NoSpace)
         _logger.error("store write failed error=%s", error)
         refused = [*batch, *self._queue]
@@ -133,12 +135,17 @@ class LocalIndex(Index):
         return refused[-1][1].version
 
     async def wait_pending(self) -> None:
-        """Wait until every write so far is durable or has failed."""
-        last = self._assigned
+        """Wait until every write so far is durable; StoreFailed if one has failed.
+
+        An answer that was decided on a failed write would tell of a state that never existed.
+        """
+        last, failures = self._assigned, self._failures
         while self._committing and self._finished < last:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._batch_waiters.append(waiter)
             await waiter
+        if self._failures != failures:
+            raise StoreFailed(f"the store cannot write: {self.failure or 'a concurrent write failed'}")
 
     async def catch_up(self) -> None:
         """Nothing to wait for: this index acknowledges only what it shows."""
