@@ -8,6 +8,20 @@ import sys
 from pathlib import Path
 
 
+def parts_of(pid: int) -> dict[str, int]:
+    """The pids of the processes that an `ostinato up` supervises, by their parts."""
+    found = {}
+    for directory in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (directory / "cmdline").read_bytes().split(b"\0")
+            parent = int((directory / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if parent == pid and b"ostinato.cli.processes.child" in words:
+            found[words[-3].decode()] = int(directory.name)
+    return found
+
+
 class PlaneProcess:
     def __init__(self, directory: Path, *options: str) -> None:
         self._directory = directory
@@ -47,6 +61,15 @@ class PlaneProcess:
         finally:
             self._process.kill()
             self._close()
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def parts(self) -> dict[str, int]:
+        """The pids of the processes that the command supervises, by their parts."""
+        return parts_of(self.pid)
 
     def log(self) -> str:
         return (self._directory / "log").read_text()

@@ -16,9 +16,10 @@ import logging
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import Context, ContextVar, copy_context
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, Final, Literal, TextIO
 
 import msgspec
@@ -55,6 +56,19 @@ class ReconcileFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         if not hasattr(record, "reconcile_fields"):
             record.reconcile_fields = dict(_reconcile_fields())
+        return True
+
+
+class FieldsFilter(logging.Filter):
+    """Adds the same fields to each record."""
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        super().__init__()
+        self._fields = fields
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        for name, value in self._fields.items():
+            setattr(record, name, value)
         return True
 
 
@@ -98,12 +112,21 @@ class JsonFormatter(logging.Formatter):
         return msgspec.json.encode(line, enc_hook=str).decode()
 
 
-def configure_logging(style: Style | None = None, *, level: int | str = "INFO", stream: TextIO | None = None) -> None:
+def configure_logging(
+    style: Style | None = None,
+    *,
+    level: int | str = "INFO",
+    stream: TextIO | None = None,
+    colour: bool | None = None,
+    fields: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Write all logs to a stream, and Python's warnings with them.
 
-    - `style`: defaults to "text" for a terminal, else "json". Text is coloured on a terminal unless NO_COLOR is set.
+    - `style`: defaults to "text" for a terminal, else "json".
     - `level`: defaults to INFO.
     - `stream`: defaults to standard error.
+    - `colour`: colour of text. Defaults to colour on a terminal unless NO_COLOR is set.
+    - `fields`: of all records. Default to none.
     """
     stream = stream or sys.stderr
     if style is None:
@@ -111,7 +134,10 @@ def configure_logging(style: Style | None = None, *, level: int | str = "INFO", 
     handler = logging.StreamHandler(stream)
     handler.addFilter(LimitFilter())
     handler.addFilter(ReconcileFilter())
-    handler.setFormatter(TextFormatter(colour=colour_enabled(stream)) if style == "text" else JsonFormatter())
+    if fields:
+        handler.addFilter(FieldsFilter(fields))
+    colour = colour_enabled(stream) if colour is None else colour
+    handler.setFormatter(TextFormatter(colour=colour) if style == "text" else JsonFormatter())
     root = logging.getLogger()
     for old in [each for each in root.handlers if any(isinstance(f, ReconcileFilter) for f in each.filters)]:
         root.removeHandler(old)

@@ -5,7 +5,8 @@ not call each other.
 
 | package | contains |
 |---|---|
-| `plane` | assembly: API server and components in one process |
+| `plane`, `processes` | assembly: API server and components in one process, or in several |
+| `parts`, `names` | the components, their settings and names |
 | `controllers` | the controllers of kube-controller-manager |
 | `scheduler` | kube-scheduler: queue, framework, plugins |
 | `node` | node agents (kubelet) and container runtimes |

@@ -15,62 +15,24 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from ostinato.client.client import Client
 from ostinato.client.transport.protocol import Transport
-from ostinato.controllers import ControllerOptions
 from ostinato.kinds.core_v1 import Node
-from ostinato.manager import ClientOptions, Manager, Purpose, ReportingOptions
-from ostinato.manager.connecting import Connect
-from ostinato.plane import scheduler
-from ostinato.plane.access import cluster_info as joining
-from ostinato.plane.access import identities, roles
-from ostinato.plane.controllers import CONTROLLERS, FIELD_MANAGER, Options, add_controllers, ignore_warning
-from ostinato.plane.network import services
-from ostinato.plane.network.services.netns import NetnsAddresses
-from ostinato.plane.node import fleet, pod_networking
-from ostinato.plane.node.runtimes import ProcessOptions, hiding
+from ostinato.manager import Manager, Purpose
+from ostinato.plane.access import grants, identities
+from ostinato.plane.node import fleet
+from ostinato.plane.parts import COMPONENTS, NodeParts, PlaneSettings, add_parts, manager_of_plane
 from ostinato.server.in_process.transport import ADMINISTRATOR, InProcessTransport
-from ostinato.server.standalone import Settings, Standalone
+from ostinato.server.standalone import Standalone
 from ostinato.world import World
 
 if TYPE_CHECKING:  # requires an optional dependency
     from ostinato.plane.node.runtimes.containerd import Containerd
 
-SCHEDULER: Final = "scheduler"
-PARTS: Final = (*CONTROLLERS, SCHEDULER, services.SERVICES)
-
-
-class PlaneSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    - `server`: settings of the API server.
-    - `without`: names of components to leave out; see `PARTS`.
-    - `nodes`: number of nodes. Defaults to 0.
-    - `runtime`: container runtime of the nodes. Defaults to "simulated", which runs no containers.
-    - `containerd`: containerd's socket, for the runtime "containerd".
-    - `processes`: options of the runtime "process".
-    """
-
-    server: Settings
-    without: frozenset[str] = frozenset()
-    nodes: int = 0
-    runtime: str = "simulated"
-    containerd: Path = Path("/run/containerd/containerd.sock")
-    processes: ProcessOptions = ProcessOptions()
-
-    def __post_init__(self) -> None:
-        if unknown := sorted(self.without - set(PARTS)):
-            raise ValueError(f"unknown component {unknown[0]!r}; choose from {', '.join(PARTS)}")
-        if self.nodes < 0:
-            raise ValueError(f"nodes is {self.nodes}; it must not be negative")
-        if self.runtime not in fleet.RUNTIMES:
-            raise ValueError(f"unknown runtime {self.runtime!r}; choose from {', '.join(fleet.RUNTIMES)}")
+__all__ = ["Plane", "PlaneSettings"]
 
 
 class Plane:
@@ -115,22 +77,23 @@ class Plane:
         if settings.nodes and settings.runtime == "containerd":
             self._containerd = await fleet.find_containerd(self._world, settings.containerd)
         await self._server.start()
-        nodes = await self._grant()
+        core = self._server.core
+        assert core is not None, "started"
+        await grants.ensure(self._server, settings.server, self._world)
         manager = self._manager = manager_of_plane(self._connect_part, self._world)
-        self._add_parts(manager, nodes)
+        of_nodes = NodeParts(api_server=self.url, existing=await self._existing(), containerd=self._containerd)
+        for name, endpoint in add_parts(manager, settings, COMPONENTS, of_nodes).items():
+            core.nodes.add(name, endpoint)
+        if settings.measures_usage:
+            core.serve_usage()
         self._serving = asyncio.get_running_loop().create_task(manager.serve())
 
-    async def _grant(self) -> Sequence[Node]:
-        """Create the RBAC rules and the join configuration of the components.
-
-        Returns the existing Nodes, if their agents run in this process.
-        """
-        client = Client(self.connect(Purpose()), world=self._world, field_manager=FIELD_MANAGER)
-        await roles.ensure(client)
-        await joining.ensure(client, self.url, (self._settings.server.state / "ca.crt").read_bytes())
-        nodes = [*await client.list(Node)] if self._settings.nodes and self._settings.runtime == "process" else []
-        await client.close()
-        return nodes
+    async def _existing(self) -> list[Node]:
+        """Return the Nodes of the store, if their agents need them."""
+        if not self._settings.needs_existing_nodes:
+            return []
+        async with Client(self.connect(Purpose()), world=self._world) as client:
+            return [*await client.list(Node)]
 
     async def failed(self) -> None:
         """Wait until a component fails and raise its error; return when the plane is stopped."""
@@ -145,43 +108,3 @@ class Plane:
         if self._containerd is not None:
             await self._containerd.close()
         await self._server.stop()
-
-    def _add_parts(self, manager: Manager, nodes: Sequence[Node]) -> None:
-        """`nodes`: the existing Nodes of the store."""
-        settings = self._settings
-        state = settings.server.state.absolute()  # paths of volumes must be absolute
-        options = Options(
-            ca_certificate=state / "ca.crt",
-            ca_key=state / "ca.key",
-            account_key=settings.server.authentication.accounts.signing_key or state / "sa.key",
-            volumes=state / "volumes" if settings.nodes else None,
-        )
-        add_controllers(manager, options, without=settings.without - {SCHEDULER, services.SERVICES})
-        if SCHEDULER not in settings.without:
-            scheduler.add_to(manager)
-        if settings.nodes:
-            assert self._server.core is not None
-            proxy = NetnsAddresses(state) if services.SERVICES not in settings.without else None
-            processes = pod_networking.with_assigned(pod_networking.with_services(settings.processes, proxy), nodes)
-            processes = hiding(processes, state)
-            added = fleet.add_to(
-                manager, settings.nodes, settings.runtime, state / "nodes", self._containerd, processes, self.url
-            )
-            for name, endpoint in added.items():
-                self._server.core.nodes.add(name, endpoint)
-            if settings.runtime != "simulated":  # simulated containers have no usage to report
-                self._server.core.serve_usage()
-                if proxy is not None:
-                    services.add_to(manager, state, proxy)
-
-
-def manager_of_plane(connect: Connect, world: World, *, graceful_shutdown: float = 30.0) -> Manager:
-    """Return a manager for the components: each writes with its own identity and logs to `ostinato.plane`."""
-    return Manager(
-        connect=connect,
-        client=ClientOptions(field_manager=FIELD_MANAGER, identities=identities.user_of_runnable, warn=ignore_warning),
-        reporting=ReportingOptions(core_events=True, logger=logging.getLogger("ostinato.plane")),
-        controllers=ControllerOptions(error_events=False),  # like kube-controller-manager
-        graceful_shutdown=graceful_shutdown,
-        world=world,
-    )

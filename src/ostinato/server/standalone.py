@@ -90,10 +90,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 class Standalone:
     """A server on this machine. `start` it once, then `stop` it."""
 
-    def __init__(self, world: World, settings: Settings) -> None:
+    def __init__(self, world: World, settings: Settings, state: StateDirectory | None = None) -> None:
+        """`state`: the locked state directory, released by `stop`. Defaults to locking that of the settings."""
         self._world = world
         self._settings = settings
-        self._state: StateDirectory | None = None
+        self._state = state
         self._http: HttpServer | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._certificates: ServingCertificates | None = None
@@ -107,7 +108,8 @@ class Standalone:
         Raises StateError, UnusableStore, AuthenticationSettingsError or OSError if the operator has to act.
         """
         settings = self._settings
-        self._state = StateDirectory(settings.state)
+        if self._state is None:
+            self._state = StateDirectory(settings.state)
         try:
             authority = Authority(self._world, settings.state, durable=settings.durable)
             context = _context(authority, self._hosts, settings.authentication)

@@ -15,6 +15,7 @@ import logging
 import os
 import stat
 from pathlib import Path
+from typing import Self
 
 _logger = logging.getLogger(__name__)
 
@@ -24,6 +25,14 @@ _PRIVATE = ("*.json", "*.kubeconfig", "*.crt", "store.db*", "lock")
 
 class StateError(Exception):
     """The directory cannot be used; the message has the reason and the remedy."""
+
+
+class StateInUse(StateError):  # noqa: N818
+    """Another process uses the directory. `holder`: its pid, or 0."""
+
+    def __init__(self, message: str, holder: int) -> None:
+        super().__init__(message)
+        self.holder = holder
 
 
 def cannot_use(path: Path, error: OSError) -> str:
@@ -41,6 +50,7 @@ class StateDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._is_shared = False  # another process releases the lock
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             _close_to_others(path)
@@ -55,7 +65,7 @@ class StateDirectory:
             os.close(self._lock)
             who = f"process {holder}" if holder else "another server"
             problem = f"the state directory {path} is in use by {who}; choose another directory with --state"
-            raise StateError(problem) from error
+            raise StateInUse(problem, int(holder) if holder.isdecimal() else 0) from error
         try:
             os.ftruncate(self._lock, 0)
             os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
@@ -63,8 +73,25 @@ class StateDirectory:
             os.close(self._lock)
             raise StateError(f"cannot use the state directory {path}: {cannot_use(path, error)}") from error
 
+    @classmethod
+    def shared(cls, path: Path, lock: int) -> Self:
+        """Share a lock with the process that this one has inherited it from: it is held until both have ended.
+
+        `lock`: the descriptor.
+        """
+        os.set_inheritable(lock, False)  # noqa: FBT003
+        shared = cls.__new__(cls)
+        shared.path, shared._lock, shared._is_shared = path, lock, True
+        return shared
+
+    @property
+    def lock(self) -> int:
+        """The descriptor of the lock, for `shared` in another process."""
+        return self._lock
+
     def release(self) -> None:
-        os.ftruncate(self._lock, 0)
+        if not self._is_shared:
+            os.ftruncate(self._lock, 0)
         os.close(self._lock)
 
 

@@ -101,7 +101,7 @@ class EmbeddedServer(TestServer):
         from ostinato.plane.access import identities  # noqa: PLC0415
         from ostinato.plane.controllers import Options, add_controllers  # noqa: PLC0415
         from ostinato.plane.node import fleet  # noqa: PLC0415
-        from ostinato.plane.plane import manager_of_plane  # noqa: PLC0415
+        from ostinato.plane.parts import manager_of_plane  # noqa: PLC0415
 
         def connect(purpose: Purpose) -> Transport:
             user = identities.user_and_groups(purpose.identity or identities.MANAGER)

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import errno
-import gc
 import logging
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from ostinato.api.text.colour import colour_enabled
 from ostinato.cli.error import CommandError
+from ostinato.cli.event_loop import loop_factory, tune_garbage_collection
 from ostinato.cli.options.server import settings as server_options
+from ostinato.cli.processes.division import divide
+from ostinato.cli.processes.logs import logs
 from ostinato.cli.progress import progress
-from ostinato.server.access.authentication.settings import AuthenticationSettingsError
-from ostinato.server.standalone import Standalone
-from ostinato.server.state import StateError
-from ostinato.server.store.records import UnusableStore
+from ostinato.cli.startup_errors import startup_errors
 from ostinato.world import World
 
 
@@ -42,6 +41,8 @@ class Served(Protocol):
 
 
 def apiserver(options: argparse.Namespace) -> None:
+    from ostinato.server.standalone import Standalone  # noqa: PLC0415 - other commands of this module start faster
+
     chosen = server_options.settings(options)
     run(lambda world: Standalone(world, chosen), "ostinato apiserver", options.listen)
 
@@ -50,26 +51,39 @@ def up(options: argparse.Namespace) -> None:
     if options.bare:
         apiserver(options)
         return
-    from ostinato.manager import configure_logging  # noqa: PLC0415 - not needed with --bare
-    from ostinato.plane.node import pod_networking  # noqa: PLC0415
-    from ostinato.plane.node.runtimes import ProcessOptions, UnusableRuntime  # noqa: PLC0415
-    from ostinato.plane.plane import Plane, PlaneSettings  # noqa: PLC0415
+    division = _division(options)
+    if division:
+        _supervise(options, division)
+    else:
+        _up_in_one_process(options)
+
+
+def _division(options: argparse.Namespace) -> Sequence[Sequence[str]]:
+    processes = 1 if options.processes is None else options.processes
+    return divide(processes, {*options.without, *(() if options.nodes else ("nodes",))})
+
+
+def _supervise(options: argparse.Namespace, division: Sequence[Sequence[str]]) -> None:
+    from ostinato.cli.processes.supervisor import Supervisor  # noqa: PLC0415
+    from ostinato.plane import names  # noqa: PLC0415
 
     try:
-        chosen = PlaneSettings(
-            server=server_options.settings(options),
-            without=frozenset(options.without),
-            nodes=options.nodes,
-            runtime=options.runtime,
-            containerd=Path(options.containerd),
-            processes=ProcessOptions(
-                exposed=[Path(each) for each in options.expose],
-                insecure=options.insecure_processes,
-                network=pod_networking.parse(options.pod_network_cidr),
-            ),
-        )
+        names.check(options.nodes, options.runtime, options.without)
     except ValueError as error:
         raise CommandError(str(error)) from None
+    given = {name: value for name, value in vars(options).items() if name != "command"}
+    state = server_options.state(options)
+    with logs(terminal=sys.stderr.isatty(), colour=colour_enabled(sys.stderr)):
+        run(lambda world: Supervisor(world, state, given, division), "ostinato up", options.listen, supervises=True)
+
+
+def _up_in_one_process(options: argparse.Namespace) -> None:
+    from ostinato.cli.options.plane import plane_settings  # noqa: PLC0415
+    from ostinato.manager import configure_logging  # noqa: PLC0415
+    from ostinato.plane.node.runtimes import UnusableRuntime  # noqa: PLC0415
+    from ostinato.plane.plane import Plane  # noqa: PLC0415
+
+    chosen = plane_settings(options)
     configure_logging(level=logging.WARNING)
     try:
         run(lambda world: Plane(world, chosen), "ostinato up", options.listen)
@@ -77,48 +91,39 @@ def up(options: argparse.Namespace) -> None:
         raise CommandError(str(error)) from error
 
 
-def run(make: Callable[[World], Served], name: str, listen: str) -> None:
+def run(make: Callable[[World], Served], name: str, listen: str, *, supervises: bool = False) -> None:
     """Serve until SIGTERM or SIGINT; CommandError if the server cannot start or a component fails.
 
     - `make`: creates the server.
     - `name`: the command, for the line printed when the server is ready.
     - `listen`: the address of the command line, for messages.
+    - `supervises`: the server runs in other processes, and a signal interrupts its start. Defaults to false.
     """
-    try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_serve(make, name, listen))
-    except (StateError, AuthenticationSettingsError, UnusableStore) as error:
-        raise CommandError(str(error)) from error
+    with asyncio.Runner(loop_factory=None if supervises else loop_factory()) as runner:
+        runner.run(_serve(make, name, listen, supervises=supervises))
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop  # noqa: PLC0415
-    except ImportError:
-        return None
-    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
-    return factory
-
-
-async def _serve(make: Callable[[World], Served], name: str, listen: str) -> None:
+async def _serve(make: Callable[[World], Served], name: str, listen: str, *, supervises: bool) -> None:
     world = World.real()
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _stop, stopping)
     served = make(world)
-    await _start(served, listen, world)
-    # The objects loaded so far live as long as the process: exempt them from garbage collection.
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
-    gc.enable()
+    if not await _start(served, listen, world, stopping if supervises else None):
+        world.executor.close()
+        return
+    tune_garbage_collection()
     sys.stdout.write(f"{name} ready at {served.url} (kubeconfig: {served.kubeconfig})\n")
     sys.stdout.flush()
     waits = [loop.create_task(stopping.wait()), loop.create_task(served.failed())]
     try:
         done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
-            if (error := task.exception()) is not None:
+            error = task.exception()
+            if isinstance(error, CommandError):
+                raise error
+            if error is not None:
                 raise CommandError(f"{type(error).__name__}: {error}") from error
     finally:
         for task in waits:
@@ -127,15 +132,20 @@ async def _serve(make: Callable[[World], Served], name: str, listen: str) -> Non
         world.executor.close()
 
 
-async def _start(served: Served, listen: str, world: World) -> None:
-    try:
-        await progress("starting the cluster", served.start(), world.clock)
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            host, port = server_options.address(listen)
-            message = f"port {port} on {host} is in use; choose another with --listen, or port 0 for a free one"
-            raise CommandError(message) from error
-        raise CommandError(f"cannot listen on {listen}: {error.strerror or error}") from error
+async def _start(served: Served, listen: str, world: World, stopping: asyncio.Event | None) -> bool:
+    """Start the server; False if `stopping` is set before it is ready. Defaults to completing the start."""
+    with startup_errors(listen):
+        starting = asyncio.ensure_future(progress("starting the cluster", served.start(), world.clock))
+        if stopping is not None:
+            interrupted = asyncio.get_running_loop().create_task(stopping.wait())
+            await asyncio.wait([starting, interrupted], return_when=asyncio.FIRST_COMPLETED)
+            interrupted.cancel()
+            if not starting.done():
+                starting.cancel()
+                await asyncio.wait([starting])
+                return False
+        await starting
+    return True
 
 
 def _stop(stopping: asyncio.Event) -> None:

@@ -13,8 +13,8 @@ from ostinato.cli.options.server import settings as server_options
 if TYPE_CHECKING:
     from ostinato.cli.options.parsed import Commands
 
-_UP = """Run a control plane in one process: API server, controllers, scheduler and nodes. Prints a line when the API
-server is ready and runs until SIGINT or SIGTERM. State is kept: the next start resumes it."""
+_UP = """Run a control plane: API server, controllers, scheduler and nodes. Prints a line when it
+is ready and runs until SIGINT or SIGTERM. State is kept: the next start resumes it."""
 
 _APISERVER = """Run an API server without controllers, scheduler and nodes. Prints a line when it is ready and runs
 until SIGINT or SIGTERM."""
@@ -39,6 +39,12 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
     )
     add_containerd(cluster)
     add_processes(cluster)
+    cluster.add_argument(
+        "--processes",
+        metavar="N",
+        type=int,
+        help="number of processes, from 1 to 4, besides the one that supervises several (default: 1)",
+    )
     cluster.add_argument("--bare", action="store_true", help="run only the API server, like `ostinato apiserver`")
     add_without(cluster, "disable a controller, the scheduler or services")
     server_options.add_to(parser)

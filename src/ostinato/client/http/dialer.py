@@ -11,6 +11,7 @@ import ipaddress
 import os
 import socket
 import ssl
+from pathlib import Path
 from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
@@ -22,6 +23,7 @@ from ostinato.client.http.connection import Connection, ConnectionClosed, keepal
 from ostinato.client.http.errors import reason_of, unreachable, untrusted, without_tls
 from ostinato.client.transport.metrics import DNS, ClientMetrics
 from ostinato.client.transport.protocol import ConnectionLost, RequestTimedOut
+from ostinato.http import unix_sockets
 from ostinato.http.errors import InvalidHttp
 from ostinato.http.hosts import join_host_port
 from ostinato.http.response import ResponseParser
@@ -34,8 +36,14 @@ _NEXT_ADDRESS: Final = 0.25  # seconds after which the next address is tried in 
 
 class Dialer:
     def __init__(
-        self, config: Config, context: ssl.SSLContext | None, clock: Clock, metrics: ClientMetrics | None
+        self,
+        config: Config,
+        context: ssl.SSLContext | None,
+        clock: Clock,
+        metrics: ClientMetrics | None,
+        unix_socket: Path | None = None,
     ) -> None:
+        self._unix_socket = unix_socket
         parts = urlsplit(config.url)
         self._server = (parts.hostname or "", parts.port or (80 if context is None else 443))
         self._server_name = config.tls.server_name or self._server[0]
@@ -61,6 +69,8 @@ class Dialer:
         try:
             async with limit:
                 self._limits.add(limit)
+                if self._unix_socket is not None:
+                    return await _opened_unix(self._unix_socket)
                 if self.proxy is None:
                     return await self._opened(*self._server, self._context, self._server_name)
                 return await self._through(self.proxy, what)
@@ -157,6 +167,16 @@ class Dialer:
         if self._metrics is not None and not _is_address(host):
             self._metrics.observe(DNS, self._clock.monotonic() - begun, {"host": host})
         return found
+
+
+async def _opened_unix(path: Path) -> Connection:
+    made = unix_sockets.connect(path)
+    try:
+        _, connection = await asyncio.get_running_loop().create_unix_connection(Connection, sock=made)
+    except BaseException:
+        made.close()
+        raise
+    return connection
 
 
 def _is_address(host: str) -> bool:

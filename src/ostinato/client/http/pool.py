@@ -15,6 +15,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from ostinato.client.config.config import Config
@@ -64,6 +65,7 @@ class PoolSettings(NamedTuple):
     max_response_bytes: int
     check: Callable[[], None] | None  # called immediately before a request is sent; raises to prevent it
     entropy: Entropy
+    unix_socket: Path | None = None
 
 
 class HttpPool:
@@ -78,7 +80,7 @@ class HttpPool:
         self._host = settings.host
         self._check = settings.check
         self._entropy = settings.entropy
-        self._dialer = Dialer(config, context, self.clock, self.metrics.sink)
+        self._dialer = Dialer(config, context, self.clock, self.metrics.sink, settings.unix_socket)
         self._heads = RequestHeads(settings.headers, self._dialer.prefix, self._dialer.headers)
         self._loop = asyncio.get_running_loop()
         self._slots = asyncio.Semaphore(MAX_CONNECTIONS)

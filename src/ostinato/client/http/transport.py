@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from ostinato.client.config.config import Config
@@ -61,6 +62,7 @@ class HttpTransport:
         deadline: Deadline | None = None,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
         max_retries: int = MAX_RETRIES,
+        unix_socket: Path | None = None,
     ) -> None:
         """Raises ConfigError if the configuration is not usable. No connection is opened before the first request.
 
@@ -69,6 +71,7 @@ class HttpTransport:
         - `deadline`: the time after which nothing is sent, e.g. the end of a lease. Defaults to None.
         - `max_response_bytes`: bound of `Response.read()`. Defaults to 1 GiB.
         - `max_retries`: retries of a request, see `retry_policy`. Defaults to 10; 0 returns a 429 to the caller.
+        - `unix_socket`: of a server of this user, used in place of the address in `config`. Defaults to None.
         """
         self.host = urlsplit(config.url).netloc
         self._clock = world.clock
@@ -83,7 +86,14 @@ class HttpTransport:
         self._headers = AddedHeaders(fixed_headers(config), impersonation_headers(config))
         check = None if deadline is None else self._check_deadline
         settings = PoolSettings(
-            self.host, world.clock, self._metrics, self._headers, max_response_bytes, check, world.ids.token
+            self.host,
+            world.clock,
+            self._metrics,
+            self._headers,
+            max_response_bytes,
+            check,
+            world.ids.token,
+            unix_socket,
         )
         self._pools = HttpPools(config, world, settings)
         if config.tls.insecure and config.secure:

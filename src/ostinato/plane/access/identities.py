@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
+FIELD_MANAGER: Final = "kube-controller-manager"
 MANAGER: Final = "system:kube-controller-manager"
 SCHEDULER: Final = "system:kube-scheduler"
 PROXY: Final = "system:kube-proxy"
@@ -75,6 +76,20 @@ def user_of_runnable(name: str) -> str:
 def user_of_node(name: str) -> str:
     """Return the user of a node."""
     return f"{_NODE}{name}"
+
+
+def family(identity: str) -> str:
+    """Return the identity, or one for all nodes."""
+    return _NODE if identity.startswith(_NODE) else identity
+
+
+def is_known(identity: str) -> bool:
+    """Whether a component of the control plane has this identity."""
+    return (
+        identity in (MANAGER, *_OTHERS.values())
+        or (identity.startswith(_NODE) and identity != _NODE)
+        or (identity.startswith(_ACCOUNT) and identity.removeprefix(_ACCOUNT) in _ACCOUNTS.values())
+    )
 
 
 def user_and_groups(identity: str) -> tuple[str, tuple[str, ...]]:

@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Collection
 from importlib import import_module
 from pathlib import Path
-from typing import Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 import msgspec
 
-from ostinato.manager import Manager
+from ostinato.plane.access import identities
 
-FIELD_MANAGER: Final = "kube-controller-manager"
+if TYPE_CHECKING:  # the names are used without it
+    from ostinato.manager import Manager
+
+FIELD_MANAGER: Final = identities.FIELD_MANAGER
 
 CONTROLLERS: Final = {
     "bootstrap-signer-controller": "bootstrap.signer",

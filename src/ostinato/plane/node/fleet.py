@@ -13,6 +13,7 @@ from ostinato.api.quantity import Quantity
 from ostinato.controllers import ChannelSource, ForEvent
 from ostinato.kinds.core_v1 import Pod
 from ostinato.manager import Manager
+from ostinato.plane.access.local_sockets import node_names
 from ostinato.plane.node.admission import NodeInfo
 from ostinato.plane.node.agent import NodeAgent
 from ostinato.plane.node.local_node import LocalNode
@@ -39,7 +40,6 @@ if TYPE_CHECKING:  # what it needs is an extra
     from ostinato.plane.node.runtimes.containerd import Containerd
     from ostinato.plane.node.runtimes.process.networks import PodNetworks
 
-RUNTIMES: Final = ("containerd", "process", "simulated")
 DEFAULT_OPTIONS: Final = ProcessOptions()
 _SIMULATED_CAPACITY: Final = {"cpu": "32", "memory": "256Gi", "pods": "110", "ephemeral-storage": "1Ti"}
 
@@ -112,12 +112,12 @@ def add_to(
 ) -> dict[str, Endpoint]:
     """Add nodes to a manager; return their API endpoints by name.
 
-    - `runtime`: one of `RUNTIMES`.
+    - `runtime`: "containerd", "process" or "simulated".
     - `state`: state directory; required unless containers are simulated.
     - `containerd`, `processes`: for the runtimes of these names.
     - `api_server`: URL of the API server, for Pods on the host network.
     """
-    names = [f"node-{number}" for number in range(1, count + 1)]
+    names = node_names(count)
     if runtime == "simulated":
         return add_nodes(manager, *_simulated_nodes(manager.world, names), logs=None)
     if state is None:

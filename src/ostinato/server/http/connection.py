@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ostinato.server.flow.turns import Turn
     from ostinato.server.http.server import HttpServer
 
+IDENTITY_HEADER = "x-ostinato-identity"  # of requests over a Unix socket; ignored on other connections
 MAX_READ_AHEAD = 1 << 16  # bytes that are buffered before a request needs them
 MAX_DRAINED = 1 << 18  # bytes of an unread body that are discarded so that the connection can be reused
 
@@ -218,8 +219,10 @@ class Connection(ResponseWriter):
             head.headers = {**head.headers, "audit-id": self._core.world.ids.uid()}  # also sent in the response
         self._head = head
         self.deadline = self._turns.began + REQUEST_TIMEOUT
-        peer = self._peer
-        if peer is not None and not peer.not_before <= self._clock.wall() <= peer.not_after:
+        peer, identify = self._peer, self._owner.identify
+        if identify is not None:
+            peer = identify(head.headers.get(IDENTITY_HEADER, ""))
+        elif peer is not None and not peer.not_before <= self._clock.wall() <= peer.not_after:
             peer = peer.expired()
         start, length = end + 4, head.length
         read, body = None, b""

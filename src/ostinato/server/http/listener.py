@@ -21,6 +21,7 @@ import ssl
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from ostinato.http import unix_sockets
 from ostinato.server.flow.turns import Turns
 from ostinato.world import Clock, Timer
 
@@ -113,6 +114,10 @@ class Listener:
             self.close()
             raise
 
+    def bind_unix(self, listening: socket.socket) -> None:
+        """Accept connections of processes of this user; see `http.unix_sockets.listen`."""
+        self._sockets.append(listening)
+
     def listen(self) -> None:
         for each in self._sockets:
             each.listen(BACKLOG)
@@ -149,6 +154,11 @@ class Listener:
                 self._pause = self._clock.timer(ACCEPT_PAUSE, self._resume)
                 return
             accepted.settimeout(0)
+            if accepted.family == socket.AF_UNIX:
+                if not unix_sockets.is_own(accepted):
+                    accepted.close()
+                    continue
+                address = ("",)
             task = self._loop.create_task(self._begin(accepted, address[0]), name="handshake")
             self._accepted.add(task)
             self._handshakes.add(address[0], task)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
+from collections.abc import Callable
 from typing import Protocol
 
 from ostinato.http.encoding import clean, date_line
@@ -18,6 +20,9 @@ from ostinato.world import Timer, World
 _BUFFER = 1 << 16
 SWEEP_INTERVAL = 1.0  # seconds between two checks of deadlines
 STOP_TIMEOUT = 3.0  # seconds for requests to complete when the server stops
+
+Identify = Callable[[str], Peer]
+"""Returns the user of an identity that a local process claims, with a fault if there is no such identity."""
 
 
 class Core(Protocol):
@@ -36,15 +41,24 @@ class HttpServer:
     """Serves a core over HTTP/1.1, with TLS if there is a context for it."""
 
     def __init__(
-        self, core: Core, context: ssl.SSLContext | None, turns: Turns | None = None, *, audited: bool = False
+        self,
+        core: Core,
+        context: ssl.SSLContext | None,
+        turns: Turns | None = None,
+        *,
+        audited: bool = False,
+        identify: Identify | None = None,
     ) -> None:
         """Parameters:
 
         - `context`: TLS of the server. None serves without TLS.
         - `turns`: scheduler of requests on the event loop. Defaults to a new one.
         - `audited`: whether requests without an audit id get one.
+        - `identify`: the users of requests over a Unix socket, which name an identity in `IDENTITY_HEADER`. Only for a
+          server without other listeners. Defaults to the client certificates of connections.
         """
         self.audited = audited
+        self.identify = identify
         self.core = core
         self.turns = turns or Turns(core.world.clock.monotonic)
         self.port = 0  # of the listener, once it is bound
@@ -73,6 +87,12 @@ class HttpServer:
         listener = Listener(lambda: Connection(self), self._ssl, self.core.world.clock, self.turns)
         await listener.bind(host, port)
         self._listener, self.port = listener, listener.port
+
+    async def start_unix(self, listening: socket.socket) -> None:
+        """Serve on a Unix socket, for processes of this user; see `http.unix_sockets.listen`."""
+        listener = self._listener = Listener(lambda: Connection(self), None, self.core.world.clock, self.turns)
+        listener.bind_unix(listening)
+        await self.listen()
 
     async def listen(self) -> None:
         assert self._listener is not None, "bind() must be called first"

@@ -64,7 +64,7 @@ def settings(options: argparse.Namespace) -> Settings:
 
     host, port = address(options.listen)
     return Settings(
-        state=Path(options.state) if options.state else default_state(),
+        state=state(options),
         host=host,
         port=port,
         advertise_address=_advertised(options),
@@ -181,6 +181,11 @@ def _add_storage(group: argparse._ArgumentGroup) -> None:
         action="store_true",
         help="if the store is damaged, set its files aside and start with the objects that can be read",
     )
+
+
+def state(options: argparse.Namespace) -> Path:
+    """Return the state directory."""
+    return Path(options.state) if options.state else default_state()
 
 
 def default_state() -> Path:

@@ -1,0 +1,88 @@
+"""What a process of `ostinato up` runs: the API server, or components. Imports only the modules that these need."""
+
+from __future__ import annotations
+
+import argparse
+import socket
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ostinato.cli.error import CommandError
+from ostinato.cli.options.server import settings as server_options
+from ostinato.cli.processes.attachment import Attachment
+from ostinato.cli.processes.division import APISERVER
+from ostinato.cli.startup_errors import startup_errors
+from ostinato.server.state import StateDirectory
+from ostinato.world import World
+
+if TYPE_CHECKING:
+    from ostinato.plane.processes.component_process import ComponentProcess
+    from ostinato.plane.processes.server_process import ServerProcess
+
+Begun = Callable[[], Awaitable[str]]
+"""Waits until the API server is ready, and returns its URL."""
+
+
+class Process:
+    """Call `start` once, then `stop`."""
+
+    def __init__(self, attachment: Attachment) -> None:
+        self._attachment = attachment
+        self._options = argparse.Namespace(**attachment.options)
+        self._world = World.real()
+        self._part: ServerProcess | ComponentProcess | None = None
+
+    async def start(self, begun: Begun) -> str:
+        """Start the parts; return the URL of the API server. CommandError if that fails."""
+        with startup_errors(self._options.listen):
+            if APISERVER in self._attachment.parts:
+                return await self._start_server()
+            return await self._start_components(begun)
+
+    async def failed(self) -> None:
+        """Wait until a part fails and raise its error."""
+        assert self._part is not None, "started"
+        await self._part.failed()
+
+    async def stop(self) -> None:
+        if self._part is not None:
+            await self._part.stop()
+        self._world.executor.close()
+
+    async def _start_server(self) -> str:
+        from ostinato.plane.processes.server_process import ServerProcess  # noqa: PLC0415
+
+        options, attachment = self._options, self._attachment
+        settings = server_options.settings(options)
+        if attachment.port:
+            settings = msgspec.structs.replace(settings, port=attachment.port)
+        state = StateDirectory.shared(settings.state, attachment.lock)
+        measures_usage = options.nodes > 0 and options.runtime != "simulated"
+        server = ServerProcess(
+            self._world,
+            settings,
+            state,
+            listening=socket.socket(fileno=attachment.listening),
+            nodes=options.nodes,
+            measures_usage=measures_usage,
+        )
+        await server.start()
+        self._part = server
+        return server.url
+
+    async def _start_components(self, begun: Begun) -> str:
+        from ostinato.cli.options.plane import plane_settings  # noqa: PLC0415
+        from ostinato.plane.node.runtimes import UnusableRuntime  # noqa: PLC0415
+        from ostinato.plane.processes.component_process import ComponentProcess  # noqa: PLC0415
+
+        components = ComponentProcess(self._world, plane_settings(self._options), self._attachment.parts)
+        try:
+            await components.prepare()
+        except UnusableRuntime as error:
+            raise CommandError(str(error)) from error
+        url = await begun()
+        await components.start(url)
+        self._part = components
+        return url

@@ -1,0 +1,134 @@
+"""The components of a control plane, and how they are divided among processes.
+
+| part | contents |
+|---|---|
+| `apiserver` | the API server |
+| `controllers` | the controllers of kube-controller-manager |
+| `scheduler` | the scheduler |
+| `nodes` | the agents of all nodes on this machine, and the service proxy |
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from ostinato.controllers import ControllerOptions
+from ostinato.kinds.core_v1 import Node
+from ostinato.manager import ClientOptions, Manager, ReportingOptions
+from ostinato.manager.connecting import Connect
+from ostinato.plane import names, scheduler
+from ostinato.plane.access import identities
+from ostinato.plane.controllers import FIELD_MANAGER, Options, add_controllers, ignore_warning
+from ostinato.plane.names import SCHEDULER, SERVICES
+from ostinato.plane.network import services
+from ostinato.plane.network.services.netns import NetnsAddresses
+from ostinato.plane.node import fleet, pod_networking
+from ostinato.plane.node.runtimes import ProcessOptions, hiding
+from ostinato.server.node_agents.endpoint import Endpoint
+from ostinato.server.standalone import Settings
+from ostinato.world import World
+
+if TYPE_CHECKING:  # requires an optional dependency
+    from ostinato.plane.node.runtimes.containerd import Containerd
+
+COMPONENTS: Final = ("controllers", SCHEDULER, "nodes")  # the parts beside the API server
+
+
+class PlaneSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """
+    - `server`: settings of the API server.
+    - `without`: names of components to leave out; see `names.PARTS`.
+    - `nodes`: number of nodes. Defaults to 0.
+    - `runtime`: container runtime of the nodes. Defaults to "simulated", which runs no containers.
+    - `containerd`: containerd's socket, for the runtime "containerd".
+    - `processes`: options of the runtime "process".
+    """
+
+    server: Settings
+    without: frozenset[str] = frozenset()
+    nodes: int = 0
+    runtime: str = "simulated"
+    containerd: Path = Path("/run/containerd/containerd.sock")
+    processes: ProcessOptions = ProcessOptions()
+
+    def __post_init__(self) -> None:
+        names.check(self.nodes, self.runtime, self.without)
+
+    @property
+    def state(self) -> Path:
+        """The state directory, absolute: paths of volumes must be."""
+        return self.server.state.absolute()
+
+    @property
+    def measures_usage(self) -> bool:
+        """Whether nodes measure what containers use; simulated ones use nothing."""
+        return bool(self.nodes) and self.runtime != "simulated"
+
+    @property
+    def needs_existing_nodes(self) -> bool:
+        """Whether the agents need the Nodes of the store: for the networks that their Pods have."""
+        return bool(self.nodes) and self.runtime == "process"
+
+
+class NodeParts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the part `nodes` needs.
+
+    - `api_server`: URL of the API server, for Pods on the host network.
+    - `existing`: the Nodes of the store, if the settings need them.
+    - `containerd`: of the runtime of this name.
+    """
+
+    api_server: str
+    existing: Sequence[Node] = ()
+    containerd: Containerd | None = None
+
+
+def add_parts(
+    manager: Manager, settings: PlaneSettings, parts: Collection[str], of_nodes: NodeParts
+) -> Mapping[str, Endpoint]:
+    """Add components to a manager; return the API endpoints of the nodes. `parts`: some of `COMPONENTS`."""
+    if "controllers" in parts:
+        _add_controllers(manager, settings)
+    if SCHEDULER in parts and SCHEDULER not in settings.without:
+        scheduler.add_to(manager)
+    return _add_nodes(manager, settings, of_nodes) if "nodes" in parts and settings.nodes else {}
+
+
+def _add_controllers(manager: Manager, settings: PlaneSettings) -> None:
+    state = settings.state
+    options = Options(
+        ca_certificate=state / "ca.crt",
+        ca_key=state / "ca.key",
+        account_key=settings.server.authentication.accounts.signing_key or state / "sa.key",
+        volumes=state / "volumes" if settings.nodes else None,
+    )
+    add_controllers(manager, options, without=settings.without - {SCHEDULER, SERVICES})
+
+
+def _add_nodes(manager: Manager, settings: PlaneSettings, of_nodes: NodeParts) -> Mapping[str, Endpoint]:
+    state = settings.state
+    proxy = NetnsAddresses(state) if SERVICES not in settings.without else None
+    processes = pod_networking.with_services(settings.processes, proxy)
+    processes = hiding(pod_networking.with_assigned(processes, of_nodes.existing), state)
+    containerd, api_server = of_nodes.containerd, of_nodes.api_server
+    added = fleet.add_to(manager, settings.nodes, settings.runtime, state / "nodes", containerd, processes, api_server)
+    if settings.measures_usage and proxy is not None:
+        services.add_to(manager, state, proxy)
+    return added
+
+
+def manager_of_plane(connect: Connect, world: World, *, graceful_shutdown: float = 30.0) -> Manager:
+    """Return a manager for the components: each writes with its own identity and logs to `ostinato.plane`."""
+    return Manager(
+        connect=connect,
+        client=ClientOptions(field_manager=FIELD_MANAGER, identities=identities.user_of_runnable, warn=ignore_warning),
+        reporting=ReportingOptions(core_events=True, logger=logging.getLogger("ostinato.plane")),
+        controllers=ControllerOptions(error_events=False),  # like kube-controller-manager
+        graceful_shutdown=graceful_shutdown,
+        world=world,
+    )

@@ -1,0 +1,79 @@
+"""The API server of a control plane in several processes.
+
+It serves HTTPS as any other, and its Unix socket for the components. It imports none of the components.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+from ostinato.http import unix_sockets
+from ostinato.plane.access import grants
+from ostinato.plane.access.local_sockets import apiserver_socket, identify, node_names, nodes_socket
+from ostinato.server.http import HttpServer
+from ostinato.server.node_agents.local import LocalNodeAgents
+from ostinato.server.standalone import Settings, Standalone
+from ostinato.server.state import StateDirectory
+from ostinato.world import World
+
+
+class ServerProcess:
+    """Call `start` once, then `stop`."""
+
+    def __init__(
+        self,
+        world: World,
+        settings: Settings,
+        state: StateDirectory | None = None,
+        *,
+        listening: socket.socket | None = None,
+        nodes: int = 0,
+        measures_usage: bool = False,
+    ) -> None:
+        """
+        - `state`: the locked state directory. Defaults to locking that of the settings.
+        - `listening`: the Unix socket of the components. Defaults to a new one in the state directory.
+        - `nodes`: number of nodes whose agents run in another process. Defaults to 0.
+        - `measures_usage`: whether these nodes measure what containers use. Defaults to false.
+        """
+        self._world = world
+        self._settings = settings
+        self._listening = listening
+        self._nodes = nodes
+        self._measures_usage = measures_usage
+        self._server = Standalone(world, settings, state)
+        self._local: HttpServer | None = None
+
+    @property
+    def url(self) -> str:
+        return self._server.url
+
+    async def start(self) -> None:
+        """Start the server; on return all processes can connect. Raises what `Standalone.start` raises."""
+        await self._server.start()
+        try:
+            core, state = self._server.core, self._settings.state.absolute()
+            assert core is not None, "started"
+            agents = LocalNodeAgents(nodes_socket(state))
+            for name in node_names(self._nodes):
+                core.nodes.add(name, agents.endpoint(name))
+            if self._measures_usage:
+                core.serve_usage()
+            await grants.ensure(self._server, self._settings, self._world)
+            audited = core.auditor is not None
+            self._local = HttpServer(core, None, core.turns, audited=audited, identify=identify)
+            await self._local.start_unix(self._listening or unix_sockets.listen(apiserver_socket(state)))
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def failed(self) -> None:
+        """Wait forever: the server has no components that fail on their own."""
+        await asyncio.get_running_loop().create_future()
+
+    async def stop(self) -> None:
+        if self._local is not None:
+            await self._local.stop()
+            self._local = None
+        await self._server.stop()
