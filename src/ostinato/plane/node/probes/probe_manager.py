@@ -14,7 +14,8 @@ from typing import Literal
 
 from ostinato.kinds.core_v1 import Container, Pod, Probe
 from ostinato.plane.node.environment.expansion import expand
-from ostinato.plane.node.probes.prober import Outcome, Prober
+from ostinato.plane.node.probes.outcome import Outcome
+from ostinato.plane.node.probes.prober import Prober
 from ostinato.world import Clock
 from ostinato.world.supervision import supervised
 
@@ -131,7 +132,9 @@ class _ContainerProbes:
             return await self._prober.http(probe.http_get, container, self._address, seconds)
         if probe.tcp_socket is not None:
             return await self._prober.tcp(probe.tcp_socket, container, self._address, seconds)
-        return Outcome("error", "unsupported probe handler; this node supports exec, httpGet and tcpSocket")
+        if probe.grpc is not None:
+            return await self._prober.grpc(probe.grpc, self._address, seconds)
+        return Outcome("error", "missing probe handler")
 
 
 def _message(kind: ProbeKind, outcome: Outcome) -> str:

@@ -1,4 +1,4 @@
-"""Prober: runs exec, HTTP and TCP checks against containers, for probes and lifecycle hooks."""
+"""Prober: runs exec, HTTP, TCP and gRPC checks against containers, for probes and lifecycle hooks."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import asyncio
 import shlex
 import ssl
 from collections.abc import Sequence
-from typing import Final, Literal, Protocol, runtime_checkable
-
-import msgspec
+from typing import Final, Protocol, runtime_checkable
 
 from ostinato.http.byte_stream import ByteStream, PlainStream
 from ostinato.http.encoding import clean_target, request_head
@@ -16,19 +14,14 @@ from ostinato.http.errors import InvalidHttp
 from ostinato.http.exchange import read_response
 from ostinato.http.hosts import join_host_port
 from ostinato.http.tls_stream import TlsStream
-from ostinato.kinds.core_v1 import Container, HTTPGetAction, Pod, TCPSocketAction
+from ostinato.kinds.core_v1 import Container, GRPCAction, HTTPGetAction, Pod, TCPSocketAction
+from ostinato.plane.node.probes.grpc_health import check_health
+from ostinato.plane.node.probes.outcome import Outcome
 from ostinato.plane.node.runtimes import ExecError, Runtime
 from ostinato.world import Clock
 
 _MOST_OUTPUT: Final = 10 * 1024
 _BROKEN: Final = "net/http: HTTP/1.x transport connection broken"
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """The outcome of a check. `error`: the check could not be run."""
-
-    result: Literal["success", "failure", "error"]
-    output: str = ""
 
 
 @runtime_checkable
@@ -115,6 +108,9 @@ class Prober:
             return Outcome("failure", _dialled(host, port, error))
         writer.close()
         return Outcome("success")
+
+    async def grpc(self, asked: GRPCAction, address: str, timeout: float) -> Outcome:  # noqa: ASYNC109
+        return await check_health(address, asked.port, asked.service or "", timeout, self._clock)
 
 
 def port_of(asked: int | str, container: Container) -> int | None:

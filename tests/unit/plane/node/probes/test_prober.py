@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 
 from ostinato.kinds.core_v1 import Container, HTTPGetAction, HTTPHeader
-from ostinato.plane.node.probes.prober import Outcome, Prober
+from ostinato.plane.node.probes.outcome import Outcome
+from ostinato.plane.node.probes.prober import Prober
 from ostinato.server.access.authority import Authority
 from ostinato.world import World
 
