@@ -9,10 +9,12 @@ import msgspec
 from bench.large import FILE as LARGE
 from bench.large import Large
 from bench.report import growth_plot, large_plot, ratio_plot
+from bench.report.headlines import with_headlines
 from bench.report.page import page
 from bench.suite.results import LATEST, load
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+ROOT = Path(__file__).resolve().parents[2]
+README, DOCS = ROOT / "README.md", ROOT / "docs"
 PAGE = DOCS / "performance.md"
 PLOTS = DOCS / "performance"
 
@@ -24,4 +26,9 @@ def made(latest: Path = LATEST, large: Path = LARGE) -> dict[Path, str]:
     plots = {"ratios.svg": ratio_plot.drawn(run), "growth.svg": growth_plot.drawn(run, biggest)}
     if biggest is not None:
         plots["large.svg"] = large_plot.drawn(biggest)
-    return {PAGE: page(run, biggest), **{PLOTS / name: text for name, text in plots.items()}}
+    readme = README.read_text(encoding="utf-8")
+    return {
+        PAGE: page(run, biggest),
+        README: readme if run.quick else with_headlines(readme, run),
+        **{PLOTS / name: text for name, text in plots.items()},
+    }

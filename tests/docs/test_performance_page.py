@@ -5,8 +5,10 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import msgspec
 import pytest
-from bench.report.files import PLOTS, made
+from bench.report.files import PLOTS, README, made
+from bench.report.headlines import with_headlines
 from bench.suite.results import Figure, Run, load
 from bench.suite.table import ROWS, SECTIONS
 
@@ -66,3 +68,13 @@ def test_merged_rows_replace_those_of_the_earlier_run() -> None:
     merged = earlier.merged(newer)
     assert merged.figure("api-get").ours == [7.0]
     assert len(merged.figures) == len({each.row for each in (*earlier.figures, *newer.figures)})
+
+
+def test_the_readme_shows_the_ratios_between_its_marks() -> None:
+    readme = "before\n<!-- performance: made -->\nold\n<!-- performance -->\nafter\n"
+    run = msgspec.structs.replace(load(), figures=[Figure(row="api-get", ours=[60.0], peer=[10.0])])
+    assert with_headlines(readme, run) == (
+        "before\n<!-- performance: made -->\n| | beside | times better |\n|---|---|---|\n"
+        "| API server: get | kube-apiserver + etcd | 6.00 |\n<!-- performance -->\nafter\n"
+    )
+    assert "<!-- performance: " in README.read_text(encoding="utf-8")
