@@ -96,7 +96,7 @@ def _process(name: str, options: Options, output: Path, log: Path) -> str:
     """Run the process of a section to its end; return why it failed, or nothing."""
     command = [sys.executable, "-m", "bench.suite.section", name, str(output), msgspec.json.encode(options).decode()]
     path = os.pathsep.join((str(ROOT), str(ROOT / "src")))
-    environment = {**os.environ, "PYTHONPATH": path}
+    environment = {**os.environ, "PYTHONPATH": path, "TMPDIR": str(output.parent)}  # deleted even if it is killed
     with log.open("wb") as stream:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=stream, stderr=stream)
     reason = ""
