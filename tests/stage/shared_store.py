@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 
-from ostinato.api.gvk import GroupVersionKind
 from ostinato.server.core import Server
 from ostinato.server.request import User
 from ostinato.server.store.collection import Collection
@@ -74,7 +73,7 @@ class SharedIndex(Index):
             self._apply(collection, Event(key, version, entry, previous, self._clock.monotonic()))
         self._wake()
 
-    def _take_loaded(self, collection: Collection, kind: GroupVersionKind | None) -> Iterable[tuple[str, int, bytes]]:
+    def _take_loaded(self, collection: Collection) -> Iterable[tuple[str, int, bytes]]:
         found: dict[str, tuple[int, bytes | None]] = {}
         for number, (name, key, data) in enumerate(self._store.log[: self.version - 1], 2):
             if name == collection.name:

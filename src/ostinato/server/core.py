@@ -12,7 +12,7 @@ from functools import partial
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
-from ostinato.api.errors import APIError, BadRequest, InternalError, ServiceUnavailable, Timeout
+from ostinato.api.errors import APIError, BadRequest, InternalError, ServiceUnavailable, Timeout, Unknown
 from ostinato.api.gvk import GroupResource
 from ostinato.api.text.go_format import quote
 from ostinato.api.time import Duration, TimeError
@@ -58,7 +58,7 @@ from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.store.index import Index
 from ostinato.server.store.local import LocalIndex
-from ostinato.server.store.records import Log, StoreFailed
+from ostinato.server.store.records import Log, OutcomeUnknown, StoreFailed
 from ostinato.server.verbs.get import get, get_now
 from ostinato.server.verbs.subresources.pod_handlers import pod_handlers
 from ostinato.server.verbs.subresources.proxy import ProxyAccess, api_servers, proxy_handlers
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from ostinato.server.audit.auditor import Auditor
     from ostinato.server.controllers.custom_resources import CustomResources
 
-EVENT_TTL = 3600.0  # retention time of Events, in seconds
+EVENT_TTL = 3600.0  # default retention time of Events, in seconds
 MAX_REQUEST_SECONDS = 60.0  # maximum duration of a request in seconds, except for streams
 
 _READING = frozenset({"get", "list", "watch"})
@@ -93,6 +93,7 @@ class Server:
         authorization: AuthorizationSettings = AuthorizationSettings(),  # noqa: B008 - frozen
         audit: AuditSettings = AuditSettings(),  # noqa: B008 - frozen
         flow: FlowSettings = FlowSettings(),  # noqa: B008 - frozen
+        event_ttl: float = EVENT_TTL,
     ) -> None:
         self.world = world
         self.turns = Turns(world.clock.monotonic)
@@ -128,10 +129,12 @@ class Server:
                 **component_status.HANDLERS,
             }
         )
+        self._waits = self.auditor is not None or self.index.is_shared  # whether no request is handled at once
         events = self.registry.get("", "v1", "events")
         assert events is not None
         assert events.collection is not None
-        self._expiry = Expiry(self.index, events.collection, world.clock, EVENT_TTL)
+        # A shared store has leases of its own.
+        self._expiry = None if self.index.is_shared else Expiry(self.index, events.collection, world.clock, event_ttl)
         self._service_repair = ServiceRepair(self.index, world)
         self._endpoints = ServerEndpoints(world, self.index, self.registry)
         self._definitions = self.registry.get("apiextensions.k8s.io", "v1", "customresourcedefinitions")
@@ -178,11 +181,13 @@ class Server:
         if self.index.is_shared:
             await self._endpoints.start(address, port)
         await self._settle_definitions()
-        self._expiry.start()
+        if self._expiry is not None:
+            self._expiry.start()
         self.flow.start()
         self.authentication.start()
         self._authorization.start()
-        self.index.drop_history()  # no client can resume a watch from a bootstrap write
+        if not self.index.is_shared:
+            self.index.drop_history()  # no client can resume a watch from a bootstrap write
 
     def serve_usage(self) -> None:
         """Serve metrics.k8s.io from the measurements of node agents."""
@@ -200,7 +205,7 @@ class Server:
         The stages and the response are those of `handle`, without a task and a seat. Before it returns None it changes
         nothing but the request's own attributes, so that `handle` can start over.
         """
-        if request.method != "GET" or request.query_string or self.auditor is not None or self.index.is_shared:
+        if request.method != "GET" or request.query_string or self._waits:
             return None
         route = parse("GET", request.path, watch=False)
         if route is None or route.verb != "get" or route.subresource in LONG_RUNNING:
@@ -283,9 +288,7 @@ class Server:
             async with self.world.clock.timeout(seconds):
                 return await self._answer(request, route)
         except TimeoutError:
-            raise Timeout.of(
-                "request did not complete within requested timeout - context deadline exceeded", 0
-            ) from None
+            raise Timeout.of(_TIMED_OUT, 0) from None
 
     async def _answer(self, request: Request, route: Route) -> Answer:
         version, warned = self.index.version, len(request.warnings)
@@ -418,7 +421,8 @@ class Server:
         """Finish pending writes, end the watches, close the store."""
         self.health.stop()
         self.authentication.close()
-        self._expiry.close()
+        if self._expiry is not None:
+            self._expiry.close()
         self._service_repair.close()
         await self._endpoints.close()
         self._derived.close()
@@ -440,6 +444,7 @@ def _auditor(settings: AuditSettings, world: World, webhooks: Webhooks) -> Audit
     return Auditor(settings, world, webhooks.call)
 
 
+_TIMED_OUT = "request did not complete within requested timeout - context deadline exceeded"
 _GONE = 499  # status code in metrics for requests whose client disconnected
 
 
@@ -452,6 +457,9 @@ def _refusal(request: Request, error: Exception) -> Response:
     if isinstance(error, AuthorizationFailed):
         target = f"{request.path}?{request.query_string}" if request.query_string else request.path
         return text_response(500, f"Internal Server Error: {quote(target)}: {error}\n")
+    if isinstance(error, OutcomeUnknown):  # as in kube-apiserver
+        unknown = Timeout.of(_TIMED_OUT, 0) if error.timed_out else Unknown.of(f"rpc error: {error}")
+        return error_response(unknown, status_form(request))
     if isinstance(error, StoreFailed):
         return error_response(ServiceUnavailable.of(str(error)), status_form(request))
     _logger.error("request failed method=%s path=%s", request.method, request.path, exc_info=error)

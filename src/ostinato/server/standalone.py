@@ -42,11 +42,14 @@ from ostinato.server.resources.core.services.addresses import RANGE
 from ostinato.server.state import StateDirectory
 from ostinato.server.store.encryption.encrypted_log import EncryptedLog
 from ostinato.server.store.encryption.encryption import Encryption
+from ostinato.server.store.etcd.options import EtcdOptions
+from ostinato.server.store.index import Index
 from ostinato.server.store.log_memory import MemoryLog
 from ostinato.server.store.records import Log, StoreFailed, UnusableStore
 from ostinato.world import World
 
 if TYPE_CHECKING:
+    from ostinato.etcd import EtcdSettings
     from ostinato.server.access.cluster_identity import ClusterIdentity
 
 _logger = logging.getLogger(__name__)
@@ -75,6 +78,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     service_range: IPv4Network = RANGE  # of the cluster IPs in a new store
     tls: TlsSettings = TlsSettings()
     store: str = ""  # "sqlite:PATH", "memory"; "": a file in the state directory
+    etcd: EtcdSettings | None = None  # instead of `store`
+    etcd_options: EtcdOptions = EtcdOptions()
     durable: bool = True  # sync writes to disk; otherwise a crash of the machine may lose them or damage the store
     accept_data_loss: bool = False  # start with the readable part of a damaged store
     encryption_config: Path | None = None  # EncryptionConfiguration; None: nothing is encrypted
@@ -114,7 +119,7 @@ class Standalone:
             authority = Authority(self._world, settings.state, durable=settings.durable)
             context = _context(authority, self._hosts, settings.authentication)
             self._use_certificates(authority, context)
-            self.core = self._server()
+            self.core = await self._server()
             self.core.nodes.remote = _remote_nodes(self._world, authority, self.core.guard, settings)
             self._http = HttpServer(self.core, context, self.core.turns, audited=self.core.auditor is not None)
             await self._http.bind(settings.host, settings.port)
@@ -137,6 +142,8 @@ class Standalone:
         except StoreFailed as error:
             full = self.core is not None and self.core.index.is_full
             await self.stop()
+            if settings.etcd is not None:
+                raise UnusableStore(f"cannot write to etcd at {', '.join(settings.etcd.endpoints)}: {error}") from error
             if full:
                 from ostinato.server.store.sqlite.files import no_space  # noqa: PLC0415 - only for a full disk
 
@@ -158,20 +165,25 @@ class Standalone:
         await identity.check(self.core.handle)
         return identity
 
-    def _server(self) -> Server:
-        settings, log = self._settings, self._log()
+    async def _server(self) -> Server:
+        settings = self._settings
+        store = self._log() if settings.etcd is None else await self._etcd(settings.etcd)
         try:
             return Server(
                 self._world,
-                log,
+                store,
                 admission=settings.admission,
                 authentication=_authentication(settings),
                 audit=settings.audit,
                 flow=settings.flow,
                 authorization=settings.authorization,
+                event_ttl=settings.etcd_options.event_ttl,
             )
         except BaseException:
-            log.close()
+            if isinstance(store, Index):
+                await store.close()
+            else:
+                store.close()
             raise
 
     @property
@@ -259,6 +271,18 @@ class Standalone:
             self._store_path, self._world, durable=settings.durable, accept_data_loss=settings.accept_data_loss
         )
         return EncryptedLog(log, encryption)
+
+    async def _etcd(self, etcd: EtcdSettings) -> Index:
+        from ostinato.etcd import EtcdClient  # noqa: PLC0415 - loads only where it is needed
+        from ostinato.server.store.etcd.index import EtcdIndex  # noqa: PLC0415 - see above
+
+        encryption = self._encryption()
+        client = EtcdClient(etcd, self._world)
+        try:
+            return await EtcdIndex.open(client, etcd.prefix, self._world, self._settings.etcd_options, encryption)
+        except BaseException:
+            await client.close()
+            raise
 
     def _encryption(self) -> Encryption:
         path = self._settings.encryption_config

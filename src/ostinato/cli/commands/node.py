@@ -11,7 +11,8 @@ from pathlib import Path
 from ostinato.api.validation import names
 from ostinato.cli.commands.serve import run
 from ostinato.cli.error import CommandError
-from ostinato.cli.options.server.settings import address, default_state
+from ostinato.cli.options.server.settings import address
+from ostinato.cli.options.server.storage import default_state
 from ostinato.client.config.config import Config
 from ostinato.client.config.error import ConfigError
 from ostinato.manager import configure_logging

@@ -16,6 +16,7 @@ from ostinato.api.text.colour import colour_enabled
 from ostinato.cli.error import CommandError
 from ostinato.cli.event_loop import loop_factory, tune_garbage_collection
 from ostinato.cli.options.server import settings as server_options
+from ostinato.cli.options.server import storage as storage_options
 from ostinato.cli.processes.division import divide
 from ostinato.cli.processes.logs import logs
 from ostinato.cli.progress import progress
@@ -72,7 +73,7 @@ def _supervise(options: argparse.Namespace, division: Sequence[Sequence[str]]) -
     except ValueError as error:
         raise CommandError(str(error)) from None
     given = {name: value for name, value in vars(options).items() if name != "command"}
-    state = server_options.state(options)
+    state = storage_options.state(options)
     with logs(terminal=sys.stderr.isatty(), colour=colour_enabled(sys.stderr)):
         run(lambda world: Supervisor(world, state, given, division), "ostinato up", options.listen, supervises=True)
 

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from ostinato.cli.error import CommandError
-from ostinato.cli.options.server.settings import default_state
+from ostinato.cli.options.server.storage import default_state
 from ostinato.cli.progress import blocking_progress
 from ostinato.server.state import StateDirectory, StateError
 from ostinato.server.store.records import UnusableStore

@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from ostinato.cli.error import CommandError
-from ostinato.cli.options.server.settings import default_state
+from ostinato.cli.options.server.storage import default_state
 from ostinato.client.config.config import Config
 from ostinato.client.config.error import ConfigError
 from ostinato.server.access.authority import Authority

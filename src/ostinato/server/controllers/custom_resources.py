@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Any
 
 from ostinato.api.errors import NotFound
+from ostinato.api.gvk import GroupVersionKind
 from ostinato.server.flow.heavy import HeavyLane
 from ostinato.server.request import Request, User
 from ostinato.server.request.context import AdmitAll, Context
@@ -169,7 +170,10 @@ class CustomResources:
         return any((r.gvr.group, r.gvr.resource) == wanted and not r.custom for r in self._registry)
 
     def _offer(self, definition: Definition) -> None:
-        collection = self._index.collection(f"{definition.names['plural']}.{definition.group}", definition.describe)
+        kind = GroupVersionKind(definition.group, definition.storage.name, definition.names["kind"])
+        collection = self._index.collection(
+            f"{definition.names['plural']}.{definition.group}", definition.describe, definition.complete, kind
+        )
         for entry in (*collection.entries.values(), *collection.pending.values()):
             if entry is not None:
                 entry.data, entry.fields = definition.refreshed(entry.data)

@@ -49,7 +49,9 @@ class BuiltinResource(Resource):
         if "get" in self.verbs:
             stored_in = self.storage_gvk.group
             self.collection = index.collection(
-                f"{name}.{stored_in}" if stored_in else name, lambda data: _describe(self.strategy, data)
+                f"{name}.{stored_in}" if stored_in else name,
+                lambda data: _describe(self.strategy, data),
+                lambda obj: _defaulted(self.strategy, obj),
             )
         self.singular = raw["singularResource"]
         self.short_names = tuple(raw.get("shortNames", ()))
@@ -120,6 +122,11 @@ def _convert(shared: SharedStorage, kinds: tuple[GroupVersionKind, GroupVersionK
     if (obj.get("apiVersion"), to) == (stored, served):
         return {**shared.from_storage(obj), "apiVersion": to}
     raise UnknownVersionError(to)
+
+
+def _defaulted(strategy: Strategy, obj: Json) -> Json:
+    strategy.default(obj)
+    return obj
 
 
 def _describe(strategy: Strategy, data: bytes) -> tuple[dict[str, str], dict[str, str], str]:

@@ -7,7 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from ostinato.server.store.hub import Hub
-from ostinato.server.store.records import Describe, Entry, Event
+from ostinato.server.store.records import Complete, Describe, Entry, Event
 
 if TYPE_CHECKING:
     from ostinato.api.gvk import GroupVersionKind
@@ -24,11 +24,13 @@ class Selected(list[Entry]):
 class Collection:
     """The objects of one kind."""
 
-    describe: Describe  # of the definition that was opened last
-    kind: GroupVersionKind | None = None  # of a custom resource, in its storage version
-
-    def __init__(self, name: str) -> None:
+    def __init__(
+        self, name: str, describe: Describe, complete: Complete | None = None, kind: GroupVersionKind | None = None
+    ) -> None:
         self.name = name
+        self.describe = describe
+        self.complete = complete
+        self.kind = kind  # of a custom resource, in its storage version
         self.entries: dict[str, Entry] = {}
         self.keys: list[str] = []  # sorted keys of `entries`
         self.history: deque[Event] = deque()  # recent writes, oldest first

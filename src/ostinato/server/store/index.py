@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from ostinato.server.store.collection import Collection
-from ostinato.server.store.records import NO_CACHE, Compacted, Describe, Entry, Event, UnusableStore
+from ostinato.server.store.records import NO_CACHE, Compacted, Complete, Describe, Entry, Event, UnusableStore
 from ostinato.world import Clock
 
 if TYPE_CHECKING:
@@ -47,12 +47,20 @@ class Index(ABC):
         self._shared_bytes = 0
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []  # readers that wait for a resourceVersion
 
-    def collection(self, name: str, describe: Describe, kind: GroupVersionKind | None = None) -> Collection:
-        """The collection of a kind, created on first use. `kind`: of a custom resource, in its storage version."""
+    def collection(
+        self, name: str, describe: Describe, complete: Complete | None = None, kind: GroupVersionKind | None = None
+    ) -> Collection:
+        """The collection of a kind, created on first use.
+
+        `complete` adds defaults to objects that other servers have stored. `kind`: of a custom resource, in its storage
+        version. The arguments of a later call are used if it has a kind: the definition has changed.
+        """
         found = self._collections.get(name)
+        if found is not None and kind is not None:
+            found.describe, found.complete, found.kind = describe, complete, kind
         if found is None:
-            found = self._collections[name] = Collection(name)
-            for key, version, data in sorted(self._take_loaded(found, kind)):
+            found = self._collections[name] = Collection(name, describe, complete, kind)
+            for key, version, data in sorted(self._take_loaded(found)):
                 try:
                     found.entries[key] = Entry(key, version, data, *describe(data))
                 except Exception as error:
@@ -61,12 +69,10 @@ class Index(ABC):
                         "restore a snapshot with `ostinato snapshot restore`"
                     ) from error
                 found.keys.append(key)
-        found.describe = describe
-        found.kind = kind
         return found
 
     @abstractmethod
-    def _take_loaded(self, collection: Collection, kind: GroupVersionKind | None) -> Iterable[tuple[str, int, bytes]]:
+    def _take_loaded(self, collection: Collection) -> Iterable[tuple[str, int, bytes]]:
         """The stored objects of a collection that is opened: key, resourceVersion, data."""
 
     @property

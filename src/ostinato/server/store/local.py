@@ -11,15 +11,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
 
 from ostinato.server.store.collection import Collection
 from ostinato.server.store.index import Index
 from ostinato.server.store.records import Conflict, Entry, Event, Log, NoSpace, StoreFailed, Write
 from ostinato.world import Clock
-
-if TYPE_CHECKING:
-    from ostinato.api.gvk import GroupVersionKind
 
 _logger = logging.getLogger(__name__)
 
@@ -42,7 +38,7 @@ class LocalIndex(Index):
         self._batch_waiters: list[asyncio.Future[None]] = []  # waiters for the end of the current batch
         self._failures = 0  # batches that failed
 
-    def _take_loaded(self, collection: Collection, kind: GroupVersionKind | None) -> Iterable[tuple[str, int, bytes]]:
+    def _take_loaded(self, collection: Collection) -> Iterable[tuple[str, int, bytes]]:
         return self._loaded.pop(collection.name, ())
 
     async def put(

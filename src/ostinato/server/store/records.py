@@ -105,10 +105,35 @@ class StoreFailed(Exception):  # noqa: N818
 class OutcomeUnknown(StoreFailed):
     """A write was sent to the store, which has not answered: it may or may not have happened."""
 
+    def __init__(self, message: str, *, timed_out: bool) -> None:
+        super().__init__(message)
+        self.timed_out = timed_out  # otherwise the connection was lost
+
 
 class NoSpace(Exception):  # noqa: N818
     """The log has no space for a batch of writes."""
 
+
+# Fields of an object's metadata, in the order of its data. Custom resources sort theirs.
+METADATA_ORDER = (
+    "name",
+    "generateName",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+)
+
+# Adds the defaults of this server to an object in its stored form, which it may modify; returns the object.
+Complete = Callable[[dict[str, Any]], dict[str, Any]]
 
 # Reads labels, selectable fields and uid from stored data; passed by the owner of the collection.
 Describe = Callable[[bytes], tuple[dict[str, str], dict[str, str], str]]

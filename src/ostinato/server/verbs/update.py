@@ -243,8 +243,11 @@ async def _store(context: Context, current: Entry, old: Json, new: Json, options
     if changed is None and not options.dry_run and context.index.is_outdated(context.collection, current.key):
         changed = new
     if changed is None:
-        if context.key in context.collection.pending:
+        if context.index.is_shared or context.key in context.collection.pending:
             await context.index.wait_pending()
+            newest = context.collection.newest(context.key)
+            if newest is not current:  # the object was changed by another server, or is not written after all
+                raise records.Conflict(newest)
         return await write.converted_data(context.resource, current)
     ends = _is_finalized(context, old, changed)
     if options.dry_run:

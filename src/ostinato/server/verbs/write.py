@@ -18,7 +18,7 @@ from ostinato.server.request.options import WriteOptions
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
 from ostinato.server.store.index import Index
-from ostinato.server.store.records import Entry
+from ostinato.server.store.records import METADATA_ORDER, Entry
 from ostinato.world import Clock
 
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
@@ -169,29 +169,11 @@ def encode_unstored(resource: Resource, obj: Json) -> bytes:
     return msgspec.json.encode(_ordered(resource, obj))
 
 
-_METADATA = (
-    "name",
-    "generateName",
-    "namespace",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "labels",
-    "annotations",
-    "ownerReferences",
-    "finalizers",
-    "managedFields",
-)
-
-
 def _ordered(resource: Resource, obj: Json) -> Json:
     """An object in storage order: metadata first; custom resources sort theirs."""
     body = resource.stored(obj)
     metadata = body["metadata"]
-    order = sorted(metadata) if resource.custom else [name for name in _METADATA if name in metadata]
+    order = sorted(metadata) if resource.custom else [name for name in METADATA_ORDER if name in metadata]
     body["metadata"] = {name: metadata[name] for name in order}
     return body
 

@@ -262,7 +262,7 @@ def test_listen_is_parsed_as_host_and_port(listen: str, host: str, port: int) ->
         ("localhost:http", "", "want HOST:PORT"),
         ("localhost:65536", "", "want HOST:PORT"),
         ("::1:6443", "", "an IPv6 address needs brackets"),
-        ("localhost:1", "etcd", "want sqlite:PATH or memory"),
+        ("localhost:1", "etcd", "want sqlite:PATH, memory or etcd:"),
         ("localhost:1", "sqlite:", "has no path"),
     ],
 )

@@ -52,7 +52,7 @@ def custom_resources(definitions: list[dict[str, Any]]) -> Iterator[Resource]:
                 verbs=verbs,
                 strategy=Strategy(),
                 schema=None,
-                collection=Collection(names["plural"]),
+                collection=Collection(names["plural"], lambda data: ({}, {}, "")),
                 subresources={
                     name: Subresource(name, ("get", "patch", "update"), kinds[name])
                     for name in sorted(version.get("subresources", ()))

@@ -302,7 +302,7 @@ def fill(collection: Collection, keys: list[str]) -> None:
 
 
 def test_a_page_never_leaves_its_namespace_whatever_its_token() -> None:
-    collection = Collection("things")
+    collection = Collection("things", describe)
     fill(collection, ["a/1", "a-b/1", "b/1", "b/2", "c/1"])
     assert [e.key for e in collection.select()] == ["a-b/1", "a/1", "b/1", "b/2", "c/1"]
     assert [e.key for e in collection.select("b/")] == ["b/1", "b/2"]

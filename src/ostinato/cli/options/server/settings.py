@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from ostinato.cli.error import CommandError
 from ostinato.cli.options.server import audit as audit_options
 from ostinato.cli.options.server import authentication as authentication_options
 from ostinato.cli.options.server import authorization as authorization_options
+from ostinato.cli.options.server import storage as storage_options
 
 if TYPE_CHECKING:
     from ostinato.server.admission.settings import AdmissionSettings
@@ -41,7 +41,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "and in the serving certificate (default: that of --listen)",
     )
     add_kube_apiserver_options(parser, serving)
-    _add_storage(parser.add_argument_group("storage"))
+    storage_options.add_to(parser.add_argument_group("storage"))
 
 
 def add_kube_apiserver_options(parser: argparse.ArgumentParser, serving: argparse._ArgumentGroup) -> None:
@@ -64,15 +64,13 @@ def settings(options: argparse.Namespace) -> Settings:
 
     host, port = address(options.listen)
     return Settings(
-        state=state(options),
         host=host,
         port=port,
         advertise_address=_advertised(options),
         tls=_tls(options),
-        store=_store(options),
+        **storage_options.settings(options),
         verifies_nodes=options.kubelet_certificate_authority != "none",
         kubelet_authority=_kubelet_authority(options),
-        accept_data_loss=options.accept_data_loss,
         encryption_config=Path(options.encryption_provider_config) if options.encryption_provider_config else None,
         authentication=authentication_options.settings(options),
         authorization=authorization_options.settings(options),
@@ -158,49 +156,6 @@ def _kubelet_authority(options: argparse.Namespace) -> Path | None:
     if not Path(given).is_file():
         raise CommandError(f"--kubelet-certificate-authority {given}: no such file")
     return Path(given)
-
-
-# Storage
-
-
-def _add_storage(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--state",
-        metavar="DIR",
-        help="directory for certificates, the store and admin.kubeconfig, created if missing "
-        "(default: ostinato in $XDG_STATE_HOME or ~/.local/state)",
-    )
-    group.add_argument(
-        "--store",
-        metavar="sqlite:PATH|memory",
-        default="",
-        help="where objects are stored (default: sqlite:store.db in the state directory)",
-    )
-    group.add_argument(
-        "--accept-data-loss",
-        action="store_true",
-        help="if the store is damaged, set its files aside and start with the objects that can be read",
-    )
-
-
-def state(options: argparse.Namespace) -> Path:
-    """Return the state directory."""
-    return Path(options.state) if options.state else default_state()
-
-
-def default_state() -> Path:
-    """Return the default state directory."""
-    home = os.environ.get("XDG_STATE_HOME")
-    return (Path(home) if home else Path.home() / ".local" / "state") / "ostinato"
-
-
-def _store(options: argparse.Namespace) -> str:
-    store: str = options.store
-    if store not in ("", "memory") and not store.startswith("sqlite:"):
-        raise CommandError(f"--store {store}: want sqlite:PATH or memory")
-    if store == "sqlite:":
-        raise CommandError("--store sqlite: has no path; want sqlite:PATH")
-    return store
 
 
 # Priority and fairness

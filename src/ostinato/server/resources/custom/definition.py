@@ -79,12 +79,17 @@ class Definition:
         meta = obj["metadata"]
         return meta.get("labels") or {}, self.fields(obj), meta.get("uid", "")
 
-    def refreshed(self, data: bytes) -> tuple[bytes, dict[str, str]]:
-        """Stored data, pruned and defaulted with the current schema, and its selectable fields."""
-        obj = msgspec.json.decode(data)
+    def complete(self, obj: Json) -> Json:
+        """A stored object, pruned and defaulted with the current schema."""
         node = self.version(obj.get("apiVersion", "")).node
         new = shaped(node, obj)
         apply_defaults(node, new)
+        return new
+
+    def refreshed(self, data: bytes) -> tuple[bytes, dict[str, str]]:
+        """Stored data, pruned and defaulted with the current schema, and its selectable fields."""
+        obj = msgspec.json.decode(data)
+        new = self.complete(obj)
         return (data if new == obj else msgspec.json.encode(new)), self.fields(new)
 
 

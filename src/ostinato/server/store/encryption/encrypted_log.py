@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ostinato.server.store.encryption.encryption import Encryption
-from ostinato.server.store.encryption.providers import PREFIX, DecryptionError
-from ostinato.server.store.records import Log, UnusableStore, Write
+from ostinato.server.store.records import Log, Write
 
 
 class EncryptedLog:
@@ -31,25 +30,10 @@ class EncryptedLog:
             yield collection, key, version, self._decrypt(collection, key, data)
 
     def _decrypt(self, collection: str, key: str, data: bytes) -> bytes:
-        name = f"{collection} {key}"
-        is_encrypted = data.startswith(PREFIX)
-        for place, provider in enumerate(self._encryption.providers(collection)):
-            if data.startswith(provider.prefix) and bool(provider.prefix) == is_encrypted:
-                if place:
-                    self._outdated.add((collection, key))
-                try:
-                    return provider.decrypt(data, _context(collection, key))
-                except DecryptionError as error:
-                    raise UnusableStore(f"{name}: cannot be decrypted with {_name(data)}: {error}") from None
-        if is_encrypted:
-            raise UnusableStore(
-                f"{name}: is encrypted with {_name(data)}, which --encryption-provider-config does not have for it; "
-                "add the key"
-            )
-        # As with kube-apiserver, unencrypted objects need the provider identity. There, requests fail.
-        raise UnusableStore(
-            f"{name}: is not encrypted; add the provider identity after the others until it is written again"
-        )
+        data, is_outdated = self._encryption.decrypt(collection, f"{collection} {key}", data, _context(collection, key))
+        if is_outdated:
+            self._outdated.add((collection, key))
+        return data
 
     async def append(self, writes: Sequence[Write]) -> None:
         if not self._encryption.is_configured:
@@ -77,9 +61,3 @@ class EncryptedLog:
 
 def _context(collection: str, key: str) -> bytes:
     return f"{collection}/{key}".encode()
-
-
-def _name(data: bytes) -> str:
-    """The cipher and the key of a value, for messages."""
-    cipher, _, name, *_ = [*data[len(PREFIX) : len(PREFIX) + 300].decode(errors="replace").split(":"), "", ""]
-    return f"{cipher}, key {name!r}"

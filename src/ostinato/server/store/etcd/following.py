@@ -1,0 +1,162 @@
+"""An index that follows an etcd: all changes come from one watch of all keys.
+
+- Own writes and those of other servers are applied in the order of their revisions: every server has the same history.
+- The previous state of an event is the one in the index, so the watch does not ask etcd for it.
+- Keys of kinds that are not served yet are kept, undecoded. Other keys are ignored.
+- The watch resumes after the last revision that it has delivered. If etcd has compacted that, all objects are loaded
+  again: watchers are closed, and their resourceVersions are too old then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+
+from ostinato.etcd import Compacted as CompactedRevision
+from ostinato.etcd import EtcdClient, EtcdError, KeyValue, WatchBatch, WatchStream, prefix_end
+from ostinato.etcd import Event as EtcdEvent
+from ostinato.server.store.collection import Collection
+from ostinato.server.store.etcd.layout import Layout
+from ostinato.server.store.etcd.objects import Objects, load
+from ostinato.server.store.etcd.values import Draft, Values
+from ostinato.server.store.index import Index
+from ostinato.server.store.records import Entry, Event
+from ostinato.world import Clock
+
+_logger = logging.getLogger(__name__)
+
+_RETRY_SECONDS = 1.0
+
+
+class PendingWrite:
+    """A write of this server that is under way. Other writes of its key wait for its end."""
+
+    def __init__(self, entry: Entry | None, draft: Draft | None) -> None:
+        self.entry = entry  # None: a deletion
+        self.draft = draft
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+
+class FollowingIndex(Index):
+    is_shared = True
+
+    def __init__(self, client: EtcdClient, layout: Layout, values: Values, clock: Clock) -> None:
+        super().__init__(clock, 0)
+        self._client = client
+        self._layout = layout
+        self._values = values
+        self._unopened: Objects = {}  # of collections that are not open yet
+        self._writes: dict[bytes, PendingWrite] = {}  # by key in etcd
+        self._stream: WatchStream | None = None
+
+    async def _load(self) -> None:
+        """Load the objects at the current revision. Raises EtcdError."""
+        self.version, self._unopened = await load(self._client, self._layout)
+        self.compacted = self.version
+
+    def _take_loaded(self, collection: Collection) -> Iterator[tuple[str, int, bytes]]:
+        for key, kv in self._unopened.pop(collection.name, {}).items():
+            yield key, kv.mod_revision, self._values.read(collection, kv.key, kv.value, kv.mod_revision)
+
+    async def _follow(self) -> None:
+        while True:
+            try:
+                async with self._client.watch_stream() as stream:
+                    start = self._layout.start
+                    watch = stream.watch(start, prefix_end(start), start_revision=self.version + 1)
+                    self._stream = stream
+                    async for batch in watch:
+                        self._receive(batch)
+            except CompactedRevision:
+                _logger.warning("etcd has compacted unseen events, loading all objects revision=%d", self.version)
+                await self._load_again()
+            except EtcdError as error:
+                _logger.warning("etcd watch failed, retrying retry_seconds=%g error=%s", _RETRY_SECONDS, error)
+            except Exception:
+                _logger.exception("cannot apply events of etcd, loading all objects revision=%d", self.version)
+                await self._load_again()
+            self._stream = None
+            await self._clock.sleep(_RETRY_SECONDS)
+
+    def _receive(self, batch: WatchBatch) -> None:
+        now, seen = self._clock.monotonic(), self.version
+        revision = batch.revision
+        for event in batch.events:
+            revision = event.kv.mod_revision
+            if revision > seen:
+                self._take(event, now)
+        self.version = max(self.version, revision)
+        self._wake()
+        self._compact()
+
+    def _take(self, event: EtcdEvent, now: float) -> None:
+        kv = event.kv
+        place = self._layout.split(kv.key)
+        if place is None:
+            return
+        name, key = place
+        collection = self._collections.get(name)
+        if collection is None:
+            unopened = self._unopened.setdefault(name, {})
+            if event.is_delete:
+                unopened.pop(key, None)
+            else:
+                unopened[key] = kv
+            return
+        previous = collection.entries.get(key)
+        entry = None if event.is_delete else self._entry(collection, key, kv)
+        if entry is not None or (event.is_delete and previous is not None):
+            self._apply(collection, Event(key, kv.mod_revision, entry, previous, now))
+
+    def _entry(self, collection: Collection, key: str, kv: KeyValue) -> Entry | None:
+        """The entry of a value; None, which is logged, if it cannot be read."""
+        version = kv.mod_revision
+        write = self._writes.get(kv.key)
+        if write is not None and write.draft is not None and write.draft.value == kv.value:
+            entry = write.entry
+            assert entry is not None
+            entry.version, entry.data = version, write.draft.data(version)
+            return entry
+        try:
+            data = self._values.read(collection, kv.key, kv.value, version)
+            return Entry(key, version, data, *collection.describe(data))
+        except Exception as error:  # noqa: BLE001 - other objects are served
+            _logger.error("stored object cannot be read collection=%s key=%s error=%s", collection.name, key, error)
+            return None
+
+    async def _load_again(self) -> None:
+        """Replace the state by the current one. The listeners receive the differences; watchers are closed."""
+        while True:
+            try:
+                revision, objects = await load(self._client, self._layout)
+                break
+            except EtcdError as error:
+                _logger.warning("cannot load from etcd, retrying retry_seconds=%g error=%s", _RETRY_SECONDS, error)
+                await self._clock.sleep(_RETRY_SECONDS)
+        for collection, event in self._differences(revision, objects):
+            collection.apply(event)
+            collection.hub.notify(event)
+        self._unopened = {name: found for name, found in objects.items() if name not in self._collections}
+        self.version = max(self.version, revision)
+        self.drop_history()
+        for collection in self._collections.values():
+            collection.hub.end()
+        self._wake()
+
+    def _differences(self, revision: int, objects: Objects) -> list[tuple[Collection, Event]]:
+        """The events that lead from the present state to the objects of a revision."""
+        found: list[tuple[Collection, Event]] = []
+        now = self._clock.monotonic()
+        for name, collection in self._collections.items():
+            stored = objects.get(name, {})
+            for key, old in collection.entries.items():
+                if key not in stored:
+                    found.append((collection, Event(key, revision, None, old, now)))
+            for key, kv in stored.items():
+                previous = collection.entries.get(key)
+                if previous is None or previous.version != kv.mod_revision:
+                    entry = self._entry(collection, key, kv)
+                    if entry is not None:
+                        found.append((collection, Event(key, entry.version, entry, previous, now)))
+        return sorted(found, key=lambda each: each[1].version)

@@ -1,0 +1,215 @@
+"""etcd index: one of any number of servers that write to an etcd.
+
+- A write is a transaction that compares the object's mod_revision with the one that the writer knows. It is
+  acknowledged when etcd has confirmed it and its event has been applied: the next read on this server sees it.
+- The event of an own write comes from the watch too, as those of other servers. So there is one order, and one place
+  where state changes; a value that is known already is not decoded.
+- Reads may be behind other servers; `catch_up` waits until they are not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from ostinato.etcd import EtcdClient, EtcdError
+from ostinato.server.store.collection import Collection
+from ostinato.server.store.encryption.encryption import Encryption
+from ostinato.server.store.etcd.compaction import Compactor
+from ostinato.server.store.etcd.following import FollowingIndex, PendingWrite
+from ostinato.server.store.etcd.freshness import Freshness
+from ostinato.server.store.etcd.layout import EVENTS, Layout
+from ostinato.server.store.etcd.options import PROTOBUF, EtcdOptions
+from ostinato.server.store.etcd.transactions import WRITE_SECONDS, Changed, Transactions
+from ostinato.server.store.etcd.values import Values
+from ostinato.server.store.records import Conflict, Entry, OutcomeUnknown, StoreFailed, UnusableStore
+from ostinato.world import World
+
+_logger = logging.getLogger(__name__)
+
+_TICK = b"ostinato/tick"
+
+
+class EtcdIndex(FollowingIndex):
+    @classmethod
+    async def open(
+        cls,
+        client: EtcdClient,
+        prefix: str,
+        world: World,
+        options: EtcdOptions = EtcdOptions(),  # noqa: B008 - frozen
+        encryption: Encryption | None = None,
+    ) -> EtcdIndex:
+        """Load all objects and follow their changes. `close` closes the client too.
+
+        Raises UnusableStore if etcd does not answer.
+        """
+        layout = Layout(prefix)
+        values = Values(layout, encryption or Encryption(), world.ids, protobuf=options.media_type == PROTOBUF)
+        index = cls(client, layout, values, world, options)
+        try:
+            await index._load()
+            index._has_progress = await client.supports_request_progress()
+        except EtcdError as error:
+            raise UnusableStore(f"cannot read etcd at {', '.join(client.endpoints)}: {error}") from error
+        index._run(index._follow(), "etcd watch")
+        if options.compaction_interval:
+            index._run(Compactor(client, world.clock, options.compaction_interval).run(), "etcd compaction")
+        return index
+
+    def __init__(self, client: EtcdClient, layout: Layout, values: Values, world: World, options: EtcdOptions) -> None:
+        """Use `open`."""
+        super().__init__(client, layout, values, world.clock)
+        self._event_ttl = options.event_ttl
+        self._transactions = Transactions(client, world.clock)
+        self._freshness = Freshness(client, world.clock, self._reaches, self._is_awaited, self._request_progress)
+        self._has_progress = True  # whether etcd's progress notifications can be trusted
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    # Writing
+
+    async def put(
+        self,
+        collection: Collection,
+        entry: Entry,
+        expected: Entry | None,
+        encode: Callable[[int], bytes],
+        ttl: float = 0.0,
+    ) -> Entry:
+        key = self._layout.key(collection.name, entry.key)
+        await self._check(collection, key, entry.key, expected)
+        values = self._values
+        draft = values.draft(collection, key, encode(values.placeholder))
+        if collection.name == EVENTS:
+            ttl = self._event_ttl
+        version = 0 if expected is None else expected.version
+        write = PendingWrite(entry, draft)
+        done = await self._commit(
+            collection, entry.key, key, write, self._transactions.put(key, draft.value, version, ttl)
+        )
+        if not entry.version:  # a later state was loaded instead of its event
+            entry.version, entry.data = done, draft.data(done)
+        return entry
+
+    async def delete(self, collection: Collection, key: str, expected: Entry) -> int:
+        place = self._layout.key(collection.name, key)
+        await self._check(collection, place, key, expected)
+        write = PendingWrite(None, None)
+        return await self._commit(collection, key, place, write, self._transactions.delete(place, expected.version))
+
+    async def _check(self, collection: Collection, place: bytes, key: str, expected: Entry | None) -> None:
+        """Wait for an earlier write of the same object, and check that its state is the expected one."""
+        if self._closed:
+            raise StoreFailed("the server is shutting down")
+        while (earlier := self._writes.get(place)) is not None:
+            await asyncio.shield(earlier.ended)
+        current = collection.entries.get(key)
+        if current is not expected:
+            raise Conflict(current)
+
+    async def _commit(
+        self,
+        collection: Collection,
+        key: str,
+        place: bytes,
+        write: PendingWrite,
+        transaction: Coroutine[Any, Any, int | Changed],
+    ) -> int:
+        """Make a write, and wait until the index has its event, or the reason of the conflict."""
+        expected = collection.entries.get(key)
+        self._writes[place] = write
+        try:
+            result = await transaction
+            if isinstance(result, int):
+                await self._reach(result)
+                self._values.forget(place)
+                self.failure, self.is_full = None, False
+                return result
+            self._freshness.hurry()
+            await self._reach(result.version)
+        except StoreFailed as error:
+            self.failure, self.is_full = str(error), self._transactions.is_full
+            _logger.error("store write failed error=%s", error)
+            raise
+        finally:
+            del self._writes[place]
+            write.ended.set_result(None)
+        current = collection.entries.get(key)
+        if current is expected:
+            raise StoreFailed(f"{collection.name} {key}: the stored object cannot be read; see the server log")
+        raise Conflict(current)
+
+    async def _reach(self, revision: int) -> None:
+        """Wait until the index has a revision that etcd has reached."""
+        if revision <= self.version:
+            return
+        try:
+            async with self._clock.timeout(WRITE_SECONDS):
+                await super().wait_for(revision)
+        except TimeoutError:
+            raise OutcomeUnknown("the watch of etcd is delayed", timed_out=True) from None
+
+    def is_outdated(self, collection: Collection, key: str) -> bool:
+        return self._values.is_outdated(self._layout.key(collection.name, key))
+
+    # Reading
+
+    async def catch_up(self) -> None:
+        await self._freshness.wait()
+
+    async def wait_pending(self) -> None:
+        """Wait until the state is not older than that of any server: a rejection may be based on an older one."""
+        await self._freshness.wait()
+
+    async def wait_for(self, version: int) -> None:
+        if version > self.version:
+            self._freshness.hurry()
+            await super().wait_for(version)
+
+    def _reaches(self, revision: int, reader: asyncio.Future[None]) -> bool:
+        if revision <= self.version:
+            reader.set_result(None)
+            return True
+        self._waiting.append((revision, reader))
+        return False
+
+    def _is_awaited(self) -> bool:
+        return bool(self._waiting)
+
+    def _request_progress(self) -> None:
+        if self._stream is None:
+            return
+        if self._has_progress:
+            self._stream.request_progress()
+        else:
+            self._run(self._tick(), "etcd tick")
+
+    async def _tick(self) -> None:
+        """Write a key that is watched, for versions of etcd whose progress notifications may be too early."""
+        try:
+            await self._client.put(self._layout.start + _TICK, b"")
+        except EtcdError as error:
+            _logger.warning("etcd tick failed error=%s", error)
+
+    def _run(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        for write in tuple(self._writes.values()):
+            await asyncio.shield(write.ended)
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._freshness.close()
+        for collection in self._collections.values():
+            collection.hub.close()
+        await self._client.close()
