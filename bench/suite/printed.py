@@ -27,7 +27,7 @@ def _line(figure: Figure) -> str:
     missed = "  missed" if figure.reached is False else ""
     beside = f" beside {info.peer}" if figure.peer else ""
     problem = f"  ({figure.problem})" if figure.problem else ""
-    line = f"  {info.key:<24}{info.title:<52}{ours:>16}{peer:>18}{ratio_text(figure):>22}  {goal:<9}{missed}"
+    line = f"  {info.key:<28}{info.title:<42}{ours:>16}{peer:>18}{ratio_text(figure):>22}  {goal:<9}{missed}"
     return f"{line.rstrip()}{beside}{problem}"
 
 

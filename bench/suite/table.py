@@ -71,7 +71,9 @@ def _rows() -> list[Row]:
     return [
         api("get", "get", "/s", 4.0),
         api("list", "LIST of 1,000, JSON", "MB/s", 8.0),
+        api("list-changing", "LIST of 1,000, JSON, 100 change/s", "MB/s", 0.0),
         api("list-protobuf", "LIST of 1,000, protobuf", "MB/s", 0.0),
+        api("list-protobuf-changing", "LIST of 1,000, protobuf, 100 change/s", "MB/s", 0.0),
         api("create", "create", "/s", 2.0),
         api("create-pod", "create a Pod of 3 kB", "/s", 2.0),
         api("update", "update", "/s", 1.5),

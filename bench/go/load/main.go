@@ -208,15 +208,17 @@ func (b *bench) phase(name string) Result {
 		return b.run(name, func(c *caller, worker, turn int) (int, error) {
 			return c.call("GET", b.own(worker, turn), "", nil)
 		})
-	case "list":
+	case "list", "list-changing", "list-protobuf", "list-protobuf-changing":
 		b.prepareList()
+		if strings.HasSuffix(name, "changing") {
+			defer b.change()()
+		}
+		accept := asJSON
+		if strings.Contains(name, "protobuf") {
+			accept = asProtobuf
+		}
 		return b.run(name, func(c *caller, _, _ int) (int, error) {
-			return c.call("GET", in(*namespace+"-list", "configmaps"), "", nil)
-		})
-	case "list-protobuf":
-		b.prepareList()
-		return b.run(name, func(c *caller, _, _ int) (int, error) {
-			as := caller{c.client, asProtobuf}
+			as := caller{c.client, accept}
 			return as.call("GET", in(*namespace+"-list", "configmaps"), "", nil)
 		})
 	case "update":
@@ -278,6 +280,27 @@ func (b *bench) prepareList() {
 		}()
 	}
 	wait.Wait()
+}
+
+// change updates one of the listed objects every 10 ms until the returned function is called.
+func (b *bench) change() func() {
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		c := newCaller(b.roots)
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for turn := 0; ; turn++ {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				name := fmt.Sprintf("l-%d", turn%listed)
+				c.call("PUT", in(*namespace+"-list", "configmaps")+"/"+name, asJSON, configMap(name, fmt.Sprint("change-", turn)))
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
 }
 
 // events measures from before a create is sent until each watcher has its event.

@@ -10,7 +10,8 @@ from bench.apiserver import Target, load
 from bench.suite.context import Context
 
 SECONDS, QUICK_SECONDS = 1.5, 0.4  # of a phase
-ORDER = ("create", "get", "list", "list-protobuf", "update", "patch", "apply", "create-pod", "delete", "events")
+LISTS = ("list", "list-changing", "list-protobuf", "list-protobuf-changing")
+ORDER = ("create", "get", *LISTS, "update", "patch", "apply", "create-pod", "delete", "events")
 
 Values = dict[str, dict[str, list[float]]]  # by contender and phase
 
