@@ -92,8 +92,10 @@ class Member:
         self._end(signal.SIGTERM)
 
     def stop(self) -> None:
-        """Freeze it (SIGSTOP)."""
+        """Freeze it (SIGSTOP), and wait until it is."""
         self._signal(signal.SIGSTOP)
+        assert self.process is not None
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
 
     def cont(self) -> None:
         """Wake it (SIGCONT)."""

@@ -7,31 +7,28 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections.abc import Sequence
 from typing import Final
 
 from ostinato.etcd.errors import TlsError, Unavailable
+from ostinato.etcd.settings import EtcdSettings
 from ostinato.grpc import Connection, Limits, RpcError
 from ostinato.world import World
 
 _CONNECT_SECONDS: Final = 3.0
 _LIMITS: Final = Limits(message=256 << 20)
-_REFUSED: Final = "the server does not accept the client certificate; check --etcd-certfile"
-_HANDSHAKE_HINTS: Final = {
-    "WRONG_VERSION_NUMBER": "the server does not use TLS; remove the certificate options",
-    "CERTIFICATE_REQUIRED": "the server requires a client certificate; give --etcd-certfile and --etcd-keyfile",
-    "ALERT_UNKNOWN_CA": _REFUSED,
-    "ALERT_BAD_CERTIFICATE": _REFUSED,
-    "ALERT_DECRYPT_ERROR": _REFUSED,
-    "ALERT_CERTIFICATE_UNKNOWN": _REFUSED,
-}
+_CLOSED: Final = "the connection was closed before the first answer"
 
 
 class Link:
     """A connection to one of the endpoints, opened on demand."""
 
-    def __init__(self, endpoints: Sequence[str], tls: ssl.SSLContext | None, world: World) -> None:
+    def __init__(
+        self, settings: EtcdSettings, tls: ssl.SSLContext | None, world: World, endpoints: Sequence[str]
+    ) -> None:
+        self._settings = settings
         self._endpoints = endpoints
         self._tls = tls
         self._world = world
@@ -108,31 +105,38 @@ class Link:
                     server_hostname=host if self._tls is not None else None,
                 )
                 await connection.ready()
-        except ssl.SSLCertVerificationError as error:
-            message = (
-                f"{endpoint}: the server's certificate is not accepted: {error.verify_message}; check --etcd-cafile"
-            )
-            raise TlsError(message) from None
-        except ssl.SSLError as error:
-            raise TlsError(f"{endpoint}: {_HANDSHAKE_HINTS.get(error.reason, error.reason or str(error))}") from None
         except TimeoutError:
             raise Unavailable(f"{endpoint}: no answer within {_CONNECT_SECONDS:g} s") from None
+        except ssl.SSLError as error:
+            raise TlsError(f"{endpoint}: {self._explained(error)}") from None
         except OSError as error:
-            raise Unavailable(f"{endpoint}: {error.strerror or error}") from None
+            why = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error.strerror or error)
+            raise Unavailable(f"{endpoint}: {why or self._closed()}") from None
         except RpcError as error:
-            if hint := _hint(error):
-                raise TlsError(f"{endpoint}: {hint}") from None
-            raise Unavailable(str(error)) from None
+            if "SSL" in str(error):
+                raise TlsError(f"{endpoint}: {self._explained(error)}") from None
+            why = str(error)
+            raise Unavailable(f"{endpoint}: {self._closed()}" if why.endswith("connection closed") else why) from None
         finally:
             if connection is not None and not connection.has_settings:
                 connection.abort()
         return connection
 
+    def _closed(self) -> str:
+        return f"{_CLOSED}; the server may {'not use' if self._tls is not None else 'require'} TLS"
 
-def _hint(error: Exception) -> str:
-    """Explain a failed TLS handshake; empty if the error is not one that is known."""
-    text = str(error).upper().replace(" ", "_")
-    return next((hint for reason, hint in _HANDSHAKE_HINTS.items() if reason in text), "")
+    def _explained(self, error: Exception) -> str:
+        """Say what is wrong with a TLS handshake."""
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return f"the server's certificate is not accepted: {error.verify_message}; check --etcd-cafile"
+        text = str(error).upper().replace(" ", "_")
+        if "WRONG_VERSION_NUMBER" in text or "RECORD_LAYER_FAILURE" in text:
+            return "the server does not use TLS; remove the certificate options"
+        if "ALERT" in text and ("CERTIFICATE" in text or "UNKNOWN_CA" in text or "DECRYPT_ERROR" in text):
+            if not self._settings.certfile:
+                return "the server requires a client certificate; give --etcd-certfile and --etcd-keyfile"
+            return f"the server does not accept the client certificate {self._settings.certfile}; check --etcd-certfile"
+        return str(error)
 
 
 def _retrieved(attempt: asyncio.Task[Connection]) -> None:

@@ -46,9 +46,14 @@ class Transport:
         self._authenticating: asyncio.Task[None] | None = None
         self._needs_token = bool(settings.user)
 
+    @property
+    def has_user(self) -> bool:
+        """Whether calls are authenticated by a token."""
+        return bool(self._settings.user)
+
     def new_link(self, *endpoints: str) -> Link:
         """Return another connection of these endpoints, or of all; its user closes it."""
-        return Link(endpoints or self._settings.endpoints, self._tls, self._world)
+        return Link(self._settings, self._tls, self._world, endpoints or self._settings.endpoints)
 
     async def close(self) -> None:
         if self._authenticating is not None and not self._authenticating.done():

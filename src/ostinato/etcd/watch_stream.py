@@ -21,6 +21,7 @@ from ostinato.etcd.errors import (
     EtcdError,
     PermissionDenied,
     ProtocolError,
+    TlsError,
     Unavailable,
     WatchCancelled,
     etcd_error,
@@ -55,6 +56,8 @@ class WatchStream:
         on_close: Callable[[WatchStream], None],
     ) -> None:
         self.is_connected = False
+        self._was_connected = False
+        self._was_denied = False  # since a watch was confirmed
         self.reconnections = 0
         self._transport = transport
         self._world = world
@@ -132,6 +135,8 @@ class WatchStream:
                 try:
                     await self._serve()
                 except (RpcError, Unavailable) as error:
+                    if isinstance(error, TlsError) and not self._was_connected:
+                        raise
                     reason = str(error)
                 if self._watches:
                     self.reconnections += 1
@@ -211,7 +216,9 @@ class WatchStream:
         elif watch_of is None:
             return  # it was cancelled here
         elif created:
-            self.is_connected, self._delay = True, _FIRST_DELAY
+            self.is_connected = self._was_connected = True
+            self._was_denied = False
+            self._delay = _FIRST_DELAY
             watch_of.confirm(revision)
         elif events:
             watch_of.deliver(revision, events, len(message), is_fragment=is_fragment)
@@ -220,20 +227,21 @@ class WatchStream:
 
     def _cancelled(self, watch: Watch | None, compact_revision: int, reason: str) -> None:
         """End a watch that etcd has cancelled."""
-        if "invalid auth token" in reason or "auth revision" in reason:  # the watch is created again with another token
-            self._transport.refresh_token()
-            raise Unavailable(reason)
-        if watch is None:
-            if reason and not compact_revision:  # refused, without an id
-                raise PermissionDenied(reason) if "permission denied" in reason else WatchCancelled(reason)
-            return
-        del self._watches[watch.id]
-        if compact_revision:
-            watch.end(Compacted(f"revision {watch.next_revision} has been compacted", compact_revision))
-        elif "permission denied" in reason:
-            watch.end(PermissionDenied(reason))
+        if compact_revision and watch is not None:
+            error: EtcdError = Compacted(f"revision {watch.next_revision} has been compacted", compact_revision)
+        elif "permission denied" in reason or "auth" in reason:
+            if self._transport.has_user and not self._was_denied:  # etcd says so of invalid tokens too
+                self._was_denied = True
+                self._transport.refresh_token()
+                raise Unavailable(reason)
+            error = PermissionDenied(reason)
         else:
-            watch.end(WatchCancelled(reason or "cancelled by etcd"))
+            error = WatchCancelled(reason or "cancelled by etcd")
+        if watch is not None:
+            del self._watches[watch.id]
+            watch.end(error)
+        elif reason:  # refused, without an id
+            raise error
 
     def _end_all(self, error: EtcdError) -> None:
         watches, self._watches = self._watches, {}

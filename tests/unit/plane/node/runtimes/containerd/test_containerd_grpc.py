@@ -8,7 +8,7 @@ from contextlib import aclosing
 from pathlib import Path
 
 import pytest
-from tests.unit.plane.node.runtimes.containerd.grpc_server import Exchange, GrpcServer, Serve, serving
+from tests.unit.grpc.grpc_server import Exchange, GrpcServer, Serve, serving
 
 from ostinato.api.protobuf.decoding import read_message
 from ostinato.api.protobuf.encoding import write_message
