@@ -1,6 +1,6 @@
 """Control plane under load: Deployments on simulated nodes, until all Pods are available and until all are deleted.
 
-    python -m bench.plane [--nodes 1000] [--deployments 100] [--replicas 100] [--store sqlite|memory]
+    python -m bench.plane [--nodes 1000] [--deployments 100] [--replicas 100] [--store sqlite|memory] [--processes N]
     python -m bench.plane --peer default|raised [--real PROGRAM] [--cap 400]
 
 - `ostinato up` runs in its own processes; the usage of all of them (API server, controllers, scheduler, nodes) counts.
@@ -281,6 +281,7 @@ def main() -> None:
     parser.add_argument("--deployments", type=int, default=100)
     parser.add_argument("--replicas", type=int, default=100)
     parser.add_argument("--store", choices=["sqlite", "memory"], default="sqlite")
+    parser.add_argument("--processes", type=int, help="option of ostinato up (default: its own)")
     parser.add_argument("--peer", choices=[DEFAULT, RAISED], help="measure Kubernetes with kwok instead")
     parser.add_argument("--real", help="program that starts Kubernetes (default: that of bench.peers)")
     parser.add_argument("--cap", type=float, default=_PATIENCE, help="seconds after which a step is given up")
@@ -288,6 +289,7 @@ def main() -> None:
     load = Load(options.nodes, options.deployments, options.replicas)
     try:
         more = ("--store", "memory") if options.store == "memory" else ()
+        more += ("--processes", str(options.processes)) if options.processes else ()
         _print(run(options.peer or OURS, load, real=options.real, cap=options.cap, options=more))
     except peers.Missing as error:
         raise SystemExit(f"bench.plane: {error}") from None

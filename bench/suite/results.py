@@ -112,7 +112,10 @@ class Run(msgspec.Struct, kw_only=True):
 
 
 def load(file: Path = LATEST) -> Run:
-    return msgspec.json.decode(file.read_bytes(), type=Run)
+    """Return a stored run; figures of rows that no longer exist are left out."""
+    run = msgspec.json.decode(file.read_bytes(), type=Run)
+    run.figures = [each for each in run.figures if each.row in ROWS]
+    return run
 
 
 def save(run: Run, file: Path = LATEST) -> None:

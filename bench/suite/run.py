@@ -31,6 +31,8 @@ _STOPPING = 45.0  # seconds in which a section stops its contenders
 def main(arguments: Sequence[str]) -> None:
     options = _parser().parse_args(arguments)
     rows = _chosen(options.only)
+    if options.quick and options.merge and options.results is None:
+        raise SystemExit("bench: --quick is not for the stored results; give --results FILE")
     asked = Options(
         rows=rows,
         quick=options.quick,

@@ -12,7 +12,7 @@ MORE, LESS = "more", "less"
 
 APISERVER = "kube-apiserver + etcd"
 SAME_ETCD = "kube-apiserver on the same etcd"
-ONE_WORKER = "ostinato, one worker"
+ONE_WORKER, ONE_PROCESS = "ostinato, one worker", "ostinato, one process"
 RUNTIME, KOPF = "controller-runtime", "kopf"
 OFFICIAL, CLIENT_GO = "official Python client", "client-go (JSON)"
 ENVTEST = "envtest: etcd + kube-apiserver"
@@ -115,6 +115,8 @@ def _rows() -> list[Row]:
         plane("memory-raised", "peak memory, 10,000 Pods", "MB", KWOK_RAISED),
         plane("small-available", "1,000 Pods on 100 nodes available", "s", KWOK_RAISED),
         plane("small-deleted", "1,000 Pods deleted", "s", KWOK_RAISED),
+        plane("processes-available", "10,000 Pods available, --processes 2", "s", ONE_PROCESS),
+        plane("processes-deleted", "10,000 Pods deleted, --processes 2", "s", ONE_PROCESS),
         Row("plane-rest", "plane", "1,000 nodes at rest", "% of a core", LESS, KWOK_RAISED, most=5.0),
     ]
 

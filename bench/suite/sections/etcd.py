@@ -14,6 +14,7 @@ from bench.suite.context import Context
 from bench.suite.sections.load import alternate, phases
 
 OURS, PEER, WORKERS = "ostinato", "kube-apiserver", "two workers"
+ROUNDS = 3
 PREFIXES = {OURS: "/one", WORKERS: "/two"}  # of keys, so that each server has objects of its own
 
 
@@ -36,7 +37,7 @@ def measure(context: Context) -> None:
         targets[OURS] = stack.enter_context(ours(context.place("one"), bytecode, *store))
         targets[PEER] = peer
         names = [key.partition("-")[2] for key in context.wanted()]
-        values = alternate(context, program, targets, phases(names, ""))
+        values = alternate(context, program, targets, phases(names, ""), min(context.rounds, ROUNDS))
     for key in context.wanted():
         side, _, phase = key.partition("-")
         if side == "workers" and WORKERS not in values:

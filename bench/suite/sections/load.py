@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.apiserver import Target, load
 from bench.suite.context import Context
 
-SECONDS, QUICK_SECONDS = 1.5, 0.4  # of a phase
+SECONDS, QUICK_SECONDS = 1.2, 0.4  # of a phase
 LISTS = ("list", "list-changing", "list-protobuf", "list-protobuf-changing")
 ORDER = ("create", "get", *LISTS, "update", "patch", "apply", "create-pod", "delete", "events")
 
@@ -24,12 +24,14 @@ def phases(keys: Iterable[str], prefix: str) -> list[str]:
     return [each for each in ORDER if each in asked]
 
 
-def alternate(context: Context, program: Path, targets: dict[str, Target], chosen: Sequence[str]) -> Values:
+def alternate(
+    context: Context, program: Path, targets: dict[str, Target], chosen: Sequence[str], rounds: int = 0
+) -> Values:
     """Measure each target in each round; a phase with errors raises."""
     values: Values = {name: defaultdict(list) for name in targets}
     seconds = QUICK_SECONDS if context.quick else SECONDS
     names = list(targets)
-    for number in range(context.rounds):
+    for number in range(rounds or context.rounds):
         for name in names if number % 2 == 0 else reversed(names):
             options = (f"-phases={','.join(chosen)}", f"-namespace=round-{number}-{names.index(name)}")
             for result in load(program, targets[name], seconds, *options):

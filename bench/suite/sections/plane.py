@@ -15,6 +15,7 @@ SMALL_ROUNDS, ROUNDS = 3, 2
 
 _OF_DEFAULT = ("plane-available", "plane-deleted", "plane-memory", "plane-cpu")
 _OF_RAISED = ("plane-available-raised", "plane-deleted-raised", "plane-memory-raised")
+_OF_PROCESSES = ("plane-processes-available", "plane-processes-deleted")
 _OF_SMALL = ("plane-small-available", "plane-small-deleted")
 
 
@@ -27,6 +28,9 @@ def measure(context: Context) -> None:
         for name, rows in ((RAISED, _OF_RAISED), (DEFAULT, _OF_DEFAULT)):
             if context.wants(*rows):
                 _report(context, rows, ours, *_peer(context, name, whole))
+    if context.wants(*_OF_PROCESSES):
+        sides = [[run(OURS, whole, rests=False, options=("--processes", number))] for number in ("2", "1")]
+        _report(context, _OF_PROCESSES, *sides)
     if context.wants("plane-rest"):
         _rest(context, whole.nodes)
 
@@ -90,7 +94,7 @@ def _report(
     reason: str = "",
 ) -> None:
     for row in rows:
-        name = row.removeprefix("plane-").removeprefix("small-").removesuffix("-raised")
+        name = row.removesuffix("-raised").rpartition("-")[2]
         step = {"available": "available", "deleted": "deleted"}.get(name)
         figure = Figure(
             row=row,
