@@ -13,7 +13,7 @@ import msgspec
 
 from ostinato.api.errors import NotFound
 from ostinato.api.gvk import NamespacedName
-from ostinato.cache import Event, Updated
+from ostinato.cache import Deleted, Event, Updated
 from ostinato.cache.store.resource_versions import reached
 from ostinato.controllers import Channel, Context, Request, Result
 from ostinato.kinds.core_v1 import Pod, PodStatus
@@ -35,18 +35,26 @@ class NodeAgent:
         self._status = StatusManager(client_of)
         self._workers: dict[NamespacedName, PodWorker] = {}
         self._components: dict[str, NodeComponents] = {}  # by node
+        self._settling: set[NamespacedName] = set()  # Pods whose reconcile sees the changes that happen now
+        self._removing: dict[NamespacedName, str] = {}  # uids of Pods that the agent deletes, until their event
         self.changes = Channel()  # Pods whose containers have changed
         for runtime in {id(node.runtime): node.runtime for node in nodes.values()}.values():
             runtime.listen(self._request_sync)
 
     def _request_sync(self, pod: Pod) -> None:
-        self.changes.put(NamespacedName(pod.metadata.namespace, pod.metadata.name))
+        key = NamespacedName(pod.metadata.namespace, pod.metadata.name)
+        if key not in self._settling:
+            self.changes.put(key)
 
     def keys(self, event: Event) -> tuple[NamespacedName, ...]:
         """Return the Pods to sync after a watch event; none for events of the agent's own writes."""
         key = event.key
         worker = self._workers.get(key)
         if worker is None:
+            if self._removing.get(key) == event.object.uid:
+                if isinstance(event, Deleted):
+                    del self._removing[key]
+                return ()
             return (key,) if self._pods.is_bound_here(key) else ()
         if isinstance(event, Updated) and reached(worker.pod.metadata.resource_version, event.new.resource_version):
             return ()
@@ -90,13 +98,7 @@ class NodeAgent:
                 return None
             worker = await self._start_worker(request, pod, node, ctx)
         worker.update(pod)
-        if pod.metadata.deletion_timestamp is None:
-            delay = worker.sync()
-        else:
-            worker.terminate(float(pod.metadata.deletion_grace_period_seconds or 0))
-            delay = None
-        if worker.is_busy:
-            await ctx.world.clock.sleep(0)  # an operation that completes immediately needs no intermediate status
+        delay = await self._sync(request, worker, ctx)
         if worker.is_terminated and _needs_no_last_status(pod, node):
             await self._delete_if_requested(pod)
             return None
@@ -141,6 +143,28 @@ class NodeAgent:
         delays = [each for each in (delay, await worker.sync_volumes()) if each is not None]
         return Result(requeue_after=min(delays)) if delays else None
 
+    async def _sync(self, request: NamespacedName, worker: PodWorker, ctx: Context) -> float | None:
+        """Begin the next operation; return the seconds until another sync is needed, if known.
+
+        An operation that completes immediately needs neither an intermediate status nor another reconcile: what
+        follows it begins here.
+        """
+        while True:
+            metadata, delay = worker.pod.metadata, None
+            if metadata.deletion_timestamp is None:
+                delay = worker.sync()
+            else:
+                worker.terminate(float(metadata.deletion_grace_period_seconds or 0))
+            if not worker.is_busy:
+                return delay
+            self._settling.add(request)
+            try:
+                await ctx.world.clock.sleep(0)
+            finally:
+                self._settling.discard(request)
+            if worker.is_busy:
+                return delay
+
     # Workers
 
     async def _start_worker(self, request: NamespacedName, pod: Pod, node: LocalNode, ctx: Context) -> PodWorker:
@@ -176,10 +200,16 @@ class NodeAgent:
     async def _delete_if_requested(self, pod: Pod) -> None:
         if pod.metadata.deletion_timestamp is None:
             return
-        self._workers.pop(NamespacedName(pod.metadata.namespace, pod.metadata.name), None)
+        key = NamespacedName(pod.metadata.namespace, pod.metadata.name)
+        self._workers.pop(key, None)
+        is_removed = False
+        if not pod.metadata.finalizers:
+            self._removing[key] = pod.metadata.uid
         try:
-            await self._status.delete(pod)
+            is_removed = await self._status.delete(pod)
         finally:
+            if not is_removed:  # no event follows, or another attempt
+                self._removing.pop(key, None)
             self._remove_logs(pod)
 
     def _remove_logs(self, pod: Pod) -> None:

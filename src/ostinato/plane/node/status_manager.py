@@ -49,10 +49,13 @@ class StatusManager:
         with suppress(NotFound):
             await self._client(pod).patch(Pod, pod.metadata, patch, subresource="status")
 
-    async def delete(self, pod: Pod) -> None:
-        """Delete a terminated Pod whose deletion was requested."""
-        with suppress(NotFound, Conflict):
+    async def delete(self, pod: Pod) -> bool:
+        """Delete a terminated Pod whose deletion was requested; return whether it existed."""
+        try:
             await self._client(pod).delete(pod, grace_period=0)
+        except (NotFound, Conflict):
+            return False
+        return True
 
     def _client(self, pod: Pod) -> CachedClient:
         return self._client_of(pod.spec.node_name or "")

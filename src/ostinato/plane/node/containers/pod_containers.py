@@ -13,14 +13,14 @@ from functools import lru_cache
 from typing import Any, Final
 
 from ostinato.api.errors import APIError
-from ostinato.api.meta import ObjectMeta
 from ostinato.api.time import Time
 from ostinato.client.transport.protocol import TransportError
-from ostinato.kinds.core_v1 import Container, LifecycleHandler, Pod, PodSpec
+from ostinato.kinds.core_v1 import Container, LifecycleHandler, Pod
 from ostinato.plane.node.containers.container_record import ContainerRecord, Waiting, ephemeral_record, records_of
 from ostinato.plane.node.containers.resize import Resizable, resize_summary
 from ostinato.plane.node.containers.termination_messages import termination_message
 from ostinato.plane.node.local_node import NodeComponents
+from ostinato.plane.node.pod_identity import pod_identity
 from ostinato.plane.node.pod_sandbox import PodSandbox
 from ostinato.plane.node.probes.probe_manager import ProbeKind, ProbeManager
 from ostinato.plane.node.runtimes import Launch, PullError, RuntimeContainer, SandboxError, StartError
@@ -78,16 +78,7 @@ class PodContainers:
 
     def compact(self) -> None:
         """Keep only what identifies the Pod, until the next `update`: simulated Pods number in the thousands."""
-        metadata, spec = self.pod.metadata, self.pod.spec
-        self.pod = Pod(
-            metadata=ObjectMeta(
-                name=metadata.name,
-                namespace=metadata.namespace,
-                uid=metadata.uid,
-                resource_version=metadata.resource_version,
-            ),
-            spec=PodSpec(containers=[], node_name=spec.node_name, readiness_gates=spec.readiness_gates),
-        )
+        self.pod = pod_identity(self.pod)
         for record in self.records.values():
             record.spec = _outline(record.name, record.spec.image, record.spec.restart_policy)
 

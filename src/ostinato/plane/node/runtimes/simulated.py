@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ostinato.api.meta import ObjectMeta
 from ostinato.api.owners import controller_of
 from ostinato.api.time import Time
-from ostinato.kinds.core_v1 import Container, Pod, PodSpec
+from ostinato.kinds.core_v1 import Container, Pod
+from ostinato.plane.node.pod_identity import pod_identity
 from ostinato.plane.node.runtimes import EventRecorder, ExecError, Exit, Launch, OnPodChange, Session, StartError, Usage
 from ostinato.plane.node.runtimes.script import ANNOTATION, AT_ONCE, OF_A_JOB, STEADY, Script, ScriptError, parse
 from ostinato.world import Clock, World
@@ -49,8 +49,8 @@ class SimulatedRuntime:
             await self._world.clock.sleep(script.starts_after)
         started = SimulatedContainer(self._world.ids.uid(), Time.of(self._world.clock.now()), script, self._world.clock)
         started.attempt = launch.attempt
-        named = _name_only(pod)
-        started.live(lambda: self._changed(named))
+        identity = pod_identity(pod)
+        started.live(lambda: self._changed(identity))
         return started
 
     async def recover(self, pod: Pod) -> Mapping[str, SimulatedContainer]:
@@ -61,14 +61,14 @@ class SimulatedRuntime:
         if not pod.status.container_statuses:
             return {}
         found = {}
-        named = _name_only(pod)
+        identity = pod_identity(pod)
         for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
             state, script = status.state, _script_of(pod, status.name)
             container_id = (status.container_id or "").removeprefix(_SCHEME)
             if state is not None and state.running is not None and state.running.started_at is not None:
                 running = SimulatedContainer(container_id, state.running.started_at, script, clock)
                 running.attempt = status.restart_count
-                running.live(lambda: self._changed(named))
+                running.live(lambda: self._changed(identity))
                 found[status.name] = running
             elif state is not None and state.terminated is not None:
                 ended = state.terminated
@@ -143,13 +143,6 @@ class SimulatedContainer:
                 timer.cancel()
             self.exit = Exit(code=code, at=max(Time.of(self._clock.now()), self.started_at))
             self._changed()
-
-
-def _name_only(pod: Pod) -> Pod:
-    """Return a Pod with its name only, so that containers do not keep whole Pods in memory."""
-    return Pod(
-        metadata=ObjectMeta(name=pod.metadata.name, namespace=pod.metadata.namespace), spec=PodSpec(containers=[])
-    )
 
 
 def _script_of(pod: Pod, container: str) -> Script:
