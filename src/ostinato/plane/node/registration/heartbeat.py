@@ -12,9 +12,13 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from ostinato.api.codec import to_dict
 from ostinato.api.errors import AlreadyExists, APIError, NotFound
+from ostinato.api.object import Object
 from ostinato.api.owners import reference_to
+from ostinato.api.struct import BuiltinStruct
 from ostinato.api.time import MicroTime, Time
 from ostinato.client.client import Client
 from ostinato.client.patching import MergePatch, StrategicMergePatch
@@ -80,7 +84,7 @@ class Heartbeat:
                 try:
                     client = self._client_of(machine.name)
                     await self._renew(machine, client.live, clock)
-                    node = await client.get(Node, machine.name, missing=None)
+                    node = await client.get(_NodeConditions, machine.name, missing=None)
                     is_unknown = node is not None and _is_unknown(node)
                     if is_unknown or clock.monotonic() - status_written[machine.name] >= STATUS_INTERVAL:
                         await self._register(machine, clock)
@@ -139,6 +143,20 @@ class Heartbeat:
             await client.create(lease)
 
 
-def _is_unknown(node: Node) -> bool:
+class _Condition(BuiltinStruct):
+    status: str = ""
+
+
+class _NodeStatus(BuiltinStruct):
+    conditions: list[_Condition] = []
+
+
+class _NodeConditions(Object, version="v1", kind="Node", plural="nodes", namespaced=False):
+    """The fields of a Node that each heartbeat checks: a whole Node takes ten times as long to decode."""
+
+    status: _NodeStatus = msgspec.field(default_factory=_NodeStatus)
+
+
+def _is_unknown(node: _NodeConditions) -> bool:
     """Return whether the node lifecycle controller has set a condition to Unknown."""
     return any(each.status == "Unknown" for each in node.status.conditions)
