@@ -92,7 +92,18 @@ def selected(store: ReadableStore, namespace: str, selector: label_selectors.Sel
     if selector.selects_nothing:
         return []
     entries = store.entries(namespace)
-    return entries if selector.empty else [entry for entry in entries if selector.matches(entry.labels)]
+    if selector.empty:
+        return entries
+    known: dict[bytes, bool] = {}  # by labels: those of many objects are equal
+    found = []
+    for entry in entries:
+        labels = entry.labels_json
+        matches = known.get(labels)
+        if matches is None:
+            matches = known[labels] = selector.matches(entry.labels)
+        if matches:
+            found.append(entry)
+    return found
 
 
 def selector_of(labels: LabelSelection) -> label_selectors.Selector:

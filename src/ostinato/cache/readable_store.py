@@ -16,6 +16,10 @@ from ostinato.cache.store.store import Store
 class ReadableStore(Protocol):
     """The reads of a `Store`."""
 
+    @property
+    def resource_version(self) -> str:
+        """Changes with every change of the contents; to be compared for equality only."""
+
     def __len__(self) -> int: ...
 
     def __contains__(self, key: NamespacedName) -> bool: ...
@@ -47,6 +51,10 @@ def combine(stores: Sequence[Store]) -> ReadableStore:
 class _CombinedStore:
     def __init__(self, stores: Sequence[Store]) -> None:
         self._stores = stores
+
+    @property
+    def resource_version(self) -> str:
+        return ",".join(store.resource_version for store in self._stores)
 
     def __len__(self) -> int:
         return sum(map(len, self._stores))

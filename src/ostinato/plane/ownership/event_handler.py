@@ -112,19 +112,29 @@ class SelectingObjects(Generic[O]):
         self._version = version
         self._store: ReadableStore | None = None
         self._known: dict[tuple[str, Hashable], Selector] = {}  # by (uid, version)
+        self._matches: dict[tuple[str, bytes], tuple[NamespacedName, ...]] = {}  # by namespace and labels
+        self._matches_at = ""  # resourceVersion of the store that the matches are of
 
     def prepare(self, dependencies: Dependencies) -> None:
         """Use the informer of the kind."""
         self._store = dependencies.informers.of(self._kind).store
 
-    def matching(self, entry: Entry) -> list[NamespacedName]:
-        """Return the keys of the objects in the same namespace that select this one."""
+    def matching(self, entry: Entry) -> tuple[NamespacedName, ...]:
+        """Return the keys of the objects in the same namespace that select this one.
+
+        The result is kept by labels until an object of the kind changes: thousands of Pods have the same labels.
+        """
         assert self._store is not None, "prepare() runs before the first event"
-        candidates = self._store.entries(entry.key.namespace)
-        if not candidates:
-            return []
-        labels = entry.labels
-        return [each.key for each in candidates if self._of(each).matches(labels)]
+        if self._matches_at != self._store.resource_version or len(self._matches) >= _MOST_SELECTORS:
+            self._matches.clear()
+            self._matches_at = self._store.resource_version
+        place = entry.key.namespace, entry.labels_json
+        found = self._matches.get(place)
+        if found is None:
+            labels = entry.labels
+            candidates = self._store.entries(entry.key.namespace)
+            found = self._matches[place] = tuple(each.key for each in candidates if self._of(each).matches(labels))
+        return found
 
     def _of(self, owner: Entry) -> Selector:
         version = (owner.uid, self._version(owner))

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ostinato.api.gvk import NamespacedName
@@ -60,7 +61,7 @@ class ForBudgets(Handler):
             budgets += self._budgets.matching(event.old)
         return budgets
 
-    def _warn(self, pod: Entry, budgets: list[NamespacedName]) -> None:
+    def _warn(self, pod: Entry, budgets: Sequence[NamespacedName]) -> None:
         """Warn about a Pod with several budgets: its evictions are rejected."""
         assert self._recorder is not None, "prepare() runs before the first event"
         which, chosen = f"{quote(pod.key.namespace)}/{quote(pod.key.name)}", quote(min(budgets).name)

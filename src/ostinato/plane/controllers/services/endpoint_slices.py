@@ -15,10 +15,13 @@ from typing import Final
 import msgspec
 
 from ostinato.api.codec import to_dict
+from ostinato.api.gvk import NamespacedName
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.owners import controller_reference_to
+from ostinato.cache import Event
+from ostinato.cache.readable_store import ReadableStore
 from ostinato.client.patching import MergePatch
-from ostinato.controllers import Context, ForEvent, Request
+from ostinato.controllers import Context, ForEvent, Request, Result
 from ostinato.kinds.core_v1 import Node, Service
 from ostinato.kinds.discovery_v1 import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
 from ostinato.manager import Manager
@@ -27,7 +30,6 @@ from ostinato.plane.endpoints.pods import (
     HEADLESS_LABEL,
     TRIGGER_ANNOTATION,
     EndpointPod,
-    ForServices,
     TriggerTimeTracker,
     addresses,
     create,
@@ -38,8 +40,10 @@ from ostinato.plane.endpoints.pods import (
     service_selector,
     target_port,
 )
+from ostinato.plane.endpoints.selected_pods import ForServices, SelectedPods, UpdateBatch, selected_pods
 from ostinato.plane.endpoints.slices import BY_SERVICE, MANAGED_BY, SERVICE_NAME, ManagedSlices
 from ostinato.plane.objects.indexes import ensure_index
+from ostinato.plane.objects.pod_state import PodState
 
 _OWN: Final = ManagedSlices("endpointslice-controller.k8s.io")
 _RESERVED: Final = frozenset({SERVICE_NAME, MANAGED_BY, HEADLESS_LABEL})
@@ -49,31 +53,49 @@ _ZONE: Final = "topology.kubernetes.io/zone"
 
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
     ensure_index(manager.informers.of(EndpointSlice), BY_SERVICE)
+    pods, nodes = selected_pods(manager), manager.informers.of(Node).store
     (
         manager.build("endpoint-slice-controller")
         .watch_for(Service)
-        .watches(EndpointPod, handler=ForServices())
+        .watches(PodState, handler=ForServices(pods))
+        .watches(Node, handler=ForEvent(_no_services))  # only to have the zones
         .watches(EndpointSlice, handler=ForEvent(_OWN.services))
         .with_options(max_concurrent=5)
-        .complete(EndpointSliceReconciler())
+        .complete(EndpointSliceReconciler(pods, nodes))
     )
 
 
-class EndpointSliceReconciler:
-    def __init__(self) -> None:
-        self._triggers = TriggerTimeTracker()
+def _no_services(event: Event) -> tuple[NamespacedName, ...]:  # noqa: ARG001
+    return ()
 
-    async def reconcile(self, request: Request, ctx: Context) -> None:
+
+class EndpointSliceReconciler:
+    def __init__(self, pods: SelectedPods, nodes: ReadableStore) -> None:
+        self._pods = pods
+        self._nodes = nodes
+        self._triggers = TriggerTimeTracker()
+        self._batch = UpdateBatch()
+
+    async def reconcile(self, request: Request, ctx: Context) -> Result | None:
+        wait = self._batch.wait(request, ctx.world.clock)
+        if wait > 0:
+            return Result(requeue_after=wait)
+        await self._update(request, ctx)
+        return None
+
+    async def _update(self, request: Request, ctx: Context) -> None:
         service = await ctx.client.get(Service, request, missing=None)
         if service is None or service.metadata.deletion_timestamp is not None:
             self._triggers.forget(request)
+            self._batch.forget(request)
             return  # slices are garbage-collected with their owner
         if service.spec.type == "ExternalName" or not service.spec.selector:
             return
-        pods = await ctx.client.list(EndpointPod, namespace=request.namespace, labels=service_selector(service))
+        pods = self._pods.of(request.namespace, service_selector(service))
+        self._batch.reconciled(request, len(pods), ctx.world.clock)
         existing = [each for each in await _OWN.of(request, ctx.client) if each.metadata.deletion_timestamp is None]
         trigger = self._triggers.compute(service, pods)
-        zones = await _zones(pods, ctx)
+        zones = self._zones(pods)
         plan = _SliceChanges(service, trigger)
         families = families_of(service)
         for family in families:
@@ -82,18 +104,17 @@ class EndpointSliceReconciler:
         plan.deleted += [each for each in existing if each.address_type not in families]
         await plan.apply(ctx)
 
+    def _zones(self, pods: Iterable[EndpointPod]) -> dict[str, str]:
+        """Return the zones of the Pods' nodes."""
+        zones = {}
+        for name in {pod.node_name for pod in pods if pod.node_name}:
+            node = self._nodes.get(NamespacedName("", name))
+            if node is not None and (zone := node.labels.get(_ZONE)):
+                zones[name] = zone
+        return zones
+
 
 _Group = tuple[list[EndpointPort], list[Endpoint]]
-
-
-async def _zones(pods: Iterable[EndpointPod], ctx: Context) -> dict[str, str]:
-    """Return the zones of the Pods' nodes."""
-    zones = {}
-    for name in {pod.spec.node_name for pod in pods if pod.spec.node_name}:
-        node = await ctx.client.get(Node, name, missing=None)
-        if node is not None and (zone := node.metadata.labels.get(_ZONE)):
-            zones[name] = zone
-    return zones
 
 
 def _wanted(
@@ -101,15 +122,18 @@ def _wanted(
 ) -> dict[Hashable, _Group]:
     """Return the endpoints of an address family, grouped by ports."""
     groups: dict[Hashable, _Group] = {}
+    of_ports: dict[tuple[tuple[str, str, int], ...], _Group] = {}  # by container ports, equal for most Pods
     for pod in pods:
         if not is_endpoint(pod, terminating=True) or not (found := addresses(pod, family)):
             continue
-        ports = [
-            EndpointPort(name=each.name or "", port=number, protocol=each.protocol, app_protocol=each.app_protocol)
-            for each in service.spec.ports
-            if (number := target_port(pod, each)) is not None
-        ]
-        groups.setdefault(_ports_key(ports), (ports, []))[1].append(_endpoint(pod, service, found, zones))
+        if pod.ports not in of_ports:
+            ports = [
+                EndpointPort(name=each.name or "", port=number, protocol=each.protocol, app_protocol=each.app_protocol)
+                for each in service.spec.ports
+                if (number := target_port(pod, each)) is not None
+            ]
+            of_ports[pod.ports] = groups.setdefault(_ports_key(ports), (ports, []))
+        of_ports[pod.ports][1].append(_endpoint(pod, service, found, zones))
     return groups
 
 
@@ -124,9 +148,9 @@ def _endpoint(pod: EndpointPod, service: Service, found: list[str], zones: Mappi
         addresses=found,
         conditions=EndpointConditions(ready=ready, serving=serving, terminating=terminating),
         hostname=hostname_of(pod, service),
-        node_name=pod.spec.node_name or None,
+        node_name=pod.node_name or None,
         target_ref=pod.reference,
-        zone=zones.get(pod.spec.node_name),
+        zone=zones.get(pod.node_name),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from ostinato.api.meta import ObjectMeta
-from ostinato.controllers import Context, ForObject, Request
+from ostinato.controllers import Context, ForObject, Request, Result
 from ostinato.kinds.core_v1 import EndpointAddress, EndpointPort, Endpoints, EndpointSubset, Service
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
@@ -20,7 +20,6 @@ from ostinato.plane.endpoints.pods import (
     HEADLESS_LABEL,
     TRIGGER_ANNOTATION,
     EndpointPod,
-    ForServices,
     TriggerTimeTracker,
     addresses,
     create,
@@ -31,6 +30,8 @@ from ostinato.plane.endpoints.pods import (
     service_selector,
     target_port,
 )
+from ostinato.plane.endpoints.selected_pods import ForServices, SelectedPods, UpdateBatch, selected_pods
+from ostinato.plane.objects.pod_state import PodState
 
 MANAGED_BY: Final = "endpoints.kubernetes.io/managed-by"
 MANAGER: Final = "endpoint-controller"
@@ -39,35 +40,46 @@ _MOST: Final = 1000
 
 
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
+    pods = selected_pods(manager)
     (
         manager.build("endpoint-controller")
         .watches(Service, handler=ForObject())
-        .watches(EndpointPod, handler=ForServices())
+        .watches(PodState, handler=ForServices(pods))
         .watches(Endpoints, handler=ForObject())  # has the name of its Service
         .with_options(max_concurrent=5)
-        .complete(EndpointsReconciler())
+        .complete(EndpointsReconciler(pods))
     )
 
 
 class EndpointsReconciler:
-    def __init__(self) -> None:
+    def __init__(self, pods: SelectedPods) -> None:
+        self._pods = pods
         self._triggers = TriggerTimeTracker()
+        self._batch = UpdateBatch()
 
-    async def reconcile(self, request: Request, ctx: Context) -> None:
+    async def reconcile(self, request: Request, ctx: Context) -> Result | None:
+        wait = self._batch.wait(request, ctx.world.clock)
+        if wait > 0:
+            return Result(requeue_after=wait)
+        await self._update(request, ctx)
+        return None
+
+    async def _update(self, request: Request, ctx: Context) -> None:
         service = await ctx.client.get(Service, request, missing=None)
         current = await ctx.client.get(Endpoints, request, missing=None)
         if service is None:
             self._triggers.forget(request)
+            self._batch.forget(request)
             if current is not None and current.metadata.labels.get(MANAGED_BY) == MANAGER:
                 await ctx.client.delete(current, missing_ok=True)
             return
         if service.spec.type == "ExternalName" or not service.spec.selector:
             return
-        pods = await ctx.client.list(EndpointPod, namespace=request.namespace, labels=service_selector(service))
+        pods = self._pods.of(request.namespace, service_selector(service))
+        self._batch.reconciled(request, len(pods), ctx.world.clock)
         trigger = self._triggers.compute(service, pods)
-        subsets = subsets_of(service, pods)
+        subsets, over = subsets_of(service, pods)
         labels = _labels(service)
-        over = _truncate(subsets)
         annotations = {} if current is None else dict(current.metadata.annotations)
         is_told = current is not None and current.subsets == subsets and current.metadata.labels == labels
         if is_told and (annotations.get(_OVER_CAPACITY) == "truncated") == over:
@@ -95,44 +107,72 @@ def _labels(service: Service) -> dict[str, str]:
     return labels | {MANAGED_BY: MANAGER}
 
 
-def subsets_of(service: Service, pods: Iterable[EndpointPod]) -> list[EndpointSubset]:
-    """Return the subsets of a Service: addresses grouped by ports, in an order that does not depend on that of the
-    Pods.
+class _Group(msgspec.Struct):
+    """Pods with equal ports."""
+
+    ports: list[EndpointPort]
+    ready: list[EndpointPod] = []
+    waiting: list[EndpointPod] = []
+
+
+def subsets_of(service: Service, pods: Iterable[EndpointPod]) -> tuple[list[EndpointSubset], bool]:
+    """Return the subsets of a Service, and whether addresses were left out.
+
+    Addresses are grouped by ports, in an order that does not depend on that of the Pods.
     """
-    publish = bool(service.spec.publish_not_ready_addresses)
-    family = families_of(service)[0]
-    ports_of: dict[_Address, list[EndpointPort]] = {}  # by address and readiness
-    for pod in pods:
-        if not is_endpoint(pod, terminating=publish) or not (found := addresses(pod, family)):
-            continue
-        address = EndpointAddress(
-            ip=found[0], node_name=pod.spec.node_name, target_ref=pod.reference, hostname=hostname_of(pod, service)
+    groups = _groups(service, pods)
+    over = _truncate(groups)
+
+    def address(pod: EndpointPod) -> EndpointAddress:
+        return EndpointAddress(
+            ip=_address(pod, service),
+            node_name=pod.node_name,
+            target_ref=pod.reference,
+            hostname=hostname_of(pod, service),
         )
-        ports = [
-            EndpointPort(name=each.name or None, port=number, protocol=each.protocol, app_protocol=each.app_protocol)
-            for each in service.spec.ports
-            if (number := target_port(pod, each)) is not None
-        ]
-        if ports or (not service.spec.ports and is_headless(service)):
-            ready = publish or pod.is_ready
-            ports_of[_Address(found[0], pod.metadata.uid, ready, address)] = sorted(ports, key=_kube_port_hash)
-    subsets: dict[tuple[bytes, ...], EndpointSubset] = {}
-    for each in sorted(ports_of, key=lambda known: (known.ip, known.uid)):
-        ports = ports_of[each]
-        key = tuple(msgspec.json.encode(port) for port in ports)
-        subset = subsets.setdefault(key, EndpointSubset(ports=ports, addresses=[], not_ready_addresses=[]))
-        (subset.addresses if each.ready else subset.not_ready_addresses).append(each.address)
-    return [subsets[key] for key in sorted(subsets)]
+
+    subsets = [
+        EndpointSubset(
+            ports=group.ports,
+            addresses=[address(pod) for pod in group.ready],
+            not_ready_addresses=[address(pod) for pod in group.waiting],
+        )
+        for group in groups
+    ]
+    return subsets, over
 
 
-class _Address(msgspec.Struct, frozen=True):
-    ip: str
-    uid: str
-    ready: bool
-    address: EndpointAddress
+def _groups(service: Service, pods: Iterable[EndpointPod]) -> list[_Group]:
+    publish = bool(service.spec.publish_not_ready_addresses)
+    without_ports = not service.spec.ports and is_headless(service)
+    found = [
+        (ip, pod.uid, pod) for pod in pods if is_endpoint(pod, terminating=publish) and (ip := _address(pod, service))
+    ]
+    groups: dict[tuple[bytes, ...], _Group] = {}
+    of_ports: dict[tuple[tuple[str, str, int], ...], _Group | None] = {}  # by container ports, equal for most Pods
+    for _, _, pod in sorted(found, key=lambda each: each[:2]):
+        if pod.ports not in of_ports:
+            ports = _ports(service, pod)
+            key = tuple(msgspec.json.encode(port) for port in ports)
+            of_ports[pod.ports] = groups.setdefault(key, _Group(ports)) if ports or without_ports else None
+        group = of_ports[pod.ports]
+        if group is not None:
+            (group.ready if publish or pod.is_ready else group.waiting).append(pod)
+    return [groups[key] for key in sorted(groups)]
 
-    def __hash__(self) -> int:
-        return hash((self.ip, self.uid))
+
+def _address(pod: EndpointPod, service: Service) -> str:
+    """Return the Pod's address of the Service's first family; "" if it has none."""
+    return next(iter(addresses(pod, families_of(service)[0])), "")
+
+
+def _ports(service: Service, pod: EndpointPod) -> list[EndpointPort]:
+    ports = [
+        EndpointPort(name=each.name or None, port=number, protocol=each.protocol, app_protocol=each.app_protocol)
+        for each in service.spec.ports
+        if (number := target_port(pod, each)) is not None
+    ]
+    return sorted(ports, key=_kube_port_hash)
 
 
 def _kube_port_hash(port: EndpointPort) -> int:
@@ -146,17 +186,16 @@ def _kube_port_hash(port: EndpointPort) -> int:
     return found
 
 
-def _truncate(subsets: list[EndpointSubset]) -> bool:
-    """Truncate to 1,000 addresses; return whether any were removed."""
-    ready = sum(len(each.addresses) for each in subsets)
-    waiting = sum(len(each.not_ready_addresses) for each in subsets)
-    if ready + waiting <= _MOST:
+def _truncate(groups: list[_Group]) -> bool:
+    """Truncate to 1,000 addresses, those of unready Pods first; return whether any were removed."""
+    if sum(len(each.ready) + len(each.waiting) for each in groups) <= _MOST:
         return False
     room = _MOST
-    for names in ("addresses", "not_ready_addresses"):
-        for subset in subsets:
-            found = getattr(subset, names)[:room]
-            setattr(subset, names, found)
-            room -= len(found)
-    subsets[:] = [each for each in subsets if each.addresses or each.not_ready_addresses]
+    for group in groups:
+        group.ready = group.ready[:room]
+        room -= len(group.ready)
+    for group in groups:
+        group.waiting = group.waiting[:room]
+        room -= len(group.waiting)
+    groups[:] = [each for each in groups if each.ready or each.waiting]
     return True

@@ -1,0 +1,128 @@
+"""What the control plane spends on a Pod's life: requests and reconciles, counted instead of timed.
+
+A larger number is a slower cluster. A change that needs more must say why.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import wraps
+from typing import Any
+
+import pytest
+from tests.stage.plane import Stage, on_stage
+
+from ostinato.api.meta import LabelSelector, ObjectMeta
+from ostinato.kinds.apps_v1 import Deployment, DeploymentSpec
+from ostinato.kinds.core_v1 import Container, Pod, PodSpec, PodTemplateSpec, Service, ServicePort, ServiceSpec
+from ostinato.plane import scheduler
+from ostinato.plane.controllers.services.endpoint_slices import EndpointSliceReconciler
+from ostinato.plane.controllers.services.endpoints import EndpointsReconciler
+from ostinato.plane.controllers.workloads.deployment import DeploymentReconciler
+from ostinato.plane.controllers.workloads.replicaset.reconciler import ReplicaReconciler
+from ostinato.plane.node import fleet
+from ostinato.plane.node.agent import NodeAgent
+from ostinato.server.core import Server
+from ostinato.server.request import Answer, Request
+
+PODS = 300
+CONTROLLERS = (
+    "deployment-controller",
+    "replicaset-controller",
+    "garbage-collector-controller",
+    "endpointslice-controller",
+    "endpoints-controller",
+    "node-lifecycle-controller",
+)
+RECONCILERS = (NodeAgent, DeploymentReconciler, ReplicaReconciler, EndpointsReconciler, EndpointSliceReconciler)
+
+
+class Counts:
+    """Requests by method and resource ("PATCH pods/status"), and runs by reconciler."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.requests: Counter[str] = Counter()
+        self.runs: Counter[str] = Counter()
+        handle = Server.handle
+
+        async def counted(server: Server, request: Request) -> Answer:
+            self.requests[_what(request)] += 1
+            return await handle(server, request)
+
+        monkeypatch.setattr(Server, "handle", counted)
+        for each in RECONCILERS:
+            monkeypatch.setattr(each, "reconcile", self._counting(each.__name__, each.reconcile))
+
+    def _counting(self, name: str, reconcile: Any) -> Any:
+        @wraps(reconcile)
+        async def counted(reconciler: object, request: Any, ctx: Any) -> Any:
+            self.runs[name] += 1
+            return await reconcile(reconciler, request, ctx)
+
+        return counted
+
+    def take(self) -> tuple[Counter[str], Counter[str]]:
+        """Return the counts since the last call."""
+        requests, runs = self.requests, self.runs
+        self.requests, self.runs = Counter(), Counter()
+        return requests, runs
+
+
+def _what(request: Request) -> str:
+    parts = request.path.split("/")
+    at = parts.index("namespaces") + 2 if "namespaces" in parts[:-2] else 2
+    resource, *rest = parts[at:] or [""]
+    return f"{request.method} {'/'.join([resource, *rest[1:]])}"
+
+
+async def until_available(stage: Stage, count: int) -> None:
+    async def all_available() -> bool:
+        return ((await stage.client.get(Deployment, "web")).status.available_replicas or 0) == count
+
+    await stage.until(all_available)
+    await stage.settle()
+
+
+def test_the_requests_and_reconciles_of_a_pods_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = Counts(monkeypatch)
+    labels = {"app": "web"}
+    template = PodTemplateSpec(
+        metadata=ObjectMeta(labels=labels), spec=PodSpec(containers=[Container(name="c", image="i")])
+    )
+
+    async def play(stage: Stage) -> None:
+        stage.run(scheduler.add_to)
+        stage.run(lambda manager: fleet.add_to(manager, 4, "simulated"), field_manager="kubelet")
+        await stage.client.create(
+            Service(metadata=ObjectMeta(name="web"), spec=ServiceSpec(selector=labels, ports=[ServicePort(port=80)]))
+        )
+        await stage.settle()
+        counts.take()
+        spec = DeploymentSpec(replicas=PODS, selector=LabelSelector(match_labels=labels), template=template)
+        await stage.client.create(Deployment(metadata=ObjectMeta(name="web"), spec=spec))
+        await until_available(stage, PODS)
+        requests, runs = counts.take()
+        assert requests["POST pods"] == requests["POST pods/binding"] == requests["PATCH pods/status"] == PODS
+        assert runs["NodeAgent"] == PODS, "one sync: the containers start immediately"
+        assert requests["PATCH endpointslices"] + requests["POST endpointslices"] <= 20
+        assert requests["PUT endpoints"] <= 10
+        assert requests["PATCH replicasets/status"] <= 30
+        assert requests["PATCH deployments/status"] <= 30
+        assert max(runs["ReplicaReconciler"], runs["DeploymentReconciler"]) <= 30
+        assert max(runs["EndpointsReconciler"], runs["EndpointSliceReconciler"]) <= PODS // 2, "most of them wait"
+
+        await stage.client.delete(Deployment, "web", propagation="Background")
+
+        async def all_gone() -> bool:
+            return not await stage.client.list(Pod)
+
+        await stage.until(all_gone)
+        await stage.settle()
+        requests, runs = counts.take()
+        assert requests["DELETE pods"] == 2 * PODS, "by the garbage collector, and by the kubelet"
+        assert requests["PATCH pods/status"] == 0
+        assert runs["NodeAgent"] == PODS
+        assert requests["PATCH endpointslices"] + requests["DELETE endpointslices"] <= 20
+        assert requests["PUT endpoints"] <= 10
+
+    on_stage(play, *CONTROLLERS)
