@@ -129,7 +129,11 @@ async def start_servers(world: World, count: int, *, lag: float = 0.05) -> list[
     """Start several servers on one store, at once."""
     store = SharedStore()
     servers = [Server(world, SharedIndex(store, world, lag)) for _ in range(count)]
+    await start_all(servers)
+    return servers
+
+
+async def start_all(servers: list[Server]) -> None:
     for server in servers:
         server.authenticator.add("admin", User("admin", "u-1", ("system:masters",)))
     await asyncio.gather(*(server.start(f"192.0.2.{i}") for i, server in enumerate(servers, 1)))
-    return servers

@@ -164,6 +164,7 @@ class Server:
         asks_kubelets: bool = False,
         service_range: IPv4Network = RANGE,
         bootstrapped: bool = False,
+        shares_address: bool = False,
     ) -> None:
         """Create the bootstrap objects and start. `address` and `port` are where clients reach the server.
 
@@ -171,6 +172,7 @@ class Server:
         kube-controller-manager.
         `asks_kubelets`: grant this server's own user access to the agents of nodes.
         `service_range`: range of the cluster IPs, if the store has none yet.
+        `shares_address`: other processes serve there as well, and stay when this one stops.
         `bootstrapped`: the store has all bootstrap objects, unchanged, of a server with the same arguments.
         """
         self.guard.serve(port)
@@ -179,7 +181,7 @@ class Server:
             await bootstrap(self.world, self.index, self.registry, about)
         await self._service_repair.start()
         if self.index.is_shared:
-            await self._endpoints.start(address, port)
+            await self._endpoints.start(address, port, releases=not shares_address)
         await self._settle_definitions()
         if self._expiry is not None:
             self._expiry.start()
@@ -243,11 +245,11 @@ class Server:
             if self.auditor is not None:
                 flow = await self._authorize_audited(self.auditor, request, route)
             else:
-                version = self.index.version
+                age = self._derived.age
                 try:
                     flow = self._authorize_now(request, route) or await self._authorize(request, route)
                 except APIError as error:
-                    if not await self._derived.was_behind(version, error.code):
+                    if not await self._derived.was_behind(age, error.code):
                         raise
                     flow = await self._authorize(request, route)
             if self.turns.busy and known is not (line := request.line) and line and not self.turns.may_run(line):
@@ -291,13 +293,13 @@ class Server:
             raise Timeout.of(_TIMED_OUT, 0) from None
 
     async def _answer(self, request: Request, route: Route) -> Answer:
-        version, warned = self.index.version, len(request.warnings)
+        age, warned = self._derived.age, len(request.warnings)
         try:
             answer = await self._attempt(request, route)
-            if answer is not None or not await self._derived.was_behind(version, 404):
+            if answer is not None or not await self._derived.was_behind(age, 404):
                 return answer or text_response(404, "404 page not found\n")
         except APIError as error:
-            if not await self._derived.was_behind(version, error.code):
+            if not await self._derived.was_behind(age, error.code):
                 raise
         del request.warnings[warned:]
         return await self._attempt(request, route) or text_response(404, "404 page not found\n")
@@ -373,12 +375,12 @@ class Server:
         """Like `_authorize`, with audit events from authentication on."""
         asked = attributes_of(request, route)
         annotations: dict[str, str] = {}
-        version = self.index.version
+        age = self._derived.age
         try:
             try:
                 user = await self.authenticator.authenticate(request, annotations)
             except APIError as error:
-                if not await self._derived.was_behind(version, error.code):
+                if not await self._derived.was_behind(age, error.code):
                     raise
                 user = await self.authenticator.authenticate(request, annotations)
         except APIError:
@@ -390,7 +392,7 @@ class Server:
         request.user = user
         flow = self.flow.classify(request, user, route)
         decision = await self.authorizer.decide(user, asked)
-        if not decision.allowed and await self._derived.was_behind(version, 403):
+        if not decision.allowed and await self._derived.was_behind(age, 403):
             decision = await self.authorizer.decide(user, asked)
         auditor.decided(request, decision.reason, allowed=decision.allowed)
         if not decision.allowed:

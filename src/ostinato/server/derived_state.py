@@ -29,6 +29,7 @@ class DerivedState:
     def __init__(self, index: Index, reconciles: Iterable[tuple[Collection, Reconcile]]) -> None:
         self._index = index
         self._due: dict[Reconcile, None] = {}
+        self._reconciled = 0
         self._task: asyncio.Task[None] | None = None
         if index.is_shared:  # otherwise each write is reconciled by its own request
             for collection, reconcile in reconciles:
@@ -48,6 +49,7 @@ class DerivedState:
                     await reconcile()
                 except Exception:
                     _logger.exception("reconcile after a write of another server failed")
+                self._reconciled += 1
         finally:
             self._task = None
 
@@ -58,12 +60,17 @@ class DerivedState:
             if self._task is not None:
                 await asyncio.shield(self._task)
 
-    async def was_behind(self, version: int, code: int) -> bool:
-        """Whether an answer with a status code may be due to writes that this server had not seen at `version`."""
+    @property
+    def age(self) -> int:
+        """Grows with each change of the state that requests are decided on."""
+        return self._index.version + self._reconciled
+
+    async def was_behind(self, age: int, code: int) -> bool:
+        """Whether an answer with a status code may be due to writes that were not effective here at an `age`."""
         if not self._index.is_shared or code not in _DEPENDENT:
             return False
         await self.catch_up()
-        return self._index.version != version
+        return self.age != age
 
     def close(self) -> None:
         if self._task is not None:

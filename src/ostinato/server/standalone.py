@@ -39,7 +39,7 @@ from ostinato.server.http.serving_certificates import (
 from ostinato.server.node_agents.endpoint import Remote
 from ostinato.server.node_agents.remote import RemoteNodeAgents
 from ostinato.server.resources.core.services.addresses import RANGE
-from ostinato.server.state import StateDirectory
+from ostinato.server.state import StateDirectory, writing_files
 from ostinato.server.store.encryption.encrypted_log import EncryptedLog
 from ostinato.server.store.encryption.encryption import Encryption
 from ostinato.server.store.etcd.options import EtcdOptions
@@ -77,6 +77,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     advertise_address: str = ""  # in the endpoints of the Service `kubernetes`. Defaults to `host`
     service_range: IPv4Network = RANGE  # of the cluster IPs in a new store
     tls: TlsSettings = TlsSettings()
+    is_worker: bool = False  # one of several processes that share the port and the state directory
     store: str = ""  # "sqlite:PATH", "memory"; "": a file in the state directory
     etcd: EtcdSettings | None = None  # instead of `store`
     etcd_options: EtcdOptions = EtcdOptions()
@@ -103,6 +104,7 @@ class Standalone:
         self._http: HttpServer | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._certificates: ServingCertificates | None = None
+        self._serving = b""  # the certificate that new connections get
         self.core: Server | None = None
         self.kubeconfig = settings.state / "admin.kubeconfig"
         self.url = ""
@@ -116,13 +118,15 @@ class Standalone:
         if self._state is None:
             self._state = StateDirectory(settings.state)
         try:
-            authority = Authority(self._world, settings.state, durable=settings.durable)
-            context = _context(authority, self._hosts, settings.authentication)
+            with writing_files(settings.state):
+                authority = Authority(self._world, settings.state, durable=settings.durable)
+                context = _context(authority, self._hosts, settings.authentication)
+                self._serving = (settings.state / "apiserver.crt").read_bytes()
             self._use_certificates(authority, context)
             self.core = await self._server()
             self.core.nodes.remote = _remote_nodes(self._world, authority, self.core.guard, settings)
             self._http = HttpServer(self.core, context, self.core.turns, audited=self.core.auditor is not None)
-            await self._http.bind(settings.host, settings.port)
+            await self._http.bind(settings.host, settings.port, reuse_port=settings.is_worker)
             identity = await self._checked_identity(authority)
             host = "127.0.0.1" if settings.host in _ANY else settings.host
             self.url = f"https://{join_host_port(host, self._http.port)}"
@@ -132,11 +136,13 @@ class Standalone:
                 tracks_tokens=True,
                 asks_kubelets=True,
                 service_range=settings.service_range,
+                shares_address=settings.is_worker,
             )
             if identity is not None:
                 await identity.record(self.core.handle)
             await publish(self.core.handle, settings.authentication, authority.certificate)
-            self._write_kubeconfig(authority)
+            with writing_files(settings.state):
+                self._write_kubeconfig(authority)
             await self._http.listen()
             self._start_tasks(authority, context)
         except StoreFailed as error:
@@ -240,7 +246,8 @@ class Standalone:
         while True:
             await self._world.clock.sleep(RENEWAL_SECONDS)
             try:
-                self.renew(authority, context)
+                with writing_files(self._settings.state):
+                    self.renew(authority, context)
             except Exception:
                 _logger.exception("certificate renewal failed, retrying retry_seconds=%d", RENEWAL_SECONDS)
 
@@ -250,9 +257,10 @@ class Standalone:
             context.load_verify_locations(authority.files.certificate)
             if self._certificates is not None:
                 self._certificates.replace_contexts()
-        before = authority.files.certificate.with_name("apiserver.crt").read_bytes()
         pair = authority.server("apiserver", self._hosts)
-        if pair.certificate.read_bytes() != before:
+        certificate = pair.certificate.read_bytes()
+        if certificate != self._serving:  # renewed here, or by another worker
+            self._serving = certificate
             context.load_cert_chain(pair.certificate, pair.key)  # used by new connections
             self._write_kubeconfig(authority)
 

@@ -14,6 +14,8 @@ import fcntl
 import logging
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -93,6 +95,20 @@ class StateDirectory:
         if not self._is_shared:
             os.ftruncate(self._lock, 0)
         os.close(self._lock)
+
+
+@contextmanager
+def writing_files(path: Path) -> Iterator[None]:
+    """Let one of the processes that share a state directory write its certificates at a time."""
+    try:
+        descriptor = os.open(path / "files.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise StateError(f"cannot use the state directory {path}: {cannot_use(path, error)}") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _close_to_others(path: Path) -> None:

@@ -1,52 +1,89 @@
-"""Several servers on one store, in simulation: storms of writes, and what one acknowledges on the others.
+"""Several servers on one store, in simulation and on etcd: storms of writes, and what one acknowledges on the others.
 
-The same against real servers on etcd: tests/cluster/test_several_servers.py.
+`OSTINATO_SEEDS=N`: repeat each test.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine
-from functools import wraps
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
 import pytest
+from tests.etcd_cluster import EtcdCluster, needs_etcd
 from tests.stage.api import Answer, Api
-from tests.stage.shared_store import start_servers
+from tests.stage.shared_store import start_all, start_servers
 
+from ostinato.etcd import EtcdClient
 from ostinato.server.controllers.server_endpoints import INTERVAL, LEASE_SECONDS
+from ostinato.server.core import Server
 from ostinato.server.request import Request, Stream
-from ostinato.world import Simulation
+from ostinato.server.store.etcd.index import EtcdIndex
+from ostinato.server.store.etcd.options import EtcdOptions
+from ostinato.world import Simulation, World
 
 _DEFAULT = "/api/v1/namespaces/default"
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
-def servers(count: int) -> Callable[[Callable[[list[Api]], Coroutine[Any, Any, None]]], Callable[[int], None]]:
-    """Run a test with APIs of several servers on one store, for some seeds."""
+Test = Callable[[list[Api]], Coroutine[Any, Any, None]]
+SEEDS = range(int(os.environ.get("OSTINATO_SEEDS", "1")))
 
-    def decorate(test: Callable[[list[Api]], Coroutine[Any, Any, None]]) -> Callable[[int], None]:
-        @pytest.mark.parametrize("seed", range(int(os.environ.get("OSTINATO_SEEDS", "1"))))
-        @wraps(test)
-        def run(seed: int) -> None:
-            world = Simulation(seed=seed)
 
-            async def main() -> None:
-                started = await start_servers(world, count)
-                try:
-                    await test([Api(server) for server in started])
-                finally:
-                    for server in started:
-                        await server.close()
+@pytest.fixture(scope="module")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EtcdCluster]:
+    with EtcdCluster.start(tmp_path_factory.mktemp("etcd")) as cluster:
+        yield cluster
 
-            world.run(main())
 
-        del run.__wrapped__  # type: ignore[attr-defined] - pytest reads the signature of `run`
+def servers(count: int, *, stores: Sequence[str] = ("simulated", "etcd")) -> Callable[[Test], Callable[..., None]]:
+    """Run a test with APIs of several servers on one store: in simulation, for some seeds, and on etcd."""
+
+    def decorate(test: Test) -> Callable[..., None]:
+        cases = [
+            pytest.param(store, seed, marks=needs_etcd if store == "etcd" else ()) for store in stores for seed in SEEDS
+        ]
+
+        @pytest.mark.parametrize(("store", "seed"), cases)
+        def run(store: str, seed: int, request: pytest.FixtureRequest) -> None:
+            if store == "etcd":
+                asyncio.run(on_etcd(request.getfixturevalue("etcd"), count, f"/{test.__name__}/{seed}", test))
+            else:
+                world = Simulation(seed=seed)
+                world.run(in_simulation(world, count, test))
+
+        run.__name__, run.__doc__ = test.__name__, test.__doc__
         return run
 
     return decorate
+
+
+async def in_simulation(world: Simulation, count: int, test: Test) -> None:
+    started = await start_servers(world, count)
+    try:
+        await test([Api(server) for server in started])
+    finally:
+        for server in started:
+            await server.close()
+
+
+async def on_etcd(cluster: EtcdCluster, count: int, prefix: str, test: Test) -> None:
+    world = World.real()
+    clients = [EtcdClient(cluster.settings, world) for _ in range(count)]
+    indexes = [await EtcdIndex.open(client, prefix, world, EtcdOptions()) for client in clients]
+    started = [Server(world, index) for index in indexes]
+    try:
+        await start_all(started)
+        await test([Api(server) for server in started])
+    finally:
+        for server in started:
+            await server.close()
+        for client in clients:
+            await client.close()
+        world.executor.close()
 
 
 async def _storm(apis: list[Api], path: str, objects: list[dict[str, Any]]) -> list[Answer]:
@@ -78,7 +115,7 @@ async def test_of_writers_that_request_one_address_or_port_one_succeeds(apis: li
         assert (await apis[1].post(f"{_DEFAULT}/services", wanted[0])).code == 201
 
 
-@servers(2)
+@servers(2, stores=["simulated"])
 async def test_the_last_values_of_a_full_range_are_each_allocated_once(apis: list[Api]) -> None:
     made = await _storm(apis, f"{_DEFAULT}/services", [_service(f"s-{i}", type="ClusterIP") for i in range(270)])
     given = [answer.body["spec"]["clusterIP"] for answer in made if answer.code == 201]
@@ -197,12 +234,15 @@ async def test_a_watch_resumes_on_the_other_server_without_losing_or_repeating_a
     made = await _storm(apis, path, [{"metadata": {"name": f"c-{i}"}} for i in range(30)])
     wanted = sorted(int(answer.body["metadata"]["resourceVersion"]) for answer in made)
     seen: list[int] = []
-    for turn in range(10):  # each watch is dropped after some events
+    turn = 0
+    while len(seen) < len(wanted):  # each watch is dropped after some events
+        turn += 1
         request = _request(path)
-        request.query_string = f"watch=true&resourceVersion={version}&timeoutSeconds=1"
+        request.query_string = f"watch=true&resourceVersion={version}"
         stream = await apis[turn % 2].server.handle(request)
         assert isinstance(stream, Stream)
-        lines = [line async for chunk in stream.chunks for line in chunk.splitlines()]
+        async with aclosing(stream.chunks) as chunks:  # type: ignore[type-var]
+            lines = (await anext(chunks)).splitlines()
         for line in lines[:4]:
             version = msgspec.json.decode(line)["object"]["metadata"]["resourceVersion"]
             seen.append(int(version))
@@ -218,14 +258,16 @@ async def _addresses(api: Api) -> list[str]:
     return [each["ip"] for subset in subsets for each in subset["addresses"]]
 
 
-@servers(3)
+@servers(3, stores=["simulated"])  # it takes a minute
 async def test_endpoints_of_the_servers_appear_and_vanish_with_them(apis: list[Api]) -> None:
     clock = apis[0].server.world.clock
     await clock.sleep(INTERVAL + 1)
     assert await _addresses(apis[0]) == ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
     await apis[2].server.close()
     assert await _addresses(apis[0]) == ["192.0.2.1", "192.0.2.2"]
-    await apis[1].server._endpoints.close(release=False)  # it dies
+    endpoints = apis[1].server._endpoints
+    endpoints._releases = False  # it dies
+    await endpoints.close()
     await clock.sleep(LEASE_SECONDS + INTERVAL + 1)
     assert await _addresses(apis[0]) == ["192.0.2.1"]
     version = (await apis[0].get(f"{_DEFAULT}/endpoints/kubernetes")).body["metadata"]["resourceVersion"]

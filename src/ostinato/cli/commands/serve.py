@@ -42,10 +42,29 @@ class Served(Protocol):
 
 
 def apiserver(options: argparse.Namespace) -> None:
+    if getattr(options, "workers", 1) != 1:  # `ostinato up --bare` has no workers
+        _serve_with_workers(options)
+        return
     from ostinato.server.standalone import Standalone  # noqa: PLC0415 - other commands of this module start faster
 
     chosen = server_options.settings(options)
     run(lambda world: Standalone(world, chosen), "ostinato apiserver", options.listen)
+
+
+def _serve_with_workers(options: argparse.Namespace) -> None:
+    from ostinato.cli.processes.workers import Workers  # noqa: PLC0415
+
+    chosen = server_options.settings(options)
+    if options.workers < 1:
+        raise CommandError(f"--workers {options.workers}: want a number from 1 on")
+    if chosen.etcd is None:
+        raise CommandError(
+            f"--workers {options.workers}: several processes need a store that they can share; use --store "
+            "etcd://HOST:PORT (SQLite and memory stores belong to one process)"
+        )
+    given = {name: value for name, value in vars(options).items() if name != "command"}
+    with logs(terminal=sys.stderr.isatty(), colour=colour_enabled(sys.stderr)):
+        run(lambda world: Workers(world, chosen, given), "ostinato apiserver", options.listen, supervises=True)
 
 
 def up(options: argparse.Namespace) -> None:

@@ -52,6 +52,13 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
 
 def _add_apiserver(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=_apiserver, prog=parser.prog)
+    parser.add_argument_group("processes").add_argument(
+        "--workers",
+        metavar="N",
+        type=int,
+        default=1,
+        help="number of processes that serve the port, with --store etcd://... (default: %(default)s)",
+    )
     server_options.add_to(parser)
 
 

@@ -13,6 +13,7 @@ from ostinato.cli.error import CommandError
 from ostinato.cli.options.server import settings as server_options
 from ostinato.cli.processes.attachment import Attachment
 from ostinato.cli.processes.division import APISERVER
+from ostinato.cli.processes.workers import is_worker
 from ostinato.cli.startup_errors import startup_errors
 from ostinato.server.state import StateDirectory
 from ostinato.world import World
@@ -20,6 +21,7 @@ from ostinato.world import World
 if TYPE_CHECKING:
     from ostinato.plane.processes.component_process import ComponentProcess
     from ostinato.plane.processes.server_process import ServerProcess
+    from ostinato.server.standalone import Standalone
 
 Begun = Callable[[], Awaitable[str]]
 """Waits until the API server is ready, and returns its URL."""
@@ -32,11 +34,13 @@ class Process:
         self._attachment = attachment
         self._options = argparse.Namespace(**attachment.options)
         self._world = World.real()
-        self._part: ServerProcess | ComponentProcess | None = None
+        self._part: ServerProcess | ComponentProcess | Standalone | None = None
 
     async def start(self, begun: Begun) -> str:
         """Start the parts; return the URL of the API server. CommandError if that fails."""
         with startup_errors(self._options.listen):
+            if is_worker(self._attachment.parts):
+                return await self._start_worker(begun)
             if APISERVER in self._attachment.parts:
                 return await self._start_server()
             return await self._start_components(begun)
@@ -68,6 +72,17 @@ class Process:
             nodes=options.nodes,
             measures_usage=measures_usage,
         )
+        await server.start()
+        self._part = server
+        return server.url
+
+    async def _start_worker(self, begun: Begun) -> str:
+        from ostinato.server.standalone import Standalone  # noqa: PLC0415
+
+        attachment = self._attachment
+        settings = msgspec.structs.replace(server_options.settings(self._options), port=attachment.port, is_worker=True)
+        server = Standalone(self._world, settings, StateDirectory.shared(settings.state, attachment.lock))
+        await begun()  # the first worker creates the files
         await server.start()
         self._part = server
         return server.url

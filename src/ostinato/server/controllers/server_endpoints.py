@@ -37,27 +37,31 @@ class ServerEndpoints:
         self._index = index
         self._registry = registry
         self._address, self._port = "", 0
+        self._releases = True
         self._renewals = 0
+        self._reported = False
         self._task: asyncio.Task[None] | None = None
 
     @property
     def _leases(self) -> Collection:
         return self._index.collection("masterleases", lambda _: ({}, {}, ""))
 
-    async def start(self, address: str, port: int) -> None:
-        """Add this server, and keep the endpoints up to date from then on."""
-        self._address, self._port = address, port
+    async def start(self, address: str, port: int, *, releases: bool = True) -> None:
+        """Add this server, and keep the endpoints up to date from then on.
+
+        `releases`: `close` removes it at once. Otherwise it is removed when its lease expires.
+        """
+        self._address, self._port, self._releases = address, port, releases
         await self.reconcile()
         self._task = asyncio.get_running_loop().create_task(self._run(), name="server endpoints")
 
-    async def close(self, *, release: bool = True) -> None:
-        """Stop. `release`: remove this server's address now, instead of when its lease expires."""
+    async def close(self) -> None:
         if self._task is None:
             return
         self._task.cancel()
         self._task = None
         current = self._leases.newest(self._address)
-        if release and current is not None and _server(current) == (self._address, self._port):
+        if self._releases and current is not None and _server(current) == (self._address, self._port):
             with suppress(Conflict, StoreFailed):
                 await self._index.delete(self._leases, self._address, current)
                 await self._write()
@@ -69,12 +73,14 @@ class ServerEndpoints:
     async def _renew(self) -> None:
         current = self._leases.newest(self._address)
         if current is not None and _server(current) != (self._address, self._port):
-            _logger.warning(
-                "another server has the same address, not in the endpoints address=%s port=%d other_port=%d",
-                self._address,
-                self._port,
-                _server(current)[1],
-            )
+            if not self._reported:
+                self._reported = True
+                _logger.warning(
+                    "another server has the same address, not in the endpoints address=%s port=%d other_port=%d",
+                    self._address,
+                    self._port,
+                    _server(current)[1],
+                )
             return
         self._renewals += 1
         port = {"name": "https", "port": self._port, "protocol": "TCP"}

@@ -97,22 +97,12 @@ class Listener:
         port: int = self._sockets[0].getsockname()[1]
         return port
 
-    async def bind(self, host: str, port: int) -> None:
-        """Bind a port at each address of a host. Raises OSError. Port 0 selects a free port."""
-        flags, kind = socket.AI_PASSIVE, socket.SOCK_STREAM
-        found = await self._loop.getaddrinfo(host or None, port, type=kind, flags=flags)
-        try:
-            for family, kind, protocol, _, address in dict.fromkeys(found):
-                one = socket.socket(family, kind, protocol)
-                self._sockets.append(one)
-                one.settimeout(0)
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                if family == socket.AF_INET6:
-                    one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-                one.bind((address[0], port or (self.port if len(self._sockets) > 1 else 0), *address[2:]))
-        except OSError:
-            self.close()
-            raise
+    async def bind(self, host: str, port: int, *, reuse_port: bool = False) -> None:
+        """Bind a port at each address of a host. Raises OSError. Port 0 selects a free port.
+
+        `reuse_port`: share it with other processes that do so; the kernel distributes connections among them.
+        """
+        self._sockets += await bound_sockets(host, port, reuse_port=reuse_port)
 
     def bind_unix(self, listening: socket.socket) -> None:
         """Accept connections of processes of this user; see `http.unix_sockets.listen`."""
@@ -203,6 +193,30 @@ class Listener:
         self._handshakes.discard(address, task)
         if not task.cancelled() and (error := task.exception()) is not None:
             _logger.error("connection failed error=%s", error, exc_info=error)
+
+
+async def bound_sockets(host: str, port: int, *, reuse_port: bool) -> list[socket.socket]:
+    """Sockets that are bound to a port at each address of a host; see `Listener.bind`."""
+    flags, kind = socket.AI_PASSIVE, socket.SOCK_STREAM
+    found = await asyncio.get_running_loop().getaddrinfo(host or None, port, type=kind, flags=flags)
+    sockets: list[socket.socket] = []
+    try:
+        for family, kind, protocol, _, address in dict.fromkeys(found):
+            one = socket.socket(family, kind, protocol)
+            sockets.append(one)
+            one.settimeout(0)
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if reuse_port:
+                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            if family == socket.AF_INET6:
+                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            port = port or (sockets[0].getsockname()[1] if len(sockets) > 1 else 0)
+            one.bind((address[0], port, *address[2:]))
+    except OSError:
+        for each in sockets:
+            each.close()
+        raise
+    return sockets
 
 
 def _resolve(there: asyncio.Future[None]) -> None:

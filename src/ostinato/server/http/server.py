@@ -82,10 +82,10 @@ class HttpServer:
         await self.bind(host, port)
         await self.listen()
 
-    async def bind(self, host: str, port: int) -> None:
-        """Bind a port. Connections are accepted after `listen`."""
+    async def bind(self, host: str, port: int, *, reuse_port: bool = False) -> None:
+        """Bind a port. Connections are accepted after `listen`. `reuse_port`: share it with other processes."""
         listener = Listener(lambda: Connection(self), self._ssl, self.core.world.clock, self.turns)
-        await listener.bind(host, port)
+        await listener.bind(host, port, reuse_port=reuse_port)
         self._listener, self.port = listener, listener.port
 
     async def start_unix(self, listening: socket.socket) -> None:
