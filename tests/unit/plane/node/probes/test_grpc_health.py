@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, cast
 
 import pytest
-from tests.unit.plane.node.runtimes.containerd.grpc_server import Exchange, GrpcServer, Serve
+from tests.unit.grpc.grpc_server import Exchange, GrpcServer, Serve
 
 from ostinato.kinds.core_v1 import GRPCAction
 from ostinato.plane.node.probes.outcome import Outcome
