@@ -65,7 +65,7 @@ def test_the_api_server_has_the_options_of_up_except_the_group_cluster() -> None
     (commands,) = [each for each in make_parser()._actions if isinstance(each, argparse._SubParsersAction)]
     up = [group for group in commands.choices["up"]._action_groups if group.title not in ("cluster", "options")]
     shared = {text for group in up for action in group._group_actions for text in action.option_strings}
-    assert shared | {"-h", "--help"} == set(commands.choices["apiserver"]._option_string_actions)
+    assert shared | {"-h", "--help", "--workers"} == set(commands.choices["apiserver"]._option_string_actions)
 
 
 def test_run_manifests_and_types_work_without_the_server_extra() -> None:
