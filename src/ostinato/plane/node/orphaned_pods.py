@@ -12,6 +12,7 @@ from ostinato.controllers import Dependencies
 from ostinato.kinds.core_v1 import Pod
 from ostinato.plane.node.node_clients import ClientOf
 from ostinato.plane.node.static_pods import static_pod_uids
+from ostinato.plane.node.volumes.mounts import unmount_entries
 from ostinato.plane.node.volumes.trees import remove_tree
 
 
@@ -51,7 +52,7 @@ class OrphanCleanup:
                 if uid not in alive:
                     dependencies.logger.info("removing orphaned Pod uid=%s", uid)
                     await inventory.remove(uid)
-                    await dependencies.world.executor.run(remove_tree, directory / "pods" / uid)
+                    await dependencies.world.executor.run(_remove_files, directory / "pods" / uid)
         for each in logged:
             if each.name.rpartition("_")[2] not in alive:
                 await dependencies.world.executor.run(remove_tree, each)
@@ -69,3 +70,9 @@ class OrphanCleanup:
             except (APIError, TransportError) as error:
                 dependencies.logger.warning("cannot list the Pods of the nodes, retrying error=%s", error)
                 await dependencies.world.clock.sleep(5)
+
+
+def _remove_files(directory: Path) -> None:
+    """Remove the volumes and messages of a Pod. Blocks."""
+    unmount_entries(directory / "volumes")
+    remove_tree(directory)

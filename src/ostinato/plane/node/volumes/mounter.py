@@ -13,6 +13,7 @@ import msgspec
 from ostinato.api.errors import APIError
 from ostinato.client.transport.protocol import TransportError
 from ostinato.kinds.core_v1 import (
+    EmptyDirVolumeSource,
     HostPathVolumeSource,
     PersistentVolume,
     PersistentVolumeClaim,
@@ -21,6 +22,7 @@ from ostinato.kinds.core_v1 import (
 )
 from ostinato.plane.node.volumes import payload
 from ostinato.plane.node.volumes.contents import ContentError, Objects, ProjectedContents
+from ostinato.plane.node.volumes.mounts import can_mount, mount_tmpfs, unmount_entries
 from ostinato.plane.node.volumes.ownership import Owner, owner_of, set_directory_group, set_volume_group
 from ostinato.plane.node.volumes.trees import remove_tree
 from ostinato.world import World
@@ -58,11 +60,14 @@ class Claims(Objects, Protocol):
 
 
 class VolumeMounter:
-    def __init__(self, directory: Path, objects: Claims, contents: ProjectedContents, world: World) -> None:
-        """`directory`: root of `<uid>/volumes/<name>`."""
+    def __init__(
+        self, directory: Path, objects: Claims, contents: ProjectedContents, world: World, memory: int
+    ) -> None:
+        """`directory`: root of `<uid>/volumes/<name>`. `memory`: bytes of memory that Pods can use."""
         self._directory = directory
         self._objects = objects
         self._contents = contents
+        self._memory = memory
         self._ids = world.ids
         self._executor = world.executor
 
@@ -96,6 +101,7 @@ class VolumeMounter:
 
     def unmount(self, pod: Pod) -> None:
         """Remove the Pod's own volumes. Blocks while files are removed."""
+        unmount_entries(self._volumes(pod))
         remove_tree(self._volumes(pod))
         with suppress(OSError):
             (self._directory / pod.metadata.uid).rmdir()
@@ -112,7 +118,7 @@ class VolumeMounter:
     async def _mount(self, pod: Pod, volume: Volume) -> Path:
         home = self._home(pod, volume)
         if volume.empty_dir is not None:
-            return _empty_directory(home, owner_of(pod))
+            return self._empty_directory(pod, volume.empty_dir, home)
         if volume.host_path is not None:
             return _host_path(volume.host_path)
         if volume.persistent_volume_claim is not None:
@@ -127,6 +133,14 @@ class VolumeMounter:
             )
         home.mkdir(exist_ok=True)
         payload.write(home, files, self._ids.suffix(10), owner_of(pod).group)
+        return home
+
+    def _empty_directory(self, pod: Pod, source: EmptyDirVolumeSource, home: Path) -> Path:
+        """Create the directory; in memory, if asked for and this process may mount file systems."""
+        home.mkdir(exist_ok=True)
+        if source.medium == "Memory" and can_mount():
+            mount_tmpfs(home, _memory_limit(pod, source, self._memory))
+        set_directory_group(home, 0o777, owner_of(pod).group)
         return home
 
     async def _claimed(self, pod: Pod, name: str, owner: Owner) -> Path:
@@ -149,10 +163,16 @@ class VolumeMounter:
         raise ContentError("no volume plugin matched: this node supports persistent volumes of hostPath and local")
 
 
-def _empty_directory(home: Path, owner: Owner) -> Path:
-    home.mkdir(exist_ok=True)
-    set_directory_group(home, 0o777, owner.group)
-    return home
+def _memory_limit(pod: Pod, source: EmptyDirVolumeSource, most: int) -> int:
+    """Return the size of a volume in memory: at most its sizeLimit, the memory limit of the Pod, and `most`."""
+    sizes = [most]
+    if source.size_limit is not None and source.size_limit.value() > 0:
+        sizes.append(source.size_limit.value())
+    limits = [None if each.resources is None else each.resources.limits.get("memory") for each in pod.spec.containers]
+    known = [each.value() for each in limits if each is not None]
+    if len(known) == len(limits):  # otherwise the Pod is not limited
+        sizes.append(sum(known))
+    return min(sizes)
 
 
 def _host_path(source: HostPathVolumeSource) -> Path:

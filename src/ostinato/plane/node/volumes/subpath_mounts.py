@@ -9,19 +9,13 @@ access: that path refers to the checked file for as long as the bind exists.
 
 from __future__ import annotations
 
-import ctypes
-import errno
 import os
 import stat
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
-from typing import Final
 
+from ostinato.plane.node.volumes.mounts import unmount
 from ostinato.plane.node.volumes.subpaths import bind, open_subpath
-
-_DETACH, _NO_FOLLOW = 2, 8
-_MOST_LAYERS: Final = 16  # stacked binds, left by killed agents
 
 
 class SubPathMounts:
@@ -72,9 +66,7 @@ def _entries(directory: Path) -> list[Path]:
 
 
 def _release(target: Path) -> None:
-    for _ in range(_MOST_LAYERS):
-        if not _unmount(target):
-            break
+    unmount(target)
     try:
         mode = target.lstat().st_mode
     except FileNotFoundError:
@@ -83,18 +75,3 @@ def _release(target: Path) -> None:
         target.rmdir()
     elif os.path.getsize(target) == 0:
         target.unlink()
-
-
-def _unmount(target: Path) -> bool:
-    """Unmount; return whether something was mounted."""
-    if _libc().umount2(os.fsencode(target), _DETACH | _NO_FOLLOW) == 0:
-        return True
-    number = ctypes.get_errno()
-    if number in (errno.EINVAL, errno.ENOENT):  # not a mount point
-        return False
-    raise OSError(number, os.strerror(number), str(target))
-
-
-@cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from ostinato.api.quantity import Quantity
 from ostinato.api.time import Time
 from ostinato.kinds.core_v1 import Pod
 from ostinato.plane.node.environment.object_reader import ObjectReader
@@ -29,7 +30,8 @@ class VolumeManager:
         self._objects = objects
         self._executor = world.executor
         contents = ProjectedContents(objects, config.address, config.allocatable)
-        self._mounter = VolumeMounter(config.directory / "pods", objects, contents, world)
+        memory = config.allocatable.get("memory", Quantity(0)).value()
+        self._mounter = VolumeMounter(config.directory / "pods", objects, contents, world, memory)
 
     async def mount(self, pod: Pod, seen: Time) -> dict[str, MountedVolume]:
         """Mount the volumes of a Pod and return them by name; `MountError` if one is not available."""

@@ -49,6 +49,7 @@ from ostinato.plane.node.runtimes.process.networks import PodNetworks
 from ostinato.plane.node.runtimes.process.security import security_of, user_of
 from ostinato.plane.node.runtimes.process.stats import usage_of
 from ostinato.plane.node.runtimes.process.template import Templates
+from ostinato.plane.node.volumes.mounts import can_mount, mount_tmpfs, unmount
 from ostinato.streams import ports
 from ostinato.world import World
 
@@ -57,6 +58,7 @@ LOG_FILES: Final = 5
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _STATE_TIMEOUT: Final = 5.0  # seconds for a started keeper to write its state
 _OPEN_TO_ALL: Final = 0o1777
+_SHARED_MEMORY: Final = 64 << 20  # bytes of /dev/shm, as other runtimes
 _FIX: Final = "fix that, use the runtime containerd, or start the node with --insecure-processes"
 
 
@@ -268,11 +270,10 @@ class ProcessRuntime:
         write_file(directory / "launch.json", msgspec.json.encode(content))
 
     def _make_shared_memory(self, pod: Pod) -> None:
-        """Create the directory that the Pod's containers share as /dev/shm."""
+        """Mount the tmpfs that the Pod's containers share as /dev/shm."""
         path = self._pod_directory(pod) / "shm"
-        if not path.exists():
-            path.mkdir()
-            path.chmod(_OPEN_TO_ALL)
+        path.mkdir(exist_ok=True)
+        mount_tmpfs(path, _SHARED_MEMORY, _OPEN_TO_ALL)
 
     async def _remove_root(self, directory: Path) -> None:
         """Remove the root file system of an exited container."""
@@ -287,7 +288,7 @@ class ProcessRuntime:
 
         container.watch(changed)
 
-    def resize(self, pod: Pod, container: Container, attempt: int) -> None:
+    async def resize(self, pod: Pod, container: Container, attempt: int) -> None:
         """Apply new limits: control groups change immediately, rlimits only for the next attempt."""
         limits_of(container, _group_of(self._directory_of(pod, container.name, attempt)))
 
@@ -363,6 +364,8 @@ class ProcessRuntime:
         for directory in home.glob("containers/*/*"):
             self._mount_links.remove(directory)
             _remove_groups(directory)
+        if can_mount():
+            unmount(home / "shm")
         for name in ("containers", "shm"):
             shutil.rmtree(home / name, ignore_errors=True)
         (home / "users").unlink(missing_ok=True)
