@@ -2,6 +2,7 @@
 
 - Bodies are streamed; only headers are parsed, and `headers` selects those that are forwarded.
 - The checked address is dialed (`addresses`); redirects are passed to the client and never followed.
+- Redirects and links of HTML pages to the backend's host are rewritten to paths through this server.
 - An upgrade becomes a tunnel only if the backend switches to the requested protocol. A refusal is passed on and both
   connections are closed: nothing after it is read or sent (CVE-2018-1002105).
 - Certificates of Pods are not verified: clients trust the writers of Pods and Endpoints. A node's certificate is
@@ -13,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
@@ -30,6 +31,7 @@ from ostinato.http.response import ResponseParser
 from ostinato.http.status import status_line
 from ostinato.http.tls_stream import TlsStream
 from ostinato.server.backends.headers import IdentityHeaders, is_upgrade, request_headers, response_headers
+from ostinato.server.backends.html_links import LinkRewriter
 from ostinato.server.request import Answer, Request, Response, Stream
 from ostinato.streams.upgrade import Socket, Upgrade
 from ostinato.world import Clock
@@ -37,6 +39,7 @@ from ostinato.world import Clock
 _PATIENCE: Final = 30.0  # seconds to connect
 _REFUSAL_PATIENCE: Final = 10.0  # seconds for the body of a refused upgrade
 _PIECE: Final = 1 << 16
+_HTML: Final = "text/html"
 _BODILESS: Final = frozenset({204, 304})
 _FORWARDED: Final = ("x-forwarded-for", "x-forwarded-uri")  # extended or set by this server
 _BROKEN: Final = "net/http: HTTP/1.x transport connection broken"
@@ -140,23 +143,32 @@ async def forward(
 def _answer(request: Request, head: ResponseParser, stream: ByteStream, backend: Backend, path: str) -> Answer:
     kind = head.headers.get("content-type", "")
     headers = response_headers(head)
+
+    def through(url: str) -> str:
+        return _through(url, backend, request, path)
+
     if "location" in head.headers:
         headers = [
-            (name, _through(value, backend, request, path) if name.lower() == "location" else value)
-            for name, value in headers
+            (name, _location(value, through) if name.lower() == "location" else value) for name, value in headers
         ]
     if head.status in _BODILESS or request.method == "HEAD":
         stream.close()
         return Response(head.status, b"", kind, headers)
+    if kind.partition(";")[0].strip().lower() == _HTML and "content-encoding" not in head.headers:
+        return Stream(head.status, _page(stream, head, through), kind, headers, patient=True)
     return Stream(head.status, _body(stream, head), kind, headers, patient=True, length=head.length)
 
 
-def _through(location: str, backend: Backend, request: Request, path: str) -> str:
-    """Rewrite a Location on the backend's host to a path through this server."""
+def _location(location: str, through: Callable[[str], str]) -> str:
     try:
-        scheme, host, target, query, fragment = urlsplit(location)
+        return through(location)
     except ValueError as error:
         raise InternalError.of(f"error trying to parse Location header: parse {quote(location)}: {error}") from None
+
+
+def _through(location: str, backend: Backend, request: Request, path: str) -> str:
+    """Rewrite a URL on the backend's host to a path through this server; ValueError if it is malformed."""
+    scheme, host, target, query, fragment = urlsplit(location)
     requested, before = request.headers.get("host", ""), request.path.removesuffix(path)
     if host not in ("", requested, join_host_port(backend.host, backend.port)) or not target.startswith("/"):
         return location
@@ -192,6 +204,23 @@ async def _body(stream: ByteStream, head: ResponseParser) -> AsyncIterator[bytes
             yield chunk
     finally:
         stream.close()
+
+
+async def _page(stream: ByteStream, head: ResponseParser, through: Callable[[str], str]) -> AsyncIterator[bytes]:
+    """Yield an HTML page with its links rewritten; malformed ones stay as they are."""
+
+    def rewritten(url: str) -> str:
+        try:
+            return through(url)
+        except ValueError:
+            return url
+
+    rewriter = LinkRewriter(rewritten)
+    async for chunk in _body(stream, head):
+        if passed := rewriter.feed(chunk):
+            yield passed
+    if rest := rewriter.close():
+        yield rest
 
 
 # Upgrades

@@ -36,6 +36,7 @@ from ostinato.world import World
 _VERBS = ("get", "create", "update", "patch", "delete")
 _PORTS = {"": 80, "http": 80, "https": 443}
 _KUBELET = 10250
+_REDIRECTED = ("GET", "HEAD")  # methods that are redirected to the trailing slash
 
 
 class ProxyAccess(msgspec.Struct, frozen=True):
@@ -174,9 +175,9 @@ class _Proxy:
             await check_create(context, self._passage.authorizer)
         if self._agents.is_local(target.name):
             path = _rest(context)
-            if not path:
+            if not path and context.request.method in _REDIRECTED:
                 return _with_slash(context.request)
-            return await self._agents.forward(target.name, context.request, path)
+            return await self._agents.forward(target.name, context.request, path or "/")
         host, agent = _preferred(node)
         port = target.port or str(agent)
         try:
@@ -199,7 +200,7 @@ class _Proxy:
 
     async def _send(self, context: Context, backend: Backend) -> Answer:
         path, request = _rest(context), context.request
-        if not path and not is_upgrade(request):
+        if not path and not is_upgrade(request) and request.method in _REDIRECTED:
             return _with_slash(request)
         return await forward(request, backend, path or "/", self._world.clock, self._passage.identity)
 

@@ -59,6 +59,21 @@ async def test_a_local_node_receives_the_path_after_proxy(api: Api) -> None:
     assert (await api.get(f"{NODES}/n/proxy/stats/summary?x=y")).body == {"asked": "/stats/summary?x=y"}
 
 
+@asking
+async def test_only_reads_are_redirected_to_the_trailing_slash(api: Api) -> None:
+    async def agent(request: Request) -> Answer:
+        return Response(200, b'{"asked": "%s %s"}' % (request.method.encode(), request.path.encode()))
+
+    await api.post(NODES, {"metadata": {"name": "n"}})
+    api.server.nodes.add("n", agent)
+    for method in ("GET", "HEAD"):
+        request = Request(method, f"{NODES}/n/proxy", "x=y", {"authorization": "Bearer admin"})
+        answer = await api.server.handle(request)
+        assert (answer.status, dict(answer.headers)["Location"]) == (301, f"{NODES}/n/proxy/?x=y")
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        assert (await api.ask(method, f"{NODES}/n/proxy")).body == {"asked": f"{method} /"}
+
+
 Peer = Callable[[bytes], bytes]
 
 
@@ -126,6 +141,22 @@ def test_a_redirection_leads_through_the_server_again(location: str, shown: str)
         told = await forward(request, place, "/here", World.real().clock)
         assert await _body(told) == b""
         assert dict(told.headers)["Location"] == shown
+
+    _with_peer(answer, test)
+
+
+def test_links_of_a_page_lead_through_the_server_again() -> None:
+    def answer(request: bytes) -> bytes:
+        page = b'<a href="/rewriteme">test</a><a href="http://else/x">else</a>'
+        kind = b"Content-Type: text/html; charset=utf-8"
+        return b"HTTP/1.1 200 OK\r\n%s\r\nContent-Length: %d\r\n\r\n%s" % (kind, len(page), page)
+
+    async def test(place: Backend) -> None:
+        request = Request("GET", "/x/proxy/here", headers={"host": "me"})
+        told = await forward(request, place, "/here", World.real().clock)
+        assert isinstance(told, Stream)
+        assert told.length is None
+        assert await _body(told) == b'<a href="/x/proxy/rewriteme">test</a><a href="http://else/x">else</a>'
 
     _with_peer(answer, test)
 
