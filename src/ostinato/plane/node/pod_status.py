@@ -196,9 +196,10 @@ def _container_status(record: ContainerRecord, pod: Pod, pod_state: PodWorkerSta
 
 def _add_details(status: ContainerStatus, record: ContainerRecord) -> None:
     """Add allocated resources and volume mounts."""
-    resources = record.spec.resources
-    status.resources = ResourceRequirements() if resources is None else resources
-    status.allocated_resources = {} if resources is None else dict(resources.requests)
+    desired = record.spec.resources
+    actual = record.resources if record.is_running else desired
+    status.resources = ResourceRequirements() if actual is None else actual
+    status.allocated_resources = {} if desired is None else dict(desired.requests)
     status.volume_mounts = [
         VolumeMountStatus(
             name=each.name,

@@ -159,6 +159,12 @@ class PodWorker:
         if self._is_completed(policy):
             self._terminate(self._containers.grace_period)
             return None
+        resize = self._containers.resize_delay()
+        if resize == 0:
+            self._begin(self._containers.resize())
+            return None
+        if resize is not None:
+            delays.append(resize)
         initialized = self._sync_init_containers(policy, request_start)
         if initialized is None:  # an init container has failed permanently
             self._terminate(self._containers.grace_period)

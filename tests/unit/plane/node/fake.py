@@ -88,6 +88,8 @@ class FakeRuntime:
         self.answers: dict[tuple[str, ...], Answer | Exception] = {}  # by command; others succeed
         self.on_start: Callable[[FakeContainer], None] = lambda _: None
         self.refuse: Exception | None = None
+        self.refuse_resize: Exception | None = None
+        self.resized: list[tuple[Container, int]] = []  # containers as they were resized, and their attempts
 
     def of(self, name: str) -> FakeContainer:
         """The newest of that name."""
@@ -113,6 +115,11 @@ class FakeRuntime:
     async def recover(self, pod: Pod) -> Mapping[str, FakeContainer]:
         mine = [each for each in self.started if each.launch.pod.metadata.uid == pod.metadata.uid]
         return {each.launch.container.name: each for each in mine}
+
+    async def resize(self, pod: Pod, container: Container, attempt: int) -> None:
+        if self.refuse_resize is not None:
+            raise self.refuse_resize
+        self.resized.append((container, attempt))
 
     async def discard(self, pod: Pod) -> None: ...
 

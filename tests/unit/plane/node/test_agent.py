@@ -18,6 +18,7 @@ from ostinato.kinds.core_v1 import (
     ConfigMap,
     ConfigMapVolumeSource,
     ContainerPort,
+    ContainerResizePolicy,
     ContainerRestartRule,
     ContainerRestartRuleOnExitCodes,
     EmptyDirVolumeSource,
@@ -34,6 +35,7 @@ from ostinato.kinds.core_v1 import (
     VolumeMount,
 )
 from ostinato.plane.node.agent import NodeAgent
+from ostinato.plane.node.containers.resize import ResizeError
 from ostinato.plane.node.runtimes import ExecError, StartError
 from ostinato.plane.node.volumes import volume_manager
 
@@ -331,6 +333,52 @@ def test_a_pod_is_resized_in_place(tmp_path: Path) -> None:
         events = await node.events()
         assert ("ResizeStarted", f"Pod resize started: {summary}") in events
         assert ("ResizeCompleted", f"Pod resize completed: {summary}") in events
+        assert [(each.resources, attempt) for each, attempt in node.runtime.resized] == [(status.resources, 0)]
+
+    on_node(play, tmp_path)
+
+
+def test_a_failed_resize_is_reported_and_tried_again(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        given = ResourceRequirements(requests={"cpu": Quantity("10m")}, limits={"cpu": Quantity("1")})
+        await node.client.create(pod(containers=[container(resources=given)]))
+        await node.wait(2)
+        node.runtime.refuse_resize = ResizeError("busy")
+        change = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "20m"}}}]}}
+        await node.client.patch(Pod, "p", StrategicMergePatch(change), subresource="resize")
+        await node.wait(2)
+        status = await node.status()
+        assert status.resources == given
+        assert status.allocated_resources == {"cpu": Quantity("20m")}
+        assert ("ResizeError", "Error resizing container c: busy") in await node.events()
+        node.runtime.refuse_resize = None
+        await node.wait(11)
+        assert len(node.runtime.resized) == 1
+        resources = (await node.status()).resources
+        assert resources is not None
+        assert resources.requests == {"cpu": Quantity("20m")}
+
+    on_node(play, tmp_path)
+
+
+def test_a_resize_restarts_a_container_whose_policy_says_so(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        given = ResourceRequirements(
+            requests={"cpu": Quantity("10m"), "memory": Quantity("10Mi")}, limits={"memory": Quantity("20Mi")}
+        )
+        policy = [ContainerResizePolicy(resource_name="memory", restart_policy="RestartContainer")]
+        await node.client.create(pod(containers=[container(resources=given, resize_policy=policy)]))
+        await node.wait(2)
+        for change, restarts in (({"cpu": "20m"}, 0), ({"memory": "12Mi"}, 1)):
+            patch = {"spec": {"containers": [{"name": "c", "resources": {"requests": change}}]}}
+            await node.client.patch(Pod, "p", StrategicMergePatch(patch), subresource="resize")
+            await node.wait(3)
+            assert (await node.status()).restart_count == restarts
+        assert ("Killing", "Container c resize requires restart") in await node.events()
+        assert len(node.runtime.resized) == 1
+        last = node.runtime.started[-1].launch.container.resources
+        assert last is not None
+        assert last.requests == {"cpu": Quantity("20m"), "memory": Quantity("12Mi")}
 
     on_node(play, tmp_path)
 

@@ -8,7 +8,14 @@ from typing import Final, Literal
 import msgspec
 
 from ostinato.api.time import Time
-from ostinato.kinds.core_v1 import Container, ContainerStateTerminated, ContainerStatus, EphemeralContainer, Pod
+from ostinato.kinds.core_v1 import (
+    Container,
+    ContainerStateTerminated,
+    ContainerStatus,
+    EphemeralContainer,
+    Pod,
+    ResourceRequirements,
+)
 from ostinato.plane.node.runtimes import Exit, RuntimeContainer
 
 Role = Literal["init", "sidecar", "main", "ephemeral"]
@@ -52,6 +59,7 @@ class ContainerRecord(msgspec.Struct, eq=False):
     is_reset: bool = False  # to be started as if it had never run (RestartAllContainers)
     is_replaced: bool = False  # being stopped because its image changed: restarted regardless of its policy
     termination_message: str = ""  # of the exited instance
+    resources: ResourceRequirements | None = None  # of the running instance
 
     @property
     def is_running(self) -> bool:
@@ -78,6 +86,12 @@ class ContainerRecord(msgspec.Struct, eq=False):
         """Whether it is running and its startup probe and postStart hook have succeeded."""
         return self.is_running and self.passed_startup and not self.in_post_start
 
+    @property
+    def needs_resize(self) -> bool:
+        """Whether the running instance has other resources than the Pod's spec says."""
+        actual, desired = self.resources or ResourceRequirements(), self.spec.resources or ResourceRequirements()
+        return self.is_running and not self.is_replaced and actual != desired
+
     def next_start(self) -> Time | None:
         """Return when it may be started; None if immediately."""
         if self.start_failed_at is not None:
@@ -102,6 +116,7 @@ class ContainerRecord(msgspec.Struct, eq=False):
             resets = ran >= _BACKOFF_RESET_AFTER
             self.backoff = FIRST_BACKOFF if resets or not self.backoff else min(2 * self.backoff, MAX_BACKOFF)
         self.instance = instance
+        self.resources = self.spec.resources
         self.waiting = self.start_failed_at = None
         self.is_replaced = self.is_reset = False
         self.termination_message = ""
@@ -158,6 +173,7 @@ def ephemeral_record(container: EphemeralContainer) -> ContainerRecord:
 
 def _restore(record: ContainerRecord, known: ContainerStatus) -> None:
     record.restart_count = known.restart_count
+    record.resources = known.resources
     if known.last_state is not None:
         record.last_termination = known.last_state.terminated
 

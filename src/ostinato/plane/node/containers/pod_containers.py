@@ -17,7 +17,7 @@ from ostinato.api.time import Time
 from ostinato.client.transport.protocol import TransportError
 from ostinato.kinds.core_v1 import Container, LifecycleHandler, Pod
 from ostinato.plane.node.containers.container_record import ContainerRecord, Waiting, ephemeral_record, records_of
-from ostinato.plane.node.containers.resize import Resizable, resize_summary
+from ostinato.plane.node.containers.resize import Resizable, ResizeError, requires_restart, resize_summary
 from ostinato.plane.node.containers.termination_messages import termination_message
 from ostinato.plane.node.local_node import NodeComponents
 from ostinato.plane.node.pod_identity import pod_identity
@@ -32,6 +32,7 @@ PodEventRecorder = Callable[[Pod, str, str, str], None]
 _MINIMUM_GRACE: Final = 2.0  # seconds between SIGTERM and SIGKILL, however long a preStop hook took
 _FIRST_RETRY: Final = 0.5  # seconds until volumes or the sandbox are tried again
 _MAX_RETRY: Final = 20.0
+_RESIZE_RETRY: Final = 10.0
 
 
 class PodContainers:
@@ -52,6 +53,7 @@ class PodContainers:
         self._volumes: dict[str, MountedVolume] | None = None  # None until they are mounted
         self._retry_at = 0.0
         self._retry = _FIRST_RETRY
+        self._resize_at = 0.0  # when a failed resize is tried again
         self._stopping: dict[str, asyncio.Task[None]] = {}  # containers that are being stopped individually
 
     # Desired state
@@ -61,17 +63,13 @@ class PodContainers:
         before, self.pod = self.pod, pod
         if pod.metadata.generation == before.metadata.generation:
             return
-        resized = False
         for container in (*pod.spec.init_containers, *pod.spec.containers):
             record = self.records.get(container.name)
             if record is not None:
                 other_image = record.spec.image != container.image
-                resized |= record.spec.resources != container.resources
                 record.spec = container
                 if other_image and record.is_running and record.role in ("main", "sidecar"):
                     self._replace(record)
-        if resized:
-            self._resize(pod)
         for ephemeral in pod.spec.ephemeral_containers:
             if ephemeral.name not in self.records:
                 self.records[ephemeral.name] = ephemeral_record(ephemeral)
@@ -81,6 +79,7 @@ class PodContainers:
         self.pod = pod_identity(self.pod)
         for record in self.records.values():
             record.spec = _outline(record.name, record.spec.image, record.spec.restart_policy)
+            record.resources = None
 
     async def recover(self) -> None:
         """Take over the containers that an earlier agent has started."""
@@ -90,6 +89,7 @@ class PodContainers:
             if name in self.records:
                 record = self.records[name]
                 record.instance = instance
+                record.resources = record.spec.resources if record.resources is None else record.resources
                 record.restart_count = max(record.restart_count, instance.attempt)
                 has_containers = True
                 self._resume_probes(record)
@@ -265,18 +265,36 @@ class PodContainers:
 
     # Changes in place
 
-    def _replace(self, record: ContainerRecord) -> None:
+    def _replace(self, record: ContainerRecord, reason: str = "definition changed, will be restarted") -> None:
+        """Stop a container, to be started again whatever its restart policy is."""
         record.is_replaced = True
-        text = f"Container {record.name} definition changed, will be restarted"
+        text = f"Container {record.name} {reason}"
         self._stop_in_background(record, self._kill(record, text, self.grace_period))
 
-    def _resize(self, pod: Pod) -> None:
+    def resize_delay(self) -> float | None:
+        """Return the seconds until running containers are to be resized; None if all have their resources."""
+        if not self._node.runtime.is_real or not any(record.needs_resize for record in self.records.values()):
+            return None
+        return max(self._resize_at - self._clock.monotonic(), 0.0)
+
+    async def resize(self) -> None:
+        """Give running containers the resources of the Pod's spec, in place or by a restart, as their policy says."""
+        pod, runtime = self.pod, self._node.runtime
         summary = resize_summary(pod)
         self._record_event(pod, "Normal", "ResizeStarted", f"Pod resize started: {summary}")
-        if isinstance(self._node.runtime, Resizable):
-            for record in self.records.values():
-                if record.instance is not None and record.is_running:
-                    self._node.runtime.resize(pod, record.spec, record.instance.attempt)
+        for record in [each for each in self.records.values() if each.needs_resize]:
+            spec = record.spec
+            if requires_restart(spec, record.resources):
+                self._replace(record, "resize requires restart")
+                continue
+            if isinstance(runtime, Resizable) and record.instance is not None:
+                try:
+                    await runtime.resize(pod, spec, record.instance.attempt)
+                except ResizeError as error:
+                    self._record_event(pod, "Warning", "ResizeError", f"Error resizing container {spec.name}: {error}")
+                    self._resize_at = self._clock.monotonic() + _RESIZE_RETRY
+                    return
+            record.resources = spec.resources
         self._record_event(pod, "Normal", "ResizeCompleted", f"Pod resize completed: {summary}")
 
     # Stop
