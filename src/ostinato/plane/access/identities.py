@@ -60,7 +60,7 @@ _ACCOUNTS: Final = {
 }
 _OTHERS: Final = {"scheduler": SCHEDULER, "services": PROXY, "service-proxy": PROXY}
 # Runnables without an identity of their own: the node agent uses the identity of each node.
-_AGENT: Final = frozenset({"kubelet", "node-heartbeat", "node-cleanup"})
+_AGENT: Final = frozenset({"kubelet", "node-heartbeat", "node-cleanup", "runtime-health"})
 _OF_MANAGER: Final = frozenset({"serviceaccount-token-controller"})  # as in kube-controller-manager
 
 

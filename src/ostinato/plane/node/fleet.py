@@ -25,6 +25,7 @@ from ostinato.plane.node.registration.heartbeat import Heartbeat
 from ostinato.plane.node.registration.machine_info import address, machine_info
 from ostinato.plane.node.registration.node_status import PORT, Machine, node_of
 from ostinato.plane.node.registration.readiness import NodeReadiness
+from ostinato.plane.node.registration.runtime_health import HasHealth, RuntimeHealth
 from ostinato.plane.node.runtimes import ProcessOptions, Runtime, UnusableRuntime
 from ostinato.plane.node.runtimes.simulated import SimulatedRuntime
 from ostinato.plane.node.server.endpoint import NodeEndpoint
@@ -143,6 +144,7 @@ def add_local_nodes(
     machines, nodes = [], {}
     client_of = options.client_of or node_clients(manager)
     cleanup = OrphanCleanup(state / "logs", client_of)
+    readiness = options.readiness
     for name in names:
         directory = make_directory(state / name)
         host = options.address or address()
@@ -160,7 +162,11 @@ def add_local_nodes(
         nodes[name] = LocalNode(name, host, runtime, config, info)
         cleanup.add(name, directory, runtime)
     manager.add(cleanup)
-    return add_nodes(manager, machines, nodes, state / "logs", options)
+    checked = next((node.runtime for node in nodes.values() if isinstance(node.runtime, HasHealth)), None)
+    if checked is not None:  # the nodes of a process share the containerd behind their runtimes
+        readiness = readiness or NodeReadiness(manager.world.clock)
+        manager.add(RuntimeHealth(checked, readiness))
+    return add_nodes(manager, machines, nodes, state / "logs", msgspec.structs.replace(options, readiness=readiness))
 
 
 def _simulated_nodes(world: World, names: Sequence[str]) -> tuple[list[Machine], dict[str, LocalNode]]:

@@ -1,7 +1,8 @@
-"""Readiness of a node: components that it waits for before it reports the condition Ready, as kubelet's runtime state.
+"""Readiness of a node: components that its condition Ready depends on, as kubelet's runtime state.
 
-A component that does not become ready in time is ignored from then on, with a warning: a node that can run Pods but,
-for example, not serve their logs is worth more than none.
+- A component that is waited for at the start and does not become ready in time is ignored from then on, with a warning:
+  a node that can run Pods but, for example, not serve their logs is worth more than none.
+- A component that fails later makes the node not ready until it works again.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ class NodeReadiness:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._waiting: dict[str, tuple[str, Timer]] = {}  # message and time limit, by component
+        self._failing: dict[str, str] = {}  # message, by component
         self._changed = asyncio.Event()
 
     @property
     def message(self) -> str:
         """Why the node is not ready; empty if it is."""
-        return ", ".join(message for message, _ in self._waiting.values())
+        return ", ".join([*(message for message, _ in self._waiting.values()), *self._failing.values()])
 
     def wait_for(self, component: str, message: str, at_most: float) -> None:
         """Report not ready, with a message, until `mark_ready` is called or `at_most` seconds have passed."""
@@ -37,6 +39,14 @@ class NodeReadiness:
         waiting = self._waiting.pop(component, None)
         if waiting is not None:
             waiting[1].cancel()
+            self._changed.set()
+
+    def report(self, component: str, message: str) -> None:
+        """Report not ready for as long as a component fails; an empty message: it works."""
+        before = self._failing.pop(component, "")
+        if message:
+            self._failing[component] = message
+        if message != before:
             self._changed.set()
 
     async def changed(self) -> None:

@@ -13,6 +13,8 @@ import msgspec
 
 from ostinato.grpc import Code, RpcError
 from ostinato.kinds.core_v1 import Container, Pod
+from ostinato.plane.node.containers.resize import ResizeError
+from ostinato.plane.node.registration.runtime_health import RuntimeDown
 from ostinato.plane.node.runtimes import (
     EventRecorder,
     ExecError,
@@ -29,6 +31,7 @@ from ostinato.plane.node.runtimes.containerd.configs import (
     UID,
     container_config,
     machine_memory,
+    resources,
     sandbox_config,
 )
 from ostinato.plane.node.runtimes.containerd.connecting import Containerd
@@ -45,6 +48,7 @@ from ostinato.world import World
 
 _HOSTS: Final = "/etc/hosts"
 _RETRY: Final = 2.0  # seconds until a failed request is retried
+_STATUS_TIMEOUT: Final = 10.0
 _ANSWER_TIMEOUT: Final = 10.0  # seconds beyond the timeout of a command
 
 
@@ -181,6 +185,14 @@ class ContainerdRuntime:
         self._containers[pod.metadata.uid, name] = container
         self._watch.add(container, lambda: self._changed(pod))
 
+    async def resize(self, pod: Pod, container: Container, attempt: int) -> None:  # noqa: ARG002 - only one runs
+        try:
+            key = self._running(pod, container.name).key
+            linux = resources(pod, container, self._memory)
+            await self._cri.call("UpdateContainerResources", {"container_id": key, "linux": linux})
+        except (ExecError, RpcError) as error:
+            raise ResizeError(str(error)) from None
+
     # Recovery and removal
 
     async def recover(self, pod: Pod) -> Mapping[str, CriContainer]:
@@ -225,6 +237,17 @@ class ContainerdRuntime:
         answer = await self._cri.call("ListContainers", {"filter": {"label_selector": dict(selector)}})
         listed: list[dict[str, Any]] = answer.get("containers", [])
         return listed
+
+    async def health(self) -> str:
+        try:
+            answer = await self._cri.call("Status", {}, within=_STATUS_TIMEOUT)
+        except RpcError as error:
+            raise RuntimeDown(str(error)) from None
+        conditions = {each.get("type", ""): each for each in answer.get("status", {}).get("conditions", [])}
+        runtime, network = conditions.get("RuntimeReady", {}), conditions.get("NetworkReady", {})
+        if not runtime.get("status"):
+            return f"container runtime status check may not have completed yet: {_failed(runtime)}"
+        return "" if network.get("status") else f"container runtime network not ready: {_failed(network)}"
 
     # Exec, attach and ports
 
@@ -297,6 +320,11 @@ class ContainerdRuntime:
         if container is None or container.exit is not None:
             raise ExecError(f'container not found ("{name}")')
         return container
+
+
+def _failed(condition: Mapping[str, Any]) -> str:
+    name, reason, message = (condition.get(each, "") for each in ("type", "reason", "message"))
+    return f"{name}=false reason:{reason} message:{message}"
 
 
 def _attempt(container: Mapping[str, Any]) -> int:

@@ -22,6 +22,7 @@ from ostinato.kinds.core_v1 import (
     ResourceRequirements,
     SecurityContext,
 )
+from ostinato.plane.node.containers.resize import ResizeError
 from ostinato.plane.node.runtimes import ExecError, Launch, Mount, SandboxError, StartError, UnusableRuntime
 from ostinato.plane.node.runtimes.containerd import ContainerdRuntime, connect
 from ostinato.plane.node.runtimes.containerd.container import CriContainer
@@ -430,3 +431,31 @@ def test_a_missing_socket_is_reported(tmp_path: Path) -> None:
             await connect(World.real(), tmp_path / "none")
 
     asyncio.run(play())
+
+
+def test_a_running_container_is_resized_in_place(on_node: Callable[[Play], None]) -> None:
+    async def play(node: Node) -> None:
+        pod = node.pod()
+        container = pod.spec.containers[0]
+        container.resources = ResourceRequirements(limits={"memory": Quantity("64Mi"), "cpu": Quantity("200m")})
+        await node.start(pod, "echo ready; sleep 1000")
+        await node.said_something(pod)
+        container.resources = ResourceRequirements(limits={"memory": Quantity("32Mi"), "cpu": Quantity("100m")})
+        await node.runtime.resize(pod, container, 0)
+        read = "cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null"
+        code, output = await node.runtime.run(pod, container.name, ["sh", "-c", read], 10)
+        assert str(32 << 20).encode() in output, (code, output)
+        read = "cat /sys/fs/cgroup/cpu.max /sys/fs/cgroup/cpu/cpu.cfs_quota_us 2>/dev/null"
+        code, output = await node.runtime.run(pod, container.name, ["sh", "-c", read], 10)
+        assert output.startswith(b"10000"), (code, output)
+        with pytest.raises(ResizeError, match="not found"):
+            await node.runtime.resize(node.pod(), container, 0)
+
+    on_node(play)
+
+
+def test_containerd_reports_its_health(on_node: Callable[[Play], None]) -> None:
+    async def play(node: Node) -> None:
+        assert await node.runtime.health() == ""
+
+    on_node(play)
