@@ -1,0 +1,126 @@
+"""A containerd of the suite's own: private directories and socket, a bridge for Pods, and the suite's images."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from tests.conformance.suite import MissingError, Suite
+
+_PLUGINS: Final = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))
+_BRIDGE: Final = "cni-conformance"
+_SUBNET: Final = "10.99.0.0/16"
+_START_SECONDS: Final = 60
+_CONFIG: Final = """version = 2
+root = "{directory}/root"
+state = "{directory}/state"
+[grpc]
+  address = "{directory}/containerd.sock"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "registry.k8s.io/pause:3.10"
+  restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "{plugins}"
+    conf_dir = "{directory}/cni"
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+      SystemdCgroup = false
+"""
+
+
+@contextlib.contextmanager
+def running_containerd(suite: Suite, directory: Path) -> Iterator[Path]:
+    """Start containerd with the suite's images and yield its socket; containers and mounts are removed at the end."""
+    programs = {name: shutil.which(name) for name in ("containerd", "ctr", "runc")}
+    for name, found in programs.items():
+        if found is None:
+            raise MissingError(f"no {name}; install containerd and runc")
+    _write_configuration(directory)
+    socket = directory / "containerd.sock"
+    with (directory / "containerd.log").open("ab") as log:
+        daemon = subprocess.Popen(
+            ["containerd", "--config", str(directory / "config.toml")], stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+        _wait_until_ready(daemon, socket)
+        for archive in sorted(suite.images.glob("*.tar")):
+            _ctr(socket, "images", "import", str(archive))
+        yield socket
+    finally:
+        with contextlib.suppress(subprocess.SubprocessError):
+            _remove_containers(socket)
+        daemon.send_signal(signal.SIGTERM)
+        daemon.wait(30)
+        _unmount_below(directory)
+        subprocess.run(["ip", "link", "delete", _BRIDGE], capture_output=True, check=False)
+
+
+def _write_configuration(directory: Path) -> None:
+    plugins = next((each for each in _PLUGINS if (each / "bridge").exists()), None)
+    if plugins is None:
+        raise MissingError("no CNI plugins; install containernetworking-plugins")
+    (directory / "cni").mkdir(parents=True, exist_ok=True)
+    (directory / "config.toml").write_text(_CONFIG.format(directory=directory, plugins=plugins))
+    bridge = {
+        "type": "bridge",
+        "bridge": _BRIDGE,
+        "isGateway": True,
+        "ipMasq": True,
+        "hairpinMode": True,
+        "ipam": {
+            "type": "host-local",
+            "dataDir": str(directory / "addresses"),
+            "ranges": [[{"subnet": _SUBNET}]],
+            "routes": [{"dst": "0.0.0.0/0"}],
+        },
+    }
+    ports = {"type": "portmap", "capabilities": {"portMappings": True}}
+    network = {"cniVersion": "0.4.0", "name": "conformance", "plugins": [bridge, ports]}
+    (directory / "cni" / "10-conformance.conflist").write_text(json.dumps(network))
+
+
+def _wait_until_ready(daemon: subprocess.Popen[bytes], socket: Path) -> None:
+    until = time.monotonic() + _START_SECONDS
+    while time.monotonic() < until and daemon.poll() is None:
+        with contextlib.suppress(subprocess.SubprocessError):
+            _ctr(socket, "version")
+            return
+        time.sleep(0.2)
+    raise MissingError(f"containerd did not start; see {socket.with_name('containerd.log')}")
+
+
+def _ctr(socket: Path, *arguments: str) -> str:
+    command = ["ctr", "--address", str(socket), "--namespace", "k8s.io", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
+
+
+def _remove_containers(socket: Path) -> None:
+    for task in _ctr(socket, "tasks", "list", "--quiet").split():
+        subprocess.run(
+            ["ctr", "--address", str(socket), "--namespace", "k8s.io", "tasks", "kill", "--signal", "SIGKILL", task],
+            capture_output=True,
+            check=False,
+        )
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and "RUNNING" in _ctr(socket, "tasks", "list"):
+        time.sleep(0.2)
+    for task in _ctr(socket, "tasks", "list", "--quiet").split():
+        with contextlib.suppress(subprocess.SubprocessError):
+            _ctr(socket, "tasks", "delete", "--force", task)
+    for container in _ctr(socket, "containers", "list", "--quiet").split():
+        with contextlib.suppress(subprocess.SubprocessError):
+            _ctr(socket, "containers", "delete", container)
+
+
+def _unmount_below(directory: Path) -> None:
+    mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    for mount in sorted((each for each in mounts if each.startswith(f"{directory}/")), reverse=True):
+        subprocess.run(["umount", "--lazy", mount], capture_output=True, check=False)

@@ -1,0 +1,36 @@
+"""Results of a run: a file with counts and the failed specs, which the documentation quotes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tests.conformance.specs import Outcome
+from tests.conformance.suite import VERSION
+
+
+def summary(results: Mapping[str, Outcome]) -> str:
+    passed = sum(each.has_passed for each in results.values())
+    return f"{passed} of {len(results)} specs passed"
+
+
+def write_report(path: Path, runtime: str, command: str, results: Mapping[str, Outcome]) -> None:
+    """Replace the entry of a runtime in the file."""
+    content: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    content[runtime] = {
+        "suite": VERSION,
+        "date": datetime.now(UTC).date().isoformat(),
+        "command": command,
+        "specs": len(results),
+        "passed": sum(each.has_passed for each in results.values()),
+        "failed": {name: first_line(each) for name, each in sorted(results.items()) if not each.has_passed},
+    }
+    path.write_text(json.dumps(content, indent=1, sort_keys=True) + "\n")
+
+
+def first_line(outcome: Outcome) -> str:
+    text = outcome.message.partition("\n")[0][:200]
+    return f"{outcome.state}: {text}" if text else outcome.state
