@@ -36,6 +36,7 @@ SUBSYSTEMS: dict[str, Sequence[str]] = {
     "client certificates, OpenSSL by ctypes": ["server/http/client_certificates.py"],
     "SQLite write-ahead log": ["server/store/sqlite/wal.py"],
     "seccomp filters in BPF": ["plane/node/runtimes/process/seccomp.py"],
+    "DNS messages": ["plane/network/dns/wire.py"],
     "netlink and nftables": [f"plane/network/{name}.py" for name in ("messages", "netlink", "nftables")],
     "namespaces, mounts, by ctypes": [
         "plane/network/namespaces.py",

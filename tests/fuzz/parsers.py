@@ -20,6 +20,7 @@ from ostinato.http.errors import InvalidHttp
 from ostinato.http.request import RequestBody, parse_head
 from ostinato.http.response import ResponseParser
 from ostinato.http.websocket import FrameReader, InvalidFrame
+from ostinato.plane.network.dns import wire
 from ostinato.server.access.attributes import attributes_of
 from ostinato.server.request import Request, parameters
 from ostinato.server.request.negotiate import status_form
@@ -157,6 +158,16 @@ def check_websocket(data: bytes) -> None:
                 unpack(message, protocol)
 
 
+def check_dns(data: bytes) -> None:
+    with suppress(wire.MalformedMessage):
+        query = wire.parse_query(data)
+        response = wire.encode_reply(query, wire.Reply(), query.limit)
+        assert response[:2] == data[:2]
+        assert len(response) <= query.limit
+    with suppress(wire.MalformedMessage):
+        wire.answers_of(data, data[:2] + b"\1" + data[3:])
+
+
 TARGETS: Mapping[str, Callable[[bytes], None]] = {
     "json": harness.check_json,
     "yaml": harness.check_yaml,
@@ -172,6 +183,7 @@ TARGETS: Mapping[str, Callable[[bytes], None]] = {
     "json_path": check_json_path,
     "spdy": check_spdy,
     "websocket": check_websocket,
+    "dns": check_dns,
 }
 
 

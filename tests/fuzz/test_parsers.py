@@ -21,6 +21,8 @@ def _masked(opcode: int, payload: bytes) -> bytes:
     return bytes((0x80 | opcode, 0x80 | len(payload))) + mask + bytes(c ^ mask[i % 4] for i, c in enumerate(payload))
 
 
+_DNS_QUERY = bytes.fromhex("000701000001000000000001037765620764656661756c7400000100010000290400000000000000")
+_DNS_ANSWER = bytes.fromhex("00078180000100010000000001610000010001c00c000500010000003c0003016200")
 CORPUS: dict[str, list[bytes]] = {
     **DOCUMENTS,
     "head": [
@@ -50,6 +52,7 @@ CORPUS: dict[str, list[bytes]] = {
     "json_path": [b"{.a[?(@.b==1)].c}", b"{range .a[*]}{.b}{end}", b".e.f[-1:]", b"$..c", b"['a'][0]"],
     "spdy": [_spdy()],
     "websocket": [_masked(2, b"\x00input") + _masked(9, b"ping") + _masked(1, b"0aGk=") + _masked(8, b"\x03\xe8")],
+    "dns": [_DNS_QUERY, _DNS_ANSWER],
 }
 
 

@@ -9,7 +9,8 @@ from ostinato.plane.controllers import CONTROLLERS
 
 SCHEDULER: Final = "scheduler"
 SERVICES: Final = "services"
-PARTS: Final = (*CONTROLLERS, SCHEDULER, SERVICES)
+DNS: Final = "dns"
+PARTS: Final = (*CONTROLLERS, SCHEDULER, SERVICES, DNS)
 RUNTIMES: Final = ("containerd", "process", "simulated")
 
 

@@ -5,7 +5,7 @@
 | `apiserver` | the API server |
 | `controllers` | the controllers of kube-controller-manager |
 | `scheduler` | the scheduler |
-| `nodes` | the agents of all nodes on this machine, and the service proxy |
+| `nodes` | the agents of all nodes on this machine, the service proxy, and the cluster DNS |
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from ostinato.manager.connecting import Connect
 from ostinato.plane import names, scheduler
 from ostinato.plane.access import identities
 from ostinato.plane.controllers import FIELD_MANAGER, Options, add_controllers, ignore_warning
-from ostinato.plane.names import SCHEDULER, SERVICES
+from ostinato.plane.names import DNS, SCHEDULER, SERVICES
 from ostinato.plane.network import services
+from ostinato.plane.network.dns.component import dns_server
+from ostinato.plane.network.dns.settings import ClusterDns
 from ostinato.plane.network.services.netns import NetnsAddresses
 from ostinato.plane.node import fleet, pod_networking
 from ostinato.plane.node.runtimes import ProcessOptions, hiding
@@ -47,6 +49,7 @@ class PlaneSettings(msgspec.Struct, frozen=True, kw_only=True):
     - `runtime`: container runtime of the nodes. Defaults to "simulated", which runs no containers.
     - `containerd`: containerd's socket, for the runtime "containerd".
     - `processes`: options of the runtime "process".
+    - `dns`: address and domain of the cluster DNS.
     """
 
     server: Settings
@@ -55,6 +58,7 @@ class PlaneSettings(msgspec.Struct, frozen=True, kw_only=True):
     runtime: str = "simulated"
     containerd: Path = Path("/run/containerd/containerd.sock")
     processes: ProcessOptions = ProcessOptions()
+    dns: ClusterDns = ClusterDns()
 
     def __post_init__(self) -> None:
         names.check(self.nodes, self.runtime, self.without)
@@ -68,6 +72,12 @@ class PlaneSettings(msgspec.Struct, frozen=True, kw_only=True):
     def measures_usage(self) -> bool:
         """Whether nodes measure what containers use; simulated ones use nothing."""
         return bool(self.nodes) and self.runtime != "simulated"
+
+    @property
+    def cluster_dns(self) -> ClusterDns | None:
+        """The cluster DNS, unless it is left out or no node could answer: simulated Pods resolve nothing."""
+        is_off = self.runtime == "simulated" or {DNS, SERVICES} & self.without
+        return None if is_off else self.dns
 
     @property
     def needs_existing_nodes(self) -> bool:
@@ -107,18 +117,19 @@ def _add_controllers(manager: Manager, settings: PlaneSettings) -> None:
         account_key=settings.server.authentication.accounts.signing_key or state / "sa.key",
         volumes=state / "volumes" if settings.nodes else None,
     )
-    add_controllers(manager, options, without=settings.without - {SCHEDULER, SERVICES})
+    add_controllers(manager, options, without=settings.without - {SCHEDULER, SERVICES, DNS})
 
 
 def _add_nodes(manager: Manager, settings: PlaneSettings, of_nodes: NodeParts) -> Mapping[str, Endpoint]:
     state = settings.state
     proxy = NetnsAddresses(state) if SERVICES not in settings.without else None
-    processes = pod_networking.with_services(settings.processes, proxy)
+    dns = settings.cluster_dns
+    processes = pod_networking.with_services(msgspec.structs.replace(settings.processes, dns=dns), proxy)
     processes = hiding(pod_networking.with_assigned(processes, of_nodes.existing), state)
     containerd, api_server = of_nodes.containerd, of_nodes.api_server
     added = fleet.add_to(manager, settings.nodes, settings.runtime, state / "nodes", containerd, processes, api_server)
     if settings.measures_usage and proxy is not None:
-        services.add_to(manager, state, proxy)
+        services.add_to(manager, state, proxy, None if dns is None else dns_server(manager, dns))
     return added
 
 

@@ -23,6 +23,7 @@ from ostinato.client.transport.protocol import Transport
 from ostinato.kinds.core_v1 import Node
 from ostinato.manager import Manager, Purpose
 from ostinato.plane.access import grants, identities
+from ostinato.plane.network.dns import service as dns_service
 from ostinato.plane.node import fleet
 from ostinato.plane.parts import COMPONENTS, NodeParts, PlaneSettings, add_parts, manager_of_plane
 from ostinato.server.in_process.transport import ADMINISTRATOR, InProcessTransport
@@ -80,6 +81,8 @@ class Plane:
         core = self._server.core
         assert core is not None, "started"
         await grants.ensure(self._server, settings.server, self._world)
+        if settings.cluster_dns is not None:
+            await dns_service.ensure(InProcessTransport(core), self._world, settings.cluster_dns)
         manager = self._manager = manager_of_plane(self._connect_part, self._world)
         of_nodes = NodeParts(api_server=self.url, existing=await self._existing(), containerd=self._containerd)
         for name, endpoint in add_parts(manager, settings, COMPONENTS, of_nodes).items():

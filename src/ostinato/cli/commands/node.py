@@ -11,6 +11,7 @@ from pathlib import Path
 from ostinato.api.validation import names
 from ostinato.cli.commands.serve import run
 from ostinato.cli.error import CommandError
+from ostinato.cli.options.cluster_dns import cluster_dns
 from ostinato.cli.options.server.settings import address
 from ostinato.cli.options.server.storage import default_state
 from ostinato.client.config.config import Config
@@ -47,8 +48,11 @@ def node(options: argparse.Namespace) -> None:
                 network=pod_networking.parse(options.pod_network_cidr),
             ),
             services=SERVICES not in options.without,
+            dns_address=options.cluster_dns or "",
+            dns_domain=options.cluster_domain,
             joining=joining,
         )
+        cluster_dns(options)  # valid
     except ValueError as error:
         raise CommandError(str(error)) from None
     configure_logging(level=logging.WARNING)

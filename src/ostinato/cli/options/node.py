@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from ostinato.cli.options import cluster_dns
 from ostinato.cli.options.cluster import add_kubeconfig
 from ostinato.cli.options.runtime import add_containerd, add_processes, add_without
 
@@ -38,6 +39,7 @@ def add_to(commands: Commands) -> None:
     )
     add_containerd(parser)
     add_processes(parser)
+    cluster_dns.add_to(parser, "that of the Service kube-dns, if there is one")
     parser.add_argument(
         "--listen",
         metavar="HOST:PORT",

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from ostinato.cli.error import CommandError
+from ostinato.cli.options.cluster_dns import cluster_dns
 from ostinato.cli.options.server import settings as server_options
 from ostinato.plane.node import pod_networking
 from ostinato.plane.node.runtimes import ProcessOptions
@@ -26,6 +27,7 @@ def plane_settings(options: argparse.Namespace) -> PlaneSettings:
                 insecure=options.insecure_processes,
                 network=pod_networking.parse(options.pod_network_cidr),
             ),
+            dns=cluster_dns(options),
         )
     except ValueError as error:
         raise CommandError(str(error)) from None

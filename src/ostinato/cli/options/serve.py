@@ -6,6 +6,7 @@ import argparse
 import gc
 from typing import TYPE_CHECKING
 
+from ostinato.cli.options import cluster_dns
 from ostinato.cli.options.extras import require_server
 from ostinato.cli.options.runtime import add_containerd, add_processes, add_without
 from ostinato.cli.options.server import settings as server_options
@@ -39,6 +40,7 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
     )
     add_containerd(cluster)
     add_processes(cluster)
+    cluster_dns.add_to(cluster, "10.0.0.10")
     cluster.add_argument(
         "--processes",
         metavar="N",
@@ -46,7 +48,7 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
         help="number of processes, from 1 to 4, besides the one that supervises several (default: 1)",
     )
     cluster.add_argument("--bare", action="store_true", help="run only the API server, like `ostinato apiserver`")
-    add_without(cluster, "disable a controller, the scheduler or services")
+    add_without(cluster, "disable a controller, the scheduler, services or dns")
     server_options.add_to(parser)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ostinato.cli.error import CommandError
+from ostinato.cli.options.cluster_dns import used_cluster_dns
 from ostinato.cli.options.server import settings as server_options
 from ostinato.cli.processes.attachment import Attachment
 from ostinato.cli.processes.division import APISERVER
@@ -71,6 +72,7 @@ class Process:
             listening=socket.socket(fileno=attachment.listening),
             nodes=options.nodes,
             measures_usage=measures_usage,
+            dns=used_cluster_dns(options),
         )
         await server.start()
         self._part = server

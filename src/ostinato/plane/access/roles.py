@@ -76,9 +76,10 @@ RULES: Final[dict[str, list[PolicyRule]]] = {
 }
 
 
-# The service proxy of a joined node watches Services with the node's identity.
+# The service proxy and the DNS server of a joined node watch Services and namespaces with the node's identity.
 _OF_NODES: Final = [
     PolicyRule(api_groups=["discovery.k8s.io"], resources=["endpointslices"], verbs=["list", "watch"]),
+    PolicyRule(api_groups=[""], resources=["namespaces"], verbs=["list", "watch"]),
 ]
 
 

@@ -14,6 +14,7 @@ from ostinato.controllers import ChannelSource, ForEvent
 from ostinato.kinds.core_v1 import Pod
 from ostinato.manager import Manager
 from ostinato.plane.access.local_sockets import node_names
+from ostinato.plane.network.dns.settings import ClusterDns
 from ostinato.plane.node.admission import NodeInfo
 from ostinato.plane.node.agent import NodeAgent
 from ostinato.plane.node.local_node import LocalNode
@@ -96,10 +97,10 @@ def process_runtime(world: World, options: ProcessOptions) -> MakeRuntime:
     return make
 
 
-def containerd_runtime(world: World, containerd: Containerd) -> MakeRuntime:
+def containerd_runtime(world: World, containerd: Containerd, dns: ClusterDns | None = None) -> MakeRuntime:
     from ostinato.plane.node.runtimes.containerd import ContainerdRuntime  # noqa: PLC0415
 
-    return lambda directory, _: ContainerdRuntime(world, containerd, directory)
+    return lambda directory, _: ContainerdRuntime(world, containerd, directory, dns)
 
 
 def add_to(
@@ -115,7 +116,7 @@ def add_to(
 
     - `runtime`: "containerd", "process" or "simulated".
     - `state`: state directory; required unless containers are simulated.
-    - `containerd`, `processes`: for the runtimes of these names.
+    - `containerd`, `processes`: for the runtimes of these names; `processes.dns` for both.
     - `api_server`: URL of the API server, for Pods on the host network.
     """
     names = node_names(count)
@@ -126,7 +127,7 @@ def add_to(
     if containerd is None:
         make_runtime = process_runtime(manager.world, processes)
     else:
-        make_runtime = containerd_runtime(manager.world, containerd)
+        make_runtime = containerd_runtime(manager.world, containerd, processes.dns)
     return add_local_nodes(manager, names, state, make_runtime, NodeOptions(api_server=api_server))
 
 

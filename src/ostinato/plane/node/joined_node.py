@@ -24,9 +24,13 @@ from ostinato.client.config.config import Config, Tls
 from ostinato.client.transport.protocol import TransportError
 from ostinato.controllers import ControllerOptions
 from ostinato.http.hosts import join_host_port
-from ostinato.kinds.core_v1 import Node, Pod
+from ostinato.kinds.core_v1 import Node, Pod, Service
 from ostinato.manager import CacheOptions, ClientOptions, Manager, ReportingOptions
+from ostinato.plane.endpoints.pods import family_of
 from ostinato.plane.network import services
+from ostinato.plane.network.dns import service as dns_service
+from ostinato.plane.network.dns.component import dns_server
+from ostinato.plane.network.dns.settings import DEFAULT_DOMAIN, ClusterDns
 from ostinato.plane.network.services.netns import NetnsAddresses
 from ostinato.plane.node import fleet, pod_networking
 from ostinato.plane.node.credentials import certificate_manager as certificates
@@ -74,6 +78,8 @@ class JoinSettings(msgspec.Struct, frozen=True, kw_only=True):
     - `processes`: options of the process runtime.
     - `joining`: how the node obtains its client certificate.
     - `services`: whether to run the service proxy on this machine. Defaults to true.
+    - `dns_address`: of the cluster DNS. Defaults to that of the Service `kube-dns`, if there is one.
+    - `dns_domain`: the domain of the cluster.
     """
 
     name: str
@@ -83,6 +89,8 @@ class JoinSettings(msgspec.Struct, frozen=True, kw_only=True):
     port: int = PORT
     containerd: Path = Path("/run/containerd/containerd.sock")
     services: bool = True
+    dns_address: str = ""
+    dns_domain: str = DEFAULT_DOMAIN
     processes: ProcessOptions = ProcessOptions()
     joining: Joining = Joining()
 
@@ -156,22 +164,36 @@ class JoinedNode:
                 client_of=lambda _: manager.client,
                 readiness=self._readiness,
             )
-            make_runtime = await self._runtime_factory(config, manager, proxy)
+            service = await self._find_dns(manager)
+            dns = self._cluster_dns(service)
+            make_runtime = await self._runtime_factory(config, manager, proxy, dns)
             endpoints = fleet.add_local_nodes(manager, [settings.name], settings.state, make_runtime, options)
             server.endpoint = endpoints[settings.name]
             if proxy is not None:
-                services.add_to(manager, settings.state, proxy)
+                is_own = dns is not None and service is not None and dns_service.is_answered_here(service)
+                services.add_to(manager, settings.state, proxy, dns_server(manager, dns) if dns and is_own else None)
         except BaseException:
             await self.stop()
             raise
         self._serving = asyncio.get_running_loop().create_task(manager.serve())
 
+    async def _find_dns(self, manager: Manager) -> Service | None:
+        """Return the Service of the cluster DNS; None if there is none, or the server is down."""
+        with suppress(APIError, TransportError):
+            return await manager.client.live.get(Service, dns_service.KEY, missing=None)
+        return None
+
+    def _cluster_dns(self, service: Service | None) -> ClusterDns | None:
+        found = "" if service is None else service.spec.cluster_ip or ""
+        address = self._settings.dns_address or (found if family_of(found) else "")
+        return ClusterDns(address=address, domain=self._settings.dns_domain) if address else None
+
     async def _runtime_factory(
-        self, config: Config, manager: Manager, proxy: NetnsAddresses | None
+        self, config: Config, manager: Manager, proxy: NetnsAddresses | None, dns: ClusterDns | None
     ) -> fleet.MakeRuntime:
         if self._containerd is not None:
-            return fleet.containerd_runtime(self._world, self._containerd)
-        options = await self._process_options(config, manager, proxy)
+            return fleet.containerd_runtime(self._world, self._containerd, dns)
+        options = msgspec.structs.replace(await self._process_options(config, manager, proxy), dns=dns)
         return fleet.process_runtime(self._world, hiding(options, self._settings.state))
 
     async def _process_options(self, config: Config, manager: Manager, proxy: NetnsAddresses | None) -> ProcessOptions:

@@ -11,7 +11,10 @@ import socket
 from ostinato.http import unix_sockets
 from ostinato.plane.access import grants
 from ostinato.plane.access.local_sockets import apiserver_socket, identify, node_names, nodes_socket
+from ostinato.plane.network.dns import service as dns_service
+from ostinato.plane.network.dns.settings import ClusterDns
 from ostinato.server.http import HttpServer
+from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.server.node_agents.local import LocalNodeAgents
 from ostinato.server.standalone import Settings, Standalone
 from ostinato.server.state import StateDirectory
@@ -30,13 +33,16 @@ class ServerProcess:
         listening: socket.socket | None = None,
         nodes: int = 0,
         measures_usage: bool = False,
+        dns: ClusterDns | None = None,
     ) -> None:
         """
         - `state`: the locked state directory. Defaults to locking that of the settings.
         - `listening`: the Unix socket of the components. Defaults to a new one in the state directory.
         - `nodes`: number of nodes whose agents run in another process. Defaults to 0.
         - `measures_usage`: whether these nodes measure what containers use. Defaults to false.
+        - `dns`: the cluster DNS. Defaults to None: there is none.
         """
+        self._dns = dns
         self._world = world
         self._settings = settings
         self._listening = listening
@@ -61,6 +67,8 @@ class ServerProcess:
             if self._measures_usage:
                 core.serve_usage()
             await grants.ensure(self._server, self._settings, self._world)
+            if self._dns is not None:
+                await dns_service.ensure(InProcessTransport(core), self._world, self._dns)
             audited = core.auditor is not None
             self._local = HttpServer(core, None, core.turns, audited=audited, identify=identify)
             await self._local.start_unix(self._listening or unix_sockets.listen(apiserver_socket(state)))

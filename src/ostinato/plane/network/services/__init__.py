@@ -9,6 +9,8 @@ EndpointSlices. It is used on nodes that run real Pods.
 | `proxy` | listeners for all frontends |
 | `addresses`, `netns` | Service addresses, in a network namespace of their own |
 | `tcp`, `udp`, `balancer` | relays, and the choice of a backend |
+
+The cluster DNS (`network.dns`) answers at the address of its Service, if a server is given.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from ostinato.kinds.core_v1 import Service
 from ostinato.kinds.discovery_v1 import EndpointSlice
 from ostinato.manager import Manager
 from ostinato.plane.endpoints.slices import BY_SERVICE, service_of
+from ostinato.plane.network.dns.server import DnsServer
+from ostinato.plane.network.dns.service import is_answered_here
 from ostinato.plane.network.services.addresses import ServiceAddresses
 from ostinato.plane.network.services.netns import NetnsAddresses
 from ostinato.plane.network.services.proxy import Proxy
@@ -34,13 +38,16 @@ SERVICES: Final = "services"
 """Name of this component."""
 
 
-def add_to(manager: Manager, state: Path, addresses: ServiceAddresses | None = None) -> None:
+def add_to(
+    manager: Manager, state: Path, addresses: ServiceAddresses | None = None, dns: DnsServer | None = None
+) -> None:
     """Add the service proxy to a manager.
 
     - `state`: state directory; it identifies this proxy's network device.
     - `addresses`: where Service addresses are assigned. Defaults to a network namespace of this machine.
+    - `dns`: answers at the address of the Service `kube-dns`. Defaults to None: the Service is as any other.
     """
-    proxy = Proxy(manager.world, addresses or NetnsAddresses(state))
+    proxy = Proxy(manager.world, addresses or NetnsAddresses(state), dns)
     ensure_index(manager.informers.of(EndpointSlice), BY_SERVICE)
     manager.add(proxy)
     (
@@ -48,7 +55,7 @@ def add_to(manager: Manager, state: Path, addresses: ServiceAddresses | None = N
         .watch_for(Service)
         .watches(EndpointSlice, handler=ForEvent(_services_of))
         .with_options(needs_leader_election=False)
-        .complete(ServiceReconciler(proxy))
+        .complete(ServiceReconciler(proxy, has_dns=dns is not None))
     )
 
 
@@ -58,8 +65,9 @@ def _services_of(event: Event) -> Iterable[NamespacedName]:
 
 
 class ServiceReconciler:
-    def __init__(self, proxy: Proxy) -> None:
+    def __init__(self, proxy: Proxy, *, has_dns: bool = False) -> None:
         self._proxy = proxy
+        self._has_dns = has_dns
 
     async def reconcile(self, request: Request, ctx: Context) -> None:
         service = await ctx.client.get(Service, request, missing=None)
@@ -67,4 +75,5 @@ class ServiceReconciler:
             await self._proxy.update(request, {})
             return
         slices = await ctx.client.list(EndpointSlice, index=(BY_SERVICE.name, str(request)))
-        await self._proxy.update(request, service_table(service, slices))
+        is_dns = self._has_dns and is_answered_here(service)
+        await self._proxy.update(request, service_table(service, slices, is_dns=is_dns))

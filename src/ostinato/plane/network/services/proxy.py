@@ -13,12 +13,14 @@ import asyncio
 import logging
 import socket
 from collections import Counter
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
 from ostinato.api.gvk import NamespacedName
 from ostinato.controllers import Dependencies
+from ostinato.plane.network.dns.listeners import DnsTcpListener, DnsUdpListener
+from ostinato.plane.network.dns.server import DnsServer
 from ostinato.plane.network.netlink import Address
 from ostinato.plane.network.services.addresses import AddressInUse, AddressUnavailable, ServiceAddresses
 from ostinato.plane.network.services.balancer import Balancer
@@ -32,10 +34,25 @@ _logger = logging.getLogger("ostinato.plane.services")
 RETRY_INTERVAL: Final = 20.0  # seconds between retries of frontends that failed
 
 
+class Listener(Protocol):
+    """Serves a frontend."""
+
+    @property
+    def is_open(self) -> bool: ...
+
+    async def open(self, bound: socket.socket) -> None:
+        """Listen with a bound socket; the listener closes it."""
+
+    def stop_listening(self) -> None: ...
+
+    async def end(self) -> None:
+        """Stop listening, and end what is under way."""
+
+
 class _ListeningFrontend:
     """A served frontend."""
 
-    def __init__(self, owner: NamespacedName, balancer: Balancer, listener: TcpListener | UdpListener) -> None:
+    def __init__(self, owner: NamespacedName, balancer: Balancer, listener: Listener) -> None:
         self.owner = owner
         self.balancer = balancer
         self.listener = listener
@@ -47,8 +64,10 @@ class Proxy:
     name = "service-proxy"
     needs_leader_election = False
 
-    def __init__(self, world: World, addresses: ServiceAddresses) -> None:
+    def __init__(self, world: World, addresses: ServiceAddresses, dns: DnsServer | None = None) -> None:
+        """`dns`: serves the frontends that are its. Defaults to None: there are none."""
         self._world = world
+        self._dns = dns
         self._addresses_api = addresses
         self._limit = ConnectionLimit()
         self._tables: dict[NamespacedName, Table] = {}
@@ -66,8 +85,9 @@ class Proxy:
                 self._tables[key] = table
             else:
                 self._tables.pop(key, None)
-            for frontend in before.keys() - table.keys():
-                await self._release(key, frontend)
+            for frontend, backend_set in before.items():
+                if frontend not in table or table[frontend].is_dns != backend_set.is_dns:
+                    await self._release(key, frontend)
             await self._sync(key)
 
     async def run(self, dependencies: Dependencies) -> None:
@@ -139,11 +159,15 @@ class Proxy:
                 self._warned.discard(address)
             self._address_users[address] += 1
         balancer = Balancer(self._world, backend_set)
+        listening = self._listening[frontend] = _ListeningFrontend(key, balancer, self._listener(frontend, balancer))
+        return listening
+
+    def _listener(self, frontend: Frontend, balancer: Balancer) -> Listener:
         clock = self._world.clock
         tcp = frontend.protocol == "TCP"
-        listener = TcpListener(clock, balancer, self._limit) if tcp else UdpListener(clock, balancer)
-        listening = self._listening[frontend] = _ListeningFrontend(key, balancer, listener)
-        return listening
+        if balancer.backend_set.is_dns and self._dns is not None:
+            return DnsTcpListener(self._dns, clock) if tcp else DnsUdpListener(self._dns)
+        return TcpListener(clock, balancer, self._limit) if tcp else UdpListener(clock, balancer)
 
     async def _release(self, key: NamespacedName, frontend: Frontend) -> None:
         self._warned.discard(("frontend", key, frontend))
@@ -160,8 +184,8 @@ class Proxy:
                 self._addresses_api.release(address)
 
     async def _listen(self, frontend: Frontend, listening: _ListeningFrontend) -> None:
-        """Listen while there are backends. Raises OSError if the socket cannot be bound."""
-        if not listening.balancer.backend_set.backends:
+        """Listen while there is somebody to answer. Raises OSError if the socket cannot be bound."""
+        if not listening.balancer.backend_set.is_served:
             listening.listener.stop_listening()
         elif not listening.listener.is_open:
             bound = self._bound(frontend)

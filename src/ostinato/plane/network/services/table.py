@@ -46,17 +46,27 @@ class BackendSet(msgspec.Struct, frozen=True):
     """
     - `backends`: endpoints, in a stable order.
     - `sticky`: session affinity timeout in seconds. Defaults to None: no affinity.
+    - `is_dns`: the DNS server of this process answers, instead of a backend. Defaults to False.
     """
 
     backends: tuple[Backend, ...]
     sticky: float | None = None
+    is_dns: bool = False
+
+    @property
+    def is_served(self) -> bool:
+        return bool(self.backends) or self.is_dns
 
 
 Table = dict[Frontend, BackendSet]
 
 
-def service_table(service: Service, slices: Iterable[EndpointSlice]) -> Table:
-    """Return frontends and backends of a Service. `slices`: its EndpointSlices."""
+def service_table(service: Service, slices: Iterable[EndpointSlice], *, is_dns: bool = False) -> Table:
+    """Return frontends and backends of a Service.
+
+    - `slices`: its EndpointSlices.
+    - `is_dns`: the DNS server of this process answers. Defaults to False.
+    """
     if service.spec.type == "ExternalName":
         return {}
     slices = list(slices)
@@ -69,7 +79,7 @@ def service_table(service: Service, slices: Iterable[EndpointSlice]) -> Table:
         backends = {family: _backends(slices, family, port) for family in _UNSPECIFIED}
         for address, number in _frontend_addresses(service, port):
             family = f"IPv{address.version}"
-            table[Frontend(protocol, address, number)] = BackendSet(backends[family], sticky)
+            table[Frontend(protocol, address, number)] = BackendSet(() if is_dns else backends[family], sticky, is_dns)
     return table
 
 

@@ -16,6 +16,7 @@ import msgspec
 
 from ostinato.api.time import Time
 from ostinato.kinds.core_v1 import Container, ContainerUser, Pod
+from ostinato.plane.network.dns.settings import ClusterDns
 from ostinato.plane.network.pod_network import PodNetwork, PodNetworkSettings
 
 OnPodChange = Callable[[Pod], None]
@@ -31,6 +32,7 @@ class ProcessOptions(msgspec.Struct, frozen=True):
     - `exposed`: host directories that containers see read-only, besides programs and libraries.
     - `hidden`: host directories that containers do not see, even inside exposed ones.
     - `insecure`: run containers whose security settings cannot be applied. Defaults to rejecting them.
+    - `dns`: the cluster DNS. Defaults to None: Pods use the DNS servers of the machine.
     - `network`: the networks of Pods. Default to one of its own for each Pod, where the kernel permits that.
     - `on_network`: called with the node's Pod network once that exists.
     """
@@ -38,6 +40,7 @@ class ProcessOptions(msgspec.Struct, frozen=True):
     exposed: Sequence[Path] = ()
     hidden: Sequence[Path] = ()
     insecure: bool = False
+    dns: ClusterDns | None = None
     network: PodNetworkSettings = PodNetworkSettings()
     on_network: Callable[[PodNetwork], None] | None = None
 

@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-import ipaddress
-from contextlib import suppress
-from pathlib import Path
 from typing import Any, Final
 
 from ostinato.kinds.core_v1 import Pod
+from ostinato.plane.network.dns.settings import ClusterDns, limited
 
 _LONGEST_HOSTNAME: Final = 63
-_RESOLV_CONFS: Final = ("/etc/resolv.conf", "/run/systemd/resolve/resolv.conf")
+_SERVERS: Final = 3  # that a resolver accepts
+_NDOTS: Final = "5"  # so that names with up to four dots are searched for in the cluster first
 
 
-def hostname_of(pod: Pod) -> str:
-    """The host name that containers of a Pod see."""
+def hostname_of(pod: Pod, domain: str = "") -> str:
+    """The host name that containers of a Pod see. `domain`: of the cluster."""
     spec = pod.spec
     if spec.hostname_override:
         return spec.hostname_override
-    name, domain = _names_of(pod)
-    return f"{name}.{domain}" if spec.set_hostname_as_fqdn and domain else name
+    name, below = _names_of(pod, domain)
+    return f"{name}.{below}" if spec.set_hostname_as_fqdn and below else name
 
 
-def _names_of(pod: Pod) -> tuple[str, str]:
+def _names_of(pod: Pod, domain: str) -> tuple[str, str]:
     name = (pod.spec.hostname or pod.metadata.name)[:_LONGEST_HOSTNAME].rstrip("-.")
-    return name, f"{pod.spec.subdomain}.{pod.metadata.namespace}.svc." if pod.spec.subdomain else ""
+    return name, f"{pod.spec.subdomain}.{pod.metadata.namespace}.svc.{domain}" if pod.spec.subdomain else ""
 
 
-def hosts_file(pod: Pod, address: str) -> str:
+def hosts_file(pod: Pod, address: str, cluster_domain: str = "") -> str:
     """The content of a Pod's /etc/hosts."""
-    name, domain = _names_of(pod)
+    name, domain = _names_of(pod, cluster_domain)
     lines = [
         "# Kubernetes-managed hosts file.",
         "127.0.0.1\tlocalhost",
@@ -46,10 +45,11 @@ def hosts_file(pod: Pod, address: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def dns_config(pod: Pod, resolv_conf: str) -> dict[str, Any]:
+def dns_config(pod: Pod, resolv_conf: str, cluster: ClusterDns | None = None) -> dict[str, Any]:
     """A Pod's DNS configuration in the terms of the CRI.
 
     - `resolv_conf`: the machine's, which a Pod inherits unless its dnsPolicy is None.
+    - `cluster`: the cluster DNS, for Pods whose dnsPolicy asks for it. Defaults to None: there is none.
     - The Pod's dnsConfig is added to it.
     """
     servers: list[str] = []
@@ -64,40 +64,28 @@ def dns_config(pod: Pod, resolv_conf: str) -> dict[str, Any]:
                 searches = rest
             elif word == "options":
                 options |= {name: value for name, _, value in (each.partition(":") for each in rest)}
+    if cluster is not None and _uses_cluster_dns(pod):
+        own = (f"{pod.metadata.namespace}.svc.{cluster.domain}", f"svc.{cluster.domain}", cluster.domain)
+        servers, searches, options = [cluster.address], [*own, *searches], {"ndots": _NDOTS}
     if pod.spec.dns_config is not None:
         servers += [each for each in pod.spec.dns_config.nameservers if each not in servers]
         searches += [each for each in pod.spec.dns_config.searches if each not in searches]
         options |= {each.name: each.value for each in pod.spec.dns_config.options if each.name}
     written = [f"{name}:{value}" if value else name for name, value in options.items()]
-    return {"servers": servers, "searches": searches, "options": written}
+    return {"servers": servers[:_SERVERS], "searches": limited(searches), "options": written}
 
 
-def resolv_conf(pod: Pod, machine: str) -> str:
+def _uses_cluster_dns(pod: Pod) -> bool:
+    policy = pod.spec.dns_policy or "ClusterFirst"
+    return policy == "ClusterFirstWithHostNet" or (policy == "ClusterFirst" and not pod.spec.host_network)
+
+
+def resolv_conf(pod: Pod, machine: str, cluster: ClusterDns | None = None) -> str:
     """The content of a Pod's /etc/resolv.conf; `machine`: that of the machine."""
-    config = dns_config(pod, machine)
+    config = dns_config(pod, machine, cluster)
     lines = [f"nameserver {each}" for each in config["servers"]]
     if config["searches"]:
         lines.append("search " + " ".join(config["searches"]))
     if config["options"]:
         lines.append("options " + " ".join(config["options"]))
     return "".join(f"{each}\n" for each in lines)
-
-
-def machine_resolv_conf() -> str:
-    """The machine's resolver configuration, as Pods with networks of their own can use it.
-
-    A resolver on the machine's loopback (systemd-resolved) is out of their reach: then its own upstream servers are
-    used, if it has written them down.
-    """
-    texts = []
-    for path in _RESOLV_CONFS:
-        with suppress(OSError):
-            texts.append(Path(path).read_text(errors="replace"))
-    return next((each for each in texts if not _is_loopback_only(each)), texts[0] if texts else "")
-
-
-def _is_loopback_only(text: str) -> bool:
-    servers = [words[1] for line in text.splitlines() if len(words := line.split()) > 1 and words[0] == "nameserver"]
-    with suppress(ValueError):
-        return bool(servers) and all(ipaddress.ip_address(each.partition("%")[0]).is_loopback for each in servers)
-    return False

@@ -9,8 +9,9 @@ import pytest
 
 from ostinato.api.meta import ObjectMeta
 from ostinato.kinds.core_v1 import HostAlias, Pod, PodDNSConfig, PodDNSConfigOption, PodSpec
-from ostinato.plane.node.runtimes import pod_names
-from ostinato.plane.node.runtimes.pod_names import dns_config, hostname_of, hosts_file, machine_resolv_conf, resolv_conf
+from ostinato.plane.network.dns import settings
+from ostinato.plane.network.dns.settings import ClusterDns, machine_resolv_conf
+from ostinato.plane.node.runtimes.pod_names import dns_config, hostname_of, hosts_file, resolv_conf
 
 
 def pod(**spec: Any) -> Pod:
@@ -83,5 +84,46 @@ def test_a_resolver_on_the_loopback_is_passed_over(
     for file, text in zip(files, (first, second), strict=True):
         if text is not None:
             file.write_text(text)
-    monkeypatch.setattr(pod_names, "_RESOLV_CONFS", tuple(map(str, files)))
+    monkeypatch.setattr(settings, "_RESOLV_CONFS", tuple(map(str, files)))
     assert machine_resolv_conf() == used
+
+
+CLUSTER = ClusterDns()
+MACHINE = "nameserver 192.0.2.1\nsearch a.example\noptions edns0\n"
+CLUSTER_LINES = (
+    "nameserver 10.0.0.10\nsearch ns.svc.cluster.local svc.cluster.local cluster.local a.example\noptions ndots:5\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ({}, CLUSTER_LINES),
+        ({"dns_policy": "ClusterFirst"}, CLUSTER_LINES),
+        ({"dns_policy": "ClusterFirst", "host_network": True}, MACHINE),
+        ({"dns_policy": "ClusterFirstWithHostNet", "host_network": True}, CLUSTER_LINES),
+        ({"dns_policy": "Default"}, MACHINE),
+        ({"dns_policy": "None", "dns_config": PodDNSConfig(nameservers=["192.0.2.9"])}, "nameserver 192.0.2.9\n"),
+    ],
+)
+def test_the_dns_policy_decides_about_the_cluster_dns(spec: dict[str, Any], text: str) -> None:
+    assert resolv_conf(pod(**spec), MACHINE, CLUSTER) == text
+
+
+def test_the_dns_config_is_added_to_the_cluster_dns() -> None:
+    more = PodDNSConfig(
+        nameservers=["192.0.2.2", "192.0.2.3", "192.0.2.4"],
+        searches=["svc.cluster.local", "c.example"],
+        options=[PodDNSConfigOption(name="ndots", value="2"), PodDNSConfigOption(name="rotate")],
+    )
+    assert dns_config(pod(dns_config=more), MACHINE, CLUSTER) == {
+        "servers": ["10.0.0.10", "192.0.2.2", "192.0.2.3"],  # a resolver uses three
+        "searches": ["ns.svc.cluster.local", "svc.cluster.local", "cluster.local", "a.example", "c.example"],
+        "options": ["ndots:2", "rotate"],
+    }
+
+
+def test_a_pod_with_a_subdomain_has_the_cluster_domain_in_its_names() -> None:
+    named = pod(hostname="h", subdomain="s", set_hostname_as_fqdn=True)
+    assert hostname_of(named, "cluster.local") == "h.s.ns.svc.cluster.local"
+    assert "10.0.0.7\th.s.ns.svc.cluster.local\th\n" in hosts_file(named, "10.0.0.7", "cluster.local")

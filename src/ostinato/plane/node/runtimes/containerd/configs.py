@@ -8,8 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from ostinato.api.quantity import Quantity
 from ostinato.kinds.core_v1 import Container, Pod, ResourceRequirements
+from ostinato.plane.network.dns.settings import ClusterDns
 from ostinato.plane.node.runtimes import Launch, Mount
 from ostinato.plane.node.runtimes.containerd.security import container_security, sandbox_security
 from ostinato.plane.node.runtimes.pod_names import dns_config, hostname_of
@@ -28,20 +31,31 @@ _SIGNALS: Final = (
 )
 
 
+class SandboxNames(msgspec.Struct, frozen=True):
+    """What the names in a sandbox depend on: the host's resolv.conf and the cluster DNS, if there is one."""
+
+    resolv_conf: str = ""
+    cluster: ClusterDns | None = None
+
+    @property
+    def domain(self) -> str:
+        return "" if self.cluster is None else self.cluster.domain
+
+
 def labels(pod: Pod) -> dict[str, str]:
     """Return the labels that identify everything of a Pod."""
     known = pod.metadata
     return {"io.kubernetes.pod.name": known.name, "io.kubernetes.pod.namespace": known.namespace, UID: known.uid}
 
 
-def sandbox_config(pod: Pod, attempt: int, resolv_conf: str, logs: Path | None = None) -> dict[str, Any]:
-    """`resolv_conf`: content of the host's resolv.conf. `logs`: log directory of the Pod."""
+def sandbox_config(pod: Pod, attempt: int, names: SandboxNames, logs: Path | None = None) -> dict[str, Any]:
+    """`names`: of the machine and the cluster. `logs`: log directory of the Pod."""
     known = pod.metadata
     config: dict[str, Any] = {
         "metadata": {"name": known.name, "namespace": known.namespace, "uid": known.uid, "attempt": attempt},
-        "hostname": "" if pod.spec.host_network else hostname_of(pod),
+        "hostname": "" if pod.spec.host_network else hostname_of(pod, names.domain),
         "log_directory": "" if logs is None else str(logs),
-        "dns_config": dns_config(pod, resolv_conf),
+        "dns_config": dns_config(pod, names.resolv_conf, names.cluster),
         "labels": {**known.labels, **labels(pod)},
         "annotations": dict(known.annotations),
         "port_mappings": [

@@ -13,6 +13,7 @@ import msgspec
 
 from ostinato.grpc import Code, RpcError
 from ostinato.kinds.core_v1 import Container, Pod
+from ostinato.plane.network.dns.settings import ClusterDns
 from ostinato.plane.node.containers.resize import ResizeError
 from ostinato.plane.node.registration.runtime_health import RuntimeDown
 from ostinato.plane.node.runtimes import (
@@ -38,7 +39,7 @@ from ostinato.plane.node.runtimes.containerd.connecting import Containerd
 from ostinato.plane.node.runtimes.containerd.container import CREATED, SCHEME, CriContainer
 from ostinato.plane.node.runtimes.containerd.image_names import with_tag
 from ostinato.plane.node.runtimes.containerd.images import ImageManager
-from ostinato.plane.node.runtimes.containerd.sandboxes import SandboxManager, resolv_conf
+from ostinato.plane.node.runtimes.containerd.sandboxes import SandboxManager
 from ostinato.plane.node.runtimes.containerd.security import non_root_violation, target_of
 from ostinato.plane.node.runtimes.containerd.streams import CriLink, CriSession
 from ostinato.plane.node.runtimes.pod_names import hosts_file
@@ -55,15 +56,18 @@ _ANSWER_TIMEOUT: Final = 10.0  # seconds beyond the timeout of a command
 class ContainerdRuntime:
     is_real = True
 
-    def __init__(self, world: World, containerd: Containerd, directory: Path) -> None:
-        """`directory`: keeps the runtime's state; its path identifies the node's sandboxes."""
+    def __init__(self, world: World, containerd: Containerd, directory: Path, dns: ClusterDns | None = None) -> None:
+        """
+        - `directory`: keeps the runtime's state; its path identifies the node's sandboxes.
+        - `dns`: the cluster DNS. Defaults to None: Pods use the DNS servers of the machine.
+        """
         cri = containerd.cri
         self.version = SCHEME + containerd.version
         self._world = world
         self._cri = cri
         self._directory = directory.absolute()
         self._images = ImageManager(cri, world.clock)
-        self._sandboxes = SandboxManager(cri, str(self._directory))
+        self._sandboxes = SandboxManager(cri, str(self._directory), dns)
         self._sub_paths = SubPathMounts(self._directory / "volume-subpaths")
         self._watch = containerd.watch
         self._changed: OnPodChange = lambda _: None
@@ -99,7 +103,7 @@ class ContainerdRuntime:
         request = {
             "pod_sandbox_id": sandbox.id,
             "config": container_config(launch, image, self._target(launch), self._memory),
-            "sandbox_config": sandbox_config(pod, sandbox.attempt, resolv_conf(), logs),
+            "sandbox_config": sandbox_config(pod, sandbox.attempt, self._sandboxes.names, logs),
         }
         try:
             key: str = (await self._cri.call("CreateContainer", request))["container_id"]
@@ -157,7 +161,7 @@ class ContainerdRuntime:
     def _hosts(self, pod: Pod, address: str) -> Path:
         path = self._hosts_of(pod.metadata.uid)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(hosts_file(pod, address))
+        path.write_text(hosts_file(pod, address, self._sandboxes.names.domain))
         return path
 
     def _hosts_of(self, uid: str) -> Path:

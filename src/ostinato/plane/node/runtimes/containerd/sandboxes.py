@@ -5,20 +5,19 @@ A label names the node that owns a sandbox: other nodes and kubelets may use the
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from ostinato.grpc import Code, RpcError, go_error
 from ostinato.kinds.core_v1 import Pod
+from ostinato.plane.network.dns.settings import ClusterDns, machine_resolv_conf
 from ostinato.plane.node.runtimes import SandboxError
-from ostinato.plane.node.runtimes.containerd.configs import UID, sandbox_config
+from ostinato.plane.node.runtimes.containerd.configs import UID, SandboxNames, sandbox_config
 from ostinato.plane.node.runtimes.containerd.cri import Cri
 
 _OWNER: Final = "dev.ostinato.node"
 _READY: Final = 0
-_RESOLV_CONF: Final = Path("/etc/resolv.conf")
 
 
 class Sandbox(msgspec.Struct, frozen=True):
@@ -28,9 +27,10 @@ class Sandbox(msgspec.Struct, frozen=True):
 
 
 class SandboxManager:
-    def __init__(self, cri: Cri, owner: str) -> None:
-        """`owner`: unique id of the node on this machine."""
+    def __init__(self, cri: Cri, owner: str, dns: ClusterDns | None = None) -> None:
+        """`owner`: unique id of the node on this machine. `dns`: the cluster DNS; None if there is none."""
         self._cri = cri
+        self._dns = dns
         self._owner = owner
 
     async def of(self, pod: Pod) -> Sandbox:
@@ -45,13 +45,17 @@ class SandboxManager:
             for each in every:
                 await self._remove(each["id"])
             attempt = max((_attempt(each) + 1 for each in every), default=0)
-            config = sandbox_config(pod, attempt, resolv_conf())
+            config = sandbox_config(pod, attempt, self.names)
             config["labels"][_OWNER] = self._owner
             handler = pod.spec.runtime_class_name or ""  # RuntimeClasses are not resolved: the name is the handler
             made = await self._cri.call("RunPodSandbox", {"config": config, "runtime_handler": handler})
             return await self._known(made["pod_sandbox_id"], attempt)
         except RpcError as error:
             raise SandboxError(f"Failed to create pod sandbox: {go_error(error)}") from None
+
+    @property
+    def names(self) -> SandboxNames:
+        return SandboxNames(machine_resolv_conf(), self._dns)
 
     async def find(self, pod: Pod) -> Sandbox | None:
         """Return the ready sandbox; None if there is none."""
@@ -89,14 +93,6 @@ class SandboxManager:
             except RpcError as error:
                 if error.code != Code.NOT_FOUND:
                     raise
-
-
-def resolv_conf() -> str:
-    """Return the content of the host's resolv.conf; empty if it cannot be read."""
-    try:
-        return _RESOLV_CONF.read_text(errors="replace")
-    except OSError:
-        return ""
 
 
 def _attempt(sandbox: dict[str, Any]) -> int:

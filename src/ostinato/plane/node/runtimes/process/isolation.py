@@ -79,12 +79,13 @@ def visible_paths(options: ProcessOptions) -> list[str]:
 
 
 class RootSources(msgspec.Struct, frozen=True):
-    """A container's directory, the template of its root file system, visible and hidden host paths."""
+    """A container's directory, the template of its root, visible and hidden host paths, the cluster domain."""
 
     directory: Path
     template: Path
     visible: Sequence[str]
     hidden: Sequence[Path]
+    domain: str = ""
 
 
 def plan_of(pod: Pod, container: Container, sources: RootSources, sharing: Sharing) -> dict[str, Any]:
@@ -118,7 +119,7 @@ def plan_of(pod: Pod, container: Container, sources: RootSources, sharing: Shari
         "unmasked": own.proc_mount == "Unmasked",
         "read_only": bool(own.read_only_root_filesystem),
         "shared_memory": "/dev/shm" if spec.host_ipc else str(sources.directory.parents[2] / "shm"),  # noqa: S108
-        "hostname": None if spec.host_network or joins else hostname_of(pod),
+        "hostname": None if spec.host_network or joins else hostname_of(pod, sources.domain),
         "sysctls": {} if spec.host_ipc or joins else ipc_sysctls_of(pod),
         "home": HOME,
         "owner": [user, group],

@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from ostinato.kinds.core_v1 import Pod
+from ostinato.plane.network.dns.settings import machine_resolv_conf
 from ostinato.plane.network.host_ports import HostPorts
 from ostinato.plane.network.namespaces import within
 from ostinato.plane.network.pod_network import PodNamespace, PodNetwork, PodNetworkUnavailable, is_machine
 from ostinato.plane.node.private_files import make_directory, write_file
 from ostinato.plane.node.registration.node_status import POD_NETWORK_READY
 from ostinato.plane.node.runtimes import ProcessOptions, SandboxError
-from ostinato.plane.node.runtimes.pod_names import hosts_file, machine_resolv_conf, resolv_conf
+from ostinato.plane.node.runtimes.pod_names import hosts_file, resolv_conf
 from ostinato.plane.node.runtimes.process.container import State, has_keeper, read_state
 from ostinato.plane.node.runtimes.process.security import network_sysctls_of
 from ostinato.streams import ports
@@ -43,6 +44,7 @@ class PodNetworks:
         self._world = world
         self._pods = directory / "pods"
         self._machine = machine
+        self._dns = options.dns
         self._lock = asyncio.Lock()  # serializes changes of the network
         self._on_machine: set[str] = set()  # uids of Pods whose containers run in the machine's network
         self._host_ports = HostPorts(world)
@@ -126,17 +128,18 @@ class PodNetworks:
         found, spec = self._find(pod), pod.spec
         if found is not None:
             return {
-                "/etc/hosts": hosts_file(pod, str(found.address)),
-                "/etc/resolv.conf": resolv_conf(pod, machine_resolv_conf()),
+                "/etc/hosts": hosts_file(pod, str(found.address), self._dns.domain if self._dns is not None else ""),
+                "/etc/resolv.conf": resolv_conf(pod, machine_resolv_conf(), self._dns),
             }
         aliases = ["\t".join((each.ip, *each.hostnames)) for each in spec.host_aliases]
         if aliases:
             aliases = ["", "# Entries added by HostAliases.", *aliases]
         names = _read("/etc/resolv.conf")
-        changed = spec.dns_policy == "None" or spec.dns_config is not None
+        keeps = spec.dns_policy == "Default" or (spec.host_network and spec.dns_policy in (None, "ClusterFirst"))
+        changed = spec.dns_config is not None or spec.dns_policy == "None" or (self._dns is not None and not keeps)
         return {
             "/etc/hosts": _read("/etc/hosts") + "".join(f"{each}\n" for each in aliases),
-            "/etc/resolv.conf": resolv_conf(pod, names) if changed else names,
+            "/etc/resolv.conf": resolv_conf(pod, names, self._dns) if changed else names,
         }
 
     async def connect(self, pod: Pod, port: int) -> ports.Link:

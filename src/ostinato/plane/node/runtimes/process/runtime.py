@@ -226,6 +226,7 @@ class ProcessRuntime:
     def _write(self, launch: Launch, directory: Path, settings: Mapping[str, Any]) -> None:
         """Write the launch request for the keeper."""
         container, sharing = launch.container, settings["sharing"]
+        domain = "" if self._options.dns is None else self._options.dns.domain
         mounts = list(launch.mounts)
         if launch.message is not None and container.termination_message_path:
             launch.message.touch()
@@ -243,11 +244,13 @@ class ProcessRuntime:
             for name in ("root", "layer"):
                 (directory / name).mkdir()
                 (directory / name).chmod(0o755)  # regardless of the umask
-            sources = isolation.RootSources(directory, self._templates.current, self._visible, self._options.hidden)
+            sources = isolation.RootSources(
+                directory, self._templates.current, self._visible, self._options.hidden, domain
+            )
             plan = isolation.plan_of(launch.pod, container, sources, sharing)
             binds = isolation.binds_of(mounts)
         limits = limits_of(container, _group_of(directory))
-        own = {"PATH": os.environ.get("PATH", _PATH), "HOME": home, "HOSTNAME": hostname_of(launch.pod)}
+        own = {"PATH": os.environ.get("PATH", _PATH), "HOME": home, "HOSTNAME": hostname_of(launch.pod, domain)}
         content: dict[str, Any] = {
             "command": [*launch.command, *launch.arguments],
             "environment": own | dict(launch.environment) | {MARKER: str(directory)},

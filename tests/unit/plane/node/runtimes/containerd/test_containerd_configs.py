@@ -28,6 +28,7 @@ from ostinato.kinds.core_v1 import (
 )
 from ostinato.plane.node.runtimes import Launch, Mount
 from ostinato.plane.node.runtimes.containerd.configs import (
+    SandboxNames,
     container_config,
     resources,
     sandbox_config,
@@ -54,7 +55,7 @@ def amounts(**given: str) -> dict[str, Quantity]:
 
 
 def test_a_sandbox_is_found_again_by_its_labels() -> None:
-    config = sandbox_config(pod(), 2, "", Path("/logs/p"))
+    config = sandbox_config(pod(), 2, SandboxNames(), Path("/logs/p"))
     assert config["metadata"] == {"name": "p", "namespace": "ns", "uid": "u", "attempt": 2}
     assert config["labels"] == {
         "app": "x",
@@ -69,7 +70,7 @@ def test_a_sandbox_is_found_again_by_its_labels() -> None:
 def test_ports_of_the_host_and_kernel_settings_belong_to_the_sandbox() -> None:
     ports = [ContainerPort(container_port=80, host_port=8080, protocol="UDP"), ContainerPort(container_port=81)]
     context = PodSecurityContext(sysctls=[Sysctl(name="net.core.somaxconn", value="9")])
-    config = sandbox_config(pod(Container(name="c", ports=ports), security_context=context), 0, "")
+    config = sandbox_config(pod(Container(name="c", ports=ports), security_context=context), 0, SandboxNames())
     assert config["port_mappings"] == [{"protocol": 1, "container_port": 80, "host_port": 8080, "host_ip": ""}]
     assert config["linux"]["sysctls"] == {"net.core.somaxconn": "9"}
 
