@@ -26,6 +26,7 @@ from ostinato.client.transport.protocol import (
 from ostinato.client.transport.retry_policy import MAX_RETRIES, MAX_RETRY_AFTER, is_replayable, wait_before_retry
 from ostinato.client.transport.warning import warning_texts
 from ostinato.server.core import Server
+from ostinato.server.faults import FaultyServer
 from ostinato.server.in_process.socket import InProcessWebSocket, discard
 from ostinato.server.request import Answer, Peer, Request, Response, Stream
 from ostinato.streams.upgrade import Upgrade
@@ -38,7 +39,7 @@ ADMINISTRATOR = ("kubernetes-admin", ("system:masters",))
 class InProcessTransport:
     def __init__(
         self,
-        server: Server,
+        server: Server | FaultyServer,
         *,
         user: tuple[str, Sequence[str]] = ADMINISTRATOR,
         user_agent: str = "",
@@ -122,7 +123,10 @@ class InProcessTransport:
         body = await _body(request)
         server_request = Request(request.method, request.path, request.query_string, headers, body=body)
         server_request.peer, server_request.repeated = self._peer, repeated
-        return await self._server.handle(server_request)
+        try:
+            return await self._server.handle(server_request)
+        except ConnectionError as error:
+            raise ConnectionLost(f"{_what(request)}: {error}") from None
 
     def opened(self, answer: InProcessAnswer) -> None:
         self._open.add(answer)
@@ -188,6 +192,9 @@ class InProcessAnswer:
         except StopAsyncIteration:
             self.close()
             raise
+        except ConnectionError as error:
+            self.close()
+            raise ConnectionLost(f"{self._what}: {error}") from None
         finally:
             self._reader = None
 

@@ -1,0 +1,79 @@
+"""FaultyServer: the core of a server whose answers a director may change.
+
+- A request to a resource is passed to the director, which may answer in the server's place, wait, have it processed,
+  and answer otherwise. Discovery, health and metrics are not affected.
+- `AnswerLost` is a connection that breaks: the client receives nothing, or no further event.
+- Each event of a watch is passed to the director before it is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Any, Protocol, cast
+
+from ostinato.server.faults.operation import Operation, operation_of
+from ostinato.server.request import Answer, Request, Response, Stream
+from ostinato.server.request.route import parse
+from ostinato.world import World
+
+Proceed = Callable[[], Awaitable[Answer]]
+"""Let the server process the request."""
+
+
+class AnswerLost(ConnectionError):
+    """The connection breaks: the client cannot know whether its request was processed."""
+
+
+class Director(Protocol):
+    """Decides about faults."""
+
+    async def request(self, operation: Operation, proceed: Proceed) -> Answer:
+        """Answer a request; `proceed` lets the server do it."""
+
+    async def event(self, operation: Operation, line: bytes) -> None:
+        """Called with each event of a watch, which is sent when it returns. `AnswerLost` ends the watch instead."""
+
+
+class Core(Protocol):
+    """The server behind it."""
+
+    @property
+    def world(self) -> World: ...
+
+    def handle_now(self, request: Request) -> Response | None: ...
+
+    async def handle(self, request: Request) -> Answer: ...
+
+
+class FaultyServer:
+    """`core`: returns the server that is running now; a restarted one is another."""
+
+    def __init__(self, core: Callable[[], Core], director: Director) -> None:
+        self._core = core
+        self._director = director
+        self.world = core().world
+
+    def handle_now(self, request: Request) -> Response | None:  # noqa: ARG002 - the signature of a core
+        """Return None: the director may have to wait."""
+        return None
+
+    async def handle(self, request: Request) -> Answer:
+        core = self._core()
+        watches = "watch=" in request.query_string and "watch=false" not in request.query_string
+        route = parse(request.method, request.path, watch=watches)
+        if route is None:
+            return await core.handle(request)
+        operation = operation_of(request, route, await request.read() if route.verb == "create" else b"")
+        answer = await self._director.request(operation, lambda: core.handle(request))
+        if route.verb == "watch" and isinstance(answer, Stream):
+            answer.chunks = self._events(operation, answer.chunks)
+        return answer
+
+    async def _events(self, operation: Operation, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        async with aclosing(cast("Any", chunks)) as source:
+            async for chunk in source:
+                for line in chunk.splitlines(keepends=True) if chunk.startswith(b"{") else (chunk,):
+                    await self._director.event(operation, line)
+                    yield line
+

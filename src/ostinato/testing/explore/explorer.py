@@ -1,0 +1,183 @@
+"""Explorer: runs the worlds of one operator and scenario, in an order that finds problems early.
+
+1. Two runs without faults, with different seeds: the reference. Fields in which they differ are free.
+2. Every fault at every point of the reference run, one a world.
+3. Pairs: a second fault at points that only a world with a first fault has reached, new states first.
+4. Random: several faults, and tasks in random order.
+
+A process that dies leaves only the objects behind: two crashes with the same objects are one world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+from ostinato.testing.explore.coverage import Coverage
+from ostinato.testing.explore.faults import catalogue
+from ostinato.testing.explore.faults.kind import FaultKind
+from ostinato.testing.explore.oracles.checks import judge, judge_reference
+from ostinato.testing.explore.plan import Fault, Plan
+from ostinato.testing.explore.points import PointKind, Visit
+from ostinato.testing.explore.quiet_logs import quiet_logs
+from ostinato.testing.explore.world.outcome import Outcome, Problem
+from ostinato.testing.explore.world.run import Run
+from ostinato.testing.explore.world.settings import Reference, Subject
+from ostinato.world import Rng
+
+_SEED = 1
+_RANDOM_FAULTS = (2, 5)  # of a random world, at least and at most
+
+
+class Explorer:
+    """`stop`: returns whether to end, e.g. because a budget is spent; called before each world."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        *,
+        seed: int = _SEED,
+        only: Collection[str] = (),
+        without: Collection[str] = (),
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.subject = subject
+        self.coverage = Coverage()
+        self._seed = seed
+        self._kinds = catalogue.selected(only, without)
+        self._stop = stop
+        self._reference: Reference | None = None
+        self._first: Outcome | None = None  # the run of the reference
+        self._singles: list[Outcome] = []
+        self._seen: set[tuple[str, str, int]] = set()  # of crashes: kind, step or state
+
+    @property
+    def reference(self) -> Reference:
+        assert self._reference is not None, "call prepare() first"
+        return self._reference
+
+    def prepare(self) -> Outcome:
+        """Run without faults; the problems of the outcome are those of the operator itself, or of the scenario."""
+        with quiet_logs():
+            first = Run(self.subject, Plan(self._seed), catalogue.make, None).run()
+            second = Run(self.subject, Plan(self._seed + 1, (), interleaved=True), catalogue.make, None).run()
+        first.problems = judge_reference(first)
+        if not first.problems:
+            first.problems = self._agree(first, second)
+        self._first = first
+        self._reference = Reference(
+            tuple(first.steps),
+            first.record.creates,
+            first.record.deletes,
+            tuple(first.externals),
+            first.quiet_writes,
+            first.quiet_requests,
+        )
+        self.coverage.reference(first)
+        return first
+
+    def world(self, plan: Plan) -> Outcome:
+        """Run one world and judge it."""
+        with quiet_logs():
+            outcome = Run(self.subject, plan, catalogue.make, self.reference).run()
+        outcome.problems = judge(outcome, self.reference)
+        self.coverage.ran(outcome)
+        return outcome
+
+    def worlds(self, limit: int) -> Iterator[Outcome]:
+        """Run up to `limit` worlds."""
+        left = limit
+        for plan in self._plans():
+            if left <= 0 or self._stop():
+                return
+            left -= 1
+            outcome = self.world(plan)
+            if len(plan.faults) == 1 and not outcome.problems:
+                self._singles.append(outcome)
+            yield outcome
+
+    def _plans(self) -> Iterator[Plan]:
+        assert self._first is not None, "call prepare() first"
+        self.coverage.phase = "single"
+        for fault in self._faults(self._first.visits):
+            yield Plan(self._seed, (fault,))
+        self.coverage.phase = "pairs"
+        yield from self._pairs()
+        self.coverage.phase = "random"
+        yield from self._random()
+
+    def _faults(self, visits: Collection[Visit]) -> Iterator[Fault]:
+        for kind in self._kinds:
+            for visit in visits:
+                if kind.applies(visit.point) and not self._is_known(kind, visit):
+                    yield Fault(kind.name, visit.point)
+
+    def _is_known(self, kind: FaultKind, visit: Visit) -> bool:
+        """Whether an equal world was run: the process forgets, and the objects are the same."""
+        if not kind.forgets or visit.point.kind is PointKind.EXTERNAL:
+            return False
+        state = ("restart" if kind.name != "crash-after" else visit.point.text, "", visit.state)
+        known = state in self._seen
+        self._seen.add(state)
+        return known
+
+    def _pairs(self) -> Iterator[Plan]:
+        """Second faults at points after the first one, those of new points and states first."""
+        candidates: list[tuple[int, Plan]] = []
+        for outcome in self._singles:
+            (first,) = outcome.plan.faults
+            at = next((number for number, visit in enumerate(outcome.visits) if visit.point == first.at), None)
+            if at is None:
+                continue
+            for visit in outcome.visits[at + 1 :]:
+                for kind in self._kinds:
+                    if kind.applies(visit.point) and kind.rank <= 4:
+                        news = self.coverage.novelty(kind.name, visit, first)
+                        candidates.append((-news, outcome.plan.with_fault(Fault(kind.name, visit.point))))
+        rng = Rng(self._seed).fork("pairs")
+        rng.shuffle(candidates)
+        candidates.sort(key=lambda each: each[0])
+        seen: set[frozenset[Fault]] = set()
+        for _, plan in candidates:
+            faults = frozenset(plan.faults)
+            if faults not in seen:
+                seen.add(faults)
+                yield plan
+
+    def _random(self) -> Iterator[Plan]:
+        assert self._first is not None
+        number = self._seed
+        pool = [*self._first.visits, *(visit for each in self._singles for visit in each.visits)]
+        points = list({visit.point: None for visit in pool})
+        while points:
+            number += 1
+            rng = Rng(number).fork("random world")
+            faults: dict[Fault, None] = {}
+            for _ in range(rng.randrange(_RANDOM_FAULTS[0], _RANDOM_FAULTS[1] + 1)):
+                point = rng.choice(points)
+                fitting = [kind for kind in self._kinds if kind.applies(point)]
+                if fitting:
+                    faults[Fault(rng.choice(fitting).name, point)] = None
+            yield Plan(number, tuple(faults), interleaved=True)
+
+    def _agree(self, first: Outcome, second: Outcome) -> list[Problem]:
+        """Make the fields free in which the two runs without faults differ; objects must be the same."""
+        freedom = self.subject.freedom
+        for mine, theirs in zip(first.steps, second.steps, strict=False):
+            freedom = freedom.joined(mine.free_paths(theirs))
+        if freedom != self.subject.freedom:
+            self.subject = _with_freedom(self.subject, freedom)
+            first.steps = [
+                type(state)({key: freedom.apply(key.partition(" ")[0], value) for key, value in state.objects.items()})
+                for state in first.steps
+            ]
+        for number, (mine, theirs) in enumerate(zip(first.steps, second.steps, strict=False)):
+            if mine.objects.keys() != theirs.objects.keys():
+                text = f"two runs without faults have different objects after step {number + 1}"
+                return [Problem("determinism", text, tuple(theirs.differences(mine)))]
+        return []
+
+
+def _with_freedom(subject: Subject, freedom: object) -> Subject:
+    import msgspec  # noqa: PLC0415
+
+    return msgspec.structs.replace(subject, freedom=freedom)

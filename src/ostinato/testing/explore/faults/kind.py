@@ -1,0 +1,59 @@
+"""FaultKind: one kind of fault, with the points at which it can happen and what it does there."""
+
+from __future__ import annotations
+
+from abc import ABC
+from typing import TYPE_CHECKING, ClassVar
+
+from ostinato.server.faults import Operation
+from ostinato.server.request import Answer
+from ostinato.testing.explore.points import Point, PointKind
+
+if TYPE_CHECKING:
+    from ostinato.testing.explore.world.replica import Replica
+    from ostinato.testing.explore.world.run import Run
+    from ostinato.testing.explore.world.state import State
+
+
+class FaultKind(ABC):
+    """
+    - `name`: in plans.
+    - `points`: the kinds of points at which it can happen.
+    - `forgets`: the process loses its memory: worlds with equal objects at that point are equal.
+    - `needs_election`: two replicas elect a leader in such a world.
+    - `rank`: order of exploration, the most productive first.
+    """
+
+    name: ClassVar[str]
+    points: ClassVar[frozenset[PointKind]]
+    forgets: ClassVar[bool] = False
+    needs_election: ClassVar[bool] = False
+    rank: ClassVar[int] = 5
+
+    def applies(self, point: Point) -> bool:
+        """Whether it can happen at a point."""
+        return point.kind in self.points
+
+    async def before(self, run: Run, replica: Replica, operation: Operation) -> Answer | None:  # noqa: ARG002
+        """Called before a request is processed; an answer takes the place of the server's."""
+        return None
+
+    async def after(self, run: Run, replica: Replica, operation: Operation, answer: Answer) -> Answer:  # noqa: ARG002
+        """Called when a request is processed; returns the answer that the operator receives."""
+        return answer
+
+    async def event(self, run: Run, replica: Replica, operation: Operation) -> None:
+        """Called before an event is delivered."""
+
+    async def settled(self, run: Run) -> None:
+        """Called when the world has settled after a step."""
+
+    def before_call(self, run: Run, replica: Replica) -> None:
+        """Called before a call of an external system."""
+
+    def after_call(self, run: Run, replica: Replica) -> None:
+        """Called after it."""
+
+    def expected(self, run: Run, state: State) -> State:  # noqa: ARG002
+        """Return the state that is expected after this fault, given that without it."""
+        return state

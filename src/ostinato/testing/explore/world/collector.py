@@ -1,0 +1,75 @@
+"""Garbage collection in a world: what its owners left behind is deleted, as kube-controller-manager does.
+
+- An object whose owners are all gone is deleted. An owner in another namespace does not exist.
+- Foreground deletion: dependents go first, then the finalizer. Orphaning: dependents lose the reference.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from ostinato.api.errors import APIError
+from ostinato.client.patching import MergePatch
+from ostinato.testing.explore.world.disk import Place
+
+if TYPE_CHECKING:
+    from ostinato.testing.explore.world.run import Run
+
+FOREGROUND: Final = "foregroundDeletion"
+ORPHAN: Final = "orphan"
+
+
+async def collect(run: Run) -> None:
+    """Collect what is garbage now."""
+    objects = run.objects
+    for place in objects.dangling():
+        await _delete(run, place)
+    for place, each in list(objects.metadata.items()):
+        if not each.deletion_timestamp:
+            continue
+        if FOREGROUND in each.finalizers:
+            dependents = objects.dependents(each.uid)
+            for dependent in dependents:
+                if not objects.metadata[dependent].deletion_timestamp:
+                    await _delete(run, dependent)
+            if not objects.dependents(each.uid):
+                await _remove_finalizer(run, place, FOREGROUND)
+        if ORPHAN in each.finalizers:
+            for dependent in objects.dependents(each.uid):
+                await _orphan(run, dependent, each.uid)
+            await _remove_finalizer(run, place, ORPHAN)
+
+
+async def _delete(run: Run, place: Place) -> None:
+    metadata = run.objects.metadata.get(place)
+    if metadata is None:
+        return
+    client = run.client.in_namespace(metadata.namespace) if metadata.namespace else run.client
+    with suppress(APIError):
+        await client.delete(run.view(run.objects.kinds[place[0]]), metadata.name, missing_ok=True)
+        run.collected(place, metadata)
+
+
+async def _remove_finalizer(run: Run, place: Place, finalizer: str) -> None:
+    metadata = run.objects.metadata.get(place)
+    if metadata is not None:
+        left = [each for each in metadata.finalizers if each != finalizer]
+        await _patch(run, place, {"finalizers": left})
+
+
+async def _orphan(run: Run, place: Place, uid: str) -> None:
+    metadata = run.objects.metadata[place]
+    left = [
+        {"apiVersion": each.api_version, "kind": each.kind, "name": each.name, "uid": each.uid, "controller": each.controller}
+        for each in metadata.owner_references
+        if each.uid != uid
+    ]
+    await _patch(run, place, {"ownerReferences": left})
+
+
+async def _patch(run: Run, place: Place, metadata: dict[str, object]) -> None:
+    known = run.objects.metadata[place]
+    client = run.client.in_namespace(known.namespace) if known.namespace else run.client
+    with suppress(APIError):
+        await client.patch(run.view(run.objects.kinds[place[0]]), known.name, MergePatch({"metadata": metadata}))

@@ -1,0 +1,110 @@
+"""Director of one replica: reports each of its requests and events to the run, and deals the planned faults."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from ostinato.client.transport.protocol import Deadline
+from ostinato.controllers.current import current_reconcile
+from ostinato.server.faults import AnswerLost, Operation, Proceed
+from ostinato.server.request import Answer
+from ostinato.testing.explore.points import PointKind
+
+if TYPE_CHECKING:
+    from ostinato.testing.explore.world.replica import Replica
+    from ostinato.testing.explore.world.run import Run
+
+_UNTOUCHED: Final = ("events", "leases", "selfsubjectaccessreviews", "selfsubjectrulesreviews")
+
+
+class _EventMetadata(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+
+
+class _EventObject(msgspec.Struct):
+    metadata: _EventMetadata = msgspec.field(default_factory=_EventMetadata)
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: _EventObject
+
+
+_decoder: Final = msgspec.json.Decoder(_Event)
+
+
+class ReplicaDirector:
+    def __init__(self, run: Run, replica: Replica, deadline: Deadline | None) -> None:
+        """`deadline`: after which the replica sends nothing, as it may no longer be the leader."""
+        self._run = run
+        self._replica = replica
+        self._deadline = deadline
+
+    async def request(self, operation: Operation, proceed: Proceed) -> Answer:
+        run, replica = self._run, self._replica
+        if operation.resource in _UNTOUCHED:
+            if operation.resource == "leases" and operation.is_write:
+                return await run.renewing(replica, proceed)
+            return await proceed()
+        kind = _kind(operation)
+        point = run.arrive(kind, str(operation))
+        faults = run.due(point)
+        reconcile = _reconcile()
+        if operation.is_write:
+            run.begin_write()
+        try:
+            answer: Answer | None = None
+            for fault in faults:
+                answer = answer or await fault.before(run, replica, operation)
+            await replica.gate()
+            self._check_deadline()
+            if answer is None:
+                answer = await proceed()
+                await replica.gate()
+            if operation.verb != "watch":
+                run.requested(replica, operation, answer.status, reconcile)
+            for fault in faults:
+                answer = await fault.after(run, replica, operation, answer)
+        finally:
+            if operation.is_write:
+                run.end_write()
+        return answer
+
+    def _check_deadline(self) -> None:
+        """A process that was paused checks the deadline before it sends."""
+        at = None if self._deadline is None else self._deadline()
+        if at is not None and self._replica.monotonic() > at:
+            raise AnswerLost("not sent: the deadline has passed")
+
+    async def event(self, operation: Operation, line: bytes) -> None:
+        run, replica = self._run, self._replica
+        if replica.dead:
+            raise AnswerLost("the process was killed")
+        await replica.gate()
+        await run.lagging(operation)
+        if operation.resource in _UNTOUCHED or not line.startswith(b"{"):
+            return
+        event = _decoder.decode(line)
+        if event.type not in ("ADDED", "MODIFIED", "DELETED"):
+            return
+        metadata = event.object.metadata
+        key = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+        text = f"event {event.type} {operation.kind} {run.stable(key)}"
+        point = run.arrive(PointKind.EVENT, text)
+        for fault in run.due(point):
+            await fault.event(run, replica, operation)
+        run.note(replica.name, "event", text.removeprefix("event "))
+
+
+def _kind(operation: Operation) -> PointKind:
+    if operation.is_write:
+        return PointKind.WRITE
+    return PointKind.LIST if operation.verb == "watch" else PointKind.READ
+
+
+def _reconcile() -> str:
+    found = current_reconcile()
+    return "" if found is None else f"{found.controller} {found.request}"

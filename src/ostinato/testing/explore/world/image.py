@@ -1,0 +1,61 @@
+"""Image: the store that every world of an exploration starts from: bootstrap objects, definitions, given objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from ostinato.api.gvk import GroupVersionKind
+from ostinato.api.object import KindInfo
+from ostinato.client.client import Client
+from ostinato.kinds.apiextensions_v1 import CustomResourceDefinition
+from ostinato.server.core import Server
+from ostinato.server.in_process.transport import InProcessTransport
+from ostinato.testing.explore.scenario import manifest_of
+from ostinato.testing.explore.world.disk import Disk, Objects
+from ostinato.testing.snapshot import NAMESPACE, snapshot
+from ostinato.world import Simulation
+
+_ESTABLISHED = 30.0  # virtual seconds
+
+
+class Image(NamedTuple):
+    """
+    - `version`, `objects`: the store.
+    - `kinds`: by collection, the kind in its storage version.
+    - `infos`: names and scope of the kinds.
+    """
+
+    version: int
+    objects: Objects
+    kinds: dict[str, GroupVersionKind]
+    infos: dict[GroupVersionKind, KindInfo]
+
+
+def make_image(definitions: Iterable[dict[str, Any]], given: Sequence[Any]) -> Image:
+    """Start a server, install the definitions, create the given objects, and take its store."""
+    simulation = Simulation("image")
+
+    async def main() -> Image:
+        base = await snapshot(simulation)
+        version, objects = base.load()
+        disk = Disk(version, {(name, key): (at, data) for name, key, at, data in objects}, lambda _: None)
+        server = Server(simulation, disk)
+        await server.start(bootstrapped=True)
+        async with Client(InProcessTransport(server), world=simulation, namespace=NAMESPACE) as client:
+            for definition in definitions:
+                await client.create(definition)
+                name = definition["metadata"]["name"]
+                await client.wait_for(CustomResourceDefinition, name, "Established", timeout=_ESTABLISHED)
+            for each in given:
+                await client.create(manifest_of(each))
+        stored = [each for each in server.registry if each.collection is not None]
+        kinds = {each.collection.name: each.gvk for each in stored if each.collection is not None}
+        infos = {
+            each.gvk: KindInfo(each.gvk, each.gvr.resource, each.gvk.kind.lower(), each.namespaced)
+            for each in server.registry
+        }
+        await server.close()
+        return Image(disk.version, disk.objects, kinds, infos)
+
+    return simulation.run(main())

@@ -1,0 +1,101 @@
+"""Objects of one world: the metadata that garbage collection, children and identities need, updated by each write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from ostinato.api.gvk import GroupVersionKind
+from ostinato.server.store.records import Write
+from ostinato.testing.explore.world.disk import Objects, Place
+
+
+class OwnerReference(msgspec.Struct, rename="camel"):
+    uid: str
+    name: str
+    kind: str = ""
+    api_version: str = ""
+    controller: bool = False
+
+
+class Metadata(msgspec.Struct, rename="camel"):
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    generate_name: str = ""
+    generation: int = 0
+    deletion_timestamp: str = ""
+    finalizers: list[str] = []
+    owner_references: list[OwnerReference] = []
+
+
+class _Object(msgspec.Struct):
+    metadata: Metadata
+
+
+_decoder: Final = msgspec.json.Decoder(_Object)
+
+
+class KnownObjects:
+    """The objects that were written since the image, and the names that the server has generated."""
+
+    def __init__(self, kinds: Mapping[str, GroupVersionKind], base: Objects) -> None:
+        self.kinds = kinds
+        self.metadata: dict[Place, Metadata] = {}
+        self.uids: dict[str, Place] = {}
+        self._aliases: dict[str, str] = {}  # of generated names
+        self._base = base
+
+    def written(self, write: Write) -> Metadata | None:
+        """Update the metadata of an object; None if it was deleted."""
+        place = (write.collection, write.key)
+        if write.data is None:
+            known = self.metadata.pop(place, None)
+            if known is not None:
+                self.uids.pop(known.uid, None)
+            return None
+        metadata = self.metadata[place] = _decoder.decode(write.data).metadata
+        self.uids[metadata.uid] = place
+        if metadata.generate_name:
+            self._aliases[metadata.name] = f"{metadata.generate_name}*"
+        return metadata
+
+    def stable(self, key: str) -> str:
+        """Return `namespace/name` with the prefix of a generated name in place of the name."""
+        namespace, slash, name = key.rpartition("/")
+        return f"{namespace}{slash}{self._aliases.get(name, name)}"
+
+    def children(self, namespace: str, name: str) -> list[tuple[GroupVersionKind, str, str]]:
+        """Return kind, namespace and name of what objects of this name own."""
+        return [
+            (self.kinds[place[0]], each.namespace, each.name)
+            for place, each in self.metadata.items()
+            if place[0] in self.kinds
+            and each.namespace in ("", namespace)
+            and any(owner.name == name for owner in each.owner_references)
+        ]
+
+    def dangling(self) -> list[Place]:
+        """Return the objects whose owners are all gone."""
+        return [
+            place
+            for place, each in self.metadata.items()
+            if each.owner_references
+            and not each.deletion_timestamp
+            and not any(self._is_live(each, owner) for owner in each.owner_references)
+        ]
+
+    def dependents(self, uid: str) -> list[Place]:
+        return [
+            place
+            for place, each in self.metadata.items()
+            if any(owner.uid == uid for owner in each.owner_references)
+        ]
+
+    def _is_live(self, child: Metadata, owner: OwnerReference) -> bool:
+        place = self.uids.get(owner.uid)
+        if place is None:
+            return any(owner.uid.encode() in data for _, data in self._base.values()) if self._base else False
+        return self.metadata[place].namespace in ("", child.namespace)

@@ -1,0 +1,66 @@
+"""Settings of an exploration, and what a world is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ostinato.testing.explore.scenario import Step
+from ostinato.testing.explore.world.image import Image
+from ostinato.testing.explore.world.state import Freedom, State
+
+Invariant = Callable[[Any], object]  # Any: the view of all objects
+
+
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
+    """Virtual seconds.
+
+    - `restart`: after which a crashed process runs again. Defaults to 1.
+    - `calm`: without a write, after which the world has settled. Defaults to 5; the reference run waits longer.
+    - `within`: for the expected state, after the last fault. Defaults to 600.
+    - `quiet`: that nothing may be written at the end. Defaults to 60.
+    """
+
+    restart: float = 1.0
+    calm: float = 5.0
+    within: float = 600.0
+    quiet: float = 60.0
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
+    """What is explored.
+
+    - `image`: the store that each world starts from.
+    - `operator`: returns the controllers of a new process, given the external systems by name.
+    - `scenario`: the steps of users.
+    - `externals`: by name, what makes the fake of a system outside of the cluster.
+    - `always`, `eventually`: invariants of the user.
+    """
+
+    image: Image
+    operator: Callable[..., Sequence[Any]]
+    scenario: tuple[Step, ...]
+    externals: Mapping[str, Callable[[], Any]] = {}
+    freedom: Freedom = Freedom()
+    timing: Timing = Timing()
+    always: tuple[Invariant, ...] = ()
+    eventually: tuple[Invariant, ...] = ()
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """What the run without faults has shown.
+
+    - `steps`: the state after each step.
+    - `creates`, `deletes`: by object.
+    - `externals`: state of the external systems after each step.
+    - `quiet_writes`, `quiet_requests`: of the operator in the quiet period at the end.
+    """
+
+    steps: tuple[State, ...]
+    creates: Mapping[str, int]
+    deletes: Mapping[str, int]
+    externals: tuple[str, ...]
+    quiet_writes: int
+    quiet_requests: int
