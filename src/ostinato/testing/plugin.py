@@ -9,6 +9,7 @@
 | `clock` | virtual time (`VirtualClock`); the test runs in a simulation |
 | `events` | the Events that were recorded |
 | `eventually` | waits for a condition |
+| `explore` | runs an operator through every fault that a cluster can deal it (`ostinato.testing.explore`) |
 
 - Tests that pytest-asyncio or anyio run keep their event loop.
 - Without one of these fixtures a test is not affected. Nothing else of Ostinato is imported before a test uses one.
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from ostinato.testing.cluster import Cluster
     from ostinato.testing.events import Events
     from ostinato.testing.eventually import Eventually
+    from ostinato.testing.explore import Explored
     from ostinato.testing.loops import TestLoop
     from ostinato.testing.manager import ClusterManager
 
@@ -48,6 +50,18 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         "--cluster",
         metavar="KUBECONFIG",
         help="run tests that use a cluster on this one, each in a namespace of its own, instead of in this process",
+    )
+    group.addoption(
+        "--explore-replay",
+        metavar="WORLD",
+        default="",
+        help="run only this world in tests that explore faults; a failed test prints it",
+    )
+    group.addoption(
+        "--explore-pictures",
+        metavar="DIRECTORY",
+        default="",
+        help="write the timelines of failed explorations to this directory, as SVG",
     )
 
 
@@ -109,6 +123,23 @@ def eventually(request: pytest.FixtureRequest) -> Eventually:
 def clock(request: pytest.FixtureRequest) -> VirtualClock:
     """Virtual time: `await clock.advance(3600)`. Waits of the test and of its controllers take no real time."""
     return _cluster(request).clock
+
+
+@pytest.fixture
+def explore(request: pytest.FixtureRequest) -> Callable[..., Explored]:
+    """Run an operator through every fault: `explore(websites, scenario=[create(site), delete(site)], worlds=2000)`."""
+    try:
+        from ostinato.testing.explore import explore as function  # noqa: PLC0415 - see the module
+    except ModuleNotFoundError as error:
+        pytest.fail(f"{error}; the fixtures need pip install 'ostinato[test]'", pytrace=False)
+
+    def run(operator: Any, **options: Any) -> Explored:
+        __tracebackhide__ = True
+        options.setdefault("replay", request.config.getoption("--explore-replay"))
+        options.setdefault("pictures", request.config.getoption("--explore-pictures"))
+        return function(operator, **options)
+
+    return run
 
 
 def _cluster(request: pytest.FixtureRequest) -> Cluster:

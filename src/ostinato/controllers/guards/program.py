@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 from sysconfig import get_path
 
@@ -13,10 +14,15 @@ def program() -> str:
     file, spec = getattr(main, "__file__", None), getattr(main, "__spec__", None)
     if not file or not file.endswith(".py"):  # interactive, or the script of an installed program
         return ""
-    installed = {get_path(name) for name in ("purelib", "platlib", "stdlib")} | {str(Path(__file__).parents[2])}
-    if any(Path(file).is_relative_to(each) for each in installed):  # such as `python -m pytest`
+    if any(Path(file).is_relative_to(each) for each in _installed()):  # such as `python -m pytest`
         return ""
     return spec.name if spec is not None else relative(file)
+
+
+@cache
+def _installed() -> frozenset[str]:
+    """Return the directories of installed programs."""
+    return frozenset({get_path(name) for name in ("purelib", "platlib", "stdlib")} | {str(Path(__file__).parents[2])})
 
 
 def relative(file: str) -> str:

@@ -83,6 +83,4 @@ def _name_in(body: bytes) -> str:
 
 def _is_stale(request: Request) -> bool:
     query = request.query_string
-    if "resourceVersion=0" not in query:
-        return "sendInitialEvents=true" in query and "resourceVersion=" not in query.replace("resourceVersionMatch=", "")
-    return parse_qs(query).get("resourceVersion") == ["0"]
+    return "resourceVersion=0" in query and parse_qs(query).get("resourceVersion") == ["0"]

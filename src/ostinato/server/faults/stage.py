@@ -17,11 +17,25 @@ from ostinato.server.request import Answer, Request, Response, Stream
 from ostinato.server.request.route import parse
 from ostinato.world import World
 
-Proceed = Callable[[], Awaitable[Answer]]
-"""Let the server process the request."""
+
+class Core(Protocol):
+    """The server behind it."""
+
+    @property
+    def world(self) -> World: ...
+
+    def handle_now(self, request: Request) -> Response | None: ...
+
+    async def handle(self, request: Request) -> Answer: ...
 
 
-class AnswerLost(ConnectionError):
+class Proceed(Protocol):
+    """Lets the server process the request. `other`: another server, e.g. one that is behind."""
+
+    def __call__(self, other: Core | None = None) -> Awaitable[Answer]: ...
+
+
+class AnswerLost(ConnectionError):  # noqa: N818
     """The connection breaks: the client cannot know whether its request was processed."""
 
 
@@ -35,17 +49,6 @@ class Director(Protocol):
         """Called with each event of a watch, which is sent when it returns. `AnswerLost` ends the watch instead."""
 
 
-class Core(Protocol):
-    """The server behind it."""
-
-    @property
-    def world(self) -> World: ...
-
-    def handle_now(self, request: Request) -> Response | None: ...
-
-    async def handle(self, request: Request) -> Answer: ...
-
-
 class FaultyServer:
     """`core`: returns the server that is running now; a restarted one is another."""
 
@@ -54,18 +57,21 @@ class FaultyServer:
         self._director = director
         self.world = core().world
 
-    def handle_now(self, request: Request) -> Response | None:  # noqa: ARG002 - the signature of a core
+    def handle_now(self, request: Request) -> Response | None:
         """Return None: the director may have to wait."""
         return None
 
     async def handle(self, request: Request) -> Answer:
-        core = self._core()
         watches = "watch=" in request.query_string and "watch=false" not in request.query_string
         route = parse(request.method, request.path, watch=watches)
         if route is None:
-            return await core.handle(request)
+            return await self._core().handle(request)
         operation = operation_of(request, route, await request.read() if route.verb == "create" else b"")
-        answer = await self._director.request(operation, lambda: core.handle(request))
+
+        def proceed(other: Core | None = None) -> Awaitable[Answer]:
+            return (other or self._core()).handle(request)
+
+        answer = await self._director.request(operation, proceed)
         if route.verb == "watch" and isinstance(answer, Stream):
             answer.chunks = self._events(operation, answer.chunks)
         return answer
@@ -76,4 +82,3 @@ class FaultyServer:
                 for line in chunk.splitlines(keepends=True) if chunk.startswith(b"{") else (chunk,):
                     await self._director.event(operation, line)
                     yield line
-

@@ -111,7 +111,7 @@ class Explorer:
                 if kind.applies(visit.point) and not self._is_known(kind, visit):
                     yield Fault(kind.name, visit.point)
 
-    def _is_known(self, kind: FaultKind, visit: Visit) -> bool:
+    def _is_known(self, kind: type[FaultKind], visit: Visit) -> bool:
         """Whether an equal world was run: the process forgets, and the objects are the same."""
         if not kind.forgets or visit.point.kind is PointKind.EXTERNAL:
             return False

@@ -46,7 +46,7 @@ class Point(msgspec.Struct, frozen=True):
 
 
 def _kind_of(text: str) -> PointKind:
-    first, _, rest = text.partition(" ")
+    first = text.partition(" ")[0]
     if first in ("event", "external", "settled"):
         return PointKind(first)
     if first == "watch":

@@ -13,9 +13,12 @@ from contextlib import contextmanager
 
 @contextmanager
 def manual_collection() -> Iterator[None]:
-    """Disable automatic collection, and freeze existing objects, which are not part of the simulation."""
+    """Disable automatic collection, and freeze existing objects, which are not part of the simulation.
+
+    Whoever has disabled collections before decides what is frozen: counting frozen objects takes milliseconds.
+    """
     collecting = gc.isenabled()
-    alone = gc.get_freeze_count() == 0
+    alone = collecting and gc.get_freeze_count() == 0
     gc.disable()
     if alone:
         gc.freeze()

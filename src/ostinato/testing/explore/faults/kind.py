@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from abc import ABC
 from typing import TYPE_CHECKING, ClassVar
 
 from ostinato.server.faults import Operation
 from ostinato.server.request import Answer
+from ostinato.testing.explore.plan import Fault
 from ostinato.testing.explore.points import Point, PointKind
 
 if TYPE_CHECKING:
     from ostinato.testing.explore.world.replica import Replica
     from ostinato.testing.explore.world.run import Run
-    from ostinato.testing.explore.world.state import State
 
 
-class FaultKind(ABC):
+class FaultKind:
     """
     - `name`: in plans.
     - `points`: the kinds of points at which it can happen.
     - `forgets`: the process loses its memory: worlds with equal objects at that point are equal.
     - `needs_election`: two replicas elect a leader in such a world.
+    - `late`: it happens when the request is done.
     - `rank`: order of exploration, the most productive first.
     """
 
@@ -28,11 +28,16 @@ class FaultKind(ABC):
     points: ClassVar[frozenset[PointKind]]
     forgets: ClassVar[bool] = False
     needs_election: ClassVar[bool] = False
+    late: ClassVar[bool] = False
     rank: ClassVar[int] = 5
 
-    def applies(self, point: Point) -> bool:
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+
+    @classmethod
+    def applies(cls, point: Point) -> bool:
         """Whether it can happen at a point."""
-        return point.kind in self.points
+        return point.kind in cls.points
 
     async def before(self, run: Run, replica: Replica, operation: Operation) -> Answer | None:  # noqa: ARG002
         """Called before a request is processed; an answer takes the place of the server's."""
@@ -54,6 +59,6 @@ class FaultKind(ABC):
     def after_call(self, run: Run, replica: Replica) -> None:
         """Called after it."""
 
-    def expected(self, run: Run, state: State) -> State:  # noqa: ARG002
-        """Return the state that is expected after this fault, given that without it."""
-        return state
+    def wrong(self, run: Run) -> list[str]:  # noqa: ARG002
+        """Return what is wrong in a settled state beyond its difference from the reference."""
+        return []

@@ -21,6 +21,7 @@ class CrashAfter(FaultKind):
     """The process dies when a write or an external call is done, before it learns of it."""
 
     name = "crash-after"
+    late = True
     points = frozenset({PointKind.WRITE, PointKind.EXTERNAL})
     forgets = True
     rank = 0

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ostinato.api.errors import APIError, Conflict, InternalError, ServiceUnavailable, Timeout, TooManyRequests, Unauthorized
+from ostinato.api.errors import (
+    APIError,
+    Conflict,
+    InternalError,
+    ServiceUnavailable,
+    Timeout,
+    TooManyRequests,
+    Unauthorized,
+)
 from ostinato.api.status import StatusDetails
 from ostinato.server.faults import AnswerLost, Operation
 from ostinato.server.request import Answer
@@ -25,6 +33,7 @@ class LostAnswer(FaultKind):
     """A write is done, and its answer is lost; an external call likewise."""
 
     name = "lost-answer"
+    late = True
     points = frozenset({PointKind.WRITE, PointKind.EXTERNAL})
     rank = 1
 
@@ -46,7 +55,7 @@ class ExternalFails(FaultKind):
         raise ExternalUnavailable("connection refused")
 
 
-class _Error(FaultKind):
+class _ErrorFault(FaultKind):
     """An error in the place of an answer; the request is not processed."""
 
     error: type[APIError]
@@ -58,7 +67,7 @@ class _Error(FaultKind):
         return error_answer(self.error, operation, self.message)
 
 
-class ConflictError(_Error):
+class ConflictFault(_ErrorFault):
     """The object has been modified."""
 
     name = "conflict"
@@ -67,11 +76,12 @@ class ConflictError(_Error):
     points = frozenset({PointKind.WRITE})
     rank = 2
 
-    def applies(self, point: Point) -> bool:
+    @classmethod
+    def applies(cls, point: Point) -> bool:
         return super().applies(point) and point.text.split(" ")[0] in ("update", "patch", "apply", "delete")
 
 
-class TooMany(_Error):
+class TooManyFault(_ErrorFault):
     """429 with Retry-After."""
 
     name = "too-many-requests"
@@ -83,22 +93,23 @@ class TooMany(_Error):
         )
 
 
-class Internal(_Error):
+class InternalFault(_ErrorFault):
     name = "internal-error"
     error = InternalError
 
 
-class Unavailable(_Error):
+class UnavailableFault(_ErrorFault):
     """The server is about to stop."""
 
     name = "unavailable"
     error = ServiceUnavailable
 
 
-class TimedOut(_Error):
+class TimeoutFault(_ErrorFault):
     """504: the server gave up; the write is done nevertheless."""
 
     name = "timeout"
+    late = True
     error = Timeout
     points = frozenset({PointKind.WRITE})
 
@@ -109,7 +120,7 @@ class TimedOut(_Error):
         return error_answer(self.error, operation, "request did not complete within the allotted timeout")
 
 
-class CredentialsExpired(_Error):
+class CredentialsFault(_ErrorFault):
     """401: a token or certificate has expired; the next request has a new one."""
 
     name = "credentials-expired"
@@ -117,7 +128,7 @@ class CredentialsExpired(_Error):
     rank = 6
 
 
-class WebhookFails(_Error):
+class WebhookFault(_ErrorFault):
     name = "webhook-fails"
     error = InternalError
     message = 'failed calling webhook "policy.example.com": connect: connection refused'
@@ -146,12 +157,12 @@ def error_answer(error: type[APIError], operation: Operation, message: str = "")
 KINDS = (
     LostAnswer,
     ExternalFails,
-    ConflictError,
-    TooMany,
-    Internal,
-    Unavailable,
-    TimedOut,
-    CredentialsExpired,
-    WebhookFails,
+    ConflictFault,
+    TooManyFault,
+    InternalFault,
+    UnavailableFault,
+    TimeoutFault,
+    CredentialsFault,
+    WebhookFault,
     WebhookSlow,
 )

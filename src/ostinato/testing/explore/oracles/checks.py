@@ -48,8 +48,8 @@ def _quiet(outcome: Outcome, reference: Reference) -> Iterable[Problem]:
         text = f"the operator writes although nothing is left to do: {outcome.quiet_writes} writes"
         yield Problem("quiet", text, tuple(_last_writes(outcome)))
     elif outcome.quiet_requests > 2 * reference.quiet_requests + _REQUESTS_SLACK:
-        text = f"hot loop: {outcome.quiet_requests} requests in the quiet period, {reference.quiet_requests} without faults"
-        yield Problem("quiet", text)
+        usual = f"{reference.quiet_requests} without faults"
+        yield Problem("quiet", f"hot loop: {outcome.quiet_requests} requests in the quiet period, {usual}")
 
 
 def _last_writes(outcome: Outcome) -> list[str]:
@@ -73,11 +73,7 @@ def _duplicates(outcome: Outcome, reference: Reference) -> Iterable[Problem]:
 
 def _excess(made: Mapping[str, int], expected: Mapping[str, int], slack: int) -> list[str]:
     """Objects of generated names are not counted: a lost answer cannot be told from a lost request."""
-    return [
-        text
-        for text, count in made.items()
-        if not text.endswith("*") and count > expected.get(text, 0) + slack
-    ]
+    return [text for text, count in made.items() if not text.endswith("*") and count > expected.get(text, 0) + slack]
 
 
 def _errors(outcome: Outcome) -> Iterable[Problem]:

@@ -61,7 +61,13 @@ async def _remove_finalizer(run: Run, place: Place, finalizer: str) -> None:
 async def _orphan(run: Run, place: Place, uid: str) -> None:
     metadata = run.objects.metadata[place]
     left = [
-        {"apiVersion": each.api_version, "kind": each.kind, "name": each.name, "uid": each.uid, "controller": each.controller}
+        {
+            "apiVersion": each.api_version,
+            "kind": each.kind,
+            "name": each.name,
+            "uid": each.uid,
+            "controller": each.controller,
+        }
         for each in metadata.owner_references
         if each.uid != uid
     ]

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from ostinato.api.errors import Expired
 from ostinato.client.transport.protocol import Deadline
 from ostinato.controllers.current import current_reconcile
 from ostinato.server.faults import AnswerLost, Operation, Proceed
 from ostinato.server.request import Answer
+from ostinato.server.request.present import error_response
 from ostinato.testing.explore.points import PointKind
 
 if TYPE_CHECKING:
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from ostinato.testing.explore.world.run import Run
 
 _UNTOUCHED: Final = ("events", "leases", "selfsubjectaccessreviews", "selfsubjectrulesreviews")
+
+
+STALE: Final = "(any version)"  # marks reads that an older state may answer
 
 
 class _EventMetadata(msgspec.Struct, rename="camel"):
@@ -50,11 +55,11 @@ class ReplicaDirector:
                 return await run.renewing(replica, proceed)
             return await proceed()
         kind = _kind(operation)
-        point = run.arrive(kind, str(operation))
+        point = run.arrive(kind, f"{operation} {STALE}" if operation.stale else str(operation))
         faults = run.due(point)
         reconcile = _reconcile()
         if operation.is_write:
-            run.begin_write()
+            run.writing += 1
         try:
             answer: Answer | None = None
             for fault in faults:
@@ -62,16 +67,30 @@ class ReplicaDirector:
             await replica.gate()
             self._check_deadline()
             if answer is None:
-                answer = await proceed()
+                answer = await self._answer(operation, proceed)
                 await replica.gate()
             if operation.verb != "watch":
                 run.requested(replica, operation, answer.status, reconcile)
             for fault in faults:
+                if fault.late:
+                    run.show(fault)
                 answer = await fault.after(run, replica, operation, answer)
         finally:
             if operation.is_write:
-                run.end_write()
+                run.writing -= 1
         return answer
+
+    async def _answer(self, operation: Operation, proceed: Proceed) -> Answer:
+        run = self._run
+        if operation.verb == "watch":
+            await run.lagging(operation)
+            if operation.kind in run.expired:
+                run.expired.discard(operation.kind)
+                return error_response(Expired.of("too old resource version"))
+        if operation.stale and run.reads_stale:
+            run.reads_stale = False
+            return await proceed(await run.server_behind())
+        return await proceed()
 
     def _check_deadline(self) -> None:
         """A process that was paused checks the deadline before it sends."""
@@ -92,7 +111,7 @@ class ReplicaDirector:
             return
         metadata = event.object.metadata
         key = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
-        text = f"event {event.type} {operation.kind} {run.stable(key)}"
+        text = f"event {event.type} {operation.kind} {run.objects.stable(key)}"
         point = run.arrive(PointKind.EVENT, text)
         for fault in run.due(point):
             await fault.event(run, replica, operation)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ostinato.testing.explore.world.run import Run
 
 
-class ExternalUnavailable(ConnectionError):
+class ExternalUnavailable(ConnectionError):  # noqa: N818
     """The external system did not answer; whether it has done it is not known."""
 
 
@@ -80,6 +80,8 @@ class External:
         self._run.note(replica.name, "external", f"{self._name}.{name}{args!r}")
         self._run.active()
         for fault in faults:
+            if fault.late:
+                self._run.show(fault)
             fault.after_call(self._run, replica)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.object import KindInfo
+from ostinato.api.scheme import Scheme
 from ostinato.client.client import Client
 from ostinato.kinds.apiextensions_v1 import CustomResourceDefinition
 from ostinato.server.core import Server
@@ -15,6 +16,22 @@ from ostinato.testing.explore.scenario import manifest_of
 from ostinato.testing.explore.world.disk import Disk, Objects
 from ostinato.testing.snapshot import NAMESPACE, snapshot
 from ostinato.world import Simulation
+
+
+class KnownKinds(Scheme):
+    """The kinds of an image, so that clients need no discovery."""
+
+    def __init__(self, infos: Mapping[GroupVersionKind, KindInfo]) -> None:
+        super().__init__()
+        self._infos = infos
+
+    def recognizes(self, gvk: GroupVersionKind) -> bool:
+        return gvk in self._infos or super().recognizes(gvk)
+
+    def info(self, gvk: GroupVersionKind) -> KindInfo:
+        found = self._infos.get(gvk)
+        return super().info(gvk) if found is None else found
+
 
 _ESTABLISHED = 30.0  # virtual seconds
 

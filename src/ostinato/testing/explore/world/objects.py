@@ -82,16 +82,19 @@ class KnownObjects:
         return [
             place
             for place, each in self.metadata.items()
-            if each.owner_references
-            and not each.deletion_timestamp
-            and not any(self._is_live(each, owner) for owner in each.owner_references)
+            if each.owner_references and not each.deletion_timestamp and self.is_garbage(place)
         ]
+
+    def is_garbage(self, place: Place) -> bool:
+        """Whether the owners of an object are all gone, as when its maker has not seen their deletion yet."""
+        each = self.metadata.get(place)
+        if each is None or not each.owner_references:
+            return False
+        return not any(self._is_live(each, owner) for owner in each.owner_references)
 
     def dependents(self, uid: str) -> list[Place]:
         return [
-            place
-            for place, each in self.metadata.items()
-            if any(owner.uid == uid for owner in each.owner_references)
+            place for place, each in self.metadata.items() if any(owner.uid == uid for owner in each.owner_references)
         ]
 
     def _is_live(self, child: Metadata, owner: OwnerReference) -> bool:

@@ -24,6 +24,7 @@ from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.testing.explore.world.director import ReplicaDirector
 from ostinato.testing.explore.world.record import Failure
 from ostinato.world import World
+from ostinato.world.simulated.clock import SimulatedClock
 
 if TYPE_CHECKING:
     from ostinato.testing.explore.world.run import Run
@@ -99,6 +100,12 @@ class Replica:
     def connect(self, purpose: Purpose) -> _Transport:
         stage = FaultyServer(lambda: self._run.server, ReplicaDirector(self._run, self, purpose.deadline))
         return _Transport(self, InProcessTransport(stage, user=(self.name, _GROUPS), deadline=purpose.deadline))
+
+    def jump(self, seconds: float) -> None:
+        """Set the wall clock of its machine."""
+        clock = self._world.clock
+        assert isinstance(clock, SimulatedClock)
+        clock.jump(seconds)
 
     def monotonic(self) -> float:
         return self._world.clock.monotonic()

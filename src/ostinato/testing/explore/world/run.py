@@ -15,22 +15,23 @@ from ostinato.client.client import Client
 from ostinato.client.views import Unstructured
 from ostinato.server.core import Server
 from ostinato.server.faults import Operation, Proceed
-from ostinato.server.in_process.transport import InProcessTransport
+from ostinato.server.flow.control import FlowSettings
 from ostinato.server.request import Answer
 from ostinato.server.store.records import Write
 from ostinato.testing.explore.plan import Fault, Plan
 from ostinato.testing.explore.points import Counter, Point, PointKind, Visit
 from ostinato.testing.explore.world.collector import collect
 from ostinato.testing.explore.world.disk import Disk, Place
-from ostinato.testing.explore.world.external import External, state_of_fake
+from ostinato.testing.explore.world.external import External
+from ostinato.testing.explore.world.image import KnownKinds
 from ostinato.testing.explore.world.leadership import Leadership
 from ostinato.testing.explore.world.objects import KnownObjects, Metadata
 from ostinato.testing.explore.world.outcome import Outcome, Problem
 from ostinato.testing.explore.world.record import COLLECTOR, FAULT, USER, Entry, Record
 from ostinato.testing.explore.world.replica import Replica
 from ostinato.testing.explore.world.settings import Reference, Subject
-from ostinato.testing.explore.world.state import State, state_of
-from ostinato.testing.explore.world.view import StateView
+from ostinato.testing.explore.world.settling import NotSettled, Settling
+from ostinato.testing.explore.world.users import UserTransport
 from ostinato.testing.snapshot import NAMESPACE
 from ostinato.world import Simulation
 
@@ -39,11 +40,7 @@ if TYPE_CHECKING:
 
 _QUIET_COLLECTIONS: Final = ("events", "leases.coordination.k8s.io")
 _COLLECTION_DELAY: Final = 0.2  # virtual seconds until garbage is collected
-_REFERENCE_CALM: Final = 12.0  # times as long as other runs
-
-
-class NotSettled(Exception):  # noqa: N818
-    """The state of the reference run was not reached; the problem is recorded."""
+_NEWER: Final = 1000  # resourceVersions by which a restored store is ahead
 
 
 class Run:
@@ -57,36 +54,35 @@ class Run:
         self.clock = self.simulation.clock
         self.objects = KnownObjects(subject.image.kinds, subject.image.objects)
         self.disk = Disk(subject.image.version, subject.image.objects, self._written)
-        self.server = Server(self.simulation, self.disk)
+        self.server = self._new_server(self.disk)
         self.client = self._client()
         self.fakes = {name: make() for name, make in subject.externals.items()}
         self.leadership = Leadership(self)
+        self.kinds = [catalogue(fault) for fault in plan.faults]
         self.problems: list[Problem] = []
         self.pending = 0  # faults that have not ended: processes to restart, pauses, lags
         self.step = 0  # the scenario's steps that were performed
         self.lags: dict[str, asyncio.Event] = {}  # by kind: events are held until it is set
-        self._reference = reference
-        self._faults = {fault.at: [] for fault in plan.faults} if plan.faults else {}
-        self._kinds: list[FaultKind] = []
-        for fault in plan.faults:
-            kind = catalogue(fault)
-            self._kinds.append(kind)
-            self._faults[fault.at].append((fault, kind))
+        self.expired: set[str] = set()  # kinds whose next watch cannot be resumed
+        self.reads_stale = False  # the next read at any version is answered by a server that is behind
+        self.activity = 0  # grows with each change
+        self.writing = 0  # writes of the operator under way
+        self.requests = 0  # of the operator, and
+        self.writes = 0  # the writes among them
+        self.gone: dict[str, None] = {}  # objects of the image that were deleted
+        self._faults: dict[Point, list[FaultKind]] = {}
+        for kind in self.kinds:
+            self._faults.setdefault(kind.fault.at, []).append(kind)
+        self._deleting: dict[str, Callable[[], object]] = {}  # by uid: called when its deletion begins
         self._dealt: list[Fault] = []
         self._visits: list[Visit] = []
         self._counter = Counter()
         self._replicas: list[Replica] = []
         self._started = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._activity = 0  # grows with each change
-        self._writing = 0  # writes of the operator under way
-        self._requests = 0
-        self._writes = 0  # of the operator
-        self._states: list[State] = []
-        self._external_states: list[str] = []
         self._collecting = False
-        self._gone: dict[str, None] = {}  # objects of the image that were deleted
-        self._view = StateView(self) if subject.always or subject.eventually else None
+        self._servers_behind: list[Server] = []
+        self._settling = Settling(self, reference)
 
     # The run
 
@@ -98,8 +94,8 @@ class Run:
             pass
         except Exception as error:  # noqa: BLE001 - of a task that nothing awaits, or a livelock
             self.problems.append(Problem("errors", f"unhandled error: {type(error).__name__}: {error}"))
-        outcome.visits, outcome.dealt, outcome.steps = self._visits, self._dealt, self._states
-        outcome.externals, outcome.problems = self._external_states, self.problems
+        outcome.visits, outcome.dealt, outcome.steps = self._visits, self._dealt, self._settling.states
+        outcome.externals, outcome.problems = self._settling.externals, self.problems
         outcome.trespasses = self.leadership.trespasses
         outcome.trace = self.simulation.trace.digest()
         return outcome
@@ -110,23 +106,27 @@ class Run:
             self.start_replica()
             if self.elects:
                 self.start_replica()
-            await self._settle_start()
+            await self._settling.start()
             while self.step < len(self.subject.scenario):
                 await self.perform()
-                await self._settle()
-            await self._quiet(outcome)
+                await self._settling.settle()
+            await self._settling.quiet(outcome)
         finally:
-            for replica in self._replicas:
-                replica.kill()
-            for task in self._tasks:
-                task.cancel()
-            for replica in self._replicas:
-                await replica.ended()
-                if replica.error is not None and not self.leadership.explains(replica.error):
-                    text = f"{replica.name} ended: {type(replica.error).__name__}: {replica.error}"
-                    self.problems.append(Problem("errors", text))
-            await self.client.close()
-            await self.server.close()
+            await self._end()
+
+    async def _end(self) -> None:
+        for replica in self._replicas:
+            replica.kill()
+        for task in self._tasks:
+            task.cancel()
+        for replica in self._replicas:
+            await replica.ended()
+            if replica.error is not None and not self.leadership.explains(replica.error):
+                text = f"{replica.name} ended: {type(replica.error).__name__}: {replica.error}"
+                self.problems.append(Problem("errors", text))
+        await self.client.close()
+        for server in (self.server, *self._servers_behind):
+            await server.close()
 
     async def perform(self) -> None:
         """Perform the next step of the scenario."""
@@ -135,12 +135,21 @@ class Run:
         self.note(USER, "step", str(step))
         await step.perform(self)
 
+    async def perform_early(self) -> None:
+        """Perform the next step, if there is one, before the world has settled."""
+        if self.step < len(self.subject.scenario):
+            await self.perform()
+
+    def soon(self) -> None:
+        """Perform the next step in a moment."""
+        self.later(0.0, self.perform_early)
+
     @property
     def elects(self) -> bool:
         """Whether two replicas elect a leader."""
-        return any(kind.needs_election for kind in self._kinds)
+        return any(kind.needs_election for kind in self.kinds)
 
-    # Processes
+    # Processes and servers
 
     def start_replica(self) -> None:
         self._started += 1
@@ -162,32 +171,53 @@ class Run:
     def living(self) -> list[Replica]:
         return [each for each in self._replicas if not each.dead]
 
-    def replace_server(self, disk: Disk) -> None:
+    async def replace_server(self, disk: Disk) -> None:
         """Start another server from a disk; connections to the one before it break."""
         before, self.disk = self.server, disk
-        self.server = Server(self.simulation, disk)
+        server = self._new_server(disk)
+        await server.start(bootstrapped=True)
+        self.server = server
+        self.background(before.close())
 
-        async def change() -> None:
-            await self.server.start(bootstrapped=True)
-            await before.close()
+    async def restore(self) -> None:
+        """Restore the store to its state before the last step, and let users repeat it."""
+        past = self.disk.at(self._settling.version_before(self.step))
+        disk = Disk(self.disk.version + _NEWER, past.objects, self._written)
+        self.objects = KnownObjects(self.subject.image.kinds, self.subject.image.objects)
+        for (collection, key), (version, data) in disk.objects.items():
+            if version > self.subject.image.version:
+                self.objects.written(Write(collection, key, version, data))
+        await self.replace_server(disk)
+        self.step -= 1
+        await self.perform()
 
-        self.background(change())
+    async def server_behind(self) -> Server:
+        """Return a server that has not seen the writes since the last step."""
+        server = self._new_server(self.disk.at(self._settling.version_before(self.step)))
+        await server.start(bootstrapped=True)
+        self._servers_behind.append(server)
+        return server
 
     # Faults
 
     def arrive(self, kind: PointKind, text: str) -> Point:
         """Register that a point is reached."""
-        point = self._counter.next(kind, self._stable_text(text))
+        point = self._counter.next(kind, self.stable_text(text))
         self._visits.append(Visit(point, self.clock.monotonic(), self.disk.version))
         return point
 
     def due(self, point: Point) -> list[FaultKind]:
         """Return the faults of a point, which are dealt now."""
-        found = self._faults.get(point, ())
-        for fault, _ in found:
-            self._dealt.append(fault)
-            self.note(FAULT, "fault", str(fault))
-        return [kind for _, kind in found]
+        found = self._faults.get(point, [])
+        self._dealt += [kind.fault for kind in found]
+        for kind in found:
+            if not kind.late:
+                self.show(kind)
+        return found
+
+    def show(self, kind: FaultKind) -> None:
+        """Record that a fault happens."""
+        self.note(FAULT, "fault", str(kind.fault))
 
     def later(self, seconds: float, action: Callable[[], object]) -> None:
         """Do something in `seconds`; the world has not settled before."""
@@ -202,6 +232,10 @@ class Run:
                 await result
 
         self.background(wait())
+
+    def when_deleting(self, uid: str, action: Callable[[], object]) -> None:
+        """Do something when the deletion of an object begins."""
+        self._deleting[uid] = action
 
     def background(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(coroutine)
@@ -224,40 +258,33 @@ class Run:
         return self.clock.monotonic()
 
     def note(self, actor: str, action: str, what: str, outcome: str = "", reconcile: str = "") -> None:
-        self.record.add(
-            Entry(self.clock.monotonic(), actor, action, self._stable_text(what), outcome, reconcile, self.disk.version)
-        )
+        text = self.stable_text(what)
+        self.record.add(Entry(self.clock.monotonic(), actor, action, text, outcome, reconcile, self.disk.version))
 
     def requested(self, replica: Replica, operation: Operation, status: int, reconcile: str) -> None:
         """Record an answered request of the operator."""
-        self._requests += 1
+        self.requests += 1
         self.note(replica.name, "request", str(operation), str(status), reconcile)
         if not operation.is_write:
             return
-        self._writes += 1
+        self.writes += 1
         self.leadership.wrote(replica, operation, status)
-        if operation.subresource or status >= 300:
-            return
-        text = self._stable_text(f"{operation.kind} {operation.key}")
-        if operation.verb == "delete":
+        text = self.stable_text(f"{operation.kind} {operation.key}")
+        if operation.verb == "delete" and not operation.subresource and status < 300:
             self.record.deletes[text] = self.record.deletes.get(text, 0) + 1
+        elif (
+            status == 201 and not operation.subresource and not self.objects.is_garbage((operation.kind, operation.key))
+        ):
+            self.record.creates[text] = self.record.creates.get(text, 0) + 1
 
     def collected(self, place: Place, metadata: Metadata) -> None:
         self.note(COLLECTOR, "request", f"delete {place[0]} {metadata.namespace}/{metadata.name}", "200")
 
     def active(self) -> None:
-        self._activity += 1
+        """Register a change other than a write."""
+        self.activity += 1
 
-    def begin_write(self) -> None:
-        self._writing += 1
-
-    def end_write(self) -> None:
-        self._writing -= 1
-
-    def stable(self, key: str) -> str:
-        return self.objects.stable(key)
-
-    def _stable_text(self, text: str) -> str:
+    def stable_text(self, text: str) -> str:
         head, space, key = text.rpartition(" ")
         return f"{head}{space}{self.objects.stable(key)}"
 
@@ -266,15 +293,13 @@ class Run:
             self.leadership.written(write)
         if write.collection in _QUIET_COLLECTIONS:
             return
-        self._activity += 1
+        self.activity += 1
         metadata = self.objects.written(write)
         if metadata is None and (write.collection, write.key) in self.subject.image.objects:
-            self._gone[f"{write.collection} {write.key}"] = None
-        if write.replaces == 0 and metadata is not None:
-            text = self._stable_text(f"{write.collection} {write.key}")
-            self.record.creates[text] = self.record.creates.get(text, 0) + 1
-        if self._view is not None:
-            self._check_always()
+            self.gone[f"{write.collection} {write.key}"] = None
+        if metadata is not None and metadata.deletion_timestamp and metadata.uid in self._deleting:
+            self._deleting.pop(metadata.uid)()
+        self._settling.written()
         if not self._collecting:
             self._collecting = True
             self.background(self._collect())
@@ -284,7 +309,7 @@ class Run:
         self._collecting = False
         await collect(self)
 
-    # What steps use
+    # What steps and faults use
 
     def view(self, gvk: GroupVersionKind) -> Unstructured:
         return Unstructured(gvk, self.subject.image.infos.get(gvk))
@@ -292,125 +317,10 @@ class Run:
     def children(self, namespace: str, name: str) -> list[tuple[GroupVersionKind, str, str]]:
         return self.objects.children(namespace, name)
 
+    def _new_server(self, disk: Disk) -> Server:
+        return Server(self.simulation, disk, flow=FlowSettings(enabled=False))
+
     def _client(self) -> Client:
-        return Client(_Current(self), world=self.simulation, namespace=NAMESPACE, field_manager="kubectl")
-
-    # Settling
-
-    async def _settle_start(self) -> None:
-        await self._calm(self.now + self.subject.timing.within)
-
-    async def _settle(self) -> None:
-        """Wait until the state is that of the reference run after the same step."""
-        index, timing = self.step - 1, self.subject.timing
-        end = self.now + timing.within
-        while True:
-            calm = await self._calm(end)
-            state, outside = self.state(), self._external_state()
-            wrong = self._differences(index, state, outside)
-            if not wrong and calm:
-                break
-            if self.now >= end:
-                kind = "convergence" if calm else "quiet"
-                text = "the state differs from that of the run without faults" if calm else "it does not come to rest"
-                where = f"after step {index + 1} ({self.subject.scenario[index]})"
-                self.problems.append(Problem(kind, f"{text}, {where}", tuple(wrong[:20])))
-                raise NotSettled
-            await self.clock.sleep(timing.calm)
-        self._states.append(state)
-        self._external_states.append(outside)
-        self._check_eventually(index)
-        point = self.arrive(PointKind.SETTLED, f"settled {self.step}")
-        self.note(USER, "settled", f"settled after step {self.step}")
-        for fault in self.due(point):
-            await fault.settled(self)
-        if self.pending or self._dealt and self._dealt[-1].at == point:
-            await self._settle_again(index)
-
-    async def _settle_again(self, index: int) -> None:
-        """Settle after a fault at a settled point: the state has to be the same again."""
-        self._states.pop()
-        self._external_states.pop()
-        self.step = max(self.step, index + 1)
-        await self._settle()
-
-    async def _calm(self, end: float) -> bool:
-        """Wait until nothing was written for a while; False if that does not happen until `end`."""
-        seconds = self.subject.timing.calm * (1.0 if self._reference is not None else _REFERENCE_CALM)
-        while True:
-            activity = self._activity
-            await self.clock.sleep(seconds)
-            if activity == self._activity and not self.pending and not self._writing:
-                return True
-            if self.now >= end:
-                return False
-
-    def _differences(self, index: int, state: State, outside: str) -> list[str]:
-        if self._reference is None:
-            return []
-        expected = self._expected(self._reference.steps[index])
-        wrong = state.differences(expected) if state.objects != expected.objects else []
-        if outside != self._reference.externals[index]:
-            wrong.append(f"external systems: {outside}, expected {self._reference.externals[index]}")
-        return wrong
-
-    def _expected(self, state: State) -> State:
-        for kind in self._kinds:
-            state = kind.expected(self, state)
-        return state
-
-    def state(self) -> State:
-        image = self.subject.image
-        return state_of(self.disk.objects, image.kinds, self.subject.freedom, since=image.version, gone=self._gone)
-
-    def _external_state(self) -> str:
-        return "; ".join(f"{name}: {state_of_fake(fake)}" for name, fake in self.fakes.items())
-
-    async def _quiet(self, outcome: Outcome) -> None:
-        """Count what the operator does although nothing is left to do."""
-        if self._reference is None:  # everything is reconciled once more by a new process
-            for replica in self.living():
-                self.crash(replica)
-            await self._calm(self.now + self.subject.timing.within)
-        writes, requests = self._writes, self._requests
-        await self.clock.sleep(self.subject.timing.quiet)
-        outcome.quiet_writes, outcome.quiet_requests = self._writes - writes, self._requests - requests
-
-    # Invariants
-
-    def _check_always(self) -> None:
-        for invariant in self.subject.always:
-            if self._view is not None and not invariant(self._view):
-                name = getattr(invariant, "__name__", repr(invariant))
-                if not any(each.oracle == f"always {name}" for each in self.problems):
-                    self.problems.append(Problem(f"always {name}", f"does not hold at t+{self.now:.3f} s"))
-
-    def _check_eventually(self, index: int) -> None:
-        for invariant in self.subject.eventually:
-            if self._view is not None and not invariant(self._view):
-                name = getattr(invariant, "__name__", repr(invariant))
-                where = f"after step {index + 1} ({self.subject.scenario[index]})"
-                self.problems.append(Problem(f"eventually {name}", f"does not hold {where}"))
-
-
-class _Current:
-    """A transport of users to the server that is running now."""
-
-    host = "server"
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._inner: tuple[Server, InProcessTransport] | None = None
-
-    async def request(self, request: Any) -> Any:
-        server = self._run.server
-        if self._inner is None or self._inner[0] is not server:
-            self._inner = (server, InProcessTransport(server, user_agent="kubectl"))
-        return await self._inner[1].request(request)
-
-    async def websocket(self, request: Any, protocols: Any) -> Any:
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        if self._inner is not None:
-            await self._inner[1].close()
+        scheme = KnownKinds(self.subject.image.infos)
+        options = {"namespace": NAMESPACE, "field_manager": "kubectl"}
+        return Client(UserTransport(lambda: self.server), world=self.simulation, scheme=scheme, **options)

@@ -21,9 +21,19 @@ _TIME: Final = re.compile(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$")
 _UID: Final = re.compile(r"^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$")
 _METADATA: Final = ("labels", "annotations", "finalizers")
 _IGNORED: Final = frozenset(
-    {"events", "leases.coordination.k8s.io", "customresourcedefinitions.apiextensions.k8s.io", "servicenodeports.ranges"}
+    {
+        "events",
+        "leases.coordination.k8s.io",
+        "customresourcedefinitions.apiextensions.k8s.io",
+        "servicenodeports.ranges",
+    }
 )
 _SERVER_MADE: Final = frozenset({"ipaddresses.networking.k8s.io", "apiservices.apiregistration.k8s.io"})
+
+TOUCHED: Final = "explore.ostinato.dev/touched"  # annotation of a user
+HANGING: Final = "explore.ostinato.dev/hangs"  # finalizer of another controller
+BYSTANDER: Final = "explore.ostinato.dev/bystander"  # annotation of objects that are not the operator's
+_OWN: Final = "explore.ostinato.dev/"
 
 Path = tuple[str, ...]
 
@@ -107,6 +117,8 @@ def state_of(
     found: dict[str, Any] = {}
     several: dict[str, list[Any]] = {}
     for kind, each in decoded:
+        if BYSTANDER in each["metadata"].get("annotations", ()):
+            continue
         value = freedom.apply(kind, normalized(each, generated))
         if value is None:
             continue
@@ -129,7 +141,7 @@ def state_of(
 def normalized(value: dict[str, Any], generated: Mapping[str, str]) -> dict[str, Any]:
     """Return an object without what differs between any two runs."""
     metadata = value["metadata"]
-    kept: dict[str, Any] = {field: metadata[field] for field in _METADATA if metadata.get(field)}
+    kept: dict[str, Any] = {field: each for field in _METADATA if (each := _others(metadata.get(field)))}
     if metadata.get("ownerReferences"):
         kept["ownerReferences"] = [
             {
@@ -144,6 +156,13 @@ def normalized(value: dict[str, Any], generated: Mapping[str, str]) -> dict[str,
     rest = {field: each for field, each in value.items() if field not in ("metadata", "apiVersion", "kind")}
     cleaned: dict[str, Any] = _cleaned(rest, metadata.get("generation"), generated)
     return {"metadata": _cleaned(kept, None, generated), **cleaned}
+
+
+def _others(value: Any) -> Any:
+    """Return annotations, labels or finalizers without those of faults."""
+    if isinstance(value, dict):
+        return {key: each for key, each in value.items() if not key.startswith(_OWN)}
+    return [each for each in value or () if not each.startswith(_OWN)]
 
 
 def _cleaned(value: Any, generation: int | None, generated: Mapping[str, str]) -> Any:
@@ -195,10 +214,8 @@ def _differing(mine: Any, theirs: Any, path: Path) -> list[Path]:
 def _field_differences(mine: Any, theirs: Any) -> list[str]:
     if isinstance(mine, list) and isinstance(theirs, list) and len(mine) != len(theirs):
         return [f"{len(mine)} objects, expected {len(theirs)}"]
-    lines = []
-    for path in _differing(mine, theirs, ()):
-        lines.append(f"{'.'.join(path)}: {_at(mine, path)}, expected {_at(theirs, path)}")
-    return list(dict.fromkeys(lines))
+    paths = _differing(mine, theirs, ())
+    return list(dict.fromkeys(f"{'.'.join(path)}: {_at(mine, path)}, expected {_at(theirs, path)}" for path in paths))
 
 
 def _at(value: Any, path: Path) -> str:

@@ -1,0 +1,1 @@
+"""What an exploration shows: the report, the timeline as text and as SVG, a test to paste."""

@@ -1,0 +1,103 @@
+"""Exploration: what fails is found, shrunk and replayed; what survives is not accused."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.testing.explore.operators import careful, forgetful, pond
+
+from ostinato.testing.explore import Unsurvived, create, delete, edit, explore
+from ostinato.testing.explore.api import Options, run, subject_of
+from ostinato.testing.explore.explorer import Explorer
+from ostinato.testing.explore.plan import Fault, Plan
+from ostinato.testing.explore.points import Point
+
+SCENARIO = (create(pond()), edit(pond(), size=2), delete(pond()))
+
+
+def explorer_of(operator: object) -> Explorer:
+    explorer = Explorer(subject_of(operator, SCENARIO, Options()))
+    assert explorer.prepare().problems == []
+    return explorer
+
+
+def test_a_crash_between_two_writes_is_found_and_told() -> None:
+    with pytest.raises(Unsurvived) as failure:
+        explore(forgetful, scenario=SCENARIO, worlds=20)
+    text = str(failure.value)
+    assert "ConfigMap default/a-two: missing" in text
+    assert "crash-after @ create configmaps default/a #1" in text
+    assert "process is killed" in text
+    assert "def test_forgetful_survives_crash_after" in text
+    assert "2. edit" not in text  # the scenario is shortened to its first step
+
+
+def test_the_repaired_operator_survives_every_fault() -> None:
+    found = explore(careful, scenario=SCENARIO, worlds=60)
+    assert found.worlds == 60
+    assert found.failed is None
+
+
+def test_a_world_is_replayed_exactly() -> None:
+    explorer = explorer_of(careful)
+    plan = Plan.parse(
+        "7~: early-step @ apply configmaps default/a #1; lag @ event MODIFIED ponds.explored.dev default/a #1"
+    )
+    first, again = explorer.world(plan), explorer.world(plan)
+    assert len(first.dealt) == 2
+    assert first.trace == again.trace
+    assert first.record.entries == again.record.entries
+
+
+def test_another_seed_is_another_run() -> None:
+    explorer = explorer_of(careful)
+    assert explorer.world(Plan.parse("7~")).trace != explorer.world(Plan.parse("8~")).trace
+
+
+def test_several_faults_are_shrunk_to_the_one_that_matters() -> None:
+    plan = (
+        "5~: touched @ create configmaps default/a #1; crash-after @ create configmaps default/a #1; "
+        "watch-cut @ event ADDED ponds.explored.dev default/a #1"
+    )
+    found = run(forgetful, SCENARIO, Options(), plan)
+    assert found.failed is not None
+    assert [str(each) for each in found.failed.outcome.plan.faults] == ["crash-after @ create configmaps default/a #1"]
+    assert not found.failed.outcome.plan.interleaved
+
+
+def test_the_pasted_test_fails_as_the_world_did() -> None:
+    found = run(forgetful, SCENARIO, Options(worlds=20))
+    assert found.failed is not None
+    again = run(forgetful, found.failed.scenario, Options(), str(found.failed.outcome.plan))
+    assert again.failed is not None
+    assert again.failed.outcome.problems == found.failed.outcome.problems
+
+
+def test_an_operator_that_never_comes_to_rest_fails_without_any_fault() -> None:
+    from tests.unit.testing.explore.restless import restless
+
+    found = run(restless, (create(pond()),), Options())
+    assert found.failed is not None
+    assert {each.oracle for each in found.failed.outcome.problems} == {"quiet"}
+
+
+def test_unknown_faults_are_refused_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="fault 'rain' does not exist; choose from crash-after"):
+        explore(careful, scenario=SCENARIO, only=["rain"])
+
+
+def test_an_empty_scenario_is_refused() -> None:
+    with pytest.raises(ValueError, match="scenario is empty"):
+        explore(careful, scenario=[])
+
+
+def test_a_plan_is_read_as_it_is_written() -> None:
+    plan = Plan(3, (Fault("lag", Point.parse("event ADDED pods default/a #2")),), interleaved=True)
+    assert str(plan) == "3~: lag @ event ADDED pods default/a #2"
+    assert Plan.parse(str(plan)) == plan
+    assert Plan.parse("12") == Plan(12)
+
+
+@pytest.mark.parametrize("text", ["", "x", "1: crash", "1: crash-after @ create pods a"])
+def test_a_malformed_plan_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="world|fault|point"):
+        Plan.parse(text)
