@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.unit.testing.explore.operators import careful, forgetful, pond
+from tests.unit.testing.explore.restless import restless
 
 from ostinato.testing.explore import Unsurvived, create, delete, edit, explore
 from ostinato.testing.explore.api import Options, run, subject_of
@@ -39,9 +40,8 @@ def test_the_repaired_operator_survives_every_fault() -> None:
 
 def test_a_world_is_replayed_exactly() -> None:
     explorer = explorer_of(careful)
-    plan = Plan.parse(
-        "7~: early-step @ apply configmaps default/a #1; lag @ event MODIFIED ponds.explored.dev default/a #1"
-    )
+    lag = "lag @ event MODIFIED ponds.explored.dev default/a #1"
+    plan = Plan.parse(f"7~: early-step @ apply configmaps default/a #1; {lag}")
     first, again = explorer.world(plan), explorer.world(plan)
     assert len(first.dealt) == 2
     assert first.trace == again.trace
@@ -73,8 +73,6 @@ def test_the_pasted_test_fails_as_the_world_did() -> None:
 
 
 def test_an_operator_that_never_comes_to_rest_fails_without_any_fault() -> None:
-    from tests.unit.testing.explore.restless import restless
-
     found = run(restless, (create(pond()),), Options())
     assert found.failed is not None
     assert {each.oracle for each in found.failed.outcome.problems} == {"quiet"}
@@ -99,5 +97,5 @@ def test_a_plan_is_read_as_it_is_written() -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "1: crash", "1: crash-after @ create pods a"])
 def test_a_malformed_plan_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="world|fault|point"):
+    with pytest.raises(ValueError, match=r"world|fault|point"):
         Plan.parse(text)

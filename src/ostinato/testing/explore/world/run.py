@@ -269,12 +269,12 @@ class Run:
             return
         self.writes += 1
         self.leadership.wrote(replica, operation, status)
+        if operation.subresource:
+            return
         text = self.stable_text(f"{operation.kind} {operation.key}")
-        if operation.verb == "delete" and not operation.subresource and status < 300:
+        if operation.verb == "delete" and status < 300:
             self.record.deletes[text] = self.record.deletes.get(text, 0) + 1
-        elif (
-            status == 201 and not operation.subresource and not self.objects.is_garbage((operation.kind, operation.key))
-        ):
+        elif status == 201 and not self.objects.is_garbage((operation.kind, operation.key)):
             self.record.creates[text] = self.record.creates.get(text, 0) + 1
 
     def collected(self, place: Place, metadata: Metadata) -> None:
