@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 
+import msgspec
+
 from ostinato.testing.explore.coverage import Coverage
 from ostinato.testing.explore.faults import catalogue
 from ostinato.testing.explore.faults.kind import FaultKind
@@ -165,7 +167,7 @@ class Explorer:
         for mine, theirs in zip(first.steps, second.steps, strict=False):
             freedom = freedom.joined(mine.free_paths(theirs))
         if freedom != self.subject.freedom:
-            self.subject = _with_freedom(self.subject, freedom)
+            self.subject = msgspec.structs.replace(self.subject, freedom=freedom)
             first.steps = [
                 type(state)({key: freedom.apply(key.partition(" ")[0], value) for key, value in state.objects.items()})
                 for state in first.steps
@@ -175,9 +177,3 @@ class Explorer:
                 text = f"two runs without faults have different objects after step {number + 1}"
                 return [Problem("determinism", text, tuple(theirs.differences(mine)))]
         return []
-
-
-def _with_freedom(subject: Subject, freedom: object) -> Subject:
-    import msgspec  # noqa: PLC0415
-
-    return msgspec.structs.replace(subject, freedom=freedom)

@@ -60,7 +60,9 @@ class Step(ABC):
         """Return Python that makes the step again."""
 
 
-class _OfObject(Step):
+class ObjectStep(Step):
+    """A step that acts on one object."""
+
     verb = ""
 
     def __init__(self, instance: Object | Json) -> None:
@@ -80,7 +82,7 @@ class _OfObject(Step):
         return ground.client.in_namespace(self.namespace) if self.namespace else ground.client
 
 
-class Create(_OfObject):
+class Create(ObjectStep):
     verb = "create"
 
     async def perform(self, ground: Ground) -> None:
@@ -97,7 +99,7 @@ class Create(_OfObject):
                 return
 
 
-class Edit(_OfObject):
+class Edit(ObjectStep):
     """Changes fields of `spec`; `patch` is a JSON merge patch of the object."""
 
     verb = "edit"
@@ -121,7 +123,7 @@ class Edit(_OfObject):
             await self._client(ground).patch(ground.view(self.gvk), self.name, MergePatch(_copy(self.patch)))
 
 
-class Delete(_OfObject):
+class Delete(ObjectStep):
     verb = "delete"
 
     def source(self) -> str:
@@ -131,7 +133,7 @@ class Delete(_OfObject):
         await self._client(ground).delete(ground.view(self.gvk), self.name, missing_ok=True)
 
 
-class DeleteChildren(_OfObject):
+class DeleteChildren(ObjectStep):
     """Deletes the objects that the object owns, as a clumsy user does."""
 
     verb = "delete_children"

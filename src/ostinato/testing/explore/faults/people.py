@@ -124,7 +124,8 @@ class FinalizerHangs(FaultKind):
     async def event(self, run: Run, replica: Replica, operation: Operation) -> None:  # noqa: ARG002
         name = self.fault.at.text.rpartition(" ")[2]
         for place, metadata in list(run.objects.metadata.items()):
-            if place[0] == operation.kind and run.objects.stable(place[1]) == name:
+            named = place[0] == operation.kind and run.objects.stable(place[1]) == name
+            if named and BYSTANDER.encode() not in run.disk.objects[place][1]:
                 await _patch(run, place, {"metadata": {"finalizers": [*metadata.finalizers, HANGING]}})
                 run.when_deleting(metadata.uid, partial(run.later, _HANGS, partial(_release, run, metadata.uid)))
                 break

@@ -6,7 +6,7 @@
 | quiet | writes, or many requests, although nothing is left to do |
 | duplicates | an object that was created or deleted more often than in the run without faults |
 | orphans | objects that the operator created and that outlive everything they belong to |
-| status | observedGeneration that goes back or stays behind, conditions that contradict themselves |
+| status | an observedGeneration that is not the current one once nothing is left to do |
 | errors | errors other than those of requests; reconciles that still fail at the end |
 | leadership | a write of a replica that is not the leader |
 """
@@ -31,12 +31,16 @@ def judge(outcome: Outcome, reference: Reference) -> list[Problem]:
         *_leadership(outcome),
         *_quiet(outcome, reference),
         *_duplicates(outcome, reference),
+        *_status(outcome),
     ]
 
 
 def judge_reference(outcome: Outcome) -> list[Problem]:
     """Return what is wrong without any fault."""
-    found = [*outcome.problems, *_errors(outcome)]
+    found = [*outcome.problems, *_errors(outcome), *_status(outcome)]
+    if outcome.orphans:
+        text = "objects of the operator are left when everything that they belong to is deleted"
+        found.append(Problem("orphans", text, tuple(outcome.orphans)))
     if outcome.quiet_writes:
         text = f"the operator writes although nothing is left to do: {outcome.quiet_writes} writes"
         found.append(Problem("quiet", text, tuple(_last_writes(outcome))))
@@ -84,6 +88,11 @@ def _errors(outcome: Outcome) -> Iterable[Problem]:
     still = [each for each in outcome.record.unresolved.values() if each.expected]
     if still and not outcome.problems:
         yield Problem("errors", f"reconcile of {still[0].key} still fails at the end: {still[0].error}")
+
+
+def _status(outcome: Outcome) -> Iterable[Problem]:
+    if outcome.stale_status:
+        yield Problem("status", "the status is about an earlier generation", tuple(outcome.stale_status))
 
 
 def _leadership(outcome: Outcome) -> Iterable[Problem]:

@@ -37,6 +37,8 @@ class Outcome(msgspec.Struct):
     """
     - `dealt`: the faults whose point was reached.
     - `steps`: the state after each step that settled.
+    - `orphans`: objects that the operator has created and that belong to nothing, after all of its parents are deleted.
+    - `stale_status`: settled objects whose status is about an earlier generation.
     - `quiet_writes`, `quiet_requests`: of the operator in the quiet period.
     - `trace`: digest of every step of the simulation: equal for equal runs.
     """
@@ -49,6 +51,8 @@ class Outcome(msgspec.Struct):
     externals: Sequence[str] = ()
     problems: list[Problem] = []
     trespasses: Sequence[Trespass] = ()
+    orphans: Sequence[str] = ()
+    stale_status: Sequence[str] = ()
     quiet_writes: int = 0
     quiet_requests: int = 0
     trace: str = ""

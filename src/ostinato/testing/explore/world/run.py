@@ -69,6 +69,7 @@ class Run:
         self.writing = 0  # writes of the operator under way
         self.requests = 0  # of the operator, and
         self.writes = 0  # the writes among them
+        self.made: set[str] = set()  # objects that the operator has created
         self.gone: dict[str, None] = {}  # objects of the image that were deleted
         self._faults: dict[Point, list[FaultKind]] = {}
         for kind in self.kinds:
@@ -275,6 +276,7 @@ class Run:
         if operation.verb == "delete" and status < 300:
             self.record.deletes[text] = self.record.deletes.get(text, 0) + 1
         elif status == 201 and not self.objects.is_garbage((operation.kind, operation.key)):
+            self.made.add(f"{operation.kind} {operation.key}")
             self.record.creates[text] = self.record.creates.get(text, 0) + 1
 
     def collected(self, place: Place, metadata: Metadata) -> None:
@@ -322,5 +324,5 @@ class Run:
 
     def _client(self) -> Client:
         scheme = KnownKinds(self.subject.image.infos)
-        options = {"namespace": NAMESPACE, "field_manager": "kubectl"}
-        return Client(UserTransport(lambda: self.server), world=self.simulation, scheme=scheme, **options)
+        transport = UserTransport(lambda: self.server)
+        return Client(transport, world=self.simulation, scheme=scheme, namespace=NAMESPACE, field_manager="kubectl")

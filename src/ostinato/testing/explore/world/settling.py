@@ -10,6 +10,7 @@ from ostinato.testing.explore.world.outcome import Outcome, Problem
 from ostinato.testing.explore.world.record import USER
 from ostinato.testing.explore.world.settings import Invariant, Reference
 from ostinato.testing.explore.world.state import State, state_of
+from ostinato.testing.explore.world.users import scenario_objects, stale_statuses
 from ostinato.testing.explore.world.view import StateView
 
 if TYPE_CHECKING:
@@ -114,6 +115,9 @@ class Settling:
             wrong.append(f"external systems: {outside}, expected {reference.externals[index]}")
         return wrong
 
+    def _existing(self) -> set[str]:
+        return {f"{place[0]} {place[1]}" for place in self._run.objects.metadata}
+
     def _state(self) -> State:
         run, image = self._run, self._run.subject.image
         return state_of(run.disk.objects, image.kinds, run.subject.freedom, since=image.version, gone=run.gone)
@@ -124,6 +128,8 @@ class Settling:
     async def quiet(self, outcome: Outcome) -> None:
         """Count what the operator does although nothing is left to do."""
         run = self._run
+        outcome.orphans = [] if scenario_objects(run) else sorted(run.made & self._existing())
+        outcome.stale_status = stale_statuses(run)
         if self._reference is None:  # everything is reconciled once more by a new process
             for replica in run.living():
                 run.crash(replica)

@@ -6,10 +6,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ostinato.api.errors import APIError
 from ostinato.client.transport.protocol import Request, Response, WebSocket
 from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
+from ostinato.testing.explore.scenario import ObjectStep
 from ostinato.testing.explore.world.disk import Place
 from ostinato.testing.explore.world.objects import Metadata
 
@@ -43,13 +46,24 @@ class UserTransport:
 
 def scenario_objects(run: Run) -> list[tuple[Place, Metadata]]:
     """Return the objects that the scenario has created, as far as they exist."""
-    names = {(each.gvk, each.name) for each in run.subject.scenario if hasattr(each, "gvk")}
+    names = {(each.gvk, each.name) for each in run.subject.scenario if isinstance(each, ObjectStep)}
     kinds = run.objects.kinds
     return [
         (place, metadata)
         for place, metadata in run.objects.metadata.items()
         if place[0] in kinds and (kinds[place[0]], metadata.name) in names
     ]
+
+
+def stale_statuses(run: Run) -> list[str]:
+    """Return the objects of the scenario whose status is about an earlier generation."""
+    found = []
+    for place, metadata in scenario_objects(run):
+        status = msgspec.json.decode(run.disk.objects[place][1]).get("status") or {}
+        observed = status.get("observedGeneration")
+        if observed and observed != metadata.generation and not metadata.deletion_timestamp:
+            found.append(f"{place[0]} {place[1]}: observedGeneration {observed}, generation {metadata.generation}")
+    return found
 
 
 def owned(run: Run) -> list[Place]:
