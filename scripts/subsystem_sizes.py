@@ -37,7 +37,7 @@ SUBSYSTEMS: dict[str, Sequence[str]] = {
     "SQLite write-ahead log": ["server/store/sqlite/wal.py"],
     "seccomp filters in BPF": ["plane/node/runtimes/process/seccomp.py"],
     "DNS messages": ["plane/network/dns/wire.py"],
-    "netlink and nftables": [f"plane/network/{name}.py" for name in ("messages", "netlink", "nftables")],
+    "netlink and nftables": [f"plane/network/{name}.py" for name in ("messages", "netlink", "nf_messages", "nftables")],
     "namespaces, mounts, by ctypes": [
         "plane/network/namespaces.py",
         "plane/node/runtimes/process/shim/kernel.py",

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ostinato.controllers import ControllerOptions
-from ostinato.kinds.core_v1 import Node
+from ostinato.kinds.core_v1 import Node, Pod
 from ostinato.manager import ClientOptions, Manager, ReportingOptions
 from ostinato.manager.connecting import Connect
 from ostinato.plane import names, scheduler
@@ -28,9 +28,12 @@ from ostinato.plane.names import DNS, SCHEDULER, SERVICES
 from ostinato.plane.network import services
 from ostinato.plane.network.dns.component import dns_server
 from ostinato.plane.network.dns.settings import ClusterDns
+from ostinato.plane.network.policy import enforcer as policies
+from ostinato.plane.network.policy.gate import PolicyGate
 from ostinato.plane.network.services.netns import NetnsAddresses
 from ostinato.plane.node import fleet, pod_networking
-from ostinato.plane.node.runtimes import ProcessOptions, hiding
+from ostinato.plane.node.pod_sandbox import AdmitPod
+from ostinato.plane.node.runtimes import ProcessOptions, SandboxError, hiding
 from ostinato.server.node_agents.endpoint import Endpoint
 from ostinato.server.standalone import Settings
 from ostinato.world import World
@@ -124,13 +127,29 @@ def _add_nodes(manager: Manager, settings: PlaneSettings, of_nodes: NodeParts) -
     state = settings.state
     proxy = NetnsAddresses(state) if SERVICES not in settings.without else None
     dns = settings.cluster_dns
-    processes = pod_networking.with_services(msgspec.structs.replace(settings.processes, dns=dns), proxy)
+    gate = None if proxy is None else PolicyGate(proxy.is_local)
+    processes = msgspec.structs.replace(settings.processes, dns=dns, gate=gate)
+    processes = pod_networking.with_services(processes, proxy)
     processes = hiding(pod_networking.with_assigned(processes, of_nodes.existing), state)
-    containerd, api_server = of_nodes.containerd, of_nodes.api_server
-    added = fleet.add_to(manager, settings.nodes, settings.runtime, state / "nodes", containerd, processes, api_server)
-    if settings.measures_usage and proxy is not None:
-        services.add_to(manager, state, proxy, None if dns is None else dns_server(manager, dns))
-    return added
+    admit = None
+    if settings.measures_usage and proxy is not None and gate is not None:
+        server = None if dns is None else dns_server(manager, dns)
+        served = services.add_to(manager, state, proxy, server, gate)
+        admit = _admission(policies.add_to(manager, state, gate, served))
+    options = fleet.NodeOptions(api_server=of_nodes.api_server, admit=admit)
+    return fleet.add_to(
+        manager, settings.nodes, settings.runtime, state / "nodes", of_nodes.containerd, processes, options
+    )
+
+
+def _admission(enforcer: policies.PolicyEnforcer) -> AdmitPod:
+    async def admit(pod: Pod, address: str) -> None:
+        try:
+            await enforcer.admit(pod, address)
+        except policies.PolicyNotEnforced as error:
+            raise SandboxError(str(error)) from None
+
+    return admit
 
 
 def manager_of_plane(connect: Connect, world: World, *, graceful_shutdown: float = 30.0) -> Manager:

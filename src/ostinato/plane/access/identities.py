@@ -58,7 +58,13 @@ _ACCOUNTS: Final = {
     "validatingadmissionpolicy-status-controller": "validatingadmissionpolicy-status-controller",
     "volumeattributesclass-protection-controller": "volumeattributesclass-protection-controller",
 }
-_OTHERS: Final = {"scheduler": SCHEDULER, "services": PROXY, "service-proxy": PROXY}
+_OTHERS: Final = {
+    "scheduler": SCHEDULER,
+    "services": PROXY,
+    "service-proxy": PROXY,
+    "network-policies": PROXY,
+    "network-policy-rules": PROXY,
+}
 # Runnables without an identity of their own: the node agent uses the identity of each node.
 _AGENT: Final = frozenset({"kubelet", "node-heartbeat", "node-cleanup", "runtime-health"})
 _OF_MANAGER: Final = frozenset({"serviceaccount-token-controller"})  # as in kube-controller-manager

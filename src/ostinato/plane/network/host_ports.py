@@ -10,7 +10,8 @@ import socket
 from collections.abc import Iterator
 
 from ostinato.kinds.core_v1 import ContainerPort, Pod
-from ostinato.plane.network.services.balancer import Balancer
+from ostinato.plane.network.policy.gate import PolicyGate
+from ostinato.plane.network.services.balancer import Balancer, Permits, permit_all
 from ostinato.plane.network.services.table import Backend, BackendSet
 from ostinato.plane.network.services.tcp import ConnectionLimit, TcpListener
 from ostinato.plane.network.services.udp import UdpListener
@@ -18,8 +19,10 @@ from ostinato.world import World
 
 
 class HostPorts:
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, gate: PolicyGate | None = None) -> None:
+        """`gate`: the network policies. Defaults to None: there are none."""
         self._world = world
+        self._gate = gate
         self._limit = ConnectionLimit()
         self._listeners: dict[str, list[TcpListener | UdpListener]] = {}  # by uid of the Pod
 
@@ -50,10 +53,17 @@ class HostPorts:
             await each.end()
 
     def _listener(self, port: ContainerPort, address: str) -> TcpListener | UdpListener:
-        balancer = Balancer(self._world, BackendSet((Backend(address, port.container_port),)))
+        backends = BackendSet((Backend(address, port.container_port),))
+        balancer = Balancer(self._world, backends, self._permits(port.protocol or "TCP"))
         if port.protocol == "UDP":
             return UdpListener(self._world.clock, balancer)
         return TcpListener(self._world.clock, balancer, self._limit)
+
+    def _permits(self, protocol: str) -> Permits:
+        gate = self._gate
+        if gate is None:
+            return permit_all
+        return lambda client, backend: gate.permits(client, backend.address, protocol, backend.port)
 
 
 def ports_of(pod: Pod) -> Iterator[ContainerPort]:

@@ -12,6 +12,7 @@ import os
 import socket
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 ROUTE, NETFILTER = 0, 12  # netlink protocols
@@ -20,6 +21,7 @@ _ERROR, _DONE = 2, 3  # message types
 _NESTED: Final = 0x8000  # flag of an attribute that holds attributes
 _TYPE_MASK: Final = 0x3FFF
 _LARGEST: Final = 1 << 16
+_SEND_BUFFER_FORCE: Final = 32  # SO_SNDBUFFORCE
 _HEADER: Final = struct.Struct("=IHHII")
 _ATTRIBUTE: Final = struct.Struct("=HH")
 
@@ -69,7 +71,11 @@ class NetlinkSocket:
     def batch(self, begin: Message, messages: Sequence[Message], end: Message) -> None:
         """Send messages that take effect together or not at all."""
         numbered = [(each, next(self._numbers)) for each in (begin, *messages, end)]
-        self._socket.send(b"".join(encode(each, number) for each, number in numbered))
+        whole = b"".join(encode(each, number) for each, number in numbered)
+        if len(whole) > _LARGEST:
+            with suppress(OSError):  # takes CAP_NET_ADMIN, as such messages do
+                self._socket.setsockopt(socket.SOL_SOCKET, _SEND_BUFFER_FORCE, 2 * len(whole))
+        self._socket.send(whole)
         waiting = {number for each, number in numbered if each.flags & ACK}
         while waiting:
             for answered, to, content in _parse(self._socket.recv(_LARGEST)):

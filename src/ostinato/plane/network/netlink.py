@@ -33,6 +33,7 @@ _NEW_ADDRESS, _DELETE_ADDRESS, _GET_ADDRESS = 20, 21, 22
 _NEW_ROUTE, _DELETE_ROUTE, _GET_ROUTE = 24, 25, 26
 _HARDWARE_ADDRESS, _IFNAME, _MASTER, _LINK_INFO, _ALIAS, _NAMESPACE = 1, 3, 10, 18, 20, 28  # attributes of a link
 _INFO_KIND, _INFO_DATA, _PEER = 1, 2, 1
+_SET_LINK, _PORT_INFO, _ISOLATED, _CALL_IPTABLES = 19, 12, 33, 36
 _UP: Final = 1
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _NO_DETECTION: Final = 2  # no duplicate address detection: an IPv6 address is usable immediately
@@ -100,6 +101,18 @@ class Netlink:
         info = nested(_LINK_INFO, attribute(_INFO_KIND, b"bridge"))
         body = _LINK.pack(0, 0, 0, 0, 0) + text(_IFNAME, name) + attribute(_HARDWARE_ADDRESS, hardware) + info
         self._change(_NEW_LINK, CREATE | EXCLUSIVE, body)
+
+    def filter_bridge(self, name: str) -> None:
+        """Have IPv4 packets that pass a bridge pass the rules for forwarded packets, where br_netfilter exists."""
+        info = nested(
+            _LINK_INFO, attribute(_INFO_KIND, b"bridge"), nested(_INFO_DATA, attribute(_CALL_IPTABLES, b"\1"))
+        )
+        self._change(_NEW_LINK, 0, _LINK.pack(0, 0, self._index(name), 0, 0) + info)
+
+    def isolate_port(self, index: int) -> None:
+        """Have a port of a bridge exchange no frames with other isolated ports."""
+        body = _LINK.pack(socket.AF_BRIDGE, 0, index, 0, 0) + nested(_PORT_INFO, attribute(_ISOLATED, b"\1"))
+        self._change(_SET_LINK, 0, body)
 
     def set_up(self, name: str, *, alias: str = "") -> int:
         """Set a link up and return its index. `alias`: set as its ifalias, if given."""

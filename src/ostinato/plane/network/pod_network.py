@@ -43,6 +43,7 @@ _logger = logging.getLogger("ostinato.plane.network")
 BRIDGE_PREFIX: Final = f"{nftables.LINK_PREFIX}b-"
 _OWNER: Final = "ostinato "  # an alias begins with it; the directory of the owner follows
 _POD_DEVICE: Final = "eth0"
+_BRIDGE_FILTER: Final = "/proc/sys/net/bridge"  # exists with br_netfilter
 _CIDR_FILE: Final = "pod-cidr"
 _SYSCTLS: Final = {  # of every Pod: no privilege is needed for ports and pings of its own network
     "net.ipv4.ip_unprivileged_port_start": "0",
@@ -99,6 +100,7 @@ class PodNetwork:
         mark = hashlib.sha256(os.fsencode(directory.resolve())).hexdigest()
         self._mark = mark
         self.bridge_index = 0
+        self._isolates = False  # ports of Pods exchange no frames
         self.bridge = BRIDGE_PREFIX + mark[:8]
         try:
             if sys.platform != "linux":
@@ -192,7 +194,9 @@ class PodNetwork:
             inside.add_default_route(device, self.gateway)
         finally:
             inside.close()
-        self._netlink.set_up(name, alias=f"{_OWNER}pod {uid}")
+        index = self._netlink.set_up(name, alias=f"{_OWNER}pod {uid}")
+        if self._isolates:
+            self._netlink.isolate_port(index)
 
     # The bridge
 
@@ -241,6 +245,7 @@ class PodNetwork:
 
     def _connect(self, cidr: IPv4Network) -> None:
         """Route between Pods and the rest of the machine, and beyond it as far as it is connected."""
+        self._pass_filters()
         try:
             write_sysctl(f"net.ipv4.conf.{self.bridge}.forwarding", "1")
         except OSError as error:
@@ -257,6 +262,22 @@ class PodNetwork:
                     _logger.info("forwarding enabled for pods device=%s", uplink)
         except OSError as error:
             _logger.warning("pods do not reach beyond this machine error=%s", error.strerror)
+
+    def _pass_filters(self) -> None:
+        """Have packets between Pods of the bridge pass the rules for forwarded packets, as network policies need it.
+
+        Where the kernel cannot have bridged packets pass them (br_netfilter), they are routed: ports of Pods exchange
+        no frames, and the bridge answers for the addresses of all.
+        """
+        try:
+            self._netlink.filter_bridge(self.bridge)
+            self._isolates = not os.path.isdir(_BRIDGE_FILTER)
+        except OSError:
+            self._isolates = True
+        if self._isolates:
+            with suppress(OSError):
+                write_sysctl(f"net.ipv4.conf.{self.bridge}.proxy_arp_pvlan", "1")
+                write_sysctl(f"net.ipv4.neigh.{self.bridge}.proxy_delay", "0")
 
     def _remove_abandoned(self, links: list[Link]) -> None:
         """Remove bridges of nodes whose directories are gone, and that no Pod uses."""

@@ -21,6 +21,7 @@ from ostinato.plane.node.local_node import LocalNode
 from ostinato.plane.node.node_clients import ClientOf, node_clients
 from ostinato.plane.node.node_config import NodeConfig
 from ostinato.plane.node.orphaned_pods import OrphanCleanup, PodInventory
+from ostinato.plane.node.pod_sandbox import AdmitPod
 from ostinato.plane.node.private_files import make_directory
 from ostinato.plane.node.registration.heartbeat import Heartbeat
 from ostinato.plane.node.registration.machine_info import address, machine_info
@@ -68,6 +69,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     - `client_of`: sends requests as a node. Defaults to impersonation of each node.
     - `readiness`: what the nodes wait for before they report Ready. Defaults to nothing.
     - `api_server`: URL of the API server, for Pods on the host network. Defaults to the Service `kubernetes`.
+    - `admit`: waits until the network policies apply to a Pod. Defaults to None: there are none.
     """
 
     address: str = ""
@@ -75,6 +77,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     api_server: str = ""
     client_of: ClientOf | None = None
     readiness: NodeReadiness | None = None
+    admit: AdmitPod | None = None
 
 
 async def find_containerd(world: World, socket: Path) -> Containerd:
@@ -110,14 +113,14 @@ def add_to(
     state: Path | None = None,
     containerd: Containerd | None = None,
     processes: ProcessOptions = DEFAULT_OPTIONS,
-    api_server: str = "",
+    options: NodeOptions = NodeOptions(),  # noqa: B008 - immutable
 ) -> dict[str, Endpoint]:
     """Add nodes to a manager; return their API endpoints by name.
 
     - `runtime`: "containerd", "process" or "simulated".
     - `state`: state directory; required unless containers are simulated.
     - `containerd`, `processes`: for the runtimes of these names; `processes.dns` for both.
-    - `api_server`: URL of the API server, for Pods on the host network.
+    - `options`: of nodes that are not simulated.
     """
     names = node_names(count)
     if runtime == "simulated":
@@ -128,7 +131,7 @@ def add_to(
         make_runtime = process_runtime(manager.world, processes)
     else:
         make_runtime = containerd_runtime(manager.world, containerd, processes.dns)
-    return add_local_nodes(manager, names, state, make_runtime, NodeOptions(api_server=api_server))
+    return add_local_nodes(manager, names, state, make_runtime, options)
 
 
 def add_local_nodes(
@@ -160,7 +163,7 @@ def add_local_nodes(
         allocatable = {each: Quantity(amount) for each, amount in machine.capacity.items()}
         config = NodeConfig(directory, state / "logs", host, allocatable, options.api_server)
         info = NodeInfo(name, node_of(machine).metadata.labels, allocatable)
-        nodes[name] = LocalNode(name, host, runtime, config, info)
+        nodes[name] = LocalNode(name, host, runtime, config, info, options.admit)
         cleanup.add(name, directory, runtime)
     manager.add(cleanup)
     checked = next((node.runtime for node in nodes.values() if isinstance(node.runtime, HasHealth)), None)

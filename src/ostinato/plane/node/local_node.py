@@ -10,6 +10,7 @@ from ostinato.plane.node.containers.hooks import LifecycleHooks
 from ostinato.plane.node.environment.container_environment import ContainerEnvironment
 from ostinato.plane.node.environment.object_reader import ObjectReader
 from ostinato.plane.node.node_config import NodeConfig
+from ostinato.plane.node.pod_sandbox import AdmitPod
 from ostinato.plane.node.probes.prober import Prober
 from ostinato.plane.node.runtimes import Runtime
 from ostinato.plane.node.volumes.volume_manager import VolumeManager
@@ -24,6 +25,7 @@ class LocalNode(msgspec.Struct, frozen=True, eq=False):
     runtime: Runtime
     config: NodeConfig | None = None
     info: NodeInfo | None = None
+    admit: AdmitPod | None = None
 
 
 class NodeComponents(msgspec.Struct, frozen=True, eq=False):
@@ -36,6 +38,7 @@ class NodeComponents(msgspec.Struct, frozen=True, eq=False):
     hooks: LifecycleHooks
     volumes: VolumeManager | None = None
     environment: ContainerEnvironment | None = None
+    admit: AdmitPod | None = None
 
 
 def components_of(node: LocalNode, client: Client, world: World) -> NodeComponents:
@@ -53,4 +56,5 @@ def components_of(node: LocalNode, client: Client, world: World) -> NodeComponen
         hooks,
         VolumeManager(node.config, objects, world),
         ContainerEnvironment(node.config, objects, world),
+        node.admit,
     )

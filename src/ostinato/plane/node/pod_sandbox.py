@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from ostinato.kinds.core_v1 import Pod
 from ostinato.plane.node.runtimes import Runtime
+
+AdmitPod = Callable[[Pod, str], Awaitable[None]]
+"""`await admit(pod, address)` before its first container starts; `SandboxError` if it must not start."""
 
 
 class PodSandbox:
     """`ip` stays after the sandbox was removed: the status of a terminated Pod keeps it."""
 
-    __slots__ = ("_runtime", "host_ip", "ip", "is_ready")
+    __slots__ = ("_admit", "_runtime", "host_ip", "ip", "is_ready")
 
-    def __init__(self, host_ip: str, runtime: Runtime) -> None:
+    def __init__(self, host_ip: str, runtime: Runtime, admit: AdmitPod | None = None) -> None:
+        """`admit`: waits until the network policies apply to the Pod. Defaults to None: there are none."""
+        self._admit = admit
         self._runtime = runtime
         self.host_ip = host_ip
         self.ip = ""
@@ -26,6 +33,8 @@ class PodSandbox:
         """Create the sandbox if it is not ready; `SandboxError` if that fails."""
         if not self.is_ready:
             self.ip = self.host_ip if pod.spec.host_network else await self._runtime.address(pod)
+            if self._admit is not None and self.ip != self.host_ip:
+                await self._admit(pod, self.ip)
             self.is_ready = True
 
     def mark_removed(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ostinato.plane.network import messages, nftables
+from ostinato.plane.network import messages, nf_messages, nftables
 from ostinato.plane.network import netlink as rtnetlink
 from ostinato.plane.network.messages import Message, attribute, attributes, encode, nested, number, text
 from ostinato.plane.network.netlink import Netlink
@@ -58,7 +58,7 @@ class Recorder:
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     recorder = Recorder(messages.ROUTE)
-    for module in (rtnetlink, nftables):
+    for module in (rtnetlink, nf_messages):
         monkeypatch.setattr(module, "NetlinkSocket", lambda _: recorder)
     return recorder
 

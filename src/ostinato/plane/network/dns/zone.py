@@ -138,7 +138,7 @@ class Zone:
         if service is None:
             return _MISSING
         if service.spec.type == "ExternalName":
-            return _MISSING if len(prefix) == 1 else self._alias(question, service)
+            return _MISSING if prefix else self._alias(question, service)
         port, protocol = (each.removeprefix("_") for each in prefix) if len(prefix) == 2 else ("", "")
         hostname = prefix[0] if len(prefix) == 1 else ""
         own = (name.encode(), namespace.encode(), b"svc", *self._origin)
@@ -150,7 +150,7 @@ class Zone:
                 for each in service.spec.ports
                 for ip in service.spec.cluster_ips or [service.spec.cluster_ip or ""]
             ]
-        items = [each for each in items if not port or (each.port_name, each.protocol.lower()) == (port, protocol)]
+        items = [each for each in items if port in ("", each.port_name) and protocol in ("", each.protocol.lower())]
         if not items:
             return _MISSING
         if question.type == wire.SRV:

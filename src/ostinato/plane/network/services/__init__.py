@@ -28,6 +28,7 @@ from ostinato.manager import Manager
 from ostinato.plane.endpoints.slices import BY_SERVICE, service_of
 from ostinato.plane.network.dns.server import DnsServer
 from ostinato.plane.network.dns.service import is_answered_here
+from ostinato.plane.network.policy.gate import PolicyGate
 from ostinato.plane.network.services.addresses import ServiceAddresses
 from ostinato.plane.network.services.netns import NetnsAddresses
 from ostinato.plane.network.services.proxy import Proxy
@@ -39,15 +40,20 @@ SERVICES: Final = "services"
 
 
 def add_to(
-    manager: Manager, state: Path, addresses: ServiceAddresses | None = None, dns: DnsServer | None = None
-) -> None:
+    manager: Manager,
+    state: Path,
+    addresses: ServiceAddresses | None = None,
+    dns: DnsServer | None = None,
+    gate: PolicyGate | None = None,
+) -> Proxy:
     """Add the service proxy to a manager.
 
     - `state`: state directory; it identifies this proxy's network device.
     - `addresses`: where Service addresses are assigned. Defaults to a network namespace of this machine.
     - `dns`: answers at the address of the Service `kube-dns`. Defaults to None: the Service is as any other.
+    - `gate`: the network policies. Defaults to None: there are none.
     """
-    proxy = Proxy(manager.world, addresses or NetnsAddresses(state), dns)
+    proxy = Proxy(manager.world, addresses or NetnsAddresses(state), dns, gate)
     ensure_index(manager.informers.of(EndpointSlice), BY_SERVICE)
     manager.add(proxy)
     (
@@ -57,6 +63,7 @@ def add_to(
         .with_options(needs_leader_election=False)
         .complete(ServiceReconciler(proxy, has_dns=dns is not None))
     )
+    return proxy
 
 
 def _services_of(event: Event) -> Iterable[NamespacedName]:

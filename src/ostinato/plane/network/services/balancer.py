@@ -7,6 +7,7 @@ timeout has not expired; the least recently used clients are dropped beyond a li
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Final
 
 from ostinato.plane.network.services.table import Backend, BackendSet
@@ -15,8 +16,17 @@ from ostinato.world import World
 _CLIENTS: Final = 10_000  # with session affinity
 
 
+Permits = Callable[[str, Backend], bool]
+
+
+def permit_all(client: str, backend: Backend) -> bool:  # noqa: ARG001
+    return True
+
+
 class Balancer:
-    def __init__(self, world: World, backend_set: BackendSet) -> None:
+    def __init__(self, world: World, backend_set: BackendSet, permits: Permits = permit_all) -> None:
+        """`permits`: whether a client may be connected to a backend. Defaults to everybody."""
+        self._permits = permits
         self._clock = world.clock
         self._turn = world.rng.randrange(1 << 16)
         self._backend_set = backend_set
@@ -33,8 +43,8 @@ class Balancer:
             self._known.clear()
 
     def candidates(self, client: str) -> list[Backend]:
-        """Return all backends, the client's first; the others are for failed connections."""
-        backends = self._backend_set.backends
+        """Return all backends that are permitted, the client's first; the others are for failed connections."""
+        backends = [each for each in self._backend_set.backends if self._permits(client, each)]
         if not backends:
             return []
         self._turn = (self._turn + 1) % len(backends)

@@ -114,6 +114,16 @@ class NetnsAddresses:
         if reason:
             _logger.warning("service answers to pods only, not to this machine address=%s reason=%s", address, reason)
 
+    def is_local(self, address: str) -> bool:
+        """Whether an address is the machine's own."""
+        try:
+            self._open()
+        except AddressUnavailable:
+            return False
+        assert self._outside is not None
+        match = self._outside.match(ipaddress.ip_address(address))
+        return match is not None and match.is_local
+
     def release(self, address: Address) -> None:
         if address not in self._taken:
             return

@@ -19,11 +19,13 @@ import msgspec
 
 from ostinato.api.gvk import NamespacedName
 from ostinato.controllers import Dependencies
+from ostinato.controllers.sources.channel import Channel
 from ostinato.plane.network.dns.listeners import DnsTcpListener, DnsUdpListener
 from ostinato.plane.network.dns.server import DnsServer
 from ostinato.plane.network.netlink import Address
+from ostinato.plane.network.policy.gate import PolicyGate
 from ostinato.plane.network.services.addresses import AddressInUse, AddressUnavailable, ServiceAddresses
-from ostinato.plane.network.services.balancer import Balancer
+from ostinato.plane.network.services.balancer import Balancer, Permits, permit_all
 from ostinato.plane.network.services.table import BackendSet, Frontend, Table
 from ostinato.plane.network.services.tcp import ConnectionLimit, TcpListener
 from ostinato.plane.network.services.udp import UdpListener
@@ -64,8 +66,19 @@ class Proxy:
     name = "service-proxy"
     needs_leader_election = False
 
-    def __init__(self, world: World, addresses: ServiceAddresses, dns: DnsServer | None = None) -> None:
-        """`dns`: serves the frontends that are its. Defaults to None: there are none."""
+    def __init__(
+        self,
+        world: World,
+        addresses: ServiceAddresses,
+        dns: DnsServer | None = None,
+        gate: PolicyGate | None = None,
+    ) -> None:
+        """
+        - `dns`: serves the frontends that are its. Defaults to None: there are none.
+        - `gate`: decides whom a client may be connected to. Defaults to None: everybody.
+        """
+        self._gate = gate
+        self.changes = Channel()  # Services whose addresses or endpoints have changed
         self._world = world
         self._dns = dns
         self._addresses_api = addresses
@@ -89,6 +102,21 @@ class Proxy:
                 if frontend not in table or table[frontend].is_dns != backend_set.is_dns:
                     await self._release(key, frontend)
             await self._sync(key)
+        self.changes.put(key)
+
+    def addresses(self) -> frozenset[str]:
+        """The addresses that are served, apart from the machine's own."""
+        return frozenset(map(str, self._address_users))
+
+    def frontends(self) -> dict[tuple[str, str, int], list[tuple[str, int]]]:
+        """Addresses and ports of the endpoints, by protocol, address and port."""
+        return {
+            (frontend.protocol, str(frontend.address), frontend.port): [
+                (each.address, each.port) for each in listening.balancer.backend_set.backends
+            ]
+            for frontend, listening in self._listening.items()
+            if not frontend.address.is_unspecified and not listening.balancer.backend_set.is_dns
+        }
 
     async def run(self, dependencies: Dependencies) -> None:
         try:
@@ -158,9 +186,15 @@ class Proxy:
                     return None
                 self._warned.discard(address)
             self._address_users[address] += 1
-        balancer = Balancer(self._world, backend_set)
+        balancer = Balancer(self._world, backend_set, self._permits(frontend.protocol))
         listening = self._listening[frontend] = _ListeningFrontend(key, balancer, self._listener(frontend, balancer))
         return listening
+
+    def _permits(self, protocol: str) -> Permits:
+        gate = self._gate
+        if gate is None:
+            return permit_all
+        return lambda client, backend: gate.permits(client, backend.address, protocol, backend.port)
 
     def _listener(self, frontend: Frontend, balancer: Balancer) -> Listener:
         clock = self._world.clock

@@ -43,7 +43,7 @@ class PodContainers:
     ) -> None:
         self.pod = pod
         self.records = records_of(pod)
-        self.sandbox = PodSandbox(node.host_ip, node.runtime)
+        self.sandbox = PodSandbox(node.host_ip, node.runtime, node.admit)
         self.started_at = pod.status.start_time or Time.of(node.clock.now())
         self._node = node
         self._clock = node.clock

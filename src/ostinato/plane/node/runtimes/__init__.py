@@ -18,6 +18,7 @@ from ostinato.api.time import Time
 from ostinato.kinds.core_v1 import Container, ContainerUser, Pod
 from ostinato.plane.network.dns.settings import ClusterDns
 from ostinato.plane.network.pod_network import PodNetwork, PodNetworkSettings
+from ostinato.plane.network.policy.gate import PolicyGate
 
 OnPodChange = Callable[[Pod], None]
 """Called with the Pod after a container of it has changed."""
@@ -34,6 +35,7 @@ class ProcessOptions(msgspec.Struct, frozen=True):
     - `insecure`: run containers whose security settings cannot be applied. Defaults to rejecting them.
     - `dns`: the cluster DNS. Defaults to None: Pods use the DNS servers of the machine.
     - `network`: the networks of Pods. Default to one of its own for each Pod, where the kernel permits that.
+    - `gate`: the network policies, for host ports. Defaults to None: there are none.
     - `on_network`: called with the node's Pod network once that exists.
     """
 
@@ -42,6 +44,7 @@ class ProcessOptions(msgspec.Struct, frozen=True):
     insecure: bool = False
     dns: ClusterDns | None = None
     network: PodNetworkSettings = PodNetworkSettings()
+    gate: PolicyGate | None = None
     on_network: Callable[[PodNetwork], None] | None = None
 
 

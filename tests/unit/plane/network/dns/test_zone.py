@@ -144,6 +144,8 @@ SVC = "default.svc.cluster.local"
         # Ports
         (f"_http._tcp.web.{SVC}", "SRV", [f"0 100 80 web.{SVC}"]),
         (f"_http._udp.web.{SVC}", "SRV", "missing"),
+        (f"_._tcp.web.{SVC}", "SRV", [f"0 100 80 web.{SVC}"]),
+        (f"_http._tcp.portless.{SVC}", "A", "missing"),
         (f"web.{SVC}", "SRV", [f"0 50 53 web.{SVC}", f"0 50 80 web.{SVC}"]),
         (f"_http._tcp.web.{SVC}", "A", ["10.0.0.5"]),
         (
@@ -156,6 +158,7 @@ SVC = "default.svc.cluster.local"
         (f"out.{SVC}", "CNAME", ["www.example.com"]),
         (f"out.{SVC}", "A", ["www.example.com"]),
         (f"number.{SVC}", "A", "missing"),
+        (f"_http._tcp.out.{SVC}", "A", "missing"),
         # Pods
         ("10-244-0-99.default.pod.cluster.local", "A", ["10.244.0.99"]),
         ("fd01--99.default.pod.cluster.local", "AAAA", ["fd01:0:0:0:0:0:0:99"]),

@@ -47,7 +47,7 @@ class PodNetworks:
         self._dns = options.dns
         self._lock = asyncio.Lock()  # serializes changes of the network
         self._on_machine: set[str] = set()  # uids of Pods whose containers run in the machine's network
-        self._host_ports = HostPorts(world)
+        self._host_ports = HostPorts(world, options.gate)
         self._network: PodNetwork | None = None
         self.shared_reason = reason or options.network.disabled
         if not self.shared_reason:
