@@ -197,9 +197,10 @@ def test_a_forged_answer_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
         (b"\x00\x07\x01\x00\x00\x02" + bytes(6) + b"\x01a\x00\x00\x01\x00\x01" * 2, dns.rcode.FORMERR),
         (b"\x00\x07\x11\x00\x00\x01" + bytes(6) + b"\x01a\x00\x00\x01\x00\x01", dns.rcode.NOTIMP),
         (b"\x00\x07\x01\x00\x00\x01" + bytes(6) + b"\x01a\x00\x00\x01\x00\x03", dns.rcode.REFUSED),  # CHAOS
-        (dns.message.make_query(f"web.{SVC}", "AXFR").to_wire(), dns.rcode.REFUSED),
-        (dns.message.make_query(f"web.{SVC}", "A", use_edns=1).to_wire(), dns.rcode.BADVERS),
+        (dns.message.make_query(f"web.{SVC}", "AXFR", id=7).to_wire(), dns.rcode.REFUSED),
+        (dns.message.make_query(f"web.{SVC}", "A", use_edns=1, id=7).to_wire(), dns.rcode.BADVERS),
     ],
+    ids=["no question", "two questions", "status", "chaos", "transfer", "unknown EDNS"],
 )
 def test_what_is_not_served_is_refused(data: bytes, code: dns.rcode.Rcode) -> None:
     async def scenario() -> None:
