@@ -1,4 +1,7 @@
-"""Check of a store before use: no acknowledged write may be missing. Modifies no file."""
+"""Check of a store before use: no acknowledged write may be missing.
+
+Modifies no file, except that the creation of a store that was interrupted is undone.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from pathlib import Path
 
 from ostinato.server.store.records import UnusableStore
 from ostinato.server.store.sqlite.contents import Contents, NotOurs, open_read_only, read
-from ostinato.server.store.sqlite.files import DamagedStore, is_full, no_space, size_of, unusable, wal_of
+from ostinato.server.store.sqlite.files import DamagedStore, is_full, journal_of, no_space, size_of, unusable, wal_of
 from ostinato.server.store.sqlite.mark import Mark, Reading
 from ostinato.server.store.sqlite.wal import holds_transactions, is_damaged
 
@@ -26,6 +29,8 @@ def check(path: Path, mark: Mark) -> Contents:
     if is_damaged(wal):
         raise DamagedStore(f"the store {path} is damaged: bad frame in the middle of {wal_of(path).name}")
     try:
+        if not acknowledged and size_of(journal_of(path)):
+            _undo_creation(path)
         with closing(open_read_only(path)) as database:
             contents = read(database, path)
     except NotOurs as error:
@@ -38,6 +43,12 @@ def check(path: Path, mark: Mark) -> Contents:
         ) from error
     _compare(path, contents, reading, is_unreadable=mark.is_unreadable)
     return contents
+
+
+def _undo_creation(path: Path) -> None:
+    """Let SQLite undo a transaction from before the write-ahead log was in use: a connection for reading cannot."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("SELECT count(*) FROM sqlite_schema").fetchone()
 
 
 def _nothing(path: Path, acknowledged: int, wal: bytes) -> Contents:

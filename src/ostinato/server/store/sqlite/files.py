@@ -28,6 +28,11 @@ def wal_of(path: Path) -> Path:
     return path.with_name(f"{path.name}-wal")
 
 
+def journal_of(path: Path) -> Path:
+    """The rollback journal, which SQLite uses until the write-ahead log is enabled."""
+    return path.with_name(f"{path.name}-journal")
+
+
 def shm_of(path: Path) -> Path:
     return path.with_name(f"{path.name}-shm")
 
