@@ -298,5 +298,5 @@ def test_many_writes_without_an_outcome_are_checked_quickly() -> None:
 
 
 def test_every_property_has_a_history_that_violates_it() -> None:
-    elsewhere = {"C1": "simulated runs", "A4": "test_limits.py", "R1": "test_restores.py"}
+    elsewhere = {"C1": "simulated runs", "A4": "test_several_servers.py", "R1": "test_restores.py"}
     assert set(PROPERTIES) == {name for name, _ in BAD.values()} | set(elsewhere)

@@ -27,6 +27,7 @@ class Truth:
         self.is_exact = history.is_exact
         self._sealed = False  # whatever is not known by now was never durable
         self._unplaced: set[str] = set()  # keys with deletions whose resourceVersion was not seen
+        self._created = {each.value for each in history.operations if each.kind == "create"}
         for version, (key, value) in history.commits.items():
             self._add(Commit(version, key, value, f"log: resourceVersion {version} of {key} is value {value}"))
         self._sealed = history.is_exact
@@ -113,6 +114,8 @@ class Truth:
             if not commit.key.startswith(prefix):
                 continue
             before = self.at(commit.key, version - 1)
+            if commit.value in self._created:
+                before = None  # there was a deletion, if its resourceVersion is known or not
             is_in, was_in = selects(commit), selects(before)
             if is_in or was_in:
                 yield ("MODIFIED" if is_in and was_in else "ADDED" if is_in else "DELETED"), commit, before

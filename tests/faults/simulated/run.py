@@ -20,16 +20,16 @@ from ostinato.server.request import Peer, Request, Stream
 from ostinato.server.store.records import Log
 from ostinato.world import Rng, Simulation
 from tests.faults.history.check import check
-from tests.faults.history.records import OK, UNKNOWN, History
+from tests.faults.history.records import UNKNOWN, History
 from tests.faults.history.violation import Violation
 from tests.faults.simulated import faults
 from tests.faults.simulated.disk import COLLECTION, Disk, FaultyLog, Image, MemoryDisk, SQLiteDisk
 from tests.faults.workload.api import Lost
-from tests.faults.workload.clients import ClientTask, Shared
-from tests.faults.workload.watchers import SORTS, WatcherTask, caught_up, ended
+from tests.faults.workload.clients import Shared
+from tests.faults.workload.session import Pace, Session
+from tests.faults.workload.watchers import ended
 
 OPERATIONS = 500
-CLIENTS = 8
 _PEER = Peer("kubernetes-admin", ("system:masters",))
 _bootstrapped: list[Image] = []
 
@@ -223,33 +223,16 @@ class Run:
         self.history.commits.clear()
         shared = self.shared = Shared(self.history)
         shared.newest = machine.server.index.version
-        done = 0
 
-        async def client(number: int) -> None:
-            nonlocal done
-            own = rng.fork(f"client {number}")
-            task = ClientTask(f"client {number}", machine, shared, own, world.clock.monotonic)
-            while done < self.operations:
-                done += 1
-                await task.step()
-                await world.clock.sleep(own.uniform(0.0, 0.02))
+        async def settle(trouble: asyncio.Task[None]) -> None:
+            async with machine.changing:
+                await ended([trouble])
+            machine.log.failing = lambda: None
 
-        clients = [asyncio.create_task(client(number), name=f"client {number}") for number in range(CLIENTS)]
-        random = rng.fork("watchers").random
-        watchers = [WatcherTask(sort, machine, shared, world.clock.sleep, random) for sort in SORTS]
-        tasks = [asyncio.create_task(each.run(), name=f"watcher {each.sort.name}") for each in watchers]
-        trouble = asyncio.create_task(faults.FAULTS[self.fault](machine, rng.fork("fault")), name="fault")
-        await asyncio.gather(*clients)
-        async with machine.changing:
-            await ended([trouble])
-        machine.log.failing = lambda: None
-        last = ClientTask("last", machine, shared, rng.fork("last"), world.clock.monotonic)
-        while self.history.operations[-1].outcome != OK or self.history.operations[-1].kind != "update":
-            await last._create()
-            await last._update()
-        async with world.clock.timeout(60):
-            await caught_up([watchers[0], watchers[1]], self.history.operations[-1].version - 1, world.clock.sleep)
-        await ended(tasks)
+        pace = Pace(world.clock.sleep, world.clock.monotonic, world.clock.timeout)
+        fault = faults.FAULTS[self.fault]
+        session = Session([machine], shared, rng, pace)
+        await session.run(self.operations, lambda: fault(machine, rng.fork("fault")), settle)
         self._check_index(machine)
         await machine.server.close()
 

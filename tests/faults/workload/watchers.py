@@ -18,6 +18,7 @@ class Sort:
 
     name: str
     prefix: str = ""
+    first_key: bool = False  # watches the first key alone, instead of a prefix
     group: int | None = None
     start: str = "0"  # "", "0", "newest", "future", "old"
     initial: bool | None = None
@@ -32,7 +33,7 @@ SORTS = (
     Sort("all"),
     Sort("selected", group=1),
     Sort("namespaced", prefix="other/", group=2, start=""),
-    Sort("one", prefix="default/k0", start="newest", seconds=2),
+    Sort("one", first_key=True, start="newest", seconds=2),
     Sort("listing", initial=True, seconds=2),
     Sort("future", start="future", seconds=2),
     Sort("old", start="old", bookmarks=False, seconds=1),
@@ -55,6 +56,7 @@ class WatcherTask:
         self._shared = shared
         self._sleep = sleep
         self._random = random
+        self._prefix = shared.keys[0] if sort.first_key else sort.prefix
         self.position = ""  # resourceVersion to resume from
         self._buffer = b""
 
@@ -78,12 +80,12 @@ class WatcherTask:
     async def _watch(self) -> None:
         sort, history = self.sort, self._shared.history
         start = self._start()
-        stream = Stream(history.number(), sort.name, sort.prefix, start, history.tick(), sort.group)
+        stream = Stream(history.number(), sort.name, self._prefix, start, history.tick(), sort.group)
         stream.bookmarks = sort.bookmarks
         if sort.initial and not self.position:
             stream.initial, stream.asked = True, ""
-        name = sort.prefix.partition("/")[2]
-        scope = sort.prefix.partition("/")[0] + "/" if sort.prefix else ""
+        name = self._prefix.partition("/")[2]
+        scope = self._prefix.partition("/")[0] + "/" if self._prefix else ""
         text = query(
             watch="true",
             resourceVersion=stream.asked,
@@ -133,7 +135,7 @@ class WatcherTask:
             frame = Frame(event.type, version, tick=self._shared.history.tick())
             if event.type == "BOOKMARK":
                 frame.ends_initial = found.metadata.annotations.get(ENDS_INITIAL) == "true"
-            elif found.value:
+            elif self._shared.owns(found):
                 frame.key, frame.value, frame.uid = found.key, found.value, found.metadata.uid
             else:
                 continue  # not ours
