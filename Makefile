@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DEMO := $(VENV)/.demo
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
-.PHONY: demo test lint types contracts coverage docs dist format kinds bench bench-large bench-peers clean
+.PHONY: demo test lint types contracts coverage docs dist format kinds bench bench-large bench-peers soak clean
 
 demo: $(DEMO)
 	@$(BIN)/ostinato demo
@@ -55,6 +55,10 @@ bench: $(READY)
 bench-large: $(READY)
 	$(BIN)/python -m bench.large
 	$(BIN)/python -m bench.report
+
+# Kills and faults under load on SQLite and etcd, with all checks; SOAK_ARGS="--kills 20 --writes 20000" shortens it.
+soak: $(READY)
+	$(BIN)/python -m tests.faults.real.soak $(SOAK_ARGS)
 
 bench-peers: $(READY)
 	$(BIN)/python -m bench.peers

