@@ -6,6 +6,7 @@ The real ids are from the operating system's entropy, simulated ones from the se
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable
 
 from ostinato.world.rng import Rng
@@ -17,15 +18,16 @@ _VARIANTS = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))  # of a UUID:
 
 
 class Ids:
-    __slots__ = ("_entropy",)
+    __slots__ = ("_entropy", "_uid_entropy")
 
-    def __init__(self, entropy: Callable[[int], bytes]) -> None:
-        """`entropy`: returns a number of random bytes."""
+    def __init__(self, entropy: Callable[[int], bytes], uid_entropy: Callable[[int], bytes] | None = None) -> None:
+        """`entropy`: returns a number of random bytes. `uid_entropy`: those of uids, which are no secrets."""
         self._entropy = entropy
+        self._uid_entropy = uid_entropy or entropy
 
     @classmethod
     def real(cls) -> Ids:
-        return cls(os.urandom)
+        return cls(os.urandom, _UidEntropy().take)
 
     @classmethod
     def simulated(cls, rng: Rng) -> Ids:
@@ -33,7 +35,7 @@ class Ids:
 
     def uid(self) -> str:
         """Return a version 4 UUID in canonical form, as in `metadata.uid`."""
-        text = self._entropy(16).hex()
+        text = self._uid_entropy(16).hex()
         variant = _VARIANTS[text[16]]
         return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{variant}{text[17:20]}-{text[20:]}"  # 4 is the version
 
@@ -53,6 +55,41 @@ class Ids:
         if size < 0:
             raise ValueError(f"token() size is {size}; it must not be negative")
         return self._entropy(size)
+
+
+class _UidEntropy:
+    """Entropy of many uids, read in advance: each read is a system call that releases the GIL.
+
+    Threads may share it, since `pop` is atomic. A forked child discards it, or it would repeat the uids of its parent.
+    """
+
+    _UIDS = 256
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        _in_advance.add(self)
+
+    def take(self, size: int) -> bytes:
+        while True:
+            try:
+                return self._pieces.pop()
+            except IndexError:
+                read = os.urandom(size * self._UIDS)
+                self._pieces += [read[start : start + size] for start in range(0, len(read), size)]
+
+    def discard(self) -> None:
+        self._pieces.clear()
+
+
+_in_advance: weakref.WeakSet[_UidEntropy] = weakref.WeakSet()
+
+
+def _discard_after_fork() -> None:
+    for entropy in _in_advance:
+        entropy.discard()
+
+
+os.register_at_fork(after_in_child=_discard_after_fork)
 
 
 def hash_text(number: int) -> str:

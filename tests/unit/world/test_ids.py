@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+import threading
 import uuid
 from collections import Counter
 
@@ -32,6 +36,35 @@ def test_a_uid_of_given_entropy_is_the_one_that_the_standard_library_makes(entro
 @makers
 def test_uids_do_not_repeat(ids: Ids) -> None:
     assert len({ids.uid() for _ in range(1000)}) == 1000
+
+
+def test_uids_do_not_repeat_between_threads() -> None:
+    ids = Ids.real()
+    uids: list[list[str]] = [[] for _ in range(8)]  # of each thread
+
+    def work(mine: list[str]) -> None:
+        mine.extend(ids.uid() for _ in range(2000))
+
+    threads = [threading.Thread(target=work, args=(mine,)) for mine in uids]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set().union(*uids)) == 8 * 2000
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_does_not_repeat_the_uids_of_its_parent() -> None:
+    program = """if True:
+        import os
+        from ostinato.world import Ids
+        ids = Ids.real()
+        ids.uid()
+        os.fork()
+        os.write(1, "".join(ids.uid() + "\\n" for _ in range(50)).encode())
+    """
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert len(printed) == len(set(printed)) == 100
 
 
 @makers

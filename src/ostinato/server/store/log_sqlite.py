@@ -123,6 +123,8 @@ class SQLiteLog:
 
     async def append(self, writes: Sequence[Write]) -> None:
         await self._executor.run(self._append, writes)
+        # Here, where no other thread waits for the GIL: in the thread, this short call would wait for the event loop.
+        self._advance_mark(writes[-1].version)
 
     def _append(self, writes: Sequence[Write]) -> None:
         summary = self._summary.after(writes)
@@ -137,7 +139,6 @@ class SQLiteLog:
                 raise NoSpace(str(error)) from error
             raise
         self._summary = summary
-        self._advance_mark(last.version)
 
     def _advance_mark(self, version: int) -> None:
         """Advance the mark. The writes are durable already, so a failure is only logged."""
