@@ -14,7 +14,6 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
 
 from ostinato.server.state import sync_directory
 from ostinato.server.store.records import NoSpace, UnusableStore, Write
@@ -39,15 +38,23 @@ from ostinato.server.store.sqlite.mark import Mark
 from ostinato.world import World
 
 _logger = logging.getLogger(__name__)
-T = TypeVar("T")
 
 # An update keeps the row's rowid: a new one would modify twice as many pages.
 _PUT = """INSERT INTO object VALUES {} ON CONFLICT (collection, key)
           DO UPDATE SET version = excluded.version, data = excluded.data, checksum = excluded.checksum"""
-_DELETE = "DELETE FROM object WHERE collection = ? AND key IN ({})"  # uses the index, unlike pairs in VALUES
+# Batches with deletions are inserted into a view, to be one statement, too. Puts alone are faster without it.
+_CHANGE = "INSERT INTO change VALUES {}"
+_VIEW = "CREATE TEMP VIEW change AS SELECT * FROM object"
+_TRIGGERS = [
+    """CREATE TEMP TRIGGER change_deletes INSTEAD OF INSERT ON change WHEN new.data IS NULL BEGIN
+       DELETE FROM object WHERE collection = new.collection AND key = new.key; END""",
+    f"""CREATE TEMP TRIGGER change_puts INSTEAD OF INSERT ON change WHEN new.data IS NOT NULL BEGIN
+        {_PUT.format("(new.collection, new.key, new.version, new.data, new.checksum)")}; END""",
+]
 _ROWS = 32  # per statement; SQLite compiles a statement for each row count
-_PUTS = [_PUT.format(", ".join(["(?, ?, ?, ?, ?)"] * rows)) for rows in range(_ROWS + 1)]
-_DELETES = [_DELETE.format(", ".join("?" * rows)) for rows in range(_ROWS + 1)]
+_ROW_COUNTS = [", ".join(["(?, ?, ?, ?, ?)"] * rows) for rows in range(_ROWS + 1)]
+_PUTS = [_PUT.format(rows) for rows in _ROW_COUNTS]
+_CHANGES = [_CHANGE.format(rows) for rows in _ROW_COUNTS]
 _WRITE_BACK_SECONDS = 1.0  # minimum interval between requests to the kernel to write back the mark
 
 
@@ -107,6 +114,7 @@ class SQLiteLog:
                 file.chmod(0o600)
         database.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'OFF'}")
         database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA temp_store = MEMORY")
         if summary is None:
             summary = upgrade(database, contents, store) if contents.format else create(database, 0, (), store)
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -114,6 +122,8 @@ class SQLiteLog:
                 sync_directory(path.parent)
         elif reading is None or contents.version != reading.version:
             mark.begin(summary.store, contents.version)  # missing data is detected from now on
+        for statement in (_VIEW, *_TRIGGERS):
+            database.execute(statement)
         return summary
 
     def load(self) -> tuple[int, Iterator[tuple[str, str, int, bytes]]]:
@@ -130,8 +140,8 @@ class SQLiteLog:
         summary = self._summary.after(writes)
         last = last_row(writes[-1].version, summary)
         try:
-            if len(writes) < _ROWS and all(write.data is not None for write in writes):
-                self._put([*writes, last])  # a single statement is a transaction
+            if len(writes) < _ROWS:
+                self._write([*writes, last])  # a single statement is a transaction
             else:
                 self._transaction([*writes, last])
         except sqlite3.OperationalError as error:
@@ -152,33 +162,29 @@ class SQLiteLog:
             _logger.error("store mark not written path=%s error=%s", self._path, error)
 
     def _transaction(self, writes: list[Write]) -> None:
-        """Write the last state of each object. Many rows per statement, since each releases and reacquires the GIL."""
-        last = {(write.collection, write.key): write for write in writes}
-        deleted: dict[str, list[str]] = {}
-        for (collection, key), write in last.items():
-            if write.data is None:
-                deleted.setdefault(collection, []).append(key)
         database = self._database
         database.execute("BEGIN IMMEDIATE")
         try:
-            for collection, keys in deleted.items():
-                for some in _chunks(keys):
-                    database.execute(_DELETES[len(some)], (collection, *some))
-            self._put([write for write in last.values() if write.data is not None])
+            for start in range(0, len(writes), _ROWS):
+                self._write(writes[start : start + _ROWS])
             database.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):  # some failures have rolled back already
                 database.execute("ROLLBACK")
             raise
 
-    def _put(self, writes: list[Write]) -> None:
-        for rows in _chunks(writes):
-            values: list[object] = []
-            for write in rows:
-                row = write.collection, write.key, write.version, write.data
-                values += row
-                values.append(checksum_of(*row))  # type: ignore[arg-type]  # not a deletion
-            self._database.execute(_PUTS[len(rows)], values)
+    def _write(self, writes: list[Write]) -> None:
+        """Write many rows with one statement, since each statement releases and reacquires the GIL."""
+        values: list[object] = []
+        statements = _PUTS
+        for write in writes:
+            collection, key, version, data = write.collection, write.key, write.version, write.data
+            if data is None:
+                statements = _CHANGES
+                values += (collection, key, version, None, None)
+            else:
+                values += (collection, key, version, data, checksum_of(collection, key, version, data))
+        self._database.execute(statements[len(writes)], values)
 
     def is_outdated(self, collection: str, key: str) -> bool:
         return False
@@ -186,11 +192,6 @@ class SQLiteLog:
     def close(self) -> None:
         self._database.close()
         self._mark.close(sync=True)
-
-
-def _chunks(rows: list[T]) -> list[list[T]]:
-    """The rows of each statement."""
-    return [rows[start : start + _ROWS] for start in range(0, len(rows), _ROWS)]
 
 
 def _unusable(path: Path, error: sqlite3.DatabaseError) -> UnusableStore:
