@@ -20,6 +20,7 @@ from ostinato.cli.options import (
     components,
     demo,
     envtest,
+    images,
     manifests,
     node,
     package,
@@ -41,7 +42,7 @@ _GROUPS: Final = {
     "controllers": (run_options, hooks, kudo, meta, watches, manifests, types, replay),
     "delivery": (package, score, chart),
     "cluster on this machine": (demo, serve, snapshot, user, envtest),
-    "parts of a cluster": (components, node, token),
+    "parts of a cluster": (components, node, images, token),
     "shell": (completion,),
 }
 

@@ -33,7 +33,7 @@ from ostinato.plane.network.policy.gate import PolicyGate
 from ostinato.plane.network.services.netns import NetnsAddresses
 from ostinato.plane.node import fleet, pod_networking
 from ostinato.plane.node.pod_sandbox import AdmitPod
-from ostinato.plane.node.runtimes import ProcessOptions, SandboxError, hiding
+from ostinato.plane.node.runtimes import ProcessOptions, SandboxError, with_state
 from ostinato.server.node_agents.endpoint import Endpoint
 from ostinato.server.standalone import Settings
 from ostinato.world import World
@@ -130,7 +130,7 @@ def _add_nodes(manager: Manager, settings: PlaneSettings, of_nodes: NodeParts) -
     gate = None if proxy is None else PolicyGate(proxy.is_local)
     processes = msgspec.structs.replace(settings.processes, dns=dns, gate=gate)
     processes = pod_networking.with_services(processes, proxy)
-    processes = hiding(pod_networking.with_assigned(processes, of_nodes.existing), state)
+    processes = with_state(pod_networking.with_assigned(processes, of_nodes.existing), state)
     admit = None
     if settings.measures_usage and proxy is not None and gate is not None:
         server = None if dns is None else dns_server(manager, dns)

@@ -27,6 +27,7 @@ COMMANDS = [
     "controllers",
     "scheduler",
     "node",
+    "images",
 ]
 
 

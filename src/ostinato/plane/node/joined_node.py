@@ -38,7 +38,7 @@ from ostinato.plane.node.credentials.cluster_discovery import discover_cluster
 from ostinato.plane.node.registration.machine_info import address
 from ostinato.plane.node.registration.node_status import PORT
 from ostinato.plane.node.registration.readiness import NodeReadiness
-from ostinato.plane.node.runtimes import ProcessOptions, hiding
+from ostinato.plane.node.runtimes import ProcessOptions, with_state
 from ostinato.plane.node.server.server import NodeServer
 from ostinato.server.state import StateDirectory, write_private
 from ostinato.world import World
@@ -194,7 +194,7 @@ class JoinedNode:
         if self._containerd is not None:
             return fleet.containerd_runtime(self._world, self._containerd, dns)
         options = msgspec.structs.replace(await self._process_options(config, manager, proxy), dns=dns)
-        return fleet.process_runtime(self._world, hiding(options, self._settings.state))
+        return fleet.process_runtime(self._world, with_state(options, self._settings.state))
 
     async def _process_options(self, config: Config, manager: Manager, proxy: NetnsAddresses | None) -> ProcessOptions:
         """Return the options of the process runtime, with the network that Pods get."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -27,6 +27,9 @@ EventRecorder = Callable[[str, str, str], None]
 """`record_event(type, reason, message)` emits an event about a Pod."""
 
 
+IMAGES: Final = "images"  # directory of the image store in the state directory
+
+
 class ProcessOptions(msgspec.Struct, frozen=True):
     """Options of the process runtime.
 
@@ -36,6 +39,7 @@ class ProcessOptions(msgspec.Struct, frozen=True):
     - `dns`: the cluster DNS. Defaults to None: Pods use the DNS servers of the machine.
     - `network`: the networks of Pods. Default to one of its own for each Pod, where the kernel permits that.
     - `gate`: the network policies, for host ports. Defaults to None: there are none.
+    - `images`: directory of the image store; None for none.
     - `on_network`: called with the node's Pod network once that exists.
     """
 
@@ -45,12 +49,13 @@ class ProcessOptions(msgspec.Struct, frozen=True):
     dns: ClusterDns | None = None
     network: PodNetworkSettings = PodNetworkSettings()
     gate: PolicyGate | None = None
+    images: Path | None = None
     on_network: Callable[[PodNetwork], None] | None = None
 
 
-def hiding(options: ProcessOptions, state: Path) -> ProcessOptions:
-    """Return the options with a state directory added to the hidden ones."""
-    return msgspec.structs.replace(options, hidden=[*options.hidden, state])
+def with_state(options: ProcessOptions, state: Path) -> ProcessOptions:
+    """Return the options with a state directory, which is hidden from containers and has the image store."""
+    return msgspec.structs.replace(options, hidden=[*options.hidden, state], images=state / IMAGES)
 
 
 class Mount(msgspec.Struct, frozen=True):

@@ -12,9 +12,9 @@ import msgspec
 
 from ostinato.grpc import RpcError, go_error
 from ostinato.kinds.core_v1 import Container, Pod
+from ostinato.plane.node.images.reference import with_tag
 from ostinato.plane.node.runtimes import EventRecorder, PullError
 from ostinato.plane.node.runtimes.containerd.cri import Cri
-from ostinato.plane.node.runtimes.containerd.image_names import with_tag
 from ostinato.world import Clock
 
 _FIRST_BACKOFF: Final = 10.0

@@ -15,6 +15,7 @@ from ostinato.grpc import Code, RpcError
 from ostinato.kinds.core_v1 import Container, Pod
 from ostinato.plane.network.dns.settings import ClusterDns
 from ostinato.plane.node.containers.resize import ResizeError
+from ostinato.plane.node.images.reference import with_tag
 from ostinato.plane.node.registration.runtime_health import RuntimeDown
 from ostinato.plane.node.runtimes import (
     EventRecorder,
@@ -37,7 +38,6 @@ from ostinato.plane.node.runtimes.containerd.configs import (
 )
 from ostinato.plane.node.runtimes.containerd.connecting import Containerd
 from ostinato.plane.node.runtimes.containerd.container import CREATED, SCHEME, CriContainer
-from ostinato.plane.node.runtimes.containerd.image_names import with_tag
 from ostinato.plane.node.runtimes.containerd.images import ImageManager
 from ostinato.plane.node.runtimes.containerd.sandboxes import SandboxManager
 from ostinato.plane.node.runtimes.containerd.security import non_root_violation, target_of

@@ -15,17 +15,15 @@ import ostinato
 from ostinato.kinds.core_v1 import Container, Pod
 from ostinato.plane.node.runtimes import Mount, ProcessOptions, StartError
 from ostinato.plane.node.runtimes.pod_names import hostname_of
+from ostinato.plane.node.runtimes.process.program import HOME, Program
 from ostinato.plane.node.runtimes.process.security import (
     DEFAULT_CAPABILITIES,
     contexts,
-    identity,
     ipc_sysctls_of,
     node_capabilities,
 )
-from ostinato.plane.node.runtimes.process.template import LIVE_DIRECTORIES
 from ostinato.plane.node.volumes.subpaths import SubPathError, open_subpath
 
-HOME: Final = "/home/container"  # HOME, and the default working directory
 SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
 _NEW_CGROUP, _NEW_UTS, _NEW_IPC, _NEW_USER, _NEW_MOUNT = 0x02000000, 0x04000000, 0x08000000, 0x10000000, 0x00020000
 _NEW_NETWORK: Final = 0x40000000
@@ -79,20 +77,19 @@ def visible_paths(options: ProcessOptions) -> list[str]:
 
 
 class RootSources(msgspec.Struct, frozen=True):
-    """A container's directory, the template of its root, visible and hidden host paths, the cluster domain."""
+    """A container's directory, the lower layer of its root, visible and hidden host paths, the cluster domain."""
 
     directory: Path
     template: Path
-    visible: Sequence[str]
-    hidden: Sequence[Path]
+    visible: Sequence[str] = ()
+    hidden: Sequence[Path] = ()
     domain: str = ""
 
 
-def plan_of(pod: Pod, container: Container, sources: RootSources, sharing: Sharing) -> dict[str, Any]:
+def plan_of(pod: Pod, container: Container, sources: RootSources, sharing: Sharing, program: Program) -> dict[str, Any]:
     """Return the isolation plan of a container, in the format of the shim."""
     own, _ = contexts(pod, container)
     spec = pod.spec
-    user, group, _ = identity(pod, container)
     of_pod = (0 if spec.host_ipc else _NEW_IPC) | (0 if spec.host_network else _NEW_UTS)
     joins = sharing.pod is not None and of_pod != 0
     unshare = _NEW_CGROUP | (0 if joins else of_pod)
@@ -100,7 +97,7 @@ def plan_of(pod: Pod, container: Container, sources: RootSources, sharing: Shari
         "root": str(sources.directory / "root"),
         "layer": str(sources.directory / "layer"),
         "template": str(sources.template),
-        "visible": [*sources.visible, *LIVE_DIRECTORIES],
+        "visible": list(sources.visible),
         "files": sharing.files,
         "hidden": [os.path.realpath(each) for each in sources.hidden],
         "unshare": unshare,
@@ -121,9 +118,9 @@ def plan_of(pod: Pod, container: Container, sources: RootSources, sharing: Shari
         "shared_memory": "/dev/shm" if spec.host_ipc else str(sources.directory.parents[2] / "shm"),  # noqa: S108
         "hostname": None if spec.host_network or joins else hostname_of(pod, sources.domain),
         "sysctls": {} if spec.host_ipc or joins else ipc_sysctls_of(pod),
-        "home": HOME,
-        "owner": [user, group],
-        "directory": container.working_dir or HOME,
+        "home": HOME if program.image is None else None,  # which is created
+        "owner": [program.runs_as.user, program.runs_as.group],
+        "directory": program.directory,
     }
 
 

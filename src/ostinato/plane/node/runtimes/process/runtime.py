@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import os
 import shutil
-import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +15,8 @@ import msgspec
 
 from ostinato.api.time import Time
 from ostinato.kinds.core_v1 import Container, Pod
+from ostinato.plane.node.images.image import Image, ImageError
+from ostinato.plane.node.images.store import ImageStore
 from ostinato.plane.node.private_files import close_to_others, make_directory, write_file
 from ostinato.plane.node.runtimes import (
     EventRecorder,
@@ -46,16 +47,16 @@ from ostinato.plane.node.runtimes.process.launcher import LauncherError, ShimLau
 from ostinato.plane.node.runtimes.process.limits import limits_of
 from ostinato.plane.node.runtimes.process.mount_links import MountLinks
 from ostinato.plane.node.runtimes.process.networks import PodNetworks
+from ostinato.plane.node.runtimes.process.program import HOME, Program, program_of
 from ostinato.plane.node.runtimes.process.security import security_of, user_of
 from ostinato.plane.node.runtimes.process.stats import usage_of
-from ostinato.plane.node.runtimes.process.template import Templates
+from ostinato.plane.node.runtimes.process.template import LIVE_DIRECTORIES, Templates
 from ostinato.plane.node.volumes.mounts import can_mount, mount_tmpfs, unmount
 from ostinato.streams import ports
 from ostinato.world import World
 
 LOG_BYTES: Final = 10 << 20
 LOG_FILES: Final = 5
-_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _STATE_TIMEOUT: Final = 5.0  # seconds for a started keeper to write its state
 _OPEN_TO_ALL: Final = 0o1777
 _SHARED_MEMORY: Final = 64 << 20  # bytes of /dev/shm, as other runtimes
@@ -89,6 +90,8 @@ class ProcessRuntime:
         self._visible = isolation.visible_paths(options)
         self._templates = Templates(directory / "templates", self._visible)
         self._templates.prune(_used_templates(directory))
+        self._domain = "" if options.dns is None else options.dns.domain
+        self._images = None if options.images is None else ImageStore(options.images)
         self._mount_links = MountLinks(directory)
         self._launcher = ShimLauncher(world.clock, directory / "shim.log")
         self._prepare_lock = asyncio.Lock()  # serializes the creation of templates and sandboxes
@@ -106,14 +109,28 @@ class ProcessRuntime:
     # Starting
 
     async def pull(self, pod: Pod, container: Container, record_event: EventRecorder) -> None:  # noqa: ARG002
+        """Nothing is pulled. A container whose image was not loaded runs a program of the machine."""
         text = f'Container image "{container.image or ""}" already present on machine and can be accessed by the pod'
         record_event("Normal", "Pulled", text)
 
+    def _image(self, container: Container) -> Image | None:
+        """Return the image of a container; None if it was not loaded, or cannot be used."""
+        if self._images is None or self._unsupported_reason or not container.image:
+            return None
+        try:
+            return self._images.find(container.image)
+        except ImageError as error:
+            raise StartError("CreateContainerError", str(error)) from None
+        except ValueError as error:
+            message = f'couldn\'t parse image name "{container.image}": {error}'
+            if not container.command:
+                raise StartError("InvalidImageName", message) from None
+            return None
+
     async def start(self, launch: Launch) -> ProcessContainer:
         pod, container = launch.pod, launch.container
-        if not launch.command:
-            message = "no command specified: the process runtime does not use images; set `command`"
-            raise StartError("CreateContainerError", message)
+        home = HOME if not self._unsupported_reason else self._work_directory(launch)
+        program = program_of(launch, self._image(container), hostname_of(pod, self._domain), home)
         isolated = not self._unsupported_reason
         if not isolated and os.geteuid() == 0 and not self._options.insecure:
             raise StartError(
@@ -125,9 +142,11 @@ class ProcessRuntime:
             raise StartError("CreatePodSandboxError", str(error)) from None
         own_network = self.networks.has_own(pod)
         insecure = self._options.insecure
-        security = security_of(pod, container, isolated=isolated, insecure=insecure, own_network=own_network)
+        security = security_of(
+            pod, container, program.runs_as, isolated=isolated, insecure=insecure, own_network=own_network
+        )
         sharing = await self._sharing(pod, container) if isolated else None
-        content = {"security": msgspec.to_builtins(security), "sharing": sharing}
+        content = {"security": msgspec.to_builtins(security), "sharing": sharing, "program": program}
         return await self._start(launch, content)
 
     async def _start(self, launch: Launch, settings: Mapping[str, Any]) -> ProcessContainer:
@@ -165,8 +184,9 @@ class ProcessRuntime:
 
     def _container(self, pod: Pod, container: Container, directory: Path, state: State) -> ProcessContainer:
         container_id = _id(pod, container.name, int(directory.name))
-        user = user_of(pod, container, isolated=not self._unsupported_reason)
-        return ProcessContainer(directory, container_id, container.image or "", state, self._world.clock, user)
+        launched = _launched(directory)
+        image, user = launched.get("image") or container.image or "", user_of(launched["security"])
+        return ProcessContainer(directory, container_id, image, state, self._world.clock, user)
 
     async def _sharing(self, pod: Pod, container: Container) -> Sharing:
         """Return the namespaces that a container shares; start the Pod's sandbox if needed."""
@@ -208,7 +228,8 @@ class ProcessRuntime:
             if running is None or running.exit is not None:
                 launch = sandbox.launch_of(pod, known[-1] + 1 if known else 0)
                 sharing = Sharing(users=users, network=self.networks.plan(pod))
-                settings = {"security": sandbox.SECURITY, "sharing": sharing, "reaps": True}
+                program = sandbox.program_of(launch)
+                settings = {"security": sandbox.SECURITY, "sharing": sharing, "program": program, "reaps": True}
                 running = await self._start(launch, settings)
         if running.exit is not None:
             raise StartError("CreatePodSandboxError", running.exit.message)
@@ -226,7 +247,7 @@ class ProcessRuntime:
     def _write(self, launch: Launch, directory: Path, settings: Mapping[str, Any]) -> None:
         """Write the launch request for the keeper."""
         container, sharing = launch.container, settings["sharing"]
-        domain = "" if self._options.dns is None else self._options.dns.domain
+        program: Program = settings["program"]
         mounts = list(launch.mounts)
         if launch.message is not None and container.termination_message_path:
             launch.message.touch()
@@ -236,25 +257,21 @@ class ProcessRuntime:
         plan: dict[str, Any] | None = None
         binds: list[tuple[str, str, str, bool]] = []
         if sharing is None:
-            home = str(make_directory(self._directory_of(launch.pod, container.name) / "work"))
+            make_directory(Path(self._work_directory(launch)))
             self._mount_links.add(directory, mounts)
         else:
-            home = isolation.HOME
             self._make_shared_memory(launch.pod)
             for name in ("root", "layer"):
                 (directory / name).mkdir()
                 (directory / name).chmod(0o755)  # regardless of the umask
-            sources = isolation.RootSources(
-                directory, self._templates.current, self._visible, self._options.hidden, domain
-            )
-            plan = isolation.plan_of(launch.pod, container, sources, sharing)
+            plan = isolation.plan_of(launch.pod, container, self._sources(directory, program), sharing, program)
             binds = isolation.binds_of(mounts)
         limits = limits_of(container, _group_of(directory))
-        own = {"PATH": os.environ.get("PATH", _PATH), "HOME": home, "HOSTNAME": hostname_of(launch.pod, domain)}
         content: dict[str, Any] = {
-            "command": [*launch.command, *launch.arguments],
-            "environment": own | dict(launch.environment) | {MARKER: str(directory)},
-            "directory": container.working_dir or home,
+            "command": program.command,
+            "environment": program.environment | {MARKER: str(directory)},
+            "directory": program.directory,
+            "image": None if program.image is None else program.image.id,
             "binds": binds,
             "isolation": plan,
             "security": settings["security"],
@@ -265,12 +282,23 @@ class ProcessRuntime:
             "stdin": bool(container.stdin),
             "stdin_once": bool(container.stdin_once),
             "tty": bool(container.tty),
-            "stop_signal": _stop_signal(container),
+            "stop_signal": program.stop_signal,
             "log": str(log),
             "log_bytes": LOG_BYTES,
             "log_files": LOG_FILES,
         }
         write_file(directory / "launch.json", msgspec.json.encode(content))
+
+    def _sources(self, directory: Path, program: Program) -> isolation.RootSources:
+        """The root is that of the image, or the template and the machine's programs."""
+        if program.image is not None:
+            return isolation.RootSources(directory, program.image.root, domain=self._domain)
+        visible = [*self._visible, *LIVE_DIRECTORIES]
+        return isolation.RootSources(directory, self._templates.current, visible, self._options.hidden, self._domain)
+
+    def _work_directory(self, launch: Launch) -> str:
+        """Return the home directory of a container that is not isolated."""
+        return str(self._directory_of(launch.pod, launch.container.name) / "work")
 
     def _make_shared_memory(self, pod: Pod) -> None:
         """Mount the tmpfs that the Pod's containers share as /dev/shm."""
@@ -421,13 +449,17 @@ def _group_of(directory: Path) -> str:
     return hashlib.sha256(os.fsencode(directory)).hexdigest()
 
 
+def _launched(directory: Path) -> dict[str, Any]:
+    """Return the launch request of a container; empty settings if it is unreadable."""
+    with suppress(OSError, msgspec.DecodeError):
+        found: dict[str, Any] = msgspec.json.decode((directory / "launch.json").read_bytes(), type=dict[str, Any])
+        return found
+    return {"security": {"user": None, "group": None, "groups": None}, "groups": []}
+
+
 def _remove_groups(directory: Path) -> None:
     """Remove control groups that a killed keeper left behind."""
-    try:
-        groups = msgspec.json.decode((directory / "launch.json").read_bytes())["groups"]
-    except (OSError, msgspec.DecodeError, KeyError):
-        return
-    for group in groups:
+    for group in _launched(directory).get("groups", ()):
         with suppress(OSError):
             os.rmdir(group)
 
@@ -453,8 +485,3 @@ def _attempts(home: Path) -> list[int]:
 
 def _containers(pod: Pod) -> list[Any]:
     return [*pod.spec.init_containers, *pod.spec.containers, *pod.spec.ephemeral_containers]
-
-
-def _stop_signal(container: Container) -> int:
-    named = "" if container.lifecycle is None else container.lifecycle.stop_signal or ""
-    return int(getattr(signal, named, signal.SIGTERM))

@@ -6,10 +6,14 @@ sandbox: the container has its own namespaces.
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import Any, Final
 
 from ostinato.kinds.core_v1 import Container, Pod
 from ostinato.plane.node.runtimes import Launch
+from ostinato.plane.node.runtimes.process.program import Program
+from ostinato.plane.node.runtimes.process.security import Identity
 
 NAME: Final = ".sandbox"  # not a valid container name, so it cannot collide
 _NOBODY: Final = 65535
@@ -31,3 +35,14 @@ def is_needed(pod: Pod) -> bool:
 def launch_of(pod: Pod, attempt: int) -> Launch:
     container = Container(name=NAME, working_dir="/")
     return Launch(pod=pod, container=container, attempt=attempt, command=["sleep", "infinity"])
+
+
+def program_of(launch: Launch) -> Program:
+    return Program(
+        command=list(launch.command),
+        environment={"PATH": os.defpath},
+        directory="/",
+        runs_as=Identity(_NOBODY, _NOBODY, []),
+        stop_signal=signal.SIGTERM,
+        image=None,
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -25,6 +25,8 @@ from ostinato.kinds.core_v1 import (
     PodSecurityContext,
     SecurityContext,
 )
+from ostinato.plane.node.images.image import Image
+from ostinato.plane.node.images.users import UnknownUser, own_user, user_in
 from ostinato.plane.node.runtimes import StartError
 from ostinato.plane.node.runtimes.process.seccomp import default_filter
 
@@ -62,11 +64,24 @@ class Security(msgspec.Struct, frozen=True, kw_only=True):
     seccomp: str | None
 
 
+class Identity(msgspec.Struct, frozen=True):
+    """The user that a container runs as."""
+
+    user: int
+    group: int
+    groups: list[int]  # supplementary
+
+
 def security_of(
-    pod: Pod, container: Container, *, isolated: bool, insecure: bool, own_network: bool = False
+    pod: Pod,
+    container: Container,
+    runs_as: Identity,
+    *,
+    isolated: bool,
+    insecure: bool,
+    own_network: bool = False,
 ) -> Security:
-    """Return the settings to apply; `StartError` if a field is unsupported or runAsNonRoot is violated."""
-    _check_non_root(pod, container)
+    """Return the settings to apply; `StartError` if a field is unsupported."""
     if not insecure:
         for field, why in unsupported_fields(pod, container, isolated=isolated, own_network=own_network):
             fix = _FIXES if isolated or os.geteuid() == 0 else _FIXES_WITHOUT_ROOT
@@ -78,11 +93,10 @@ def security_of(
     program = default_filter(granted) if profile is not None and profile.type == "RuntimeDefault" else None
     drops = own.capabilities is not None and bool(own.capabilities.drop)
     restricted = own.allow_privilege_escalation is False
-    user, group, groups = identity(pod, container)
     return Security(
-        user=user if isolated else None,
-        group=group if isolated else None,
-        groups=groups if isolated else None,
+        user=runs_as.user if isolated else None,
+        group=runs_as.group if isolated else None,
+        groups=runs_as.groups if isolated else None,
         capabilities=sum(1 << _CAPABILITIES.index(each) for each in granted) if isolated else None,
         # Without root, a seccomp filter requires it, and it keeps dropped capabilities unobtainable.
         no_new_privileges=restricted or (not isolated and (program is not None or drops)),
@@ -94,21 +108,31 @@ def contexts(pod: Pod, container: Container) -> tuple[SecurityContext, PodSecuri
     return container.security_context or SecurityContext(), pod.spec.security_context or PodSecurityContext()
 
 
-def identity(pod: Pod, container: Container) -> tuple[int, int, list[int]]:
-    """Return user, group and supplementary groups. There is no image that could define them."""
+def identity(pod: Pod, container: Container, image: Image | None) -> tuple[Identity, str]:
+    """Return the user of a container, and its home directory; `StartError` if runAsNonRoot is violated.
+
+    An image defines the user that the Pod does not, and the groups of both.
+    """
     own, whole = contexts(pod, container)
-    user = _first(own.run_as_user, whole.run_as_user, os.geteuid())
-    group = _first(own.run_as_group, whole.run_as_group, 0 if os.geteuid() == 0 else os.getegid())
-    groups = {*whole.supplemental_groups, *([] if whole.fs_group is None else [whole.fs_group])}
-    return user, group, sorted(groups)
+    user, group = _first(own.run_as_user, whole.run_as_user, None), _first(own.run_as_group, whole.run_as_group, None)
+    asked = "" if image is None or image.config.user is None else image.config.user
+    try:
+        found = own_user() if image is None else user_in(image.root, asked if user is None else str(user))
+    except UnknownUser as error:
+        raise StartError("CreateContainerError", f"container {container.name}: {error}") from None
+    if _first(own.run_as_non_root, whole.run_as_non_root, None):
+        _check_non_root(pod, container, user, found.user, asked.partition(":")[0])
+    of_image = [] if whole.supplemental_groups_policy == "Strict" else found.groups
+    groups = {*of_image, *whole.supplemental_groups, *([] if whole.fs_group is None else [whole.fs_group])}
+    runs_as = Identity(_first(user, found.user), _first(group, found.group), sorted(groups))
+    return runs_as, found.home
 
 
-def user_of(pod: Pod, container: Container, *, isolated: bool) -> ContainerUser:
-    """Return the user for the container's status."""
-    if not isolated:
+def user_of(security: Mapping[str, Any]) -> ContainerUser:
+    """Return the user for the container's status, by its settings; without isolation, that of the node."""
+    user, group, groups = security["user"], security["group"], security["groups"]
+    if user is None:
         user, group, groups = os.geteuid(), os.getegid(), sorted(os.getgroups())
-    else:
-        user, group, groups = identity(pod, container)
     return ContainerUser(
         linux=LinuxContainerUser(uid=user, gid=group, supplemental_groups=[*dict.fromkeys([group, *groups])])
     )
@@ -188,16 +212,17 @@ def _unsupported_without_isolation(
         yield "spec.hostUsers", cannot
 
 
-def _check_non_root(pod: Pod, container: Container) -> None:
-    """Raise `StartError` if runAsNonRoot is set and the container would run as root."""
-    own, whole = contexts(pod, container)
-    if not _first(own.run_as_non_root, whole.run_as_non_root, None):
-        return
-    asked = _first(own.run_as_user, whole.run_as_user, None)
-    if asked == 0 or (asked is None and os.geteuid() == 0):
+def _check_non_root(pod: Pod, container: Container, asked: int | None, user: int, in_image: str) -> None:
+    """Raise `StartError` if the container would run as root, or as a user by name, who may be root tomorrow."""
+    if asked is not None:
+        text = "container's runAsUser breaks non-root policy" if asked == 0 else ""
+    elif in_image and not in_image.isdecimal():
+        text = f"container has runAsNonRoot and image has non-numeric user ({in_image}), cannot verify user is non-root"
+    else:
+        text = _AS_ROOT if user == 0 else ""
+    if text:
         known = pod.metadata
         whose = f'(pod: "{known.name}_{known.namespace}({known.uid})", container: {container.name})'
-        text = "container's runAsUser breaks non-root policy" if asked == 0 else _AS_ROOT
         raise StartError("CreateContainerConfigError", f"{text} {whose}")
 
 

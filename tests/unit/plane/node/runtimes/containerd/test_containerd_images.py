@@ -10,9 +10,9 @@ import pytest
 from ostinato.api.meta import ObjectMeta
 from ostinato.grpc import RpcError
 from ostinato.kinds.core_v1 import Container, Pod, PodSpec
+from ostinato.plane.node.images.reference import with_tag
 from ostinato.plane.node.runtimes import PullError
 from ostinato.plane.node.runtimes.containerd.cri import Message
-from ostinato.plane.node.runtimes.containerd.image_names import with_tag
 from ostinato.plane.node.runtimes.containerd.images import ImageManager
 from ostinato.world import Simulation
 

@@ -55,7 +55,12 @@ def enter(plan: dict[str, Any], binds: list[tuple[str, str, str, bool]], process
     os.chdir(plan["root"])
     kernel.pivot_here()
     kernel.own_new_files_as(plan["first_id"])
+    for path in ("/proc", "/sys", "/dev"):
+        _make_mount_point(path)
     for path, content in plan["files"].items():
+        _make_parents(path)
+        if os.path.islink(path):  # of an image
+            os.unlink(path)
         with open(path, "w") as file:
             file.write(content)
     for path, tree in trees:
@@ -72,7 +77,8 @@ def enter(plan: dict[str, Any], binds: list[tuple[str, str, str, bool]], process
     _fill_dev(devices, device_links, shared_memory, plan["first_id"])
     if not privileged and not plan["unmasked"]:
         _mask()
-    _make_home(plan)
+    if plan["home"] is not None:
+        _make_home(plan)
     for target, tree in volumes:
         _attach(tree, target)
     with suppress(OSError):  # chdir reports the error later
@@ -192,6 +198,13 @@ def _attach_system(plan: dict[str, Any], system: int | None) -> None:
         kernel.mount("sysfs", "/sys", _INERT | (0 if plan["privileged"] else kernel.READ_ONLY))
     if system is not None:
         _attach(system, "/sys" if plan["network"] is None else _CGROUPS)
+
+
+def _make_mount_point(path: str) -> None:
+    """Create a directory; a link of an image would have the mount cover another place, and this one stay open."""
+    if os.path.islink(path):
+        raise OSError(40, "is a symbolic link in the image", path)
+    os.makedirs(path, exist_ok=True)
 
 
 def _make_parents(path: str) -> None:

@@ -36,6 +36,12 @@ def with_tag(image: str) -> str:
     return image if found["tag"] or found["digest"] else f"{image}:latest"
 
 
+def full_name(image: str) -> str:
+    """Return the reference with its domain and a tag or digest: `busybox` is `docker.io/library/busybox:latest`."""
+    domain, path = _split(with_tag(image))
+    return f"{domain}/{path}"
+
+
 def _split(image: str) -> tuple[str, str]:
     """Split into domain, docker.io by default, and path."""
     domain, slash, rest = image.partition("/")
