@@ -271,24 +271,6 @@ def test_cve_2020_8554_a_service_that_takes_over_an_external_address(tmp_path: P
         assert "externalIPs" not in attacker.ask("GET", f"{services}/taker").json["spec"]
 
 
-def test_cve_2022_3172_an_aggregated_server_that_redirects(attacker: Attacker, redirecting: str) -> None:
-    """Requests about the group of an APIService are not sent to its Service, so that it can redirect none."""
-    host, port = redirecting.removeprefix("https://").split("/")[0].split(":")
-    service = {"metadata": {"name": "redirects"}, "spec": {"type": "ExternalName", "externalName": host}}
-    assert attacker.ask("POST", "/api/v1/namespaces/default/services", service).status == 201
-    name, services = "v1.redirects.example", "/apis/apiregistration.k8s.io/v1/apiservices"
-    reference = {"name": "redirects", "namespace": "default", "port": int(port)}
-    spec = {"group": "redirects.example", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100}
-    spec |= {"service": reference, "insecureSkipTLSVerify": True}
-    try:
-        assert attacker.ask("POST", services, {"metadata": {"name": name}, "spec": spec}).status == 201
-        for path in ("/apis/redirects.example/v1", "/apis/redirects.example/v1/namespaces/default/things"):
-            assert attacker.ask("GET", path).status in (404, 503)
-    finally:
-        attacker.ask("DELETE", f"{services}/{name}")
-        attacker.ask("DELETE", "/api/v1/namespaces/default/services/redirects")
-
-
 def test_cve_2026_11769_expressions_reach_nothing_outside(attacker: Attacker) -> None:
     """Expressions that would read files, environment or the network are no expressions of the language."""
     tries = [

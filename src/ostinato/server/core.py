@@ -7,10 +7,11 @@ APIError, returned as a Status. The caller of `Server.handle` provides the trans
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from ostinato.api.errors import APIError, BadRequest, InternalError, ServiceUnavailable, Timeout, Unknown
 from ostinato.api.gvk import GroupResource
@@ -26,10 +27,13 @@ from ostinato.server.admission import AdmissionChain
 from ostinato.server.admission.dependencies import PluginDependencies
 from ostinato.server.admission.plugins import plugins
 from ostinato.server.admission.settings import AdmissionSettings
+from ostinato.server.aggregation.aggregator import Aggregator
+from ostinato.server.aggregation.front_proxy import FrontProxy
 from ostinato.server.audit.settings import AuditSettings
 from ostinato.server.backends.addresses import AddressGuard
 from ostinato.server.backends.headers import IdentityHeaders
 from ostinato.server.controllers import flow_schemas
+from ostinato.server.controllers.api_registration import ApiRegistration
 from ostinato.server.controllers.bootstrap import ServerFacts, bootstrap, rules_of
 from ostinato.server.controllers.expiry import Expiry
 from ostinato.server.controllers.server_endpoints import ServerEndpoints
@@ -93,6 +97,7 @@ class Server:
         authorization: AuthorizationSettings = AuthorizationSettings(),  # noqa: B008 - frozen
         audit: AuditSettings = AuditSettings(),  # noqa: B008 - frozen
         flow: FlowSettings = FlowSettings(),  # noqa: B008 - frozen
+        front_proxy: FrontProxy = FrontProxy(),  # noqa: B008 - frozen
         event_ttl: float = EVENT_TTL,
     ) -> None:
         self.world = world
@@ -101,7 +106,8 @@ class Server:
         self.lists = ListCache()
         self.index = store if isinstance(store, Index) else LocalIndex(store, world.clock)
         self.registry = Registry(self.index, world)
-        self.webhooks = Webhooks(world.clock, ServiceLocator(self.registry).locate)
+        locate = ServiceLocator(self.registry).locate
+        self.webhooks = Webhooks(world.clock, locate)
         self.authentication = Authentication(authentication, self.registry, world, self.webhooks, self.handle)
         self.authenticator = self.authentication.authenticator
         self._authorization = Authorization(self.registry, world, authorization, partial(rules_of, "system:node"))
@@ -111,14 +117,17 @@ class Server:
         self.auditor = _auditor(audit, world, self.webhooks)
         self.metrics = Metrics(None if self.auditor is None else self.auditor.counters.families)
         self.flow = FlowControl(world, self.registry, self.turns, flow, self.metrics.inflight)
+        self.guard = AddressGuard(lambda: api_servers(self.registry), world.clock)
+        identity = IdentityHeaders.of(authentication.front_proxy)
+        self.aggregator = Aggregator(world, self.registry, self.index, locate, self.guard, identity, front_proxy)
         report, issuer = FlowReport(self.flow, world.clock), Issuer(self.authentication)
-        self.publisher = Publisher(self.registry, self.health, self.metrics, issuer, report, world.clock)
+        self.publisher = Publisher(
+            self.registry, self.health, self.metrics, issuer, report, world.clock, self.aggregator
+        )
         self.admission = AdmissionChain(
             plugins(PluginDependencies(world, self.registry, self.authorizer, self.webhooks, admission))
         )
         self.nodes = NodeAgents()
-        self.guard = AddressGuard(lambda: api_servers(self.registry), world.clock)
-        identity = IdentityHeaders.of(authentication.front_proxy)
         passage = ProxyAccess(self.guard, identity, self.authorizer)
         self.dispatcher = Dispatcher(
             {
@@ -139,10 +148,14 @@ class Server:
         self._endpoints = ServerEndpoints(world, self.index, self.registry)
         self._definitions = self.registry.get("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         assert self._definitions is not None
+        self._registration = ApiRegistration(
+            world, self.index, self.aggregator.services, self.aggregator.availability, self._custom_versions
+        )
         # By resource: called after a write and before its response, to make dependent writes.
         self._settles: dict[GroupResource, Callable[[], Awaitable[None]]] = {
             **flow_schemas.reconciles_after_write(self.registry, self.index, world, self.flow.reload),
             self._definitions.group_resource: self._settle_definitions,
+            self.aggregator.services.resource.group_resource: self._registration.reconcile,
         }
         self._derived = DerivedState(
             self.index,
@@ -182,6 +195,7 @@ class Server:
         await self._service_repair.start()
         if self.index.is_shared:
             await self._endpoints.start(address, port, releases=not shares_address)
+        self.aggregator.start()
         await self._settle_definitions()
         if self._expiry is not None:
             self._expiry.start()
@@ -211,6 +225,8 @@ class Server:
             return None
         route = parse("GET", request.path, watch=False)
         if route is None or route.verb != "get" or route.subresource in LONG_RUNNING:
+            return None
+        if self.aggregator.claim(route.group, route.version) is not None:
             return None
         flow = None
         try:
@@ -261,9 +277,7 @@ class Server:
             else:
                 request.flow_headers = ()  # not limited
             if route is None:
-                if self.index.is_shared and request.path.startswith(_DERIVED):
-                    await self._derived.catch_up()
-                answer: Answer = self.publisher.answer(request)
+                answer: Answer = await self._answer_page(request)
             elif seconds is None:
                 answer = await self._answer(request, route)
             else:
@@ -285,6 +299,13 @@ class Server:
             return await self.auditor.answered(request, answer)
         return answer
 
+    async def _answer_page(self, request: Request) -> Answer:
+        """Answer a request for a non-resource path."""
+        if self.index.is_shared and request.path.startswith(_DERIVED):
+            await self._derived.catch_up()
+        claim = self.aggregator.claim_document(unquote(request.path))
+        return self.publisher.answer(request) if claim is None else await self.aggregator.forward(claim, request)
+
     async def _answer_within(self, seconds: float, request: Request, route: Route) -> Answer:
         try:
             async with self.world.clock.timeout(seconds):
@@ -305,7 +326,11 @@ class Server:
         return await self._attempt(request, route) or text_response(404, "404 page not found\n")
 
     async def _attempt(self, request: Request, route: Route) -> Answer | None:
-        """Run the verb of a route; None if there is no such page."""
+        """Run the verb of a route, here or on an extension server; None if there is no such page."""
+        claim = self.aggregator.claim(route.group, route.version)
+        if claim is not None and not route.unserved:
+            request.route = route
+            return await self.aggregator.forward(claim, request)
         found = self._find(request, route)
         if found is None:
             return None
@@ -405,12 +430,17 @@ class Server:
         assert self._definitions.collection is not None
         if self._custom_resources is None:
             if not self._definitions.collection.entries:
+                await self._registration.reconcile()
                 return
             from ostinato.server.controllers.custom_resources import CustomResources  # noqa: PLC0415
 
             ask = self.webhooks.post_review
             self._custom_resources = CustomResources(self.world, self.index, self.registry, ask, self.lane)
         await self._custom_resources.reconcile()
+        await self._registration.reconcile()
+
+    def _custom_versions(self) -> Collection[tuple[str, str]]:
+        return () if self._custom_resources is None else self._custom_resources.group_versions
 
     def _store_fault(self) -> str | None:
         """The failure of the store, for health checks; None if it is healthy.
@@ -422,6 +452,7 @@ class Server:
     async def close(self) -> None:
         """Finish pending writes, end the watches, close the store."""
         self.health.stop()
+        self.aggregator.close()
         self.authentication.close()
         if self._expiry is not None:
             self._expiry.close()

@@ -18,11 +18,16 @@ import msgspec
 
 from ostinato.http.hosts import join_host_port
 from ostinato.server.access.authentication.certificates.cluster_authentication_trust import publish
-from ostinato.server.access.authentication.settings import AuthenticationSettings, AuthenticationSettingsError
-from ostinato.server.access.authority import Authority
+from ostinato.server.access.authentication.settings import (
+    AuthenticationSettings,
+    AuthenticationSettingsError,
+    RequestHeaderSettings,
+)
+from ostinato.server.access.authority import Authority, Pair
 from ostinato.server.access.authorization.modes import AuthorizationSettings
 from ostinato.server.access.kubeconfig import write_kubeconfig
 from ostinato.server.admission.settings import AdmissionSettings
+from ostinato.server.aggregation.front_proxy import CLIENT_NAME, FrontProxy
 from ostinato.server.audit.settings import AuditSettings
 from ostinato.server.backends.addresses import AddressGuard
 from ostinato.server.controllers.bootstrap import KUBELET_CLIENT
@@ -91,6 +96,42 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     kubelet_authority: Path | None = None  # None: the cluster's CA
     audit: AuditSettings = AuditSettings()
     flow: FlowSettings = FlowSettings()
+    proxy_client: Pair | None = None  # authenticates this server to extension servers. Defaults to one of its own
+
+
+class ProxyIdentity(msgspec.Struct, frozen=True):
+    """How this server authenticates to extension servers, and which headers it names users in.
+
+    - `headers`: what extension servers must accept; None if the operator has not said it.
+    - `authority`: signs the certificate; None if it is the operator's.
+    """
+
+    proxy: FrontProxy = FrontProxy()
+    headers: RequestHeaderSettings | None = None
+    authority: Authority | None = None
+
+    @classmethod
+    def of(cls, world: World, settings: Settings) -> ProxyIdentity:
+        given = settings.authentication.front_proxy
+        if given is not None or settings.proxy_client is not None:
+            return cls(FrontProxy(settings.proxy_client), given)
+        # An authority of its own: certificates of the cluster's are given to users.
+        authority = Authority(world, settings.state, "front-proxy-ca", durable=settings.durable)
+        headers = RequestHeaderSettings(
+            authority=authority.files.certificate,
+            allowed_names=(CLIENT_NAME,),
+            username_headers=("X-Remote-User",),
+            uid_headers=("X-Remote-Uid",),
+            group_headers=("X-Remote-Group",),
+            extra_prefixes=("X-Remote-Extra-",),
+        )
+        return cls(FrontProxy(authority.client(CLIENT_NAME, CLIENT_NAME, [])), headers, authority)
+
+    def renew(self) -> None:
+        """Renew the certificate if it expires soon."""
+        if self.authority is not None:
+            self.authority.renew()
+            self.authority.client(CLIENT_NAME, CLIENT_NAME, [])
 
 
 class Standalone:
@@ -105,6 +146,7 @@ class Standalone:
         self._tasks: list[asyncio.Task[None]] = []
         self._certificates: ServingCertificates | None = None
         self._serving = b""  # the certificate that new connections get
+        self._proxies = ProxyIdentity()
         self.core: Server | None = None
         self.kubeconfig = settings.state / "admin.kubeconfig"
         self.url = ""
@@ -122,6 +164,7 @@ class Standalone:
                 authority = Authority(self._world, settings.state, durable=settings.durable)
                 context = _context(authority, self._hosts, settings.authentication)
                 self._serving = (settings.state / "apiserver.crt").read_bytes()
+                self._proxies = ProxyIdentity.of(self._world, settings)
             self._use_certificates(authority, context)
             self.core = await self._server()
             self.core.nodes.remote = _remote_nodes(self._world, authority, self.core.guard, settings)
@@ -140,7 +183,13 @@ class Standalone:
             )
             if identity is not None:
                 await identity.record(self.core.handle)
-            await publish(self.core.handle, settings.authentication, authority.certificate)
+            await publish(
+                self.core.handle,
+                settings.authentication,
+                authority.certificate,
+                self._proxies.headers,
+                adds=self.core.index.is_shared,
+            )
             with writing_files(settings.state):
                 self._write_kubeconfig(authority)
             await self._http.listen()
@@ -183,6 +232,7 @@ class Standalone:
                 audit=settings.audit,
                 flow=settings.flow,
                 authorization=settings.authorization,
+                front_proxy=self._proxies.proxy,
                 event_ttl=settings.etcd_options.event_ttl,
             )
         except BaseException:
@@ -257,6 +307,7 @@ class Standalone:
             context.load_verify_locations(authority.files.certificate)
             if self._certificates is not None:
                 self._certificates.replace_contexts()
+        self._proxies.renew()
         pair = authority.server("apiserver", self._hosts)
         certificate = pair.certificate.read_bytes()
         if certificate != self._serving:  # renewed here, or by another worker

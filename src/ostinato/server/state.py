@@ -21,7 +21,7 @@ from typing import Self
 
 _logger = logging.getLogger(__name__)
 
-_KEYS = ("ca.key", "sa.key")  # rejected if others can read them: they may have been copied
+_KEYS = ("ca.key", "front-proxy-ca.key", "sa.key")  # rejected if others can read them: they may have been copied
 _PRIVATE = ("*.json", "*.kubeconfig", "*.crt", "store.db*", "lock")
 
 

@@ -71,15 +71,17 @@ class Authority:
     """Signs certificates.
 
     - `directory`: the server's state directory.
+    - `name`: of its files there. Defaults to the cluster's authority, "ca".
     - `durable`: its files survive a crash of the machine.
     """
 
-    def __init__(self, world: World, directory: Path, *, durable: bool = True) -> None:
+    def __init__(self, world: World, directory: Path, name: str = "ca", *, durable: bool = True) -> None:
         self._world = world
         self._write_private = partial(write_private, durable=durable)
         self._directory = directory
-        self.files = Pair(directory / "ca.crt", directory / "ca.key")
-        self._info_file = directory / "ca.json"
+        self._name = name
+        self.files = Pair(directory / f"{name}.crt", directory / f"{name}.key")
+        self._info_file = directory / f"{name}.json"
         if not self.files.certificate.exists() or not self.files.key.exists():
             self._make()
         self.certificate = self.files.certificate.read_bytes()
@@ -194,7 +196,7 @@ class Authority:
     def _make(self) -> None:
         from cryptography import x509  # noqa: PLC0415
 
-        name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "ostinato-ca")])
+        name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, f"ostinato-{self._name}")])
         now = self._world.clock.now()
         self._self_sign(name, _new_key(), now - _BACKDATED, now + timedelta(days=AUTHORITY_DAYS))
 

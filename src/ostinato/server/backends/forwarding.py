@@ -32,7 +32,9 @@ from ostinato.http.status import status_line
 from ostinato.http.tls_stream import TlsStream
 from ostinato.server.backends.headers import IdentityHeaders, is_upgrade, request_headers, response_headers
 from ostinato.server.backends.html_links import LinkRewriter
-from ostinato.server.request import Answer, Request, Response, Stream
+from ostinato.server.request import Answer, Request, Response, Stream, text_response
+from ostinato.server.webhooks.target import CallError
+from ostinato.server.webhooks.trust import check_host, fault_of
 from ostinato.streams.upgrade import Socket, Upgrade
 from ostinato.world import Clock
 
@@ -41,7 +43,9 @@ _REFUSAL_PATIENCE: Final = 10.0  # seconds for the body of a refused upgrade
 _PIECE: Final = 1 << 16
 _HTML: Final = "text/html"
 _BODILESS: Final = frozenset({204, 304})
-_FORWARDED: Final = ("x-forwarded-for", "x-forwarded-uri")  # extended or set by this server
+# Extended or set by this server.
+_FORWARDED: Final = ("x-forwarded-for", "x-forwarded-uri", "x-forwarded-host", "x-forwarded-proto")
+_REDIRECTED: Final = "the backend attempted to redirect this request, which is not permitted"
 _BROKEN: Final = "net/http: HTTP/1.x transport connection broken"
 
 
@@ -51,6 +55,8 @@ class Backend(msgspec.Struct, frozen=True):
     - `addresses`: checked addresses, tried in order; `host`: the requested host, for messages.
     - `tls`: None for a plain connection.
     - `node`: the node that the certificate must name. Defaults to no check.
+    - `authority`: the `Host` header. Defaults to the client's.
+    - `server_name`: requested in the TLS handshake, and verified if the context verifies. Defaults to neither.
     """
 
     addresses: Sequence[str]
@@ -58,13 +64,23 @@ class Backend(msgspec.Struct, frozen=True):
     host: str
     tls: ssl.SSLContext | None = None
     node: str = ""
+    authority: str = ""
+    server_name: str = ""
 
 
-def unverified() -> ssl.SSLContext:
-    """A TLS context without verification."""
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return context
+class Passage(msgspec.Struct, frozen=True):
+    """How a request is forwarded.
+
+    - `identity`: headers that are not forwarded. Defaults to those of a server without a front proxy.
+    - `fields`: headers that are added. Defaults to none.
+    - `query`: replaces the query of the request. Defaults to forwarding it as it is.
+    - `redirects`: whether redirects reach the client. Defaults to true.
+    """
+
+    identity: IdentityHeaders = IdentityHeaders()
+    fields: Sequence[tuple[str, str]] = ()
+    query: str | None = None
+    redirects: bool = True
 
 
 async def connect(backend: Backend, clock: Clock, within: float = _PATIENCE) -> ByteStream:
@@ -75,15 +91,19 @@ async def connect(backend: Backend, clock: Clock, within: float = _PATIENCE) -> 
             async with clock.timeout(within):
                 if backend.tls is None:
                     return await PlainStream.to(address, backend.port)
-                stream = await TlsStream.to(address, backend.port, backend.tls)
+                stream = await TlsStream.to(address, backend.port, backend.tls, backend.server_name)
         except TimeoutError:
             failure = OSError(f"dial tcp {join_host_port(address, backend.port)}: i/o timeout")
+            continue
+        except ssl.SSLError as error:
+            failure = OSError(fault_of(error))
             continue
         except OSError as error:
             failure = OSError(f"dial tcp {join_host_port(address, backend.port)}: {_reason(error)}")
             continue
         try:
             check_node(stream, backend)
+            _check_name(stream, backend)
         except OSError:
             stream.close()
             raise
@@ -105,13 +125,24 @@ def check_node(stream: TlsStream, backend: Backend) -> None:
         raise ssl.SSLCertVerificationError(f"tls: certificate is for {found}, not for node {quote(backend.node)}")
 
 
-async def forward(
-    request: Request, backend: Backend, path: str, clock: Clock, identity: IdentityHeaders | None = None
-) -> Answer:
-    """Forward a request to a backend's path; ServiceUnavailable if it cannot be reached.
+def _check_name(stream: TlsStream, backend: Backend) -> None:
+    """OSError unless the certificate is for the server name, if there is one and certificates are verified."""
+    if not backend.server_name or backend.tls is None or backend.tls.verify_mode == ssl.CERT_NONE:
+        return
+    try:
+        check_host(stream.certificate, backend.server_name)
+    except CallError as error:
+        raise OSError(str(error)) from None
 
-    `identity`: headers that are not forwarded. Defaults to those of a server without a front proxy.
-    """
+
+async def forward(
+    request: Request,
+    backend: Backend,
+    path: str,
+    clock: Clock,
+    passage: Passage = Passage(),  # noqa: B008 - frozen
+) -> Answer:
+    """Forward a request to a backend's path; ServiceUnavailable if it cannot be reached."""
     body = await request.read()
     upgrade = request.headers["upgrade"] if is_upgrade(request) else ""
     try:
@@ -121,13 +152,16 @@ async def forward(
             raise Unknown.of(f"error dialing backend: {error}") from None
         raise ServiceUnavailable.of(f"error trying to reach service: {error}") from None
     try:
-        fields = _fields(request, backend, identity or IdentityHeaders(), upgrade)
-        await stream.write(_head(request, path, fields, len(body)) + body)
+        fields = _fields(request, backend, passage, upgrade)
+        await stream.write(_head(request, path, passage.query, fields, len(body)) + body)
         head = await read_response(stream, bodiless=request.method == "HEAD", accepts_upgrade=True)
         if upgrade:
             return _upgraded(head, stream, upgrade, clock)
         if head.status == 101:
             raise _switched(head, "")
+        if not passage.redirects and 300 <= head.status < 400 and "location" in head.headers:
+            stream.close()
+            return text_response(502, _REDIRECTED)
         return _answer(request, head, stream, backend, path)
     except OSError as error:
         stream.close()
@@ -177,13 +211,16 @@ def _through(location: str, backend: Backend, request: Request, path: str) -> st
     return urlunsplit((scheme, host, target if target.startswith(before) else before + target, query, fragment))
 
 
-def _fields(request: Request, backend: Backend, identity: IdentityHeaders, upgrade: str) -> list[tuple[str, str]]:
-    host = request.headers.get("host") or join_host_port(backend.host, backend.port)
-    fields = [("host", host), *(each for each in request_headers(request, identity) if each[0] not in _FORWARDED)]
+def _fields(request: Request, backend: Backend, passage: Passage, upgrade: str) -> list[tuple[str, str]]:
+    host = backend.authority or request.headers.get("host") or join_host_port(backend.host, backend.port)
+    kept = (each for each in request_headers(request, passage.identity) if each[0] not in _FORWARDED)
+    fields = [("host", host), *kept, *passage.fields]
     if addresses := [*_values(request, "x-forwarded-for"), *([request.remote] if request.remote else [])]:
         fields.append(("x-forwarded-for", ", ".join(addresses)))
     fields.append(("connection", "Upgrade" if upgrade else "close"))
     fields.append(("upgrade", upgrade) if upgrade else ("x-forwarded-uri", request.path))
+    if backend.authority and not upgrade:
+        fields += [("x-forwarded-host", backend.authority), ("x-forwarded-proto", "https")]
     return fields
 
 
@@ -191,8 +228,9 @@ def _values(request: Request, name: str) -> Sequence[str]:
     return request.repeated.get(name) or [value for value in (request.headers.get(name),) if value]
 
 
-def _head(request: Request, path: str, fields: list[tuple[str, str]], size: int) -> bytes:
-    target = clean_target(f"{path}?{request.query_string}" if request.query_string else path)
+def _head(request: Request, path: str, query: str | None, fields: list[tuple[str, str]], size: int) -> bytes:
+    query = request.query_string if query is None else query
+    target = clean_target(f"{path}?{query}" if query else path)
     if size or request.method in ("POST", "PUT", "PATCH"):
         fields = [*fields, ("content-length", str(size))]
     return request_head(request.method, target, [(name, clean(value)) for name, value in fields])

@@ -1,7 +1,8 @@
 """Headers of forwarded requests and responses.
 
-Credentials and impersonation headers are not forwarded: a backend could use them against this server. Hop-by-hop
-headers are not forwarded in either direction.
+Credentials and impersonation headers are not forwarded: a backend could use them against this server. Neither are
+names that some backends read as theirs, with `_` for `-`. Hop-by-hop headers are not forwarded in either direction,
+except that a client accepts trailers.
 """
 
 from __future__ import annotations
@@ -70,12 +71,15 @@ def request_headers(request: Request, identity: IdentityHeaders) -> Iterator[tup
     """The request headers to forward, without content length and transfer encoding."""
     dropped = _HOP_BY_HOP | _words(request, "connection") | identity.names | {"host"}
     for name, first in request.headers.items():
-        if name in dropped or name.startswith(identity.prefixes):
+        read_as = name.replace("_", "-")
+        if name in dropped or read_as in identity.names or read_as.startswith(identity.prefixes):
             continue
         for value in request.repeated.get(name, (first,)):
             kept = _without_token(value) if name == _PROTOCOLS else value
             if kept or not value:
                 yield name, kept
+    if "trailers" in _words(request, "te"):
+        yield "te", "trailers"
 
 
 def response_headers(head: ResponseParser) -> list[tuple[str, str]]:

@@ -74,6 +74,17 @@ class CustomResources:
             self._reconciling = asyncio.get_running_loop().create_task(self._reconcile(), name="custom resources")
         await asyncio.shield(self._reconciling)  # other requests may await the same task
 
+    @property
+    def group_versions(self) -> frozenset[tuple[str, str]]:
+        """Group and version of everything that definitions serve, or will when they are established."""
+        definitions = [self._definition(*item) for item in self._collection.entries.items()]
+        return frozenset(
+            (definition["spec"]["group"], version["name"])
+            for definition in definitions
+            for version in definition["spec"]["versions"]
+            if version.get("served")
+        )
+
     async def _reconcile(self) -> None:
         try:
             while self._again:

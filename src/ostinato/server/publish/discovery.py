@@ -2,20 +2,29 @@
 
 - Aggregated discovery: everything below /api or /apis in one document.
 - Unaggregated discovery: a document for the groups, one per group, and one per group and version.
-- Groups are in order of preference: built-in groups as kube-apiserver ranks them, then groups of custom resources by
-  name.
+- Groups and versions are in order of preference: by the priorities of their APIServices, then groups by name and
+  versions as Kubernetes ranks them.
+- Versions of extension servers are listed among those of this server, and instead of the same ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ostinato.api.gvk import GroupVersionKind, version_priority
 from ostinato.server.publish.storage_hash import storage_version_hash
+from ostinato.server.resources.apiregistration.strategy import LOCAL_PRIORITIES
 from ostinato.server.resources.resource import Resource, Subresource
 
 Json = dict[str, Any]
+
+GroupVersion = tuple[str, str]
+
+_NO_PRIORITIES: Mapping[GroupVersion, tuple[int, int]] = {}
+_NO_REMOTE: Mapping[GroupVersion, Mapping[str, Any]] = {}
+_LAST = (0, 0)  # priority of what has no APIService
+_REGISTRATION = "apiregistration.k8s.io"  # comes first
 
 # Order in which a custom resource lists verbs and subresources; built-in ones list theirs by name.
 _CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
@@ -23,27 +32,57 @@ _CUSTOM_SUBRESOURCES = ("status", "scale")
 
 
 class Discovery:
-    """The discovery documents for one state of the registry."""
+    """The discovery documents for one state of the registry and of the extension servers."""
 
-    def __init__(self, resources: Iterator[Resource]) -> None:
-        self._groups: dict[str, dict[str, list[Resource]]] = {}  # by group and version, each in order
-        custom: dict[str, dict[str, list[Resource]]] = {}
+    def __init__(
+        self,
+        resources: Iterator[Resource],
+        priorities: Mapping[GroupVersion, tuple[int, int]] = _NO_PRIORITIES,
+        remote: Mapping[GroupVersion, Mapping[str, Any]] = _NO_REMOTE,
+    ) -> None:
+        """
+        - `priorities`: of group and version, of the APIServices. Default to those of built-in groups.
+        - `remote`: versions of extension servers, in the form of aggregated discovery. Default to none.
+        """
+        self._remote = remote
+        priorities = {**LOCAL_PRIORITIES, **priorities}
+        found: dict[str, dict[str, list[Resource]]] = {}
         for resource in resources:
-            groups = custom if resource.custom and resource.gvr.group not in self._groups else self._groups
-            versions = groups.setdefault(resource.gvr.group, {})
-            versions.setdefault(resource.gvr.version, []).append(resource)
-        for group in sorted(custom):
-            self._groups[group] = custom[group]
-        for group, versions in self._groups.items():
-            self._groups[group] = {
-                version: sorted(versions[version], key=lambda resource: resource.gvr.resource)
-                for version in sorted(versions, key=version_priority)
-            }
+            group, version = resource.gvr.group, resource.gvr.version
+            if (group, version) not in remote:
+                found.setdefault(group, {}).setdefault(version, []).append(resource)
+        self._groups: dict[str, dict[str, list[Resource]]] = {}  # of this server, by group and version, each in order
+        self._versions: dict[str, list[str]] = {}  # of all servers, by group, each in order
+        every = {group: [*versions] for group, versions in found.items()}
+        for group, version in remote:
+            every.setdefault(group, []).append(version)
+
+        def rank(group: str) -> tuple[bool, int, str]:
+            highest = max(priorities.get((group, version), _LAST)[0] for version in every[group])
+            return group != _REGISTRATION, -highest, group
+
+        for group in sorted(every, key=rank):
+            ranked = sorted(
+                every[group],
+                key=lambda version: (-priorities.get((group, version), _LAST)[1], version_priority(version)),
+            )
+            self._versions[group] = ranked
+            if group in found:
+                self._groups[group] = {
+                    version: sorted(found[group][version], key=lambda resource: resource.gvr.resource)
+                    for version in ranked
+                    if version in found[group]
+                }
 
     @property
     def groups(self) -> Mapping[str, Mapping[str, list[Resource]]]:
-        """The resources by group and version. The core group is ""."""
+        """The resources of this server by group and version. The core group is ""."""
         return self._groups
+
+    @property
+    def versions(self) -> Mapping[str, list[str]]:
+        """The versions of all servers by group."""
+        return self._versions
 
     # Unaggregated discovery.
 
@@ -57,12 +96,12 @@ class Discovery:
 
     def group_list(self) -> Json:
         """The response of /apis."""
-        groups = [_group(name, versions) for name, versions in self._groups.items() if name]
+        groups = [_group(name, versions) for name, versions in self._versions.items() if name]
         return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
 
     def group(self, name: str) -> Json | None:
         """The response of /apis/GROUP; None if the group is not served."""
-        versions = self._groups.get(name)
+        versions = self._versions.get(name)
         if not name or versions is None:
             return None
         return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)}
@@ -85,7 +124,7 @@ class Discovery:
 
     def aggregated(self, *, core: bool, version: str = "v2") -> Json:
         """The aggregated response of /api (core) and /apis."""
-        chosen = [(name, versions) for name, versions in self._groups.items() if core == (name == "")]
+        chosen = [(name, versions) for name, versions in self._versions.items() if core == (name == "")]
         return {
             "kind": "APIGroupDiscoveryList",
             "apiVersion": f"apidiscovery.k8s.io/{version}",
@@ -93,14 +132,21 @@ class Discovery:
             "items": [
                 {
                     "metadata": {"name": name} if name else {},
-                    "versions": [_aggregated_version(name, resources) for name, resources in versions.items()],
+                    "versions": [self._aggregated_version(name, version) for version in versions],
                 }
                 for name, versions in chosen
             ],
         }
 
+    def _aggregated_version(self, group: str, version: str) -> Json:
+        remote = self._remote.get((group, version))
+        if remote is not None:
+            return dict(remote)
+        resources = [_aggregated_resource(resource) for resource in self._groups[group][version]]
+        return {"version": version, "resources": resources, "freshness": "Current"}
 
-def _group(name: str, versions: Mapping[str, list[Resource]]) -> Json:
+
+def _group(name: str, versions: Sequence[str]) -> Json:
     listed = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
     return {"name": name, "versions": listed, "preferredVersion": listed[0]}
 
@@ -144,14 +190,6 @@ def _subresource(resource: Resource, subresource: Subresource) -> Json:
         entry["group"] = subresource.kind.group
         entry["version"] = subresource.kind.version
     return {**entry, "kind": subresource.kind.kind, "verbs": list(subresource.verbs)}
-
-
-def _aggregated_version(version: str, resources: list[Resource]) -> Json:
-    return {
-        "version": version,
-        "resources": [_aggregated_resource(resource) for resource in resources],
-        "freshness": "Current",
-    }
 
 
 def _aggregated_resource(resource: Resource) -> Json:

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 import msgspec
 
 from ostinato.metrics import CONTENT_TYPE
+from ostinato.server.aggregation.aggregator import Aggregator
 from ostinato.server.dispatch import not_allowed, not_found
 from ostinato.server.flow.report import FlowReport
 from ostinato.server.publish import issuer
@@ -39,14 +40,22 @@ class Publisher:
     """Serves the non-resource paths."""
 
     def __init__(
-        self, registry: Registry, health: Health, counted: Metrics, signer: Issuer, flow: FlowReport, clock: Clock
+        self,
+        registry: Registry,
+        health: Health,
+        counted: Metrics,
+        signer: Issuer,
+        flow: FlowReport,
+        clock: Clock,
+        aggregator: Aggregator,
     ) -> None:
         self._registry = registry
         self._flow = flow
         self._health = health
         self._metrics = counted
         self._issuer = signer
-        self._generation = -1  # generation of the registry that the documents were built from
+        self._aggregator = aggregator
+        self._generation: tuple[object, ...] = ()  # of what the documents were built from
         self._discovery = Discovery(iter(()))
         self._aggregated: dict[tuple[bool, str, Form], Document] = {}
         self._clock = clock
@@ -54,9 +63,11 @@ class Publisher:
 
     def answer(self, request: Request) -> Response:
         path = unquote(request.path)
-        if self._generation != self._registry.generation:
-            self._generation = self._registry.generation
-            self._discovery = Discovery(iter(self._registry))
+        generation = (self._registry.generation, *self._aggregator.generation)
+        if self._generation != generation:
+            self._generation = generation
+            remote = self._aggregator.versions
+            self._discovery = Discovery(iter(self._registry), self._aggregator.priorities, remote)
             self._aggregated.clear()
             if self._openapi is not None:
                 self._openapi.changed(self._discovery)
@@ -97,7 +108,7 @@ class Publisher:
     def _root(self, request: Request) -> Response:
         """All served paths, the response of /."""
         paths = [*_PATHS, *self._issuer.paths, *self._health.paths]
-        for group, versions in self._discovery.groups.items():
+        for group, versions in self._discovery.versions.items():
             if group:
                 paths.append(f"/apis/{group}")
             paths += [f"/apis/{group}/{version}" if group else f"/api/{version}" for version in versions]
@@ -111,7 +122,7 @@ class Publisher:
         if self._openapi is None:
             from ostinato.server.publish.openapi import OpenAPIHandler  # noqa: PLC0415
 
-            self._openapi = OpenAPIHandler(self._clock)
+            self._openapi = OpenAPIHandler(self._clock, self._aggregator)
             self._openapi.changed(self._discovery)
         return self._openapi.answer(path, request)
 

@@ -29,7 +29,7 @@ class Contexts:
         key = (target.bundle, target.insecure, target.identity)
         context = self._kept.get(key)
         if context is None:
-            context = self.unverified() if target.insecure else _context(target.bundle)
+            context = unverifying() if target.insecure else trusting(target.bundle)
             if target.identity is not None:
                 _load_client_certificate(context, target.identity)
             self._kept[key] = context
@@ -38,15 +38,17 @@ class Contexts:
         self._kept.move_to_end(key)
         return context
 
-    def unverified(self) -> ssl.SSLContext:
-        """A context without verification, to inspect a certificate."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        return context
+
+def unverifying() -> ssl.SSLContext:
+    """A context without verification."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
-def _context(bundle: bytes) -> ssl.SSLContext:
+def trusting(bundle: bytes) -> ssl.SSLContext:
+    """A context that trusts a CA bundle, or the system's if it is empty; UnusableTarget if it is not PEM."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.check_hostname = False  # `check_host` does it, with Go's messages

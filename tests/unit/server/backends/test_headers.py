@@ -36,13 +36,19 @@ def test_identity_headers_of_a_front_proxy_are_not_forwarded() -> None:
 
 
 def test_hop_by_hop_headers_are_forwarded_in_neither_direction() -> None:
-    sent = request(connection="close, X-Hop", x_hop="1", keep_alive="2", te="trailers", x_end="3", cookie="4")
+    sent = request(connection="close, X-Hop", x_hop="1", keep_alive="2", te="deflate", x_end="3", cookie="4")
     assert dict(request_headers(sent, IdentityHeaders())) == {"x-end": "3", "cookie": "4"}
+    assert dict(request_headers(request(te="deflate, trailers"), IdentityHeaders())) == {"te": "trailers"}
     fields = [("Connection", "x-hop"), ("X-Hop", "1"), ("Set-Cookie", "a"), ("Set-Cookie", "b"), ("Trailer", "T")]
     fields += [("Access-Control-Allow-Origin", "*"), ("Content-Type", "a/b"), ("Transfer-Encoding", "chunked")]
     head = ResponseParser()
     head.feed(b"HTTP/1.1 200 OK\r\n" + field_lines(fields) + b"\r\n")
     assert response_headers(head) == [("Set-Cookie", "a"), ("Set-Cookie", "b")]
+
+
+def test_names_that_a_backend_may_read_as_an_identity_are_not_forwarded() -> None:
+    sent = Request("GET", "/", headers={"x_remote_user": "root", "impersonate_user": "root", "x_custom": "kept"})
+    assert dict(request_headers(sent, IdentityHeaders())) == {"x_custom": "kept"}
 
 
 def test_repeated_headers_are_forwarded_repeatedly() -> None:

@@ -19,6 +19,7 @@ from ostinato.cli.options.server import authorization as authorization_options
 from ostinato.cli.options.server import storage as storage_options
 
 if TYPE_CHECKING:
+    from ostinato.server.access.authority import Pair
     from ostinato.server.admission.settings import AdmissionSettings
     from ostinato.server.flow.control import FlowSettings
     from ostinato.server.http.serving_certificates import KeyPairFiles, TlsSettings
@@ -77,6 +78,7 @@ def settings(options: argparse.Namespace) -> Settings:
         admission=_admission(options),
         audit=audit_options.settings(options),
         flow=_flow(options),
+        proxy_client=_proxy_client(options),
     )
 
 
@@ -105,6 +107,12 @@ def _add_serving(group: argparse._ArgumentGroup) -> None:
         help="certificate authority of the nodes' serving certificates; none accepts any certificate "
         "(default: the cluster's authority)",
     )
+    group.add_argument(
+        "--proxy-client-cert-file",
+        metavar="PEM",
+        help="client certificate for requests to extension API servers (default: signed by an authority of its own)",
+    )
+    group.add_argument("--proxy-client-key-file", metavar="PEM", help="private key of --proxy-client-cert-file")
 
 
 def address(listen: str) -> tuple[str, int]:
@@ -125,6 +133,16 @@ def _advertised(options: argparse.Namespace) -> str:
         return str(ipaddress.ip_address(given)) if given else ""
     except ValueError:
         raise CommandError(f"--advertise-address {given}: want an IP address") from None
+
+
+def _proxy_client(options: argparse.Namespace) -> Pair | None:
+    from ostinato.server.access.authority import Pair  # noqa: PLC0415 - see `settings`
+
+    certificate, key = options.proxy_client_cert_file, options.proxy_client_key_file
+    if bool(certificate) != bool(key):
+        given, missing = ("--proxy-client-cert-file", "--proxy-client-key-file")[:: 1 if certificate else -1]
+        raise CommandError(f"{given} needs {missing}")
+    return Pair(Path(certificate), Path(key)) if certificate else None
 
 
 def _tls(options: argparse.Namespace) -> TlsSettings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from email.utils import format_datetime
 
+from ostinato.server.aggregation.aggregator import Aggregator
 from ostinato.server.publish.discovery import Discovery
 from ostinato.server.publish.document import Document
 from ostinato.server.publish.openapi import gnostic
@@ -25,8 +26,9 @@ _LONG = timedelta(days=365)  # how long a client may cache a document whose URL 
 class OpenAPIHandler:
     """Responses below /openapi. Documents are built on first use."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, aggregator: Aggregator) -> None:
         self._clock = clock
+        self._aggregator = aggregator
         self._discovery: Discovery | None = None  # not read yet
         self._published: OpenAPI | None = None
 
@@ -47,7 +49,7 @@ class OpenAPIHandler:
         if self._published is None:
             self._published = OpenAPI()
         if self._discovery is not None:
-            self._published.update(self._discovery)
+            self._published.update(self._discovery, self._aggregator.openapi_v2, self._aggregator.openapi_v3_index)
             self._discovery = None
         return self._published
 

@@ -6,7 +6,8 @@ adding or removing a CustomResourceDefinition is cheap.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -18,12 +19,14 @@ from ostinato.server.publish.document import Document
 from ostinato.server.publish.openapi import gnostic, v2, v3
 from ostinato.server.publish.openapi.custom import V2, V3, definition_name, definitions_of
 from ostinato.server.publish.openapi.definitions import Definitions, references
+from ostinato.server.publish.openapi.merging import merged
 from ostinato.server.publish.openapi.operations import Path, camel, document_path, paths_of, tag_of
 from ostinato.server.request.negotiate import JSON
 from ostinato.server.resources.resource import Resource
 
 Json = dict[str, Any]
 
+_logger = logging.getLogger(__name__)
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _INFO = {"title": "Kubernetes", "version": "1.36"}
 _CUSTOM_INFO = {"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}
@@ -42,9 +45,18 @@ class OpenAPI:
         self._v2: Document | None = None
         self._v2_protobuf: Document | None = None
         self._root: bytes | None = None
+        self._remote: Sequence[Mapping[str, Any]] = ()
+        self._remote_index: Mapping[str, Any] = {}
 
-    def update(self, discovery: Discovery) -> None:
-        """Set the served resources."""
+    def update(
+        self, discovery: Discovery, remote: Sequence[Mapping[str, Any]] = (), index: Mapping[str, Any] | None = None
+    ) -> None:
+        """Set the served resources.
+
+        - `remote`: parts of the document of version 2 by extension servers. Default to none.
+        - `index`: their documents of version 3. Defaults to none.
+        """
+        self._remote, self._remote_index = [part for part in remote if _is_valid(part)], index or {}
         parts: dict[str, _Part] = {}
         for part in self._wanted(discovery):
             known = self._parts.get(part.path)
@@ -82,10 +94,13 @@ class OpenAPI:
         """The document as protobuf, with the same ETag."""
         if self._v2_protobuf is None:
             parts = self._parts.values()
+            more_paths, more_definitions = self._more
             body = gnostic.document(
                 self._frame(),
-                b"".join(part.v2_paths_protobuf for part in parts),
-                self._definitions.v2_protobuf + b"".join(part.v2_definitions_protobuf for part in parts),
+                b"".join(part.v2_paths_protobuf for part in parts) + gnostic.encode_paths(more_paths),
+                self._definitions.v2_protobuf
+                + b"".join(part.v2_definitions_protobuf for part in parts)
+                + gnostic.encode_definitions(more_definitions),
             )
             self._v2_protobuf = Document(body, gnostic.CONTENT_TYPE, tag=self.v2().tag)
         return self._v2_protobuf
@@ -93,13 +108,26 @@ class OpenAPI:
     def _frame(self) -> Json:
         return {"swagger": "2.0", "info": _INFO, "securityDefinitions": _BEARER, "security": [{"BearerToken": []}]}
 
-    def _swagger(self) -> Json:
-        frame = self._frame()
+    def _own(self) -> tuple[Json, Json]:
+        """The paths and definitions of this server."""
         paths: Json = {}
         definitions: Json = dict(self._definitions.v2)
         for part in self._parts.values():
             paths |= part.v2_paths
             definitions |= part.v2_definitions
+        return paths, definitions
+
+    @property
+    def _more(self) -> tuple[Json, Json]:
+        """The paths and definitions of extension servers."""
+        return merged(*self._own(), self._remote) if self._remote else ({}, {})
+
+    def _swagger(self) -> Json:
+        frame = self._frame()
+        paths, definitions = self._own()
+        more_paths, more_definitions = self._more
+        paths |= more_paths
+        definitions |= more_definitions
         return {
             "swagger": frame["swagger"],
             "info": frame["info"],
@@ -114,10 +142,11 @@ class OpenAPI:
     def v3_root(self) -> bytes:
         """The index of the documents; the URL of each contains its hash."""
         if self._root is None:
-            paths = {
+            paths: Json = {
                 path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={part.v3.tag}"}
                 for path, part in self._parts.items()
             }
+            paths |= self._remote_index
             self._root = msgspec.json.encode({"paths": paths})
         return self._root
 
@@ -125,6 +154,18 @@ class OpenAPI:
         """One document; None if it does not exist."""
         part = self._parts.get(path)
         return None if part is None else part.v3
+
+
+def _is_valid(part: Mapping[str, Any]) -> bool:
+    """Whether the document of an extension server can be merged: it must not break this server's."""
+    try:
+        gnostic.encode_paths(part["paths"])
+        gnostic.encode_definitions(part["definitions"])
+        merged(part["paths"], {}, [part])
+    except Exception as error:  # noqa: BLE001 - whatever another server sent
+        _logger.warning("OpenAPI document of an extension server is not valid, left out error=%r", error)
+        return False
+    return True
 
 
 class _Part:

@@ -96,7 +96,7 @@ def _service_errors(spec: Json) -> list[FieldError]:
 
 
 # Discovery priority of a group, and of a version within its group.
-_PRIORITIES = {
+_PRIORITIES: dict[str, tuple[int, dict[str, int]]] = {
     "": (18000, {"v1": 1}),
     "apps": (17800, {"v1": 15}),
     "events.k8s.io": (17750, {"v1": 15}),
@@ -117,6 +117,13 @@ _PRIORITIES = {
     "discovery.k8s.io": (16200, {"v1": 15}),
     "resource.k8s.io": (16200, {"v1": 21}),
     "flowcontrol.apiserver.k8s.io": (16100, {"v1": 21}),
+}
+
+
+LOCAL_PRIORITIES = {
+    (group, version): (group_priority, version_priority)
+    for group, (group_priority, versions) in _PRIORITIES.items()
+    for version, version_priority in versions.items()
 }
 
 

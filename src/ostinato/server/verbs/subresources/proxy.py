@@ -20,7 +20,7 @@ from ostinato.api.errors import BadRequest, NotFound, ServiceUnavailable, Unknow
 from ostinato.api.text.go_format import quote
 from ostinato.server.access.authorization.authorizer import Authorizer
 from ostinato.server.backends.addresses import AddressError, AddressGuard
-from ostinato.server.backends.forwarding import Backend, forward, unverified
+from ostinato.server.backends.forwarding import Backend, Passage, forward
 from ostinato.server.backends.headers import IdentityHeaders, is_upgrade
 from ostinato.server.node_agents.endpoint import NodeAgents
 from ostinato.server.node_agents.remote import AGENT_ADDRESSES
@@ -31,6 +31,7 @@ from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.resources.strategy import Json
 from ostinato.server.verbs.subresources.pod_connect import check_create
+from ostinato.server.webhooks.trust import unverifying
 from ostinato.world import World
 
 _VERBS = ("get", "create", "update", "patch", "delete")
@@ -195,14 +196,14 @@ class _Proxy:
         if not port.isdecimal() or int(port) > 65535:
             what = "invalid port" if port.isdecimal() else f"lookup tcp/{port}: unknown port"
             raise ServiceUnavailable.of(f"error trying to reach service: dial tcp: {what}")
-        tls = unverified() if scheme == "https" else None
+        tls = unverifying() if scheme == "https" else None
         return await self._send(context, Backend([address], int(port), address, tls))
 
     async def _send(self, context: Context, backend: Backend) -> Answer:
         path, request = _rest(context), context.request
         if not path and not is_upgrade(request) and request.method in _REDIRECTED:
             return _with_slash(request)
-        return await forward(request, backend, path or "/", self._world.clock, self._passage.identity)
+        return await forward(request, backend, path or "/", self._world.clock, Passage(self._passage.identity))
 
 
 def _rest(context: Context) -> str:

@@ -1,0 +1,1 @@
+"""Recorded answers of kube-apiserver's aggregation layer."""
