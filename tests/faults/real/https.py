@@ -61,7 +61,7 @@ class HttpsApi:
     """One server, which may be down: `up` is set while it can be reached."""
 
     def __init__(self, address: Callable[[], Address], up: asyncio.Event, seconds: float = 20.0) -> None:
-        self._address = address
+        self.address = address
         self.up = up
         self._seconds = seconds  # until a request without an answer is given up
         self._idle: list[Connection] = []
@@ -71,7 +71,7 @@ class HttpsApi:
         self._quiet.set()
 
     async def connect(self) -> Connection:
-        address = self._address()
+        address = self.address()
         opened = asyncio.open_connection(address.host, address.port, ssl=address.context, server_hostname=address.host)
         return Connection(*await opened)
 
@@ -177,7 +177,7 @@ class OneByteApi(HttpsApi):
     """Reads one byte at a time, from the smallest buffer."""
 
     async def connect(self) -> Connection:
-        address = self._address()
+        address = self.address()
         made = socket.socket()
         made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
         made.settimeout(5.0)
