@@ -16,6 +16,7 @@ def check_reads(history: History, truth: Truth) -> None:
             _check_snapshot(operation, truth)
         if operation.kind in ("get", "list") and operation.asked.isdigit() and operation.asked != "0":
             _check_requested(operation)
+            _check_object(operation, truth)
     _check_freshness(history)
 
 
@@ -46,6 +47,17 @@ def _check_requested(operation: Operation) -> None:
         if operation.version > wanted and not operation.exact:
             return
         raise Violation("S7", operation.key, f"asked for {wanted}, got {operation.version}", [operation])
+
+
+def _check_object(operation: Operation, truth: Truth) -> None:
+    """S7: an object that is read at a resourceVersion was not replaced before it."""
+    if operation.kind != "get" or operation.outcome != OK:
+        return
+    wanted = int(operation.asked)
+    then = truth.at(operation.key, wanted)
+    if then is not None and operation.version < then.version:
+        what = f"asked for {wanted}, got the object of {operation.version}, which {then.version} had replaced"
+        raise Violation("S7", operation.key, what, [operation, then.seen])
 
 
 def _check_freshness(history: History) -> None:

@@ -203,6 +203,7 @@ BAD: dict[str, tuple[str, Callable[[], Story]]] = {
     ),
     "an old list": ("S7", lambda: written().op("list", "default/x", version=4, items={})),
     "a list older than requested": ("S7", lambda: written().op("list", "", asked="6", version=5, items={A: (4, 3)})),
+    "an object older than requested": ("S7", lambda: written().op("get", A, asked="5", value=1, version=2)),
     "a timeout of a known resourceVersion": ("C2", lambda: written().op("get", A, "Timeout", asked="5", version=6)),
     "events out of order": ("W1", lambda: written().watch(ALL[1], ALL[0])),
     "an event twice": ("W2", lambda: written().watch(*ALL[:2], ALL[1])),

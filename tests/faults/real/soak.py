@@ -19,17 +19,20 @@ from collections import Counter
 from pathlib import Path
 from typing import Protocol
 
-from tests.faults.disk.journal import can_compile
+from tests.faults.disk.journal import Layer, can_compile
 from tests.faults.history.records import History
 from tests.faults.history.violation import Violation
 from tests.faults.real import etcd_run, sqlite_run
+from tests.faults.real.filled_store import fill
 from tests.faults.real.networks import can_partition
+from tests.faults.real.server_process import ServerProcess
 from tests.faults.workload.clients import Mix
 
 _HOSTILE_EVERY = 10  # rounds with few keys and many conflicts
 _LONG_STOPS = 3  # rounds in which a server is frozen for `--stopped` seconds; the others are shorter
 _SHORT_STOP = 1.5
 _ACKNOWLEDGED_SHARE = 0.8  # of the operations of a productive round
+_LARGE_ROUNDS = 3  # with many objects
 _NOT_KILLS = ("none", "stop", "terminate", "full-disk", "read-only-disk", "failing-sync")
 
 
@@ -87,7 +90,7 @@ class Tally:
         )
 
 
-async def on_sqlite(kills: int, writes: int, seed: int, place: Path) -> Tally:
+async def on_sqlite(kills: int, writes: int, objects: int, seed: int, place: Path) -> Tally:
     tally = Tally("sqlite")
     layer = sqlite_run.file_layer(place) if can_compile() else None
     operations = int(writes / max(1, kills) / _ACKNOWLEDGED_SHARE)
@@ -97,7 +100,18 @@ async def on_sqlite(kills: int, writes: int, seed: int, place: Path) -> Tally:
             one = sqlite_run.Round(seed, server, "", Mix.HOSTILE if is_hostile else Mix.PRODUCTIVE, layer)
             await tally.play(one, 300 if is_hostile else operations, one.fault not in _NOT_KILLS)
             seed += 1
+        if objects:
+            await server.kill()
+            await fill(_store(server, layer), objects)
+            await server.start()
+            for _ in range(_LARGE_ROUNDS):
+                await tally.play(sqlite_run.Round(seed, server, "kill", layer=layer), 300)
+                seed += 1
     return tally
+
+
+def _store(server: ServerProcess, layer: Layer | None) -> Path:
+    return (server.state if layer is None else layer.root) / "store.db"
 
 
 async def on_etcd(faults: int, seed: int, stopped: float, place: Path) -> Tally:
@@ -120,7 +134,7 @@ async def soak(given: argparse.Namespace) -> int:
         if given.only in ("", store):
             with tempfile.TemporaryDirectory() as place:
                 work = (
-                    on_sqlite(given.kills, given.writes, given.seed, Path(place))
+                    on_sqlite(given.kills, given.writes, given.objects, given.seed, Path(place))
                     if store == "sqlite"
                     else on_etcd(given.etcd_faults, given.seed, given.stopped, Path(place))
                 )
@@ -133,6 +147,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Soak server processes with faults, and check every history.")
     parser.add_argument("--kills", type=int, default=500, help="of the server on SQLite (default: %(default)s)")
     parser.add_argument("--writes", type=int, default=1_000_000, help="acknowledged, on SQLite (default: %(default)s)")
+    parser.add_argument(
+        "--objects", type=int, default=100_000, help="in the store at the last kills on SQLite (default: %(default)s)"
+    )
     parser.add_argument("--etcd-faults", type=int, default=100, help="(default: %(default)s)")
     parser.add_argument(
         "--stopped", type=float, default=60.0, help="seconds for which a server is frozen (default: %(default)s)"

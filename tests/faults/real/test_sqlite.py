@@ -6,6 +6,8 @@ Each round prints its seed; `python -m tests.faults.real.sqlite_run --seed N` re
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +19,7 @@ from tests.faults.history.records import UNKNOWN
 from tests.faults.history.violation import Violation
 from tests.faults.real import defects
 from tests.faults.real.failpoints import POINTS
+from tests.faults.real.filled_store import fill
 from tests.faults.real.sqlite_faults import DISK_FAULTS
 from tests.faults.real.sqlite_run import Round, file_layer, server_on_sqlite
 
@@ -58,6 +61,25 @@ def test_failing_disks_and_power_failures_violate_nothing(tmp_path: Path) -> Non
     rounds = asyncio.run(_rounds(tmp_path, list(DISK_FAULTS), 600, layer=file_layer(tmp_path)))
     outcomes = Counter(each.outcome for one in rounds for each in one.history.operations)
     assert outcomes[UNKNOWN] > 10
+
+
+def test_a_large_store_is_whole_after_a_kill(tmp_path: Path) -> None:
+    """`OSTINATO_OBJECTS=100000` for more."""
+    objects = int(os.environ.get("OSTINATO_OBJECTS", "20000"))
+
+    async def main() -> None:
+        async with server_on_sqlite(tmp_path) as server:
+            await server.kill()
+            await fill(server.state / "store.db", objects)
+            await server.start()
+            one = Round(700, server, "kill")
+            print(one)
+            await one.run(OPERATIONS)
+            status, data = await server.api.call("GET", "/api/v1/namespaces/default/secrets", "limit=1")
+            assert status == 200
+            assert json.loads(data)["metadata"]["remainingItemCount"] == objects - 1
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize(
