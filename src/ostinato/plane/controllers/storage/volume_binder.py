@@ -3,7 +3,7 @@
 - A claim is bound to the smallest volume with matching class, size, access modes and labels; a prebound volume has
   precedence. With WaitForFirstConsumer the scheduler selects the volume and this controller binds it.
 - A claim without a matching volume stays Pending. For the plane's own provisioner a directory on this machine is
-  created.
+  created, and with WaitForFirstConsumer the volume is tied to the node that the scheduler has selected.
 - A volume whose claim was deleted is released, then retained or deleted by its reclaim policy.
 - Binding takes four writes; each reconcile performs those that are missing.
 """
@@ -26,10 +26,15 @@ from ostinato.controllers import Context, ForEvent, Request
 from ostinato.controllers.runnable import Dependencies, Task
 from ostinato.kinds.core_v1 import (
     HostPathVolumeSource,
+    Node,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
     ObjectReference,
     PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeSpec,
+    VolumeNodeAffinity,
 )
 from ostinato.kinds.storage_v1 import StorageClass
 from ostinato.manager import Manager
@@ -48,6 +53,7 @@ DEFAULT_CLASS: Final = "standard"
 _BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 _PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 _STORAGE_PROVISIONER: Final = "volume.kubernetes.io/storage-provisioner"
+_HOSTNAME: Final = "kubernetes.io/hostname"
 _IS_DEFAULT: Final = "storageclass.kubernetes.io/is-default-class"
 
 
@@ -61,6 +67,7 @@ BY_CLASS: Final = by("class", _class_name)
 def add_to(manager: Manager, options: Options) -> None:
     claims: Informer = manager.informers.of(PersistentVolumeClaim)
     ensure_index(manager.informers.of(PersistentVolume), BY_CLASS)
+    manager.informers.of(Node)  # the role permits to list and watch them, not to get one
 
     def waiting(event: Event) -> Iterable[NamespacedName]:  # noqa: ARG001 - any claim may match
         """Return the pending claims."""
@@ -96,7 +103,12 @@ async def _create_storage_class(dependencies: Dependencies) -> None:
     metadata = ObjectMeta(name=DEFAULT_CLASS, annotations={_IS_DEFAULT: "true"})
     try:
         await dependencies.client.create(
-            StorageClass(metadata=metadata, provisioner=PROVISIONER, reclaim_policy="Delete")
+            StorageClass(
+                metadata=metadata,
+                provisioner=PROVISIONER,
+                reclaim_policy="Delete",
+                volume_binding_mode="WaitForFirstConsumer",
+            )
         )
     except AlreadyExists:
         return
@@ -179,6 +191,7 @@ class ClaimBinder:
                 storage_class_name=storage_class.metadata.name,
                 persistent_volume_reclaim_policy=storage_class.reclaim_policy or "Delete",
                 host_path=HostPathVolumeSource(path=str(path), type="DirectoryOrCreate"),
+                node_affinity=await _affinity(claim, ctx),
                 claim_ref=_reference(claim),
             ),
         )
@@ -347,8 +360,20 @@ async def _wait_for_provisioner(claim: PersistentVolumeClaim, provisioner: str, 
     ctx.event(claim, "ExternalProvisioning", message)
 
 
+async def _affinity(claim: PersistentVolumeClaim, ctx: Context) -> VolumeNodeAffinity | None:
+    """The node that the scheduler has selected for the claim; None if it did not."""
+    name = claim.metadata.annotations.get(SELECTED_NODE)
+    if not name:
+        return None
+    node = await ctx.client.get(Node, name, missing=None)
+    label = name if node is None else node.metadata.labels.get(_HOSTNAME, name)
+    term = NodeSelectorTerm(match_expressions=[NodeSelectorRequirement(key=_HOSTNAME, operator="In", values=[label])])
+    return VolumeNodeAffinity(required=NodeSelector(node_selector_terms=[term]))
+
+
 def _make_directory(path: Path) -> None:
-    path.mkdir(mode=0o777, parents=True, exist_ok=True)
+    path.mkdir(parents=True, exist_ok=True)
+    path.chmod(0o777)  # for Pods of any user: fsGroup does not apply to hostPath
 
 
 def _remove_directory(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 
 from tests.stage.plane import Stage, on_stage
@@ -13,6 +14,7 @@ from ostinato.kinds.core_v1 import (
     Container,
     CSIPersistentVolumeSource,
     HostPathVolumeSource,
+    Node,
     PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeClaimSpec,
@@ -170,10 +172,20 @@ def test_the_standard_class_provisions_a_directory_and_deletes_it_with_the_claim
         made = claim("data", "1Gi")
         made.spec.storage_class_name = None
         await stage.client.create(made)
+        await stage.client.create(Node(metadata=ObjectMeta(name="a", labels={"kubernetes.io/hostname": "host-a"})))
+        await stage.settle()
+        assert await bound_to(stage, "data") == ("Pending", "")  # until a Pod uses it, for whose node it is made
+        selected = {"metadata": {"annotations": {"volume.kubernetes.io/selected-node": "a"}}}
+        await stage.client.patch(PersistentVolumeClaim, "data", MergePatch(selected))
         await stage.settle()
         status, name = await bound_to(stage, "data")
         assert status == "Bound"
-        assert (tmp_path / name).is_dir()
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o777  # whoever the Pod runs as
+        found = await stage.client.get(PersistentVolume, name)
+        assert found.spec.node_affinity is not None
+        assert found.spec.node_affinity.required is not None
+        [term] = found.spec.node_affinity.required.node_selector_terms
+        assert [(each.key, each.values) for each in term.match_expressions] == [("kubernetes.io/hostname", ["host-a"])]
         await stage.client.delete(PersistentVolumeClaim, "data")
         await stage.settle()
         assert await stage.client.get(PersistentVolume, name, missing=None) is None
