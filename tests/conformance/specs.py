@@ -116,7 +116,7 @@ class SpecRunner:
                 *_ARGUMENTS,
                 f"--kubeconfig={self._kubeconfig}",
                 f"--kubectl-path={self._suite.program('kubectl')}",
-                f"--ginkgo.focus=^({'|'.join(re.escape(name) for name in names)})$",
+                f"--ginkgo.focus= ({'|'.join(re.escape(name) for name in names)})$",
                 f"--ginkgo.json-report={report}",
                 f"--ginkgo.timeout={limit}s",
             ]

@@ -22,6 +22,8 @@ _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED = "x-kubernetes-embedded-resource"
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 _INT_OR_STRING_TYPES = [{"type": "integer"}, {"type": "string"}]
+_API_VERSION = {"type": "string", "description": "APIVersion defines the group and version of this object's schema."}
+_KIND = {"type": "string", "description": "Kind is the type of this object, as it is named in its API group."}
 _NOT_IN_V2 = ("allOf", "anyOf", "default", "not", "nullable", "oneOf")
 
 
@@ -47,9 +49,9 @@ def _list(resource: Resource, prefix: str) -> Json:
         "type": "object",
         "required": ["items"],
         "properties": {
-            "apiVersion": {"type": "string"},
+            "apiVersion": _API_VERSION,
             "items": {"type": "array", "items": {"$ref": prefix + definition_name(resource.gvk)}},
-            "kind": {"type": "string"},
+            "kind": _KIND,
             "metadata": {"$ref": f"{prefix}{_META}ListMeta"},
         },
     }
@@ -67,8 +69,8 @@ def _object(resource: Resource, prefix: str) -> Json:
 
 def _type_and_metadata(prefix: str) -> Json:
     return {
-        "apiVersion": {"type": "string"},
-        "kind": {"type": "string"},
+        "apiVersion": _API_VERSION,
+        "kind": _KIND,
         "metadata": {"$ref": f"{prefix}{_META}ObjectMeta"},
     }
 
