@@ -29,10 +29,14 @@ class PodSandbox:
         """The address of the Pod's ports: its own IP, or the node's before it has one."""
         return self.ip or self.host_ip
 
-    async def ensure(self, pod: Pod) -> None:
-        """Create the sandbox if it is not ready; `SandboxError` if that fails."""
+    async def ensure(self, pod: Pod, handler: str = "") -> None:
+        """Create the sandbox if it is not ready; `SandboxError` if that fails. `handler`: of its RuntimeClass."""
         if not self.is_ready:
-            self.ip = self.host_ip if pod.spec.host_network else await self._runtime.address(pod)
+            if pod.spec.host_network and not handler:
+                self.ip = self.host_ip
+            else:
+                address = await self._runtime.address(pod, handler)
+                self.ip = self.host_ip if pod.spec.host_network else address
             if self._admit is not None and self.ip != self.host_ip:
                 await self._admit(pod, self.ip)
             self.is_ready = True

@@ -87,6 +87,7 @@ class FakeRuntime:
         self.commands: list[tuple[str, tuple[str, ...]]] = []  # container and command, as they were run
         self.answers: dict[tuple[str, ...], Answer | Exception] = {}  # by command; others succeed
         self.on_start: Callable[[FakeContainer], None] = lambda _: None
+        self.handlers: list[str] = []  # of the sandboxes
         self.refuse: Exception | None = None
         self.refuse_resize: Exception | None = None
         self.resized: list[tuple[Container, int]] = []  # containers as they were resized, and their attempts
@@ -98,7 +99,8 @@ class FakeRuntime:
     def listen(self, changed: OnPodChange) -> None:
         self._changed = changed
 
-    async def address(self, pod: Pod) -> str:
+    async def address(self, pod: Pod, handler: str = "") -> str:
+        self.handlers.append(handler)
         return "10.0.0.9"
 
     async def pull(self, pod: Pod, container: Container, record_event: EventRecorder) -> None:

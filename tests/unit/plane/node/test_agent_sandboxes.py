@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from tests.unit.plane.node.fake import FakeContainer, NodeStage, on_node, pod
 
+from ostinato.api.meta import ObjectMeta
 from ostinato.kinds.core_v1 import Container, ContainerStateWaiting, Pod
+from ostinato.kinds.node_v1 import RuntimeClass
 from ostinato.plane.node.runtimes import EventRecorder, PullError, SandboxError
 
 
@@ -24,7 +26,7 @@ def test_a_failed_sandbox_is_retried(tmp_path: Path, monkeypatch: pytest.MonkeyP
     async def play(node: NodeStage) -> None:
         given = node.runtime.address
 
-        async def refuse(pod: Pod) -> str:
+        async def refuse(pod: Pod, handler: str = "") -> str:
             raise SandboxError("Failed to create pod sandbox: no network")
 
         monkeypatch.setattr(node.runtime, "address", refuse)
@@ -37,6 +39,30 @@ def test_a_failed_sandbox_is_retried(tmp_path: Path, monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(node.runtime, "address", given)
         await node.wait(20)
         assert (await node.get()).status.phase == "Running"
+
+    on_node(play, tmp_path)
+
+
+def test_a_sandbox_has_the_handler_of_the_runtime_class(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        await node.client.create(RuntimeClass(metadata=ObjectMeta(name="strict"), handler="gvisor"))
+        await node.client.create(pod(runtime_class_name="strict"))
+        await node.wait(2)
+        assert node.runtime.handlers == ["gvisor"]
+        assert (await node.get()).status.phase == "Running"
+
+    on_node(play, tmp_path)
+
+
+def test_a_pod_waits_for_its_deleted_runtime_class(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        await node.client.create(RuntimeClass(metadata=ObjectMeta(name="strict"), handler="gvisor"))
+        await node.client.create(pod(runtime_class_name="strict"))
+        await node.client.delete(RuntimeClass, "strict")  # before the agent has seen the Pod
+        await node.wait(2)
+        assert node.runtime.handlers == []
+        events = dict(await node.events())
+        assert 'runtimeclasses.node.k8s.io "strict" not found' in events["FailedCreatePodSandBox"]
 
     on_node(play, tmp_path)
 

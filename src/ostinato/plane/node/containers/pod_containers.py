@@ -108,7 +108,8 @@ class PodContainers:
         if not await self._mount():
             return
         try:
-            await self.sandbox.ensure(self.pod)
+            if not self.sandbox.is_ready:
+                await self.sandbox.ensure(self.pod, await self._handler())
         except SandboxError as error:
             self._record_event(self.pod, "Warning", "FailedCreatePodSandBox", str(error))
             self._retry_later()
@@ -117,6 +118,16 @@ class PodContainers:
         for record in records:
             if not await self._start(record):
                 return
+
+    async def _handler(self) -> str:
+        """Return the handler of the Pod's RuntimeClass; `SandboxError` if the class cannot be read."""
+        environment, name = self._node.environment, self.pod.spec.runtime_class_name
+        if environment is None or not name:
+            return ""
+        try:
+            return await environment.runtime_handler(name)
+        except (APIError, TransportError) as error:
+            raise SandboxError(f"Failed to create pod sandbox: runtime class {name}: {error}") from None
 
     def _backoff_left(self, record: ContainerRecord) -> float:
         next_start = record.next_start()

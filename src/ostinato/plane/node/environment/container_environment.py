@@ -52,6 +52,10 @@ class ContainerEnvironment:
             message=self._create_termination_message(pod, container.name, attempt),
         )
 
+    async def runtime_handler(self, name: str) -> str:
+        """Return the handler of a RuntimeClass; `NotFound` if it does not exist."""
+        return await self._objects.runtime_handler(name)
+
     def _service_variables(self, services: list[Service], pod_ip: str) -> dict[str, str]:
         """Return the variables of Services. Pods on the machine's network get the API server's own address.
 

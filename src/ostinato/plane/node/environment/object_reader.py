@@ -18,6 +18,7 @@ from ostinato.kinds.core_v1 import (
     Service,
     ServiceAccountTokenProjection,
 )
+from ostinato.kinds.node_v1 import RuntimeClass
 from ostinato.plane.node.volumes.tokens import PodTokens
 from ostinato.world import World
 
@@ -42,6 +43,10 @@ class ObjectReader:
 
     async def persistent_volume(self, name: str) -> PersistentVolume | None:
         return await self._get(PersistentVolume, name, "")
+
+    async def runtime_handler(self, name: str) -> str:
+        """Return the handler of a RuntimeClass; `NotFound` if it does not exist."""
+        return (await self._client.get(RuntimeClass, name)).handler
 
     async def token(self, pod: Pod, asked: ServiceAccountTokenProjection) -> str:
         return await self._tokens.get(pod, asked)

@@ -206,8 +206,11 @@ class Runtime(Protocol):
     def listen(self, changed: OnPodChange) -> None:
         """Set the callback for changes. Called once, before containers are started."""
 
-    async def address(self, pod: Pod) -> str:
-        """Create the Pod's sandbox if needed and return its IP; `SandboxError` if that fails."""
+    async def address(self, pod: Pod, handler: str = "") -> str:
+        """Create the Pod's sandbox if needed and return its IP; `SandboxError` if that fails.
+
+        `handler`: the handler of the Pod's RuntimeClass. Defaults to the runtime's own default.
+        """
 
     async def pull(self, pod: Pod, container: Container, record_event: EventRecorder) -> None:
         """Ensure that a container's image is available; `PullError` if it is not."""

@@ -35,7 +35,7 @@ class SimulatedRuntime:
     def listen(self, changed: OnPodChange) -> None:
         self._changed = changed
 
-    async def address(self, pod: Pod) -> str:
+    async def address(self, pod: Pod, handler: str = "") -> str:  # noqa: ARG002
         return self._addresses.of(pod)
 
     async def pull(self, pod: Pod, container: Container, record_event: EventRecorder) -> None: ...

@@ -77,8 +77,8 @@ class ContainerdRuntime:
     def listen(self, changed: OnPodChange) -> None:
         self._changed = changed
 
-    async def address(self, pod: Pod) -> str:
-        return (await self._sandboxes.of(pod)).address
+    async def address(self, pod: Pod, handler: str = "") -> str:
+        return (await self._sandboxes.of(pod, handler)).address
 
     async def pull(self, pod: Pod, container: Container, record_event: EventRecorder) -> None:
         await self._images.ensure(pod, container, record_event)

@@ -33,8 +33,11 @@ class SandboxManager:
         self._dns = dns
         self._owner = owner
 
-    async def of(self, pod: Pod) -> Sandbox:
-        """Return the ready sandbox, created if needed; `SandboxError` if that fails."""
+    async def of(self, pod: Pod, handler: str | None = None) -> Sandbox:
+        """Return the ready sandbox, created if needed; `SandboxError` if that fails.
+
+        `handler`: the runtime handler, "" for containerd's default. Defaults to that of the Pod's last sandbox.
+        """
         if pod.spec.host_users is False:
             raise SandboxError("Failed to create pod sandbox: hostUsers: false is not supported by this runtime")
         try:
@@ -47,7 +50,8 @@ class SandboxManager:
             attempt = max((_attempt(each) + 1 for each in every), default=0)
             config = sandbox_config(pod, attempt, self.names)
             config["labels"][_OWNER] = self._owner
-            handler = pod.spec.runtime_class_name or ""  # RuntimeClasses are not resolved: the name is the handler
+            if handler is None:
+                handler = max(every, key=_attempt).get("runtime_handler", "") if every else ""
             made = await self._cri.call("RunPodSandbox", {"config": config, "runtime_handler": handler})
             return await self._known(made["pod_sandbox_id"], attempt)
         except RpcError as error:

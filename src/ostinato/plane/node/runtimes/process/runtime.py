@@ -100,7 +100,9 @@ class ProcessRuntime:
     def listen(self, changed: OnPodChange) -> None:
         self._changed = changed
 
-    async def address(self, pod: Pod) -> str:
+    async def address(self, pod: Pod, handler: str = "") -> str:
+        if handler:
+            raise SandboxError(f'Failed to create pod sandbox: no runtime for "{handler}" is configured')
         return await self.networks.address(pod)
 
     async def connect(self, pod: Pod, port: int) -> ports.Link:
