@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from tests.conformance.registry import HOST, running_registry
 from tests.conformance.suite import MissingError, Suite
 
 _PLUGINS: Final = (Path("/usr/lib/cni"), Path("/opt/cni/bin"))
@@ -26,6 +27,8 @@ state = "{directory}/state"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "registry.k8s.io/pause:3.10"
   restrict_oom_score_adj = true
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = "{directory}/registries"
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "{plugins}"
     conf_dir = "{directory}/cni"
@@ -45,15 +48,22 @@ def running_containerd(suite: Suite, directory: Path) -> Iterator[Path]:
             raise MissingError(f"no {name}; install containerd and runc")
     _write_configuration(directory)
     socket = directory / "containerd.sock"
+    with running_registry(suite.images) as url, _running_daemon(directory, socket):
+        _write_registry(directory, url)
+        for archive in sorted(suite.images.glob("*.tar")):
+            _ctr(socket, "images", "import", str(archive))
+        yield socket
+
+
+@contextlib.contextmanager
+def _running_daemon(directory: Path, socket: Path) -> Iterator[None]:
     with (directory / "containerd.log").open("ab") as log:
         daemon = subprocess.Popen(
             ["containerd", "--config", str(directory / "config.toml")], stdout=log, stderr=log, start_new_session=True
         )
     try:
         _wait_until_ready(daemon, socket)
-        for archive in sorted(suite.images.glob("*.tar")):
-            _ctr(socket, "images", "import", str(archive))
-        yield socket
+        yield
     finally:
         with contextlib.suppress(subprocess.SubprocessError):
             _remove_containers(socket)
@@ -85,6 +95,13 @@ def _write_configuration(directory: Path) -> None:
     ports = {"type": "portmap", "capabilities": {"portMappings": True}}
     network = {"cniVersion": "0.4.0", "name": "conformance", "plugins": [bridge, ports]}
     (directory / "cni" / "10-conformance.conflist").write_text(json.dumps(network))
+
+
+def _write_registry(directory: Path, url: str) -> None:
+    """Have containerd pull from the suite's registry instead of the public one."""
+    hosts = directory / "registries" / HOST
+    hosts.mkdir(parents=True, exist_ok=True)
+    (hosts / "hosts.toml").write_text(f'server = "{url}"\n[host."{url}"]\n  capabilities = ["pull", "resolve"]\n')
 
 
 def _wait_until_ready(daemon: subprocess.Popen[bytes], socket: Path) -> None:

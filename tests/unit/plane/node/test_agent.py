@@ -25,6 +25,7 @@ from ostinato.kinds.core_v1 import (
     EnvVar,
     ExecAction,
     HostPathVolumeSource,
+    ImageVolumeSource,
     Lifecycle,
     LifecycleHandler,
     Pod,
@@ -36,7 +37,7 @@ from ostinato.kinds.core_v1 import (
 )
 from ostinato.plane.node.agent import NodeAgent
 from ostinato.plane.node.containers.resize import ResizeError
-from ostinato.plane.node.runtimes import ExecError, StartError
+from ostinato.plane.node.runtimes import ExecError, Mount, StartError
 from ostinato.plane.node.volumes import volume_manager
 
 
@@ -379,6 +380,18 @@ def test_a_resize_restarts_a_container_whose_policy_says_so(tmp_path: Path) -> N
         last = node.runtime.started[-1].launch.container.resources
         assert last is not None
         assert last.requests == {"cpu": Quantity("20m"), "memory": Quantity("12Mi")}
+
+    on_node(play, tmp_path)
+
+
+def test_a_volume_of_an_image_is_mounted_by_the_runtime(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        volume = Volume(name="models", image=ImageVolumeSource(reference="models:1", pull_policy="IfNotPresent"))
+        mount = VolumeMount(name="models", mount_path="/models", sub_path="small")
+        await node.client.create(pod(volumes=[volume], containers=[container(volume_mounts=[mount])]))
+        await node.wait(2)
+        expected = Mount(Path(), "/models", read_only=True, sub_path="small", image="models:1")
+        assert node.runtime.started[0].launch.mounts == [expected]
 
     on_node(play, tmp_path)
 

@@ -116,7 +116,7 @@ def _mount(
         sub_path = expand(asked.sub_path_expr, environment, missing)
         if missing:
             raise StartError("CreateContainerConfigError", f"missing value for {missing[0]}")
-    if sub_path:
+    if sub_path and not volume.image:
         try:
             os.close(open_subpath(volume.path, sub_path, make=True))
         except SubPathError as error:
@@ -124,4 +124,4 @@ def _mount(
         except OSError:  # the error would expose host paths to the Pod's author
             text = f'failed to prepare subPath for volumeMount "{asked.name}" of container "{container.name}"'
             raise StartError("CreateContainerConfigError", text) from None
-    return Mount(volume.path, asked.mount_path, bool(asked.read_only) or volume.read_only, sub_path)
+    return Mount(volume.path, asked.mount_path, bool(asked.read_only) or volume.read_only, sub_path, volume.image)

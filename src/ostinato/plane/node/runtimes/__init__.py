@@ -65,12 +65,14 @@ class Mount(msgspec.Struct, frozen=True):
     - `target`: absolute path in the container.
     - `sub_path`: path inside the volume. A container can replace it with a symbolic link at any time: never join it
       with `source`, but open it with `volumes.subpaths.open_subpath` and bind the descriptor.
+    - `image`: reference of the image that is mounted instead of `source`. Defaults to none.
     """
 
     source: Path
     target: str
     read_only: bool = False
     sub_path: str = ""
+    image: str = ""
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
@@ -213,7 +215,7 @@ class Runtime(Protocol):
         """
 
     async def pull(self, pod: Pod, container: Container, record_event: EventRecorder) -> None:
-        """Ensure that a container's image is available; `PullError` if it is not."""
+        """Ensure that a container's image, and those that it mounts, are available; `PullError` if one is not."""
 
     async def start(self, launch: Launch) -> RuntimeContainer:
         """Start or restart a container; `StartError` if that fails.

@@ -47,10 +47,11 @@ class _ClaimError(Exception):
 
 
 class MountedVolume(msgspec.Struct, frozen=True):
-    """A mounted volume. `read_only`: for all containers."""
+    """A mounted volume. `read_only`: for all containers. `image`: the image that the runtime mounts as the volume."""
 
     path: Path
     read_only: bool = False
+    image: str = ""
 
 
 class Claims(Objects, Protocol):
@@ -77,6 +78,9 @@ class VolumeMounter:
         for each in (self._directory, self._directory / pod.metadata.uid, self._volumes(pod)):
             each.mkdir(mode=0o700, parents=True, exist_ok=True)
         for volume in pod.spec.volumes:
+            if volume.image is not None:
+                found[volume.name] = MountedVolume(Path(), read_only=True, image=volume.image.reference or "")
+                continue
             try:
                 path = await self._mount(pod, volume)
                 claim = volume.persistent_volume_claim
@@ -129,7 +133,7 @@ class VolumeMounter:
         files = await self._contents.of(pod, volume)
         if files is None:
             raise ContentError(
-                "no volume plugin matched: this node supports emptyDir, hostPath, claims and projected volumes"
+                "no volume plugin matched: this node supports emptyDir, hostPath, claims, images and projected volumes"
             )
         home.mkdir(exist_ok=True)
         payload.write(home, files, self._ids.suffix(10), owner_of(pod).group)

@@ -78,7 +78,10 @@ def sandbox_config(pod: Pod, attempt: int, names: SandboxNames, logs: Path | Non
 
 
 def container_config(launch: Launch, image: dict[str, Any], target: str | None, memory: int) -> dict[str, Any]:
-    """`image`: its ImageStatus. `target`: container whose PID namespace is joined. `memory`: bytes of the host."""
+    """`image`: its ImageStatus. `target`: container whose PID namespace is joined. `memory`: bytes of the host.
+
+    Mounts of images name the image by its id.
+    """
     pod, container = launch.pod, launch.container
     config: dict[str, Any] = {
         "metadata": {"name": container.name, "attempt": launch.attempt},
@@ -106,6 +109,9 @@ def container_config(launch: Launch, image: dict[str, Any], target: str | None, 
 
 
 def _mount(mount: Mount) -> dict[str, Any]:
+    if mount.image:
+        config = {"container_path": mount.target, "image": {"image": mount.image}, "readonly": True}
+        return config | ({"image_sub_path": mount.sub_path} if mount.sub_path else {})
     return {"container_path": mount.target, "host_path": str(mount.source), "readonly": mount.read_only}
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from ostinato.grpc import RpcError, go_error
-from ostinato.kinds.core_v1 import Container, Pod
+from ostinato.kinds.core_v1 import Pod
 from ostinato.plane.node.images.reference import with_tag
 from ostinato.plane.node.runtimes import EventRecorder, PullError
 from ostinato.plane.node.runtimes.containerd.cri import Cri
@@ -37,11 +37,9 @@ class ImageManager:
         self._clock = clock
         self._failures: dict[tuple[str, str], _Failure] = {}  # by uid and image
 
-    async def ensure(self, pod: Pod, container: Container, record_event: EventRecorder) -> None:
-        """Ensure that the image of a container is available; `PullError` if it is not."""
-        asked = container.image or ""
+    async def ensure(self, pod: Pod, asked: str, policy: str, record_event: EventRecorder) -> None:
+        """Ensure that an image is available; `PullError` if it is not. `policy`: IfNotPresent if it is empty."""
         image = _checked(asked, record_event)
-        policy = container.image_pull_policy or "IfNotPresent"
         if policy != "Always":
             if await self.find(image) is not None:
                 message = f'Container image "{asked}" already present on machine and can be accessed by the pod'

@@ -16,7 +16,6 @@ from ostinato.kinds.core_v1 import Container, Pod
 from ostinato.plane.network.dns.settings import ClusterDns
 from ostinato.plane.node.containers.resize import ResizeError
 from ostinato.plane.node.images.reference import with_tag
-from ostinato.plane.node.registration.runtime_health import RuntimeDown
 from ostinato.plane.node.runtimes import (
     EventRecorder,
     ExecError,
@@ -38,6 +37,7 @@ from ostinato.plane.node.runtimes.containerd.configs import (
 )
 from ostinato.plane.node.runtimes.containerd.connecting import Containerd
 from ostinato.plane.node.runtimes.containerd.container import CREATED, SCHEME, CriContainer
+from ostinato.plane.node.runtimes.containerd.health import health_of
 from ostinato.plane.node.runtimes.containerd.images import ImageManager
 from ostinato.plane.node.runtimes.containerd.sandboxes import SandboxManager
 from ostinato.plane.node.runtimes.containerd.security import non_root_violation, target_of
@@ -49,7 +49,6 @@ from ostinato.world import World
 
 _HOSTS: Final = "/etc/hosts"
 _RETRY: Final = 2.0  # seconds until a failed request is retried
-_STATUS_TIMEOUT: Final = 10.0
 _ANSWER_TIMEOUT: Final = 10.0  # seconds beyond the timeout of a command
 
 
@@ -81,7 +80,12 @@ class ContainerdRuntime:
         return (await self._sandboxes.of(pod, handler)).address
 
     async def pull(self, pod: Pod, container: Container, record_event: EventRecorder) -> None:
-        await self._images.ensure(pod, container, record_event)
+        mounted = {each.name for each in container.volume_mounts}
+        for volume in pod.spec.volumes:
+            if volume.image is not None and volume.name in mounted:
+                policy = volume.image.pull_policy or ""
+                await self._images.ensure(pod, volume.image.reference or "", policy, record_event)
+        await self._images.ensure(pod, container.image or "", container.image_pull_policy or "", record_event)
 
     # Starting
 
@@ -98,7 +102,7 @@ class ContainerdRuntime:
         except SandboxError as error:
             raise StartError("CreateContainerError", str(error)) from None
         await self._remove_existing(pod, container.name)
-        launch = self._with_node_files(launch, sandbox.address)
+        launch = self._with_node_files(await self._with_image_ids(launch), sandbox.address)
         logs = None if launch.log is None else launch.log.parent.parent
         request = {
             "pod_sandbox_id": sandbox.id,
@@ -130,6 +134,18 @@ class ContainerdRuntime:
         except RpcError as error:
             raise StartError("CreateContainerError", str(error)) from None
 
+    async def _with_image_ids(self, launch: Launch) -> Launch:
+        """Replace the references of mounted images by their ids."""
+        mounts = []
+        for mount in launch.mounts:
+            if mount.image:
+                found = await self._images.find(with_tag(mount.image))
+                if found is None:
+                    raise StartError("CreateContainerError", f'image "{mount.image}" was removed')
+                mount = msgspec.structs.replace(mount, image=found["id"])  # noqa: PLW2901
+            mounts.append(mount)
+        return msgspec.structs.replace(launch, mounts=mounts)
+
     def _with_node_files(self, launch: Launch, address: str) -> Launch:
         """Add the mounts of /etc/hosts and of the termination message."""
         pod, container = launch.pod, launch.container
@@ -147,7 +163,7 @@ class ContainerdRuntime:
 
     def _bind_sub_path(self, pod: Pod, container: Container, index: int, mount: Mount) -> Mount:
         """Bind a subPath to a path that containers cannot change."""
-        if not mount.sub_path:
+        if not mount.sub_path or mount.image:
             return mount
         try:
             source = self._sub_paths.bind(pod.metadata.uid, container.name, index, mount.source, mount.sub_path)
@@ -243,15 +259,7 @@ class ContainerdRuntime:
         return listed
 
     async def health(self) -> str:
-        try:
-            answer = await self._cri.call("Status", {}, within=_STATUS_TIMEOUT)
-        except RpcError as error:
-            raise RuntimeDown(str(error)) from None
-        conditions = {each.get("type", ""): each for each in answer.get("status", {}).get("conditions", [])}
-        runtime, network = conditions.get("RuntimeReady", {}), conditions.get("NetworkReady", {})
-        if not runtime.get("status"):
-            return f"container runtime status check may not have completed yet: {_failed(runtime)}"
-        return "" if network.get("status") else f"container runtime network not ready: {_failed(network)}"
+        return await health_of(self._cri)
 
     # Exec, attach and ports
 
@@ -324,11 +332,6 @@ class ContainerdRuntime:
         if container is None or container.exit is not None:
             raise ExecError(f'container not found ("{name}")')
         return container
-
-
-def _failed(condition: Mapping[str, Any]) -> str:
-    name, reason, message = (condition.get(each, "") for each in ("type", "reason", "message"))
-    return f"{name}=false reason:{reason} message:{message}"
 
 
 def _attempt(container: Mapping[str, Any]) -> int:

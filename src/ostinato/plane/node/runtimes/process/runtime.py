@@ -131,6 +131,9 @@ class ProcessRuntime:
 
     async def start(self, launch: Launch) -> ProcessContainer:
         pod, container = launch.pod, launch.container
+        if mount := next((each for each in launch.mounts if each.image), None):
+            message = f"mountPath {mount.target}: the process runtime cannot mount images; use the runtime containerd"
+            raise StartError("CreateContainerError", message)
         home = HOME if not self._unsupported_reason else self._work_directory(launch)
         program = program_of(launch, self._image(container), hostname_of(pod, self._domain), home)
         isolated = not self._unsupported_reason

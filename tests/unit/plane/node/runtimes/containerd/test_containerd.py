@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -457,5 +458,20 @@ def test_a_running_container_is_resized_in_place(on_node: Callable[[Play], None]
 def test_containerd_reports_its_health(on_node: Callable[[Play], None]) -> None:
     async def play(node: Node) -> None:
         assert await node.runtime.health() == ""
+
+    on_node(play)
+
+
+def test_an_image_is_mounted_as_a_volume(on_node: Callable[[Play], None]) -> None:
+    async def play(node: Node) -> None:
+        version = tuple(int(each) for each in re.findall(r"\d+", node.runtime.version)[:2])
+        if version < (2, 1):
+            pytest.skip(f"{node.runtime.version} does not mount images")
+        pod = node.pod()
+        mounts = [Mount(Path(), "/image", read_only=True, image="busybox:1")]
+        script = "test -e /image/bin/busybox && echo there; touch /image/x 2>/dev/null || echo refused"
+        assert await node.output(pod, script, mounts=mounts) == ["there", "refused"]
+        with pytest.raises(StartError, match='image "absent:1" was removed'):
+            await node.start(node.pod(), "true", mounts=[Mount(Path(), "/image", image="absent:1")])
 
     on_node(play)

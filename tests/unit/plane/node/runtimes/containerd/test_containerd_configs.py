@@ -152,6 +152,17 @@ def test_resources_become_shares_quotas_and_limits(
     assert resources(pod(container, qos), container, GIB) == {"cpu_period": 100_000, **expected}
 
 
+def test_a_mounted_image_is_named_by_its_id() -> None:
+    whole = Mount(Path(), "/models", read_only=True, image="sha256:1")
+    part = Mount(Path(), "/part", sub_path="a/b", image="x")
+    container = Container(name="c")
+    launch = Launch(pod=Pod(spec=PodSpec(containers=[container])), container=container, attempt=0, mounts=[whole, part])
+    assert container_config(launch, IMAGE, None, 0)["mounts"] == [
+        {"container_path": "/models", "image": {"image": "sha256:1"}, "readonly": True},
+        {"container_path": "/part", "image": {"image": "x"}, "readonly": True, "image_sub_path": "a/b"},
+    ]
+
+
 def test_a_container_has_its_own_user_else_that_of_its_pod_else_that_of_its_image() -> None:
     shared = PodSecurityContext(run_as_user=1, run_as_group=2, fs_group=3, supplemental_groups=[4])
     own = Container(name="c", security_context=SecurityContext(run_as_user=0))

@@ -96,7 +96,7 @@ class Scene:
         async def play() -> tuple[str, str]:
             await self.world.clock.sleep(after)
             try:
-                await self.images.ensure(pod, container, lambda *event: self.events.append(event))
+                await self.images.ensure(pod, image, policy or "", lambda *event: self.events.append(event))
             except PullError as error:
                 return error.reason, str(error)
             return "", ""
