@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Final, NamedTuple
+from urllib.parse import urlsplit
 
 HOST: Final = "registry.k8s.io"
 _MANIFEST: Final = "application/vnd.docker.distribution.manifest.v2+json"
@@ -78,7 +79,7 @@ def running_registry(images: Path) -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            _, _, rest = self.path.partition("/v2/")
+            _, _, rest = urlsplit(self.path).path.partition("/v2/")
             repository, _, version = rest.rpartition("/")
             name, _, kind = repository.rpartition("/")
             content = None

@@ -109,7 +109,7 @@ def test_the_registry_serves_the_images_of_the_archives(tmp_path: Path) -> None:
             return dict(answer.headers), answer.read()
 
     with running_registry(tmp_path) as url:
-        headers, content = get("team/x/manifests/1")
+        headers, content = get("team/x/manifests/1?ns=registry.k8s.io")
         manifest = json.loads(content)
         assert get(f"team/x/manifests/{headers['Docker-Content-Digest']}")[1] == content
         for part in (manifest["config"], *manifest["layers"]):

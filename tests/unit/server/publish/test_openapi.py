@@ -112,6 +112,13 @@ def test_version_3_describes_int_or_string_and_quantity(server: Server) -> None:
     ]
 
 
+def test_every_field_of_metadata_is_described(server: Server) -> None:
+    name = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+    for definition in (v2(server)["definitions"][name], v3(server, "api/v1")["components"]["schemas"][name]):
+        assert definition["description"].startswith("Standard object's metadata")
+        assert [field for field, node in definition["properties"].items() if not node.get("description")] == []
+
+
 def test_a_document_of_version_3_holds_only_the_schemas_that_it_needs(server: Server) -> None:
     schemas = v3(server, "apis/coordination.k8s.io/v1")["components"]["schemas"]
     assert "io.k8s.api.coordination.v1.Lease" in schemas

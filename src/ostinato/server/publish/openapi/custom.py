@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ostinato.api.gvk import GroupVersionKind
+from ostinato.server.publish.openapi.descriptions import API_VERSION, KIND
 from ostinato.server.resources.resource import Resource
 
 Json = dict[str, Any]
@@ -22,8 +23,8 @@ _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED = "x-kubernetes-embedded-resource"
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 _INT_OR_STRING_TYPES = [{"type": "integer"}, {"type": "string"}]
-_API_VERSION = {"type": "string", "description": "APIVersion defines the group and version of this object's schema."}
-_KIND = {"type": "string", "description": "Kind is the type of this object, as it is named in its API group."}
+_API_VERSION = {"type": "string", "description": API_VERSION}
+_KIND = {"type": "string", "description": KIND}
 _NOT_IN_V2 = ("allOf", "anyOf", "default", "not", "nullable", "oneOf")
 
 

@@ -1,6 +1,6 @@
 """Definitions of the built-in kinds for OpenAPI v2 and v3, each converted and encoded once.
 
-Unlike kube-apiserver's documents, these have no descriptions.
+Unlike kube-apiserver's documents, these have no descriptions, except those of metadata.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.schema import builtin_schemas
 from ostinato.server.publish.openapi import gnostic
 from ostinato.server.publish.openapi.custom import V2, V3
+from ostinato.server.publish.openapi.descriptions import described
 
 Json = dict[str, Any]
 
@@ -44,7 +45,7 @@ class Definitions:
     @cached_property
     def v2(self) -> dict[str, Json]:
         """All definitions, for version 2."""
-        return {name: _v2(raw) for name, raw in self._raw.items()}
+        return {name: _v2(described(name, raw)) for name, raw in self._raw.items()}
 
     @cached_property
     def v2_protobuf(self) -> bytes:
@@ -68,7 +69,7 @@ class Definitions:
 
     def _v3_of(self, name: str) -> msgspec.Raw:
         if name not in self._v3:
-            schema = _V3_VALUES.get(name) or _v3(self._raw[name])
+            schema = _V3_VALUES.get(name) or _v3(described(name, self._raw[name]))
             self._v3[name] = msgspec.Raw(msgspec.json.encode(schema))
         return self._v3[name]
 
