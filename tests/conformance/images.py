@@ -28,6 +28,7 @@ user-defined-in-image:x:1000:
 group-defined-in-image:x:50000:user-defined-in-image
 nogroup:x:65534:
 """
+_SYSTEM: Final = b'NAME="busybox, in place of Alpine Linux"\n'
 _NGINX: Final = b"#!/bin/sh\nexec /bin/busybox httpd -f -v -p 80 -h /usr/share/nginx/html\n"
 _WELCOME: Final = b"<html><title>Welcome to nginx!</title><h1>Welcome to nginx!</h1></html>\n"
 _TOOLS: Final = ("bash", "curl", "dig", "getent", "ipcs", "ss")  # beside agnhost, as far as this machine has them
@@ -66,6 +67,7 @@ class ImageBuilder:
             layer.directory(path, 0o1777)
         layer.file("etc/passwd", _PASSWD)
         layer.file("etc/group", _GROUP)
+        layer.file("etc/os-release", _SYSTEM)
         layer.file("etc/nsswitch.conf", b"hosts: files dns\npasswd: files\ngroup: files\n")
         layer.file("bin/sh", self._suite.program("sh").read_bytes(), 0o755)
         if wget := shutil.which("wget"):  # busybox's cannot verify certificates
@@ -104,6 +106,8 @@ class ImageBuilder:
         for name in _TOOLS:
             if found := shutil.which(name):
                 layer.program(Path(found), f"usr/bin/{name}")
+        if shell := shutil.which("dash"):  # static busybox's runs its own commands instead of those above
+            layer.program(Path(shell), "bin/sh")
         if netcat := shutil.which("nc.openbsd"):
             layer.program(Path(netcat), "bin/nc")
         tools = layer.content()

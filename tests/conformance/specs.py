@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from tests.conformance.suite import Suite
 
@@ -72,11 +72,16 @@ class SpecRunner:
         self._seconds = seconds
         self._lock = threading.Lock()
         self._number = 0
+        self._processes: set[subprocess.Popen[bytes]] = set()  # running ones
+        self._is_stopped = False
 
     def run(
         self, specs: Sequence[str], jobs: int, batch: int, on_result: Callable[[str, Outcome], None]
     ) -> dict[str, Outcome]:
-        """Run specs in `jobs` processes at a time, `batch` specs each; call `on_result` for each result."""
+        """Run specs in `jobs` processes at a time, `batch` specs each; call `on_result` for each result.
+
+        An exception, such as that of a signal, ends the processes.
+        """
         self._logs.mkdir(parents=True, exist_ok=True)
         results: dict[str, Outcome] = {}
 
@@ -88,12 +93,22 @@ class SpecRunner:
 
         parallel = [name for name in specs if _SERIAL not in name]
         batches = [parallel[start : start + batch] for start in range(0, len(parallel), batch)]
-        with ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(work, batches))
         serial = [name for name in specs if _SERIAL in name]
-        for start in range(0, len(serial), batch):
-            work(serial[start : start + batch])
+        with ThreadPoolExecutor(jobs) as pool:
+            try:
+                list(pool.map(work, batches))
+                for start in range(0, len(serial), batch):
+                    pool.submit(work, serial[start : start + batch]).result()
+            except BaseException:
+                self._stop()
+                raise
         return results
+
+    def _stop(self) -> None:
+        with self._lock:
+            self._is_stopped = True
+            for process in self._processes:
+                process.kill()
 
     def _outcomes(self, names: Sequence[str]) -> dict[str, Outcome]:
         """Run a batch; specs that its process did not complete run again, one at a time."""
@@ -106,6 +121,8 @@ class SpecRunner:
 
     def _process(self, names: Sequence[str]) -> dict[str, Outcome]:
         with self._lock:
+            if self._is_stopped:
+                return {}
             self._number += 1
             log = self._logs / f"{self._number:03}.log"
         limit = self._seconds + 60 * (len(names) - 1)
@@ -120,14 +137,7 @@ class SpecRunner:
                 f"--ginkgo.json-report={report}",
                 f"--ginkgo.timeout={limit}s",
             ]
-            process = subprocess.Popen(
-                command, cwd=directory, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
-            )
-            try:
-                process.wait(limit + 60)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            self._wait_for(command, Path(directory), output, limit + 60)
             reports = _spec_reports(report)
         return {
             _name(spec): Outcome(
@@ -139,6 +149,24 @@ class SpecRunner:
             for spec in reports
             if _name(spec) in names and not _is_not_run(spec)
         }
+
+    def _wait_for(self, command: Sequence[str], directory: Path, output: IO[bytes], seconds: float) -> None:
+        """Run a process to its end; killed after `seconds`."""
+        with self._lock:
+            if self._is_stopped:
+                return
+            process = subprocess.Popen(
+                command, cwd=directory, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+            )
+            self._processes.add(process)
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        finally:
+            with self._lock:
+                self._processes.discard(process)
 
 
 def _spec_reports(report: Path) -> list[dict[str, Any]]:
