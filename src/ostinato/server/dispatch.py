@@ -69,8 +69,8 @@ class Dispatcher:
         possible = _possible(resource, route)
         if not possible:
             raise not_found()
-        forwarded = method == "HEAD" and route.subresource == "proxy"
-        if route.verb not in possible or (method in ("HEAD", "OPTIONS") and not forwarded):
+        forwarded = method in ("HEAD", "OPTIONS") and route.subresource == "proxy"
+        if (route.verb not in possible or method in ("HEAD", "OPTIONS")) and not forwarded:
             raise not_allowed()
         if route.old_watch and method != "GET":
             raise not_allowed()

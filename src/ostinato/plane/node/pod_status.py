@@ -27,6 +27,7 @@ from ostinato.plane.node.pod_sandbox import PodSandbox
 
 _CREATING: Final = Waiting("ContainerCreating")
 _INITIALIZING: Final = Waiting("PodInitializing")
+_RESIZING: Final = "PodResizeInProgress"  # condition that exists only while a container is being resized
 
 
 class PodWorkerState(msgspec.Struct, kw_only=True, eq=False):
@@ -227,6 +228,9 @@ def _conditions(
         "ContainersReady": ready,
         "PodScheduled": _TRUE,
     }
+    if state.details and any(record.needs_resize for record in records.values()):
+        error = next((record.resize_error for record in records.values() if record.resize_error), "")
+        found[_RESIZING] = _Condition("True", "Error" if error else "", error)
     if state.restarting_all is not None:
         found["AllContainersRestarting"] = _Condition(str(state.restarting_all))
     before = {each.type: each for each in pod.status.conditions}
@@ -304,7 +308,7 @@ def _with_gates(pod: Pod, ready: _Condition) -> _Condition:
 def merged(old: PodStatus, new: PodStatus) -> PodStatus:
     """Return the new status with the conditions and fields of other writers from the old one."""
     own = {each.type for each in new.conditions}
-    kept = [each for each in old.conditions if each.type not in own]
+    kept = [each for each in old.conditions if each.type not in own and each.type != _RESIZING]
     return msgspec.structs.replace(
         new,
         conditions=[*new.conditions, *kept],

@@ -75,6 +75,8 @@ def _changes(old: PodStatus, new: PodStatus) -> dict[str, Any]:
             for each in after.get("conditions", ())
             if each != known.get(each["type"])
         ]
+        kept = {each["type"] for each in after.get("conditions", ())}
+        changed["conditions"] += [{"type": each, "$patch": "delete"} for each in known if each not in kept]
     for name in ("hostIPs", "podIPs"):  # replaced as a whole: merging would keep former addresses
         if changed.get(name):
             changed[name] = [*changed[name], {"$patch": "replace"}]

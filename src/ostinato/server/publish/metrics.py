@@ -66,7 +66,7 @@ class Metrics:
             key = (method if method in _METHODS else "other", "", "", "", "", "")
         else:
             scope = "resource" if route.name else "namespace" if route.namespace else "cluster"
-            key = (_VERBS[route.verb], route.group, route.version, route.resource, route.subresource, scope)
+            key = (_VERBS.get(route.verb, "other"), route.group, route.version, route.resource, route.subresource, scope)
         series = self._requests.get(key)
         if series is None:
             series = self._requests[key] = _Series()

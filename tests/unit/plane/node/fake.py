@@ -90,6 +90,7 @@ class FakeRuntime:
         self.handlers: list[str] = []  # of the sandboxes
         self.refuse: Exception | None = None
         self.refuse_resize: Exception | None = None
+        self.resize_takes = 0.0  # seconds
         self.resized: list[tuple[Container, int]] = []  # containers as they were resized, and their attempts
 
     def of(self, name: str) -> FakeContainer:
@@ -119,6 +120,7 @@ class FakeRuntime:
         return {each.launch.container.name: each for each in mine}
 
     async def resize(self, pod: Pod, container: Container, attempt: int) -> None:
+        await self._clock.sleep(self.resize_takes)
         if self.refuse_resize is not None:
             raise self.refuse_resize
         self.resized.append((container, attempt))

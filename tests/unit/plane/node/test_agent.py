@@ -339,6 +339,29 @@ def test_a_pod_is_resized_in_place(tmp_path: Path) -> None:
     on_node(play, tmp_path)
 
 
+def test_a_generation_is_not_observed_without_its_resources_or_a_condition(tmp_path: Path) -> None:
+    """A client that waits for the generation and for the end of the resize must not read the old resources."""
+
+    async def play(node: NodeStage) -> None:
+        given = ResourceRequirements(requests={"cpu": Quantity("10m")}, limits={"cpu": Quantity("1")})
+        await node.client.create(pod(containers=[container(resources=given)]))
+        await node.wait(2)
+        node.runtime.resize_takes = 5.0
+        change = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "20m"}}}]}}
+        await node.client.patch(Pod, "p", StrategicMergePatch(change), subresource="resize")
+        for _ in range(12):
+            await node.wait(0.5)
+            found = await node.get()
+            resources = found.status.container_statuses[0].resources
+            resizing = any(each.type == "PodResizeInProgress" for each in found.status.conditions)
+            assert resources is not None
+            if found.status.observed_generation == 2:
+                assert resizing == (resources.requests["cpu"] == Quantity("10m"))
+        assert not resizing
+
+    on_node(play, tmp_path)
+
+
 def test_a_failed_resize_is_reported_and_tried_again(tmp_path: Path) -> None:
     async def play(node: NodeStage) -> None:
         given = ResourceRequirements(requests={"cpu": Quantity("10m")}, limits={"cpu": Quantity("1")})
@@ -352,8 +375,12 @@ def test_a_failed_resize_is_reported_and_tried_again(tmp_path: Path) -> None:
         assert status.resources == given
         assert status.allocated_resources == {"cpu": Quantity("20m")}
         assert ("ResizeError", "Error resizing container c: busy") in await node.events()
+        condition = {each.type: each for each in (await node.get()).status.conditions}["PodResizeInProgress"]
+        assert (condition.status, condition.reason) == ("True", "Error")
+        assert condition.message == "Error resizing container c: busy"
         node.runtime.refuse_resize = None
         await node.wait(11)
+        assert "PodResizeInProgress" not in {each.type for each in (await node.get()).status.conditions}
         assert len(node.runtime.resized) == 1
         resources = (await node.status()).resources
         assert resources is not None

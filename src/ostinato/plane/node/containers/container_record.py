@@ -60,6 +60,7 @@ class ContainerRecord(msgspec.Struct, eq=False):
     is_replaced: bool = False  # being stopped because its image changed: restarted regardless of its policy
     termination_message: str = ""  # of the exited instance
     resources: ResourceRequirements | None = None  # of the running instance
+    resize_error: str = ""  # why the last resize failed
 
     @property
     def is_running(self) -> bool:

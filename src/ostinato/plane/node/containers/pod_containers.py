@@ -302,10 +302,11 @@ class PodContainers:
                 try:
                     await runtime.resize(pod, spec, record.instance.attempt)
                 except ResizeError as error:
-                    self._record_event(pod, "Warning", "ResizeError", f"Error resizing container {spec.name}: {error}")
+                    record.resize_error = f"Error resizing container {spec.name}: {error}"
+                    self._record_event(pod, "Warning", "ResizeError", record.resize_error)
                     self._resize_at = self._clock.monotonic() + _RESIZE_RETRY
                     return
-            record.resources = spec.resources
+            record.resources, record.resize_error = spec.resources, ""
         self._record_event(pod, "Normal", "ResizeCompleted", f"Pod resize completed: {summary}")
 
     # Stop

@@ -34,7 +34,7 @@ from ostinato.server.verbs.subresources.pod_connect import check_create
 from ostinato.server.webhooks.trust import unverifying
 from ostinato.world import World
 
-_VERBS = ("get", "create", "update", "patch", "delete")
+_VERBS = ("get", "create", "update", "patch", "delete", "")  # "": OPTIONS, which has no verb
 _PORTS = {"": 80, "http": 80, "https": 443}
 _KUBELET = 10250
 _REDIRECTED = ("GET", "HEAD")  # methods that are redirected to the trailing slash

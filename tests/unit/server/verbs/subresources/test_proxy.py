@@ -70,7 +70,7 @@ async def test_only_reads_are_redirected_to_the_trailing_slash(api: Api) -> None
         request = Request(method, f"{NODES}/n/proxy", "x=y", {"authorization": "Bearer admin"})
         answer = await api.server.handle(request)
         assert (answer.status, dict(answer.headers)["Location"]) == (301, f"{NODES}/n/proxy/?x=y")
-    for method in ("POST", "PUT", "PATCH", "DELETE"):
+    for method in ("POST", "PUT", "PATCH", "DELETE", "OPTIONS"):
         assert (await api.ask(method, f"{NODES}/n/proxy")).body == {"asked": f"{method} /"}
 
 
