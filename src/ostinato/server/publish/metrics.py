@@ -66,7 +66,8 @@ class Metrics:
             key = (method if method in _METHODS else "other", "", "", "", "", "")
         else:
             scope = "resource" if route.name else "namespace" if route.namespace else "cluster"
-            key = (_VERBS.get(route.verb, "other"), route.group, route.version, route.resource, route.subresource, scope)
+            verb = _VERBS.get(route.verb, "other")
+            key = (verb, route.group, route.version, route.resource, route.subresource, scope)
         series = self._requests.get(key)
         if series is None:
             series = self._requests[key] = _Series()
