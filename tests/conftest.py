@@ -22,6 +22,7 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
 from ostinato.testing import plugin
+from tests.stage.stores import KINDS, Stores
 
 GO = Path(__file__).resolve().parent / "cluster" / "go"
 ALONE = ("test_conversations.py", "test_transcripts.py", "test_pages.py")  # each of their tests is for itself
@@ -40,6 +41,9 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         pluginmanager.register(plugin, "ostinato")
     parser.addoption("--fuzz", type=int, metavar="N", help="number of inputs per fuzz test (default: a small number)")
     parser.addoption("--over-http", action="store_true", help="run tests/unit/plane over HTTPS")
+    parser.addoption(
+        "--store", choices=KINDS, default=KINDS[0], help="store of the servers of tests/contract (default: %(default)s)"
+    )
     parser.addoption(
         "--update-counts", action="store_true", help="raise the counts in tests/contract/counts.json to the new results"
     )
@@ -91,13 +95,15 @@ class ApiServer:
 
 
 @contextmanager
-def started_apiserver(place: Path, options: Sequence[str] = ()) -> Iterator[ApiServer]:
+def started_apiserver(
+    place: Path, options: Sequence[str] = (), store: Sequence[str] = ("--store", "memory")
+) -> Iterator[ApiServer]:
     """A server with these options, whose files are in a place."""
     tokens = place / "tokens.csv"
     tokens.write_text(f'{ADMIN_TOKEN},admin,admin-uid,"system:masters"\n')
     kept = place / "state"
     command = [sys.executable, "-m", "ostinato.cli", "apiserver", "--listen", "127.0.0.1:0", "--state", str(kept)]
-    command += ["--store", "memory", "--token-auth-file", str(tokens), *options]
+    command += [*store, "--token-auth-file", str(tokens), *options]
     with (place / "log").open("w") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ})
         assert process.stdout is not None
@@ -115,8 +121,16 @@ def started_apiserver(place: Path, options: Sequence[str] = ()) -> Iterator[ApiS
 
 
 @pytest.fixture(scope="session")
-def apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    with started_apiserver(tmp_path_factory.mktemp("apiserver")) as server:
+def stores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stores]:
+    """The stores of `--store`."""
+    with Stores.of_kind(request.config.getoption("--store"), tmp_path_factory.mktemp("etcd")) as stores:
+        yield stores
+
+
+@pytest.fixture(scope="session")
+def apiserver(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    place = tmp_path_factory.mktemp("apiserver")
+    with started_apiserver(place, store=stores.options(place)) as server:
         yield server
 
 

@@ -14,11 +14,16 @@ from tests.contract.counts import best_of_two, hold
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.stage.stores import Stores
+
 
 @pytest.mark.parametrize("group", sorted(groups()))
-def test_the_server_answers_as_recorded(group: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_the_server_answers_as_recorded(
+    group: str, stores: Stores, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     cases = conversations.scenarios(group, HERE)
-    with options(group, tmp_path) as wanted, started_apiserver(tmp_path, wanted) as apiserver:
+    store = stores.options(tmp_path)
+    with options(group, tmp_path) as wanted, started_apiserver(tmp_path, wanted, store) as apiserver:
         server = conversations.Server(apiserver.url, apiserver.token, str(apiserver.ca))
 
         def check(i: int) -> tuple[int, str]:

@@ -11,16 +11,18 @@ from tests.contract.counts import best_of_two, hold
 if TYPE_CHECKING:
     import pytest
 
+    from tests.stage.stores import Stores
+
 
 def test_the_server_writes_the_recorded_audit_events(
-    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+    stores: Stores, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> None:
     place = tmp_path_factory.mktemp("audit")
     log = place / "audit.log"
     options = ["--audit-policy-file", str(audit_events.POLICY), "--audit-log-path", str(log)]
     expected = audit_events.recorded()
     cases = [(scenario, expected[scenario["name"]]) for scenario in audit_events.scenarios()]
-    with started_apiserver(place, options) as apiserver:
+    with started_apiserver(place, options, stores.options(place)) as apiserver:
         server = audit_events.Numbered(apiserver.url, apiserver.token, str(apiserver.ca))
 
         def check(i: int) -> tuple[int, str]:

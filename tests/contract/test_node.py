@@ -18,18 +18,21 @@ from tests.contract.player.kubectl import Kubectl
 from tests.contract.player.play import play_together
 from tests.contract.player.recordings import Answers, Scenario, files, scenarios
 from tests.contract.player.stage import cluster
+from tests.stage.stores import Stores
 
 AT_ONCE = 16  # they mostly wait
 
 
 @pytest.fixture(scope="module")
-def kubeconfig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def kubeconfig(
+    stores: Stores, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
     other = request.config.getoption("--cluster")
     if other:
         yield Path(other)
         return
-    options = ("--nodes", "1", "--runtime", "process", "--store", "memory")
-    process = PlaneProcess(tmp_path_factory.mktemp("node"), *options)
+    place = tmp_path_factory.mktemp("node")
+    process = PlaneProcess(place, "--nodes", "1", "--runtime", "process", *stores.options(place))
     process.start()
     yield process.kubeconfig
     assert process.stop() == 0, process.log()[-2000:]

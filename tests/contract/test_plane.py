@@ -17,18 +17,22 @@ from tests.contract.counts import Result, best_of_two, hold
 from tests.contract.player.play import play_in_turn, play_together
 from tests.contract.player.recordings import Answers, Scenario, files, scenarios
 from tests.contract.player.stage import plane
+from tests.stage.stores import Stores
 
 AT_ONCE = 32  # scenarios that share their nodes; they mostly wait
 
 
 @pytest.fixture(scope="module")
-def kubeconfigs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Path]]:
+def kubeconfigs(
+    stores: Stores, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[Path]]:
     """Three planes, two of them for scenarios with their own nodes; or the given one."""
     other = request.config.getoption("--cluster")
     if other:
         yield [Path(other)]
         return
-    processes = [PlaneProcess(tmp_path_factory.mktemp("plane"), "--nodes", "0", "--store", "memory") for _ in range(3)]
+    places = [tmp_path_factory.mktemp("plane") for _ in range(3)]
+    processes = [PlaneProcess(place, "--nodes", "0", *stores.options(place)) for place in places]
     try:
         for process in processes:
             process.start()

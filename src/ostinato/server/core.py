@@ -202,8 +202,7 @@ class Server:
         self.flow.start()
         self.authentication.start()
         self._authorization.start()
-        if not self.index.is_shared:
-            self.index.drop_history()  # no client can resume a watch from a bootstrap write
+        self.index.drop_history()  # no client can resume a watch from a bootstrap write
 
     def serve_usage(self) -> None:
         """Serve metrics.k8s.io from the measurements of node agents."""
