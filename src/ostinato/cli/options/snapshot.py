@@ -6,12 +6,13 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ostinato.cli.options.cluster import add_state
+from ostinato.cli.options.server import etcd
 
 if TYPE_CHECKING:
     from ostinato.cli.options.parsed import Commands
 
-_DESCRIPTION = """Save, restore or check the objects of an API server with a SQLite store. A snapshot does not contain
-the certificates and keys of the state directory."""
+_DESCRIPTION = """Save, restore or check the objects of an API server, in a SQLite store or in etcd. A snapshot does not
+contain the certificates and keys of the state directory."""
 
 
 def add_to(commands: Commands) -> None:
@@ -19,7 +20,7 @@ def add_to(commands: Commands) -> None:
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     save = actions.add_parser("save", help="write the objects to a new file; the server may be running")
     save.add_argument("file", metavar="FILE", help="snapshot to write")
-    restore = actions.add_parser("restore", help="replace the objects of a stopped server; the old files are kept")
+    restore = actions.add_parser("restore", help="replace the objects of stopped servers; old files of SQLite are kept")
     restore.add_argument("file", metavar="FILE", help="snapshot to read")
     status = actions.add_parser("status", help="check a store or a snapshot")
     status.add_argument("file", metavar="FILE", nargs="?", help="snapshot (default: the server's store)")
@@ -28,10 +29,11 @@ def add_to(commands: Commands) -> None:
         add_state(action)
         action.add_argument(
             "--store",
-            metavar="sqlite:PATH",
+            metavar="sqlite:PATH|etcd://HOST:PORT,...",
             default="",
             help="store of the server (default: store.db in the state directory)",
         )
+        etcd.add_to(action)
 
 
 def _snapshot(options: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.etcd_cluster import EtcdCluster, needs_etcd
 from tests.unit.cli.commands.test_serve import SOURCE, THING, THINGS, Running
 
 from ostinato.cli.app import run
@@ -95,6 +96,33 @@ def test_a_snapshot_of_a_running_server_is_restored(
     assert int(answer["metadata"]["resourceVersion"]) > seen + VERSION_JUMP - 100
     status, answer = restored.call("GET", f"{THINGS}?watch=1&resourceVersion={seen}")
     assert (answer["type"], answer["object"]["code"]) == ("ERROR", 410) if status == 200 else status == 410
+
+
+@needs_etcd
+def test_a_snapshot_of_an_etcd_is_restored(start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    state, file = tmp_path / "state", str(tmp_path / "snapshot.db")
+    with EtcdCluster.start(tmp_path / "etcd") as etcd:
+        store = ("--store", etcd.url)
+        server = start(*store)
+        fill(server, "a", "b")
+        code, text = snapshot(state, capsys, "save", file, *store)
+        assert (code, text.split()[0]) == (0, "saved"), text
+        assert "integrity:            ok" in snapshot(state, capsys, "status", file)[1]
+        assert "in use by 127.0.0.1" in snapshot(state, capsys, "status", *store)[1]
+        fill(server, "c")
+        seen = int(server.call("GET", f"{THINGS}/c")[1]["metadata"]["resourceVersion"])
+        code, text = snapshot(state, capsys, "restore", file, *store)
+        assert (code, "servers use it: 127.0.0.1; stop them first" in text) == (1, True)
+        server.stop()
+        code, text = snapshot(state, capsys, "restore", file, *store)
+        assert code == 0, text
+        restored = start(*store)
+        assert names_of(restored) == {"a", "b"}
+        status, answer = restored.call("GET", f"{THINGS}?watch=1&resourceVersion={seen}")
+        assert (answer["type"], answer["object"]["code"]) == ("ERROR", 410) if status == 200 else status == 410
+        restored.stop()
+    code, text = snapshot(state, capsys, "save", f"{file}.2", *store)
+    assert (code, "Connection refused" in text) == (1, True)
 
 
 def test_a_snapshot_can_be_restored_into_a_new_directory(

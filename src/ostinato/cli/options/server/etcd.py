@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 PASSWORD: Final = "OSTINATO_ETCD_PASSWORD"  # noqa: S105 - the name of the variable
 
 
-def add_to(group: argparse._ArgumentGroup) -> None:
+def add_to(group: argparse._ActionsContainer) -> None:
     group.add_argument(
         "--etcd-servers",
         metavar="URL[,URL...]",
