@@ -77,7 +77,6 @@ class EtcdClient:
         self._world = world
         self._transport = Transport(settings, world)
         self._streams: set[WatchStream] = set()
-        self._trusts_progress: bool | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -164,21 +163,10 @@ class EtcdClient:
             self._world,
             require_leader=require_leader,
             fragment=fragment,
-            trusts_progress=lambda: bool(self._trusts_progress),
             on_close=self._streams.discard,
         )
         self._streams.add(stream)
         return stream
-
-    async def supports_request_progress(self) -> bool:
-        """Whether all members answer a request for progress after the events before it.
-
-        etcd before 3.4.31 and 3.5.13 may answer it too early.
-        """
-        if self._trusts_progress is None:
-            versions = [(await self.status(endpoint)).version for endpoint in self.endpoints]
-            self._trusts_progress = all(_orders_progress(version) for version in versions)
-        return self._trusts_progress
 
     # Leases
 
@@ -321,8 +309,3 @@ def _member(message: bytes) -> Member:
             names[field].append(value.decode("utf-8", "replace"))
     found = _numbers(message)
     return Member(found.get(1, 0), "".join(names[2]), names[3], names[4], bool(found.get(5)))
-
-
-def _orders_progress(version: str) -> bool:
-    numbers = tuple(int(part) if part.isdecimal() else 0 for part in version.split("-", maxsplit=1)[0].split("."))
-    return numbers >= (3, 5, 13) or ((3, 4, 31) <= numbers < (3, 5))

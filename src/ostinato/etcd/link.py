@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from ostinato.etcd.errors import TlsError, Unavailable
@@ -26,8 +26,13 @@ class Link:
     """A connection to one of the endpoints, opened on demand."""
 
     def __init__(
-        self, settings: EtcdSettings, tls: ssl.SSLContext | None, world: World, endpoints: Sequence[str]
+        self,
+        settings: EtcdSettings,
+        tls: Callable[[], ssl.SSLContext | None],
+        world: World,
+        endpoints: Sequence[str],
     ) -> None:
+        """`tls`: called for each connection; None if the members do not use TLS."""
         self._settings = settings
         self._endpoints = endpoints
         self._tls = tls
@@ -101,8 +106,8 @@ class Link:
                     lambda: Connection(self._world.clock, endpoint, _LIMITS),
                     host,
                     int(port),
-                    ssl=self._tls,
-                    server_hostname=host if self._tls is not None else None,
+                    ssl=self._tls(),
+                    server_hostname=host if self._settings.tls else None,
                 )
                 await connection.ready()
         except TimeoutError:
@@ -123,7 +128,7 @@ class Link:
         return connection
 
     def _closed(self) -> str:
-        return f"{_CLOSED}; the server may {'not use' if self._tls is not None else 'require'} TLS"
+        return f"{_CLOSED}; the server may {'not use' if self._settings.tls else 'require'} TLS"
 
     def _explained(self, error: Exception) -> str:
         """Say what is wrong with a TLS handshake."""

@@ -7,6 +7,8 @@ are reported, with `may_have_happened`.
 from __future__ import annotations
 
 import asyncio
+import logging
+import ssl
 from typing import Final
 
 from ostinato.etcd.errors import (
@@ -26,6 +28,7 @@ from ostinato.grpc import Connection, RpcError
 from ostinato.grpc.channel import request_head
 from ostinato.world import World
 
+_LOG: Final = logging.getLogger(__name__)
 _AUTHENTICATE: Final = "/etcdserverpb.Auth/Authenticate"
 _AUTH_SECONDS: Final = 5.0
 _FIRST_DELAY: Final = 0.02
@@ -53,7 +56,15 @@ class Transport:
 
     def new_link(self, *endpoints: str) -> Link:
         """Return another connection of these endpoints, or of all; its user closes it."""
-        return Link(self._settings, self._tls, self._world, endpoints or self._settings.endpoints)
+        return Link(self._settings, self._tls_context, self._world, endpoints or self._settings.endpoints)
+
+    def _tls_context(self) -> ssl.SSLContext | None:
+        """Read the files again: certificates are renewed while the process runs."""
+        try:
+            self._tls = self._settings.tls_context()
+        except ValueError as error:
+            _LOG.warning("cannot read the certificates for etcd, using the previous ones error=%s", error)
+        return self._tls
 
     async def close(self) -> None:
         if self._authenticating is not None and not self._authenticating.done():
@@ -77,6 +88,7 @@ class Transport:
         delay = _FIRST_DELAY
         refreshes = 0
         left = within
+        reason = ""  # of the last failure
         while True:
             connection = None if self._needs_token else link.current()
             try:
@@ -88,7 +100,7 @@ class Transport:
                     left = deadline - self._world.clock.monotonic()
                 return await connection.call(method, self.head(method, needs_leader=needs_leader), request, left)
             except TimeoutError:
-                failed: EtcdError = DeadlineExceeded(f"{method}: no connection within {within:g} s")
+                failed: EtcdError = DeadlineExceeded(reason or f"{method}: no connection within {within:g} s")
             except TlsError:
                 raise
             except Unavailable as error:
@@ -105,6 +117,7 @@ class Transport:
                     link.leave(connection)
             if isinstance(failed, DeadlineExceeded) or (is_write and failed.may_have_happened):
                 raise failed from None
+            reason = str(failed)
             deadline = deadline or self._world.clock.monotonic() + within
             pause = delay * (0.5 + self._world.rng.random() / 2)
             left = deadline - self._world.clock.monotonic() - pause

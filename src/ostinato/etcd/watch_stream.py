@@ -31,7 +31,7 @@ from ostinato.etcd.messages import read_header, read_key_value
 from ostinato.etcd.transport import Transport
 from ostinato.etcd.watch import Event, Watch
 from ostinato.etcd.wire import WireError, data, fields, number, signed
-from ostinato.grpc import RpcError, Stream
+from ostinato.grpc import Connection, RpcError, Stream
 from ostinato.world import World
 
 _LOG: Final = logging.getLogger(__name__)
@@ -40,6 +40,8 @@ _ALL_WATCHES: Final = -1  # the id in answers to requests for progress
 _FIRST_DELAY: Final = 0.05
 _MAX_DELAY: Final = 2.0
 _PROGRESS_REQUEST: Final = data(3, b"")
+_STATUS: Final = "/etcdserverpb.Maintenance/Status"
+_STATUS_SECONDS: Final = 5.0
 
 
 class WatchStream:
@@ -52,18 +54,17 @@ class WatchStream:
         *,
         require_leader: bool,
         fragment: bool,
-        trusts_progress: Callable[[], bool],
         on_close: Callable[[WatchStream], None],
     ) -> None:
         self.is_connected = False
         self._was_connected = False
         self._was_denied = False  # since a watch was confirmed
         self.reconnections = 0
+        self.orders_progress = False  # whether the member answers a request for progress after the events before it
         self._transport = transport
         self._world = world
         self._require_leader = require_leader
         self._fragment = fragment
-        self._trusts_progress = trusts_progress
         self._on_close = on_close
         self._link = transport.new_link()
         self._watches: dict[int, Watch] = {}
@@ -157,6 +158,9 @@ class WatchStream:
     async def _serve(self) -> None:
         """Open the stream, create the watches, and deliver their events until the stream ends."""
         connection = await self._transport.stream_connection(self._link)
+        self.orders_progress = await self._is_ordering_progress(connection)
+        if not self._watches:
+            return
         head = self._transport.head(_METHOD, needs_leader=self._require_leader)
         first, *others = [watch.create_request(fragment=self._fragment) for watch in self._watches.values()]
         stream = self._stream = connection.stream(_METHOD, head, first, is_last=False)
@@ -181,6 +185,18 @@ class WatchStream:
         finally:
             self._stream, self.is_connected = None, False
             stream.close()
+
+    async def _is_ordering_progress(self, connection: Connection) -> bool:
+        """Ask the member for its version: etcd before 3.4.31 and 3.5.13 may answer requests for progress too early."""
+        try:
+            head = self._transport.head(_STATUS, needs_leader=False)
+            status = await connection.call(_STATUS, head, b"", _STATUS_SECONDS)
+        except RpcError:
+            return False
+        version = next((value for field, value in fields(status) if field == 2 and isinstance(value, bytes)), b"")
+        parts = version.decode("ascii", "replace").partition("-")[0].split(".")
+        numbers = tuple(int(part) if part.isdecimal() else 0 for part in parts)
+        return numbers >= (3, 5, 13) or (3, 4, 31) <= numbers < (3, 5)
 
     def _handle(self, message: bytes) -> None:
         """Take a WatchResponse."""
@@ -208,7 +224,7 @@ class WatchStream:
                 is_fragment = bool(value)
         if identifier == _ALL_WATCHES and not created and not cancelled:
             for watch in self._watches.values():
-                watch.progress(revision, is_trusted=self._trusts_progress())
+                watch.progress(revision, is_trusted=self.orders_progress)
             return
         watch_of = self._watches.get(identifier)
         if cancelled:

@@ -146,3 +146,24 @@ def test_tls_on_one_side_only_is_explained(with_tls: EtcdCluster, one_member: Et
 
     endpoints = (one_member if tls else with_tls).settings.endpoints
     as_user(dataclasses.replace(with_tls.settings, tls=tls, endpoints=endpoints), scene)
+
+
+def test_renewed_certificates_are_used_by_the_next_connection(tmp_path: Path) -> None:
+    with EtcdCluster.start(tmp_path / "etcd", tls=True) as cluster:
+        cert, key = tmp_path / "cert", tmp_path / "key"
+        Authority.make("other").issue("stranger", cert, key)
+        own = dataclasses.replace(cluster.settings, certfile=str(cert), keyfile=str(key))
+
+        async def scene(etcd: EtcdClient) -> None:
+            with pytest.raises(TlsError):
+                await etcd.revision()
+            assert cluster.cert is not None
+            assert cluster.key is not None
+            cert.write_bytes(cluster.cert.read_bytes())
+            key.write_bytes(b"half written")
+            with pytest.raises(TlsError):
+                await etcd.revision()
+            key.write_bytes(cluster.key.read_bytes())
+            assert await etcd.revision()
+
+        as_user(own, scene)

@@ -52,11 +52,11 @@ def test_watches_on_one_stream_have_their_own_events(one_member: EtcdCluster) ->
 
 def test_a_request_for_progress_is_answered_on_every_watch(one_member: EtcdCluster) -> None:
     async def scene(etcd: EtcdClient) -> None:
-        assert await etcd.supports_request_progress() is ((await etcd.status()).version >= "3.5.13")
         async with etcd.watch_stream() as stream:
             watches = [stream.watch(key) for key in (b"/progress/a", b"/progress/b")]
             for watch in watches:
                 await watch.created()
+            assert stream.orders_progress is ((await etcd.status()).version >= "3.5.13")
             now = (await etcd.put(b"/progress/elsewhere", b"")).revision
             stream.request_progress()
             for watch in watches:

@@ -5,6 +5,8 @@
 - Keys of kinds that are not served yet are kept, undecoded. Other keys are ignored.
 - The watch resumes after the last revision that it has delivered. If etcd has compacted that, all objects are loaded
   again: watchers are closed, and their resourceVersions are too old then.
+- An etcd that has gone back to an earlier revision has lost writes: all objects are loaded again, also those that
+  have the same revision.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import logging
 from collections.abc import Iterator
 
 from ostinato.etcd import Compacted as CompactedRevision
-from ostinato.etcd import EtcdClient, EtcdError, KeyValue, WatchBatch, WatchStream, prefix_end
+from ostinato.etcd import EtcdClient, EtcdError, KeyValue, Watch, WatchBatch, WatchStream, prefix_end
 from ostinato.etcd import Event as EtcdEvent
 from ostinato.server.store.collection import Collection
 from ostinato.server.store.etcd.layout import Layout
@@ -49,6 +51,9 @@ class FollowingIndex(Index):
         self._unopened: Objects = {}  # of collections that are not open yet
         self._writes: dict[bytes, PendingWrite] = {}  # by key in etcd
         self._stream: WatchStream | None = None
+        self._watch: Watch | None = None
+        self._is_outdated = False  # the state cannot be followed: all objects have to be loaded
+        self._has_gone_back = False  # etcd, to an earlier revision
 
     async def _load(self) -> None:
         """Load the objects at the current revision. Raises EtcdError."""
@@ -60,24 +65,42 @@ class FollowingIndex(Index):
             yield key, kv.mod_revision, self._values.read(collection, kv.key, kv.value, kv.mod_revision)
 
     async def _follow(self) -> None:
+        """Follow the changes from the present state on; if that is not possible, from a loaded one."""
         while True:
             try:
                 async with self._client.watch_stream() as stream:
-                    start = self._layout.start
-                    watch = stream.watch(start, prefix_end(start), start_revision=self.version + 1)
-                    self._stream = stream
-                    async for batch in watch:
-                        self._receive(batch)
+                    await self._follow_on(stream)
+                continue
             except CompactedRevision:
                 _logger.warning("etcd has compacted unseen events, loading all objects revision=%d", self.version)
-                await self._load_again()
+                self._is_outdated = True
+                continue
             except EtcdError as error:
                 _logger.warning("etcd watch failed, retrying retry_seconds=%g error=%s", _RETRY_SECONDS, error)
             except Exception:
                 _logger.exception("cannot apply events of etcd, loading all objects revision=%d", self.version)
-                await self._load_again()
-            self._stream = None
+                self._is_outdated = True
+            finally:
+                self._stream = self._watch = None
             await self._clock.sleep(_RETRY_SECONDS)
+
+    async def _follow_on(self, stream: WatchStream) -> None:
+        start, after = self._layout.start, 0 if self._is_outdated else self.version + 1
+        watch = stream.watch(start, prefix_end(start), start_revision=after, progress_notify=True)
+        if self._is_outdated:
+            await watch.created()  # before the objects are loaded, so that no compaction can come between
+            self._replace(*await load(self._client, self._layout))
+        self._stream, self._watch = stream, watch
+        async for batch in watch:
+            self._receive(batch)
+
+    async def start_over(self, revision: int) -> None:
+        """Load all objects, if etcd is at a revision before that of the state."""
+        if revision >= self.version or self._has_gone_back or self._watch is None:
+            return
+        _logger.error("etcd has lost writes, loading all objects revision=%d previous=%d", revision, self.version)
+        self._is_outdated = self._has_gone_back = True
+        await self._watch.cancel()
 
     def _receive(self, batch: WatchBatch) -> None:
         now, seen = self._clock.monotonic(), self.version
@@ -106,6 +129,8 @@ class FollowingIndex(Index):
             return
         previous = collection.entries.get(key)
         entry = None if event.is_delete else self._entry(collection, key, kv)
+        if event.is_delete:
+            self._values.forget(kv.key)
         if entry is not None or (event.is_delete and previous is not None):
             self._apply(collection, Event(key, kv.mod_revision, entry, previous, now))
 
@@ -125,21 +150,15 @@ class FollowingIndex(Index):
             _logger.error("stored object cannot be read collection=%s key=%s error=%s", collection.name, key, error)
             return None
 
-    async def _load_again(self) -> None:
-        """Replace the state by the current one. The listeners receive the differences; watchers are closed."""
-        while True:
-            try:
-                revision, objects = await load(self._client, self._layout)
-                break
-            except EtcdError as error:
-                _logger.warning("cannot load from etcd, retrying retry_seconds=%g error=%s", _RETRY_SECONDS, error)
-                await self._clock.sleep(_RETRY_SECONDS)
+    def _replace(self, revision: int, objects: Objects) -> None:
+        """Replace the state by the loaded one. The listeners receive the differences; watchers are closed."""
         for collection, event in self._differences(revision, objects):
             collection.apply(event)
             collection.hub.notify(event)
         self._unopened = {name: found for name, found in objects.items() if name not in self._collections}
-        self.version = max(self.version, revision)
+        self.version = revision
         self.drop_history()
+        self._is_outdated = self._has_gone_back = False
         for collection in self._collections.values():
             collection.hub.end()
         self._wake()
@@ -155,7 +174,7 @@ class FollowingIndex(Index):
                     found.append((collection, Event(key, revision, None, old, now)))
             for key, kv in stored.items():
                 previous = collection.entries.get(key)
-                if previous is None or previous.version != kv.mod_revision:
+                if previous is None or previous.version != kv.mod_revision or self._has_gone_back:
                     entry = self._entry(collection, key, kv)
                     if entry is not None:
                         found.append((collection, Event(key, entry.version, entry, previous, now)))

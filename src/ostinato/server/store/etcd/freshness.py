@@ -9,14 +9,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable
+from typing import Protocol
 
 from ostinato.api.errors import Timeout
 from ostinato.etcd import EtcdClient, EtcdError
 from ostinato.world import Clock
-
-_logger = logging.getLogger(__name__)
 
 READ_SECONDS = 3.0  # that a reader waits, as with kube-apiserver's watch cache
 _EVENT_SECONDS = 0.005  # in which the events of a revision usually arrive
@@ -24,25 +21,30 @@ _PROGRESS_SECONDS = 0.1  # between requests for progress
 _TIMED_OUT = "request did not complete within requested timeout - context deadline exceeded"
 
 
-class Freshness:
-    def __init__(
-        self,
-        client: EtcdClient,
-        clock: Clock,
-        wait_for: Callable[[int, asyncio.Future[None]], bool],
-        is_awaited: Callable[[], bool],
-        request_progress: Callable[[], None],
-    ) -> None:
-        """The callables are those of an index.
+class Followed(Protocol):
+    """The index of the readers."""
 
-        `wait_for` completes the future when the index has reached a revision, and returns whether it has now.
-        `is_awaited`: whether anybody waits for a revision.
-        """
+    version: int
+
+    def reaches(self, revision: int, reader: asyncio.Future[None]) -> bool:
+        """Complete the future when the index has reached a revision; whether it has now."""
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether anybody waits for a revision."""
+
+    def request_progress(self) -> None:
+        """Ask etcd how far the events are that the index has received."""
+
+    async def start_over(self, revision: int) -> None:
+        """Load all objects, if etcd is at a revision before that of the index."""
+
+
+class Freshness:
+    def __init__(self, client: EtcdClient, clock: Clock, index: Followed) -> None:
         self._client = client
         self._clock = clock
-        self._wait_for = wait_for
-        self._is_awaited = is_awaited
-        self._request_progress = request_progress
+        self._index = index
         self._readers: list[asyncio.Future[None]] = []  # waiting for the next question
         self._questions: asyncio.Task[None] | None = None
         self._behind: list[tuple[float, asyncio.Future[None]]] = []  # waiting for the index, until a time
@@ -63,14 +65,19 @@ class Freshness:
         try:
             while self._readers:
                 readers, self._readers = self._readers, []
+                known = self._index.version
                 try:
                     revision = await self._client.revision(within=READ_SECONDS)
                 except EtcdError as error:
                     self.failure = str(error)
                     _fail(readers, _TIMED_OUT)
-                else:
-                    self.failure = None
+                    continue
+                self.failure = None
+                if revision >= known:
                     self._reach(revision, readers)
+                else:
+                    _fail(readers, _TIMED_OUT)
+                    await self._index.start_over(revision)
         finally:
             self._questions = None
             _fail(self._readers, _TIMED_OUT)
@@ -79,7 +86,7 @@ class Freshness:
     def _reach(self, revision: int, readers: list[asyncio.Future[None]]) -> None:
         until = 0.0
         for reader in readers:
-            if not reader.done() and not self._wait_for(revision, reader):
+            if not reader.done() and not self._index.reaches(revision, reader):
                 until = until or self._clock.monotonic() + READ_SECONDS
                 self._behind.append((until, reader))
         if self._behind:
@@ -93,11 +100,11 @@ class Freshness:
     async def _advance(self) -> None:
         try:
             await self._clock.sleep(_EVENT_SECONDS)
-            while self._is_awaited():
+            while self._index.is_awaited:
                 now = self._clock.monotonic()
                 _fail([reader for until, reader in self._behind if until <= now], _TIMED_OUT)
                 self._behind = [(until, reader) for until, reader in self._behind if not reader.done()]
-                self._request_progress()
+                self._index.request_progress()
                 await self._clock.sleep(_PROGRESS_SECONDS)
         finally:
             self._progress = None

@@ -11,25 +11,28 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+from ostinato.api.errors import Timeout
 from ostinato.etcd import EtcdClient, EtcdError
 from ostinato.server.store.collection import Collection
 from ostinato.server.store.encryption.encryption import Encryption
 from ostinato.server.store.etcd.compaction import Compactor
 from ostinato.server.store.etcd.following import FollowingIndex, PendingWrite
 from ostinato.server.store.etcd.freshness import Freshness
-from ostinato.server.store.etcd.layout import EVENTS, Layout
+from ostinato.server.store.etcd.layout import EVENTS, RESTORING, Layout
 from ostinato.server.store.etcd.options import PROTOBUF, EtcdOptions
 from ostinato.server.store.etcd.transactions import WRITE_SECONDS, Changed, Transactions
 from ostinato.server.store.etcd.values import Values
 from ostinato.server.store.records import Conflict, Entry, OutcomeUnknown, StoreFailed, UnusableStore
 from ostinato.world import World
+from ostinato.world.supervision import supervised
 
 _logger = logging.getLogger(__name__)
 
 _TICK = b"ostinato/tick"
+_CHECK_SECONDS = 10.0
 
 
 class EtcdIndex(FollowingIndex):
@@ -51,12 +54,15 @@ class EtcdIndex(FollowingIndex):
         index = cls(client, layout, values, world, options)
         try:
             await index._load()
-            index._has_progress = await client.supports_request_progress()
+            restore = await client.range((prefix + RESTORING).encode(), count_only=True)
         except EtcdError as error:
             raise UnusableStore(f"cannot read etcd at {', '.join(client.endpoints)}: {error}") from error
-        index._run(index._follow(), "etcd watch")
+        if restore.count:
+            raise UnusableStore(f"{client.settings}: a restore was interrupted; run `ostinato snapshot restore` again")
+        index._run("etcd watch", index._follow)
+        index._run("etcd check", index._check_regularly)
         if options.compaction_interval:
-            index._run(Compactor(client, world.clock, options.compaction_interval).run(), "etcd compaction")
+            index._run("etcd compaction", Compactor(client, world.clock, options.compaction_interval).run)
         return index
 
     def __init__(self, client: EtcdClient, layout: Layout, values: Values, world: World, options: EtcdOptions) -> None:
@@ -64,8 +70,7 @@ class EtcdIndex(FollowingIndex):
         super().__init__(client, layout, values, world.clock)
         self._event_ttl = options.event_ttl
         self._transactions = Transactions(client, world.clock)
-        self._freshness = Freshness(client, world.clock, self._reaches, self._is_awaited, self._request_progress)
-        self._has_progress = True  # whether etcd's progress notifications can be trusted
+        self._freshness = Freshness(client, world.clock, self)
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
@@ -119,10 +124,13 @@ class EtcdIndex(FollowingIndex):
         transaction: Coroutine[Any, Any, int | Changed],
     ) -> int:
         """Make a write, and wait until the index has its event, or the reason of the conflict."""
-        expected = collection.entries.get(key)
+        expected, known = collection.entries.get(key), self.version
         self._writes[place] = write
         try:
             result = await transaction
+            if isinstance(result, int) and result <= known:
+                await self.start_over(result - 1)
+                raise OutcomeUnknown("etcd has lost writes", timed_out=False)
             if isinstance(result, int):
                 await self._reach(result)
                 self._values.forget(place)
@@ -139,6 +147,7 @@ class EtcdIndex(FollowingIndex):
             write.ended.set_result(None)
         current = collection.entries.get(key)
         if current is expected:
+            await self._freshness.wait()  # etcd may have lost writes
             raise StoreFailed(f"{collection.name} {key}: the stored object cannot be read; see the server log")
         raise Conflict(current)
 
@@ -169,23 +178,42 @@ class EtcdIndex(FollowingIndex):
             self._freshness.hurry()
             await super().wait_for(version)
 
-    def _reaches(self, revision: int, reader: asyncio.Future[None]) -> bool:
+    def reaches(self, revision: int, reader: asyncio.Future[None]) -> bool:
+        """Complete the future when the index has reached a revision; whether it has now."""
         if revision <= self.version:
             reader.set_result(None)
             return True
         self._waiting.append((revision, reader))
         return False
 
-    def _is_awaited(self) -> bool:
+    @property
+    def is_awaited(self) -> bool:
+        """Whether anybody waits for a revision."""
         return bool(self._waiting)
 
-    def _request_progress(self) -> None:
+    def request_progress(self) -> None:
+        """Ask etcd how far the events are that the index has received."""
         if self._stream is None:
             return
-        if self._has_progress:
+        if self._stream.orders_progress:
             self._stream.request_progress()
         else:
-            self._run(self._tick(), "etcd tick")
+            self._run("etcd tick", self._tick)
+
+    async def _check_regularly(self) -> None:
+        """Ask for the revision also without readers.
+
+        Health checks report the answer, and the watch stays near the newest revision: what is compacted was seen.
+        """
+        while True:
+            await self._clock.sleep(_CHECK_SECONDS)
+            try:
+                await self._freshness.wait()
+            except Timeout:
+                self.failure = self._freshness.failure or "the watch of etcd is delayed"
+            else:
+                if not self.is_full:
+                    self.failure = None
 
     async def _tick(self) -> None:
         """Write a key that is watched, for versions of etcd whose progress notifications may be too early."""
@@ -194,8 +222,8 @@ class EtcdIndex(FollowingIndex):
         except EtcdError as error:
             _logger.warning("etcd tick failed error=%s", error)
 
-    def _run(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        task = asyncio.get_running_loop().create_task(work, name=name)
+    def _run(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        task = asyncio.get_running_loop().create_task(supervised(name, work, self._clock), name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

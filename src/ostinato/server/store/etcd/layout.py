@@ -15,6 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 EVENTS = "events"
+RESTORING = "/ostinato/restoring"  # below the prefix: the mark of a restore that is not complete
 
 
 class Stored(NamedTuple):

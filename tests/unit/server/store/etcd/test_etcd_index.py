@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from shutil import rmtree
 from typing import Any
 from uuid import uuid4
 
@@ -12,10 +15,14 @@ import msgspec
 import pytest
 from tests.etcd_cluster import EtcdCluster
 
+from ostinato.api.errors import Timeout
 from ostinato.etcd import EtcdClient, Unavailable
 from ostinato.server.store.collection import Collection
+from ostinato.server.store.etcd import index as etcd_index
+from ostinato.server.store.etcd import objects
 from ostinato.server.store.etcd.compaction import Compactor
 from ostinato.server.store.etcd.index import EtcdIndex
+from ostinato.server.store.etcd.layout import Layout
 from ostinato.server.store.etcd.options import EtcdOptions
 from ostinato.server.store.records import Conflict, Entry, OutcomeUnknown
 from ostinato.world import World
@@ -246,7 +253,7 @@ def test_after_a_compaction_of_unseen_events_the_state_is_loaded_and_watches_end
             await one.delete("n/gone")
             last = (await site.client.put(b"/elsewhere", b"")).revision
             await site.client.compact(last)
-            other.index._run(other.index._follow(), "resumed watch")
+            other.index._run("resumed watch", other.index._follow)
             await other.index.wait_for(last)
             assert shown(other.maps) == {"n/kept": "2", "n/new": "1"}
             assert subscription.closed
@@ -363,5 +370,110 @@ def test_a_reader_does_not_join_a_question_that_is_under_way(
             second = [loop.create_task(one.index.catch_up()) for _ in range(50)]
             await asyncio.gather(*first, *second)
             assert len(asked) == 2
+
+    run(cluster, play)
+
+
+def test_a_server_starts_while_a_member_is_down(cluster: EtcdCluster) -> None:
+    async def play(site: Site) -> None:
+        world = site.world
+        for endpoints in (("127.0.0.1:1", *cluster.endpoints), (*cluster.endpoints, "127.0.0.1:1")):
+            client = EtcdClient(replace(cluster.settings, endpoints=endpoints), world)
+            index = await EtcdIndex.open(client, site.prefix, world)
+            peer = Peer(index, client)
+            await peer.put("n/a", endpoints[0])
+            await index.catch_up()
+            await index.close()
+
+    run(cluster, play)
+
+
+def test_objects_are_loaded_although_pages_are_compacted_meanwhile(
+    cluster: EtcdCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def play(site: Site) -> None:
+        monkeypatch.setattr(objects, "_FIRST_PAGE", 2)
+        async with site.server() as one:
+            for number in range(5):
+                await one.put(f"n/{number}", str(number))
+        read = site.client.range
+
+        async def compacting(*arguments: Any, **options: Any) -> Any:
+            found = await read(*arguments, **options)
+            await site.client.compact((await site.client.put(b"/elsewhere", b"")).revision)
+            return found
+
+        monkeypatch.setattr(site.client, "range", compacting)
+        _, found = await objects.load(site.client, Layout(site.prefix))
+        assert sorted(found["configmaps"]) == [f"n/{number}" for number in range(5)]
+
+    run(cluster, play)
+
+
+def test_an_etcd_that_has_lost_its_data_is_noticed_and_loaded_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def play(site: Site) -> None:
+        async with site.server() as one:
+            await one.put("n/old", "1")
+            for number in range(3):
+                last = await one.put("n/counted", str(number))
+            subscription = one.maps.hub.subscribe()
+            (member,) = site.cluster.members
+            member.kill()
+            rmtree(tmp_path / "lost" / member.name)
+            member.restart()
+            site.cluster.wait_healthy()
+            key = f"{site.prefix}/configmaps/n/new".encode()
+            await site.client.put(key, b'{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"new","uid":"u"}}')
+            await caught_up(one)
+            assert shown(one.maps) == {"n/new": ""}
+            assert one.index.version < last.version
+            assert subscription.closed
+            assert "etcd has lost writes, loading all objects" in caplog.text
+            await one.put("n/old", "2")
+
+    with EtcdCluster.start(tmp_path / "lost") as own:
+        run(own, play)
+
+
+async def caught_up(peer: Peer) -> None:
+    """Wait until reads succeed again."""
+    while True:
+        try:
+            return await peer.index.catch_up()
+        except Timeout:
+            continue
+
+
+def test_a_write_to_an_etcd_that_has_lost_its_data_is_not_acknowledged(tmp_path: Path) -> None:
+    async def play(site: Site) -> None:
+        async with site.server() as one:
+            known = await one.put("n/old", "1")
+            await one.put("n/other", "1")
+            (member,) = site.cluster.members
+            member.kill()
+            rmtree(tmp_path / "lost" / member.name)
+            member.restart()
+            site.cluster.wait_healthy()
+            await one.client.revision()  # on a new connection
+            with pytest.raises(OutcomeUnknown, match="etcd has lost writes"):
+                await one.put("n/new", "1")
+            await caught_up(one)
+            assert shown(one.maps) == {"n/new": "1"}
+            with pytest.raises(Conflict):
+                await one.put("n/old", "2", expected=known)
+
+    with EtcdCluster.start(tmp_path / "lost") as own:
+        run(own, play)
+
+
+def test_the_watch_keeps_up_with_revisions_of_other_keys(cluster: EtcdCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play(site: Site) -> None:
+        monkeypatch.setattr(etcd_index, "_CHECK_SECONDS", 0.01)
+        async with site.server() as one:
+            revision = (await site.client.put(b"/elsewhere", b"")).revision
+            while one.index.version < revision:  # noqa: ASYNC110 - the regular check
+                await asyncio.sleep(0.01)
 
     run(cluster, play)
