@@ -41,6 +41,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
         pluginmanager.register(plugin, "ostinato")
     parser.addoption("--fuzz", type=int, metavar="N", help="number of inputs per fuzz test (default: a small number)")
     parser.addoption("--over-http", action="store_true", help="run tests/unit/plane over HTTPS")
+    parser.addoption("--real", metavar="PROGRAM", help="program that starts Kubernetes (default: $OSTINATO_REAL)")
     parser.addoption(
         "--store", choices=KINDS, default=KINDS[0], help="store of the servers of tests/contract (default: %(default)s)"
     )

@@ -62,7 +62,7 @@ from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.store.index import Index
 from ostinato.server.store.local import LocalIndex
-from ostinato.server.store.records import Log, OutcomeUnknown, StoreFailed
+from ostinato.server.store.records import Log, OutcomeUnknown, StoreFailed, StoreFull
 from ostinato.server.verbs.get import get, get_now
 from ostinato.server.verbs.subresources.pod_handlers import pod_handlers
 from ostinato.server.verbs.subresources.proxy import ProxyAccess, api_servers, proxy_handlers
@@ -492,6 +492,8 @@ def _refusal(request: Request, error: Exception) -> Response:
     if isinstance(error, OutcomeUnknown):  # as in kube-apiserver
         unknown = Timeout.of(_TIMED_OUT, 0) if error.timed_out else Unknown.of(f"rpc error: {error}")
         return error_response(unknown, status_form(request))
+    if isinstance(error, StoreFull):  # as in kube-apiserver
+        return error_response(Unknown.of(str(error)), status_form(request))
     if isinstance(error, StoreFailed):
         return error_response(ServiceUnavailable.of(str(error)), status_form(request))
     _logger.error("request failed method=%s path=%s", request.method, request.path, exc_info=error)

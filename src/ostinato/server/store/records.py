@@ -102,6 +102,10 @@ class StoreFailed(Exception):  # noqa: N818
     """A write could not be made durable, and has no effect."""
 
 
+class StoreFull(StoreFailed):
+    """The store has no space for a write. The message is the store's own."""
+
+
 class OutcomeUnknown(StoreFailed):
     """A write was sent to the store, which has not answered: it may or may not have happened."""
 

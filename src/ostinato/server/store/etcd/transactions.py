@@ -18,7 +18,7 @@ from ostinato.etcd import (
     op,
 )
 from ostinato.server.store.etcd.leases import Leases
-from ostinato.server.store.records import OutcomeUnknown, StoreFailed
+from ostinato.server.store.records import OutcomeUnknown, StoreFailed, StoreFull
 from ostinato.world import Clock
 
 WRITE_SECONDS = 30.0  # that a writer waits for etcd
@@ -53,7 +53,7 @@ class Transactions:
                 lease = await self._leases.lease(ttl)
                 return await self._commit(key, expected, op.put(key, value, lease=lease))
         except EtcdError as error:
-            raise StoreFailed(f"the store cannot write: {error}") from error
+            raise self._failed(error) from error
 
     async def delete(self, key: bytes, expected: int) -> int | Changed:
         return await self._commit(key, expected, op.delete(key))
@@ -66,14 +66,19 @@ class Transactions:
         except LeaseNotFound:
             raise
         except RequestTooLarge as error:
-            raise Unknown.of(f"etcdserver: request is too large: {error}") from error
+            raise Unknown.of(str(error)) from error
         except EtcdError as error:
-            self.is_full = isinstance(error, NoSpace)
-            if not error.may_have_happened:
-                raise StoreFailed(f"the store cannot write: {error}") from error
-            raise OutcomeUnknown(str(error), timed_out=isinstance(error, DeadlineExceeded)) from error
+            raise self._failed(error) from error
         if result.succeeded:
             return result.revision
         (found,) = result.results
         assert isinstance(found, RangeResult)
         return Changed(found.kvs[0].mod_revision if found.kvs else result.revision)
+
+    def _failed(self, error: EtcdError) -> StoreFailed:
+        self.is_full = isinstance(error, NoSpace)
+        if self.is_full:
+            return StoreFull(str(error))
+        if error.may_have_happened:
+            return OutcomeUnknown(str(error), timed_out=isinstance(error, DeadlineExceeded))
+        return StoreFailed(f"the store cannot write: {error}")
