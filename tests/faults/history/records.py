@@ -35,6 +35,7 @@ class Operation:
     items: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # of a list: resourceVersion and value by key
     until: float = NEVER  # the tick at which an unknown write can no longer take effect
     when: float = 0.0  # time of the call, for explanations
+    denied: bool = False  # the error says that nothing was written
     compacted: int = 0  # of a refusal as too old: the oldest resourceVersion that the server had then
 
     def __str__(self) -> str:

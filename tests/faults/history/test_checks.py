@@ -183,6 +183,10 @@ BAD: dict[str, tuple[str, Callable[[], Story]]] = {
         "S4",
         lambda: Story().op("create", A, value=1, version=2).op("get", A, value=1, version=5),
     ),
+    "a refused write that happened": (
+        "S4",
+        lambda: written().op("create", A, UNKNOWN, value=4, denied=True),
+    ),
     "two winners": (
         "S5",
         lambda: (

@@ -135,6 +135,7 @@ class ClientTask:
         if operation.kind in ("get", "list") and answer.reason == "Timeout":
             found = _NEWEST.search(answer.message)
             operation.version = int(found[1]) if found else 0
+        operation.denied = status == 503 and answer.message.startswith("the store cannot write")
         operation.outcome = UNKNOWN if status >= 500 and answer.reason != "Timeout" else answer.reason
         if operation.outcome == "Timeout" and operation.kind not in ("get", "list"):
             operation.outcome = UNKNOWN

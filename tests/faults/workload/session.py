@@ -17,6 +17,7 @@ from tests.faults.workload.clients import ClientTask, Mix, Shared
 from tests.faults.workload.watchers import SORTS, Sort, WatcherTask, caught_up, ended
 
 CLIENTS = 8
+_LIMIT = 900.0  # seconds of a session: beyond it, something hangs
 
 
 @dataclass
@@ -71,9 +72,10 @@ class Session:
         tasks = [WatcherTask(sort, api, self._shared, pace.sleep, random) for sort, api in chosen]
         watching = [asyncio.create_task(each.run(), name=f"watcher {each.sort.name}") for each in tasks]
         try:
-            await asyncio.gather(*working)
-            await settle(trouble)
-            await self._finish(tasks)
+            async with pace.timeout(_LIMIT):
+                await asyncio.gather(*working)
+                await settle(trouble)
+                await self._finish(tasks)
         finally:
             await ended([*working, *watching, trouble])
 
