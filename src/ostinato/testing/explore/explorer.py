@@ -24,6 +24,7 @@ from ostinato.testing.explore.quiet_logs import quiet_logs
 from ostinato.testing.explore.world.outcome import Outcome, Problem
 from ostinato.testing.explore.world.run import Run
 from ostinato.testing.explore.world.settings import Reference, Subject
+from ostinato.testing.explore.world.state import State
 from ostinato.world import Rng
 
 _SEED = 1
@@ -162,8 +163,13 @@ class Explorer:
             yield Plan(number, tuple(faults), interleaved=True)
 
     def _agree(self, first: Outcome, second: Outcome) -> list[Problem]:
-        """Make the fields free in which the two runs without faults differ; objects must be the same."""
-        freedom = self.subject.freedom
+        """Make the fields free in which the two runs without faults differ; objects must be the same.
+
+        A status that the operator never writes is free, too: a failed reconcile leaves a condition there for a while.
+        """
+        written = {kind for state in first.steps for kind in _kinds(state) - state.without_status()}
+        unwritten = {kind for state in first.steps for kind in state.without_status()} - written
+        freedom = self.subject.freedom.joined((kind, ("status",)) for kind in unwritten)
         for mine, theirs in zip(first.steps, second.steps, strict=False):
             freedom = freedom.joined(mine.free_paths(theirs))
         if freedom != self.subject.freedom:
@@ -177,3 +183,7 @@ class Explorer:
                 text = f"two runs without faults have different objects after step {number + 1}"
                 return [Problem("determinism", text, tuple(theirs.differences(mine)))]
         return []
+
+
+def _kinds(state: State) -> set[str]:
+    return {identity.partition(" ")[0] for identity in state.objects}

@@ -87,6 +87,17 @@ class State(NamedTuple):
                 lines += [f"{identity}: {line}" for line in _field_differences(mine, theirs)]
         return lines
 
+    def without_status(self) -> set[str]:
+        """Return the kinds none of whose objects has a status."""
+        kinds: dict[str, bool] = {}
+        for identity, value in self.objects.items():
+            kind = identity.partition(" ")[0]
+            values = value if isinstance(value, list) else [value]
+            kinds[kind] = kinds.get(kind, True) and all(
+                isinstance(each, dict) and "status" not in each for each in values
+            )
+        return {kind for kind, absent in kinds.items() if absent}
+
     def free_paths(self, other: State) -> list[tuple[str, Path]]:
         """Return the fields in which two runs without faults differ."""
         found = []
@@ -169,7 +180,7 @@ def _cleaned(value: Any, generation: int | None, generated: Mapping[str, str]) -
     if isinstance(value, dict):
         return {
             field: (
-                ("current" if each == generation else "older")
+                ("unset" if not each else "current" if each == generation else "older")
                 if field == "observedGeneration" and generation is not None
                 else _cleaned(each, generation, generated)
             )
