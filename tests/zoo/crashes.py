@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from ostinato import Context, controller
 from ostinato.kinds.core_v1 import ConfigMap
 from ostinato.testing.explore import create, delete, edit
@@ -93,20 +91,6 @@ async def shrinks_by_looking(leo: Beast, ctx: Context) -> None:
     await ctx.status(size=leo.spec.size)
 
 
-@controller(Beast, owns=[ConfigMap], name="gathers-and-forgets")
-async def gathers_and_forgets(leo: Beast, ctx: Context) -> None:
-    """Makes its children at once, and does not look at the errors of some."""
-    parts = [ctx.apply(part(leo, suffix), owner=leo) for suffix in ("head", "body", "tail")]
-    await asyncio.gather(*parts, return_exceptions=True)
-
-
-@controller(Beast, owns=[ConfigMap], name="passes-errors-on")
-async def passes_errors_on(leo: Beast, ctx: Context) -> None:
-    for suffix in ("head", "body", "tail"):
-        await ctx.apply(part(leo, suffix), owner=leo)
-    await ctx.status(phase="well")
-
-
 TRIO = beast(size=3)
 
 ANIMALS = (
@@ -145,12 +129,5 @@ ANIMALS = (
         buggy=shrinks_by_status,
         repaired=shrinks_by_looking,
         scenario=(create(TRIO), edit(TRIO, size=1), edit(TRIO, size=2), delete(TRIO)),
-    ),
-    Animal(
-        name="gathers-and-forgets",
-        source="kubernetes-sigs/controller-runtime#403",
-        bug="errors of concurrent writes are lost",
-        buggy=gathers_and_forgets,
-        repaired=passes_errors_on,
     ),
 )

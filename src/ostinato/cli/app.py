@@ -20,6 +20,7 @@ from ostinato.cli.options import (
     components,
     demo,
     envtest,
+    explore,
     images,
     manifests,
     node,
@@ -39,7 +40,7 @@ from ostinato.cli.parser import Parser, error_prefix, grouped_help
 # The groups of `ostinato --help`, and the modules that declare their commands.
 _GROUPS: Final = {
     "projects": (project,),
-    "controllers": (run_options, hooks, kudo, meta, watches, manifests, types, replay),
+    "controllers": (run_options, hooks, kudo, meta, watches, manifests, types, replay, explore),
     "delivery": (package, score, chart),
     "cluster on this machine": (demo, serve, snapshot, user, envtest),
     "parts of a cluster": (components, node, images, token),

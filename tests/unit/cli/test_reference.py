@@ -23,6 +23,7 @@ COMMANDS = [
     "replay",
     "manifests",
     "types",
+    "explore",
     "up",
     "controllers",
     "scheduler",

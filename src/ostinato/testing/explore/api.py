@@ -57,6 +57,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     - `external`: by name, what makes the fake of a system outside of the cluster.
     - `always`, `eventually`: invariants, called with a view of all objects.
     - `timing`: virtual times.
+    - `part`: number and count of the processes that share the worlds. Defaults to one process.
     - `pictures`: directory for the timeline of a failure, as SVG. Defaults to none.
     """
 
@@ -73,6 +74,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     eventually: Sequence[Invariant] = ()
     timing: Timing = Timing()
     pictures: str = ""
+    part: tuple[int, int] = (0, 1)
 
 
 class Explored(msgspec.Struct, frozen=True):
@@ -105,13 +107,14 @@ def run(operator: Any, scenario: Sequence[Step], options: Options, replay: str =
             seed=options.seed,
             only=options.only,
             without=options.without,
+            part=options.part,
             stop=lambda: end is not None and clock.monotonic() >= end,
         )
 
     def rebuilt(steps: tuple[Step, ...]) -> Explorer:
         return explorer_of(msgspec.structs.replace(subject, scenario=steps))
 
-    name = Operator(operator).name
+    name = operator.name if isinstance(operator, Operator) else Operator(operator).name
     with rare_collections() as collects:
         explorer = explorer_of(subject)
         first = explorer.prepare()

@@ -41,12 +41,14 @@ class Explorer:
         seed: int = _SEED,
         only: Collection[str] = (),
         without: Collection[str] = (),
+        part: tuple[int, int] = (0, 1),
         stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self.subject = subject
         self.coverage = Coverage()
         self._seed = seed
         self._kinds = catalogue.selected(only, without)
+        self._part = part  # number and count of the processes that share the worlds
         self._stop = stop
         self._reference: Reference | None = None
         self._first: Outcome | None = None  # the run of the reference
@@ -101,8 +103,10 @@ class Explorer:
     def _plans(self) -> Iterator[Plan]:
         assert self._first is not None, "call prepare() first"
         self.coverage.phase = "single"
-        for fault in self._faults(self._first.visits):
-            yield Plan(self._seed, (fault,))
+        index, count = self._part
+        for number, fault in enumerate(self._faults(self._first.visits)):
+            if number % count == index:
+                yield Plan(self._seed, (fault,))
         self.coverage.phase = "pairs"
         yield from self._pairs()
         self.coverage.phase = "random"
@@ -148,11 +152,11 @@ class Explorer:
 
     def _random(self) -> Iterator[Plan]:
         assert self._first is not None
-        number = self._seed
+        number = self._seed + self._part[0]
         pool = [*self._first.visits, *(visit for each in self._singles for visit in each.visits)]
         points = list({visit.point: None for visit in pool})
         while points:
-            number += 1
+            number += self._part[1]
             rng = Rng(number).fork("random world")
             faults: dict[Fault, None] = {}
             for _ in range(rng.randrange(_RANDOM_FAULTS[0], _RANDOM_FAULTS[1] + 1)):

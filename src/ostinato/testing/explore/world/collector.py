@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from ostinato.api.errors import APIError
 from ostinato.client.patching import MergePatch
 from ostinato.testing.explore.world.disk import Place
+from ostinato.testing.explore.world.outcome import Problem
 
 if TYPE_CHECKING:
     from ostinato.testing.explore.world.run import Run
@@ -24,6 +25,12 @@ async def collect(run: Run) -> None:
     """Collect what is garbage now."""
     objects = run.objects
     for place in objects.dangling():
+        abroad = [each for each in objects.metadata[place].owner_references if each.uid in objects.uids]
+        if abroad:
+            text = (
+                f"{place[0]} {place[1]} is garbage: its owner {abroad[0].kind} {abroad[0].name} has another namespace"
+            )
+            run.object_to(Problem("orphans", text))
         await _delete(run, place)
     for place, each in list(objects.metadata.items()):
         if not each.deletion_timestamp:

@@ -173,12 +173,12 @@ class Run:
         return [each for each in self._replicas if not each.dead]
 
     async def replace_server(self, disk: Disk) -> None:
-        """Start another server from a disk; connections to the one before it break."""
-        before, self.disk = self.server, disk
+        """Stop the server and start another from a disk; all connections break."""
+        await self.server.close()  # first: nothing may be written to a disk that another server has read
+        self.disk = disk
         server = self._new_server(disk)
         await server.start(bootstrapped=True)
         self.server = server
-        self.background(before.close())
 
     async def restore(self) -> None:
         """Restore the store to its state before the last step, and let users repeat it."""
@@ -281,6 +281,11 @@ class Run:
 
     def collected(self, place: Place, metadata: Metadata) -> None:
         self.note(COLLECTOR, "request", f"delete {place[0]} {metadata.namespace}/{metadata.name}", "200")
+
+    def object_to(self, problem: Problem) -> None:
+        """Record what is wrong, once."""
+        if problem not in self.problems:
+            self.problems.append(problem)
 
     def active(self) -> None:
         """Register a change other than a write."""
