@@ -110,6 +110,9 @@ class Cloud:
         self.numbered.append(label)
         return f"thing-{len(self.numbered)}"
 
+    async def count(self, label: str) -> int:
+        return self.numbered.count(label)
+
     async def find(self, label: str) -> str:
         return f"thing-{self.numbered.index(label) + 1}" if label in self.numbered else ""
 

@@ -10,6 +10,8 @@ import asyncio
 import ipaddress
 import logging
 import ssl
+from collections.abc import Sequence
+from functools import partial
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +34,9 @@ from ostinato.server.audit.settings import AuditSettings
 from ostinato.server.backends.addresses import AddressGuard
 from ostinato.server.controllers.bootstrap import KUBELET_CLIENT
 from ostinato.server.core import Server
+from ostinato.server.faults.endpoint import PATH, answer
+from ostinato.server.faults.rules import Rule, RuleDirector
+from ostinato.server.faults.stage import FaultyServer
 from ostinato.server.flow.control import FlowSettings
 from ostinato.server.http import HttpServer
 from ostinato.server.http.client_certificates import RequestingContext, certificates_of
@@ -96,6 +101,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     kubelet_authority: Path | None = None  # None: the cluster's CA
     audit: AuditSettings = AuditSettings()
     flow: FlowSettings = FlowSettings()
+    faults: Sequence[Rule] | None = None  # faults that clients receive on purpose; None: none, and no /faults
     proxy_client: Pair | None = None  # authenticates this server to extension servers. Defaults to one of its own
 
 
@@ -168,7 +174,12 @@ class Standalone:
             self._use_certificates(authority, context)
             self.core = await self._server()
             self.core.nodes.remote = _remote_nodes(self._world, authority, self.core.guard, settings)
-            self._http = HttpServer(self.core, context, self.core.turns, audited=self.core.auditor is not None)
+            self._http = HttpServer(
+                _with_faults(self.core, settings.faults),
+                context,
+                self.core.turns,
+                audited=self.core.auditor is not None,
+            )
             await self._http.bind(settings.host, settings.port, reuse_port=settings.is_worker)
             identity = await self._checked_identity(authority)
             host = "127.0.0.1" if settings.host in _ANY else settings.host
@@ -449,3 +460,12 @@ def _prepared(context: RequestingContext) -> RequestingContext:
     # full handshake. Other clients keep connections instead; a second ticket takes a sixth of the handshake time.
     context.num_tickets = 1
     return context
+
+
+def _with_faults(core: Server, rules: Sequence[Rule] | None) -> Server | FaultyServer:
+    """Return the server with its fault rules, and the endpoint that changes them."""
+    if rules is None:
+        return core
+    _logger.warning("this server deals faults to its clients on purpose rules=%d", len(rules))
+    director = RuleDirector(core.world, rules)
+    return FaultyServer(lambda: core, director, {PATH: partial(answer, director)})

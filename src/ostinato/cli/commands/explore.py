@@ -66,7 +66,7 @@ def _scenarios(program: Program, options: ExploreOptions) -> dict[str, Sequence[
             return {options.scenario: read_scenario(options.scenario)}
         except (OSError, ValueError) as error:
             raise CommandError(str(error)) from None
-    found = {each["spec"]["names"]["kind"]: invent(each) for each in definitions_of(program)}
+    found: dict[str, Sequence[Step]] = {each["spec"]["names"]["kind"]: invent(each) for each in definitions_of(program)}
     if not found:
         raise CommandError("the program defines no custom kind to invent a scenario for; use --scenario FILE")
     return found

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Protocol, cast
 
@@ -35,6 +35,9 @@ class Proceed(Protocol):
     def __call__(self, other: Core | None = None) -> Awaitable[Answer]: ...
 
 
+Page = Callable[[Request], Awaitable[Answer]]
+
+
 class AnswerLost(ConnectionError):  # noqa: N818
     """The connection breaks: the client cannot know whether its request was processed."""
 
@@ -52,9 +55,11 @@ class Director(Protocol):
 class FaultyServer:
     """`core`: returns the server that is running now; a restarted one is another."""
 
-    def __init__(self, core: Callable[[], Core], director: Director) -> None:
+    def __init__(self, core: Callable[[], Core], director: Director, pages: Mapping[str, Page] | None = None) -> None:
+        """`pages`: by path, what answers other requests in the server's place. Defaults to none."""
         self._core = core
         self._director = director
+        self._pages = pages or {}
         self.world = core().world
 
     def handle_now(self, request: Request) -> Response | None:
@@ -65,7 +70,8 @@ class FaultyServer:
         watches = "watch=" in request.query_string and "watch=false" not in request.query_string
         route = parse(request.method, request.path, watch=watches)
         if route is None:
-            return await self._core().handle(request)
+            page = self._pages.get(request.path)
+            return await (self._core().handle(request) if page is None else page(request))
         operation = operation_of(request, route, await request.read() if route.verb == "create" else b"")
 
         def proceed(other: Core | None = None) -> Awaitable[Answer]:

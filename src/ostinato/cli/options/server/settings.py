@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from ostinato.cli.options.server import storage as storage_options
 if TYPE_CHECKING:
     from ostinato.server.access.authority import Pair
     from ostinato.server.admission.settings import AdmissionSettings
+    from ostinato.server.faults.rules import Rule
     from ostinato.server.flow.control import FlowSettings
     from ostinato.server.http.serving_certificates import KeyPairFiles, TlsSettings
     from ostinato.server.standalone import Settings
@@ -41,6 +43,11 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         help="address at which Pods and other machines reach this server, in the endpoints of the Service kubernetes "
         "and in the serving certificate (default: that of --listen)",
     )
+    serving.add_argument(
+        "--faults",
+        metavar="FILE",
+        help="deal the faults of these rules to clients, for tests of operators; POST /faults replaces them",
+    )
     add_kube_apiserver_options(parser, serving)
     storage_options.add_to(parser.add_argument_group("storage"))
 
@@ -57,6 +64,19 @@ def add_kube_apiserver_options(parser: argparse.ArgumentParser, serving: argpars
         metavar="FILE",
         help="encryption of stored objects (apiserver.config.k8s.io/v1 EncryptionConfiguration; default: none)",
     )
+
+
+def _faults(path: str | None) -> Sequence[Rule] | None:
+    if path is None:
+        return None
+    from ostinato.api.wire.yaml import decode_yaml_documents  # noqa: PLC0415 - only with --faults
+    from ostinato.server.faults.rules import RulesError, parse  # noqa: PLC0415
+
+    try:
+        documents = [each for each in decode_yaml_documents(Path(path).read_bytes()) if each]
+        return [rule for each in documents for rule in parse(each)]
+    except (OSError, ValueError, RulesError) as error:
+        raise CommandError(f"--faults {path}: {error}") from None
 
 
 def settings(options: argparse.Namespace) -> Settings:
@@ -78,6 +98,7 @@ def settings(options: argparse.Namespace) -> Settings:
         admission=_admission(options),
         audit=audit_options.settings(options),
         flow=_flow(options),
+        faults=_faults(getattr(options, "faults", None)),
         proxy_client=_proxy_client(options),
     )
 

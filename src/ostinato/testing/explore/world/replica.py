@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 LEASE = "explored"
 _GROUPS = ("system:masters",)
-EXPECTED = (APIError, TransportError, StaleCache, TimeoutError)  # errors that any request may raise
+EXPECTED = (APIError, TransportError, StaleCache, TimeoutError, ConnectionError)  # errors that any request may raise
 
 current: ContextVar[Replica | None] = ContextVar("ostinato.testing.replica", default=None)
 """The replica that is running; set in all of its tasks."""
