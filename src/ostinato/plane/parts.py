@@ -23,6 +23,7 @@ from ostinato.manager import ClientOptions, Manager, ReportingOptions
 from ostinato.manager.connecting import Connect
 from ostinato.plane import names, scheduler
 from ostinato.plane.access import identities
+from ostinato.plane.access.local_sockets import node_names
 from ostinato.plane.controllers import FIELD_MANAGER, Options, add_controllers, ignore_warning
 from ostinato.plane.names import DNS, SCHEDULER, SERVICES
 from ostinato.plane.network import services
@@ -134,7 +135,7 @@ def _add_nodes(manager: Manager, settings: PlaneSettings, of_nodes: NodeParts) -
     admit = None
     if settings.measures_usage and proxy is not None and gate is not None:
         server = None if dns is None else dns_server(manager, dns)
-        served = services.add_to(manager, state, proxy, server, gate)
+        served = services.add_to(manager, state, proxy, server, gate, node_names(settings.nodes))
         admit = _admission(policies.add_to(manager, state, gate, served))
     options = fleet.NodeOptions(api_server=of_nodes.api_server, admit=admit)
     return fleet.add_to(

@@ -144,9 +144,10 @@ class JoinedNode:
             own_certificate.mkdir(mode=0o700, exist_ok=True)
             config, has_certificate = await self._authenticate(own_certificate)
             own = InformerSettings(fields={"spec.nodeName": settings.name})
+            itself = InformerSettings(fields={"metadata.name": settings.name})
             manager = self._manager = Manager(
                 config,
-                caches=CacheOptions(settings={Pod: own}),
+                caches=CacheOptions(settings={Pod: own, Node: itself}),
                 client=ClientOptions(field_manager="kubelet"),
                 reporting=ReportingOptions(core_events=True, logger=logging.getLogger("ostinato.plane")),
                 controllers=ControllerOptions(error_events=False),  # like the kubelet
@@ -171,7 +172,8 @@ class JoinedNode:
             server.endpoint = endpoints[settings.name]
             if proxy is not None:
                 is_own = dns is not None and service is not None and dns_service.is_answered_here(service)
-                services.add_to(manager, settings.state, proxy, dns_server(manager, dns) if dns and is_own else None)
+                server = dns_server(manager, dns) if dns and is_own else None
+                services.add_to(manager, settings.state, proxy, server, nodes=[settings.name])
         except BaseException:
             await self.stop()
             raise

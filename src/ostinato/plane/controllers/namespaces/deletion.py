@@ -66,7 +66,10 @@ class NamespaceReconciler:
         if update_conditions(namespace.status, findings, ctx.now()):
             namespace = await client.update(namespace, subresource="status")
         for error in (*findings.errors, *findings.undiscovered.values()):
-            raise error  # the conditions report all errors
+            if not isinstance(error, ContentRemains):
+                raise error  # the conditions report all errors
+        if findings.errors:
+            return Result(retry=True)  # what is being deleted takes its time
         if wait > 0:
             return Result(requeue_after=min(wait / 2 + 1, age))
         namespace.spec.finalizers = [each for each in namespace.spec.finalizers if each != FINALIZER]

@@ -23,7 +23,15 @@ from ostinato.cache.readable_store import ReadableStore
 from ostinato.client.patching import MergePatch
 from ostinato.controllers import Context, ForEvent, Request, Result
 from ostinato.kinds.core_v1 import Node, Service
-from ostinato.kinds.discovery_v1 import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
+from ostinato.kinds.discovery_v1 import (
+    Endpoint,
+    EndpointConditions,
+    EndpointHints,
+    EndpointPort,
+    EndpointSlice,
+    ForNode,
+    ForZone,
+)
 from ostinato.manager import Manager
 from ostinato.plane.controllers import Options
 from ostinato.plane.endpoints.pods import (
@@ -49,6 +57,7 @@ _OWN: Final = ManagedSlices("endpointslice-controller.k8s.io")
 _RESERVED: Final = frozenset({SERVICE_NAME, MANAGED_BY, HEADLESS_LABEL})
 _MAX_ENDPOINTS: Final = 100  # per slice
 _ZONE: Final = "topology.kubernetes.io/zone"
+_DISTRIBUTIONS: Final = ("PreferClose", "PreferSameZone", "PreferSameNode")
 
 
 def add_to(manager: Manager, options: Options) -> None:  # noqa: ARG001
@@ -151,6 +160,18 @@ def _endpoint(pod: EndpointPod, service: Service, found: list[str], zones: Mappi
         node_name=pod.node_name or None,
         target_ref=pod.reference,
         zone=zones.get(pod.node_name),
+        hints=_hints(service, pod.node_name, zones.get(pod.node_name, "")) if ready else None,
+    )
+
+
+def _hints(service: Service, node: str, zone: str) -> EndpointHints | None:
+    """Return the hints that the Service's trafficDistribution asks for; None without one."""
+    distribution = service.spec.traffic_distribution
+    by_node = distribution == "PreferSameNode" and node
+    if distribution not in _DISTRIBUTIONS or not (zone or by_node):
+        return None
+    return EndpointHints(
+        for_zones=[ForZone(name=zone)] if zone else [], for_nodes=[ForNode(name=node)] if by_node else []
     )
 
 

@@ -15,8 +15,6 @@ import socket
 from collections import Counter
 from typing import Final, Protocol
 
-import msgspec
-
 from ostinato.api.gvk import NamespacedName
 from ostinato.controllers import Dependencies
 from ostinato.controllers.sources.channel import Channel
@@ -25,7 +23,8 @@ from ostinato.plane.network.dns.server import DnsServer
 from ostinato.plane.network.netlink import Address
 from ostinato.plane.network.policy.gate import PolicyGate
 from ostinato.plane.network.services.addresses import AddressInUse, AddressUnavailable, ServiceAddresses
-from ostinato.plane.network.services.balancer import Balancer, Permits, permit_all
+from ostinato.plane.network.services.balancer import Balancer, NodeOf, Permits, permit_all
+from ostinato.plane.network.services.health_checks import HealthChecks
 from ostinato.plane.network.services.table import BackendSet, Frontend, Table
 from ostinato.plane.network.services.tcp import ConnectionLimit, TcpListener
 from ostinato.plane.network.services.udp import UdpListener
@@ -72,12 +71,16 @@ class Proxy:
         addresses: ServiceAddresses,
         dns: DnsServer | None = None,
         gate: PolicyGate | None = None,
+        node_of: NodeOf = lambda _: "",
     ) -> None:
         """
         - `dns`: serves the frontends that are its. Defaults to None: there are none.
         - `gate`: decides whom a client may be connected to. Defaults to None: everybody.
+        - `node_of`: the node of a client, by its address. Defaults to unknown.
         """
         self._gate = gate
+        self._node_of = node_of
+        self._health_checks = HealthChecks(world.clock)
         self.changes = Channel()  # Services whose addresses or endpoints have changed
         self._world = world
         self._dns = dns
@@ -104,6 +107,12 @@ class Proxy:
             await self._sync(key)
         self.changes.put(key)
 
+    async def check_health(self, key: NamespacedName, port: int, local: int) -> None:
+        """Serve the health check of a Service; see `HealthChecks.update`."""
+        async with self._lock:
+            if not self._stopped:
+                await self._health_checks.update(key, port, local)
+
     def addresses(self) -> frozenset[str]:
         """The addresses that are served, apart from the machine's own."""
         return frozenset(map(str, self._address_users))
@@ -112,7 +121,7 @@ class Proxy:
         """Addresses and ports of the endpoints, by protocol, address and port."""
         return {
             (frontend.protocol, str(frontend.address), frontend.port): [
-                (each.address, each.port) for each in listening.balancer.backend_set.backends
+                (each.address, each.port) for each in listening.balancer.backend_set.all
             ]
             for frontend, listening in self._listening.items()
             if not frontend.address.is_unspecified and not listening.balancer.backend_set.is_dns
@@ -128,6 +137,7 @@ class Proxy:
         finally:
             self._stopped = True
             try:
+                await self._health_checks.close()
                 for listening in self._listening.values():
                     await listening.listener.end()
             finally:
@@ -186,7 +196,7 @@ class Proxy:
                     return None
                 self._warned.discard(address)
             self._address_users[address] += 1
-        balancer = Balancer(self._world, backend_set, self._permits(frontend.protocol))
+        balancer = Balancer(self._world, backend_set, self._permits(frontend.protocol), self._node_of)
         listening = self._listening[frontend] = _ListeningFrontend(key, balancer, self._listener(frontend, balancer))
         return listening
 
@@ -248,11 +258,7 @@ class Proxy:
     def _without_services(self, backend_set: BackendSet) -> BackendSet:
         """Remove Service addresses from the backends: two Services could forward to each other endlessly."""
         taken = {str(address) for address in self._address_users}
-        if not any(each.address in taken for each in backend_set.backends):
-            return backend_set
-        return msgspec.structs.replace(
-            backend_set, backends=tuple(each for each in backend_set.backends if each.address not in taken)
-        )
+        return backend_set.without(taken) if any(each.address in taken for each in backend_set.all) else backend_set
 
     def _warn_once(self, subject: object, message: str, *details: object) -> None:
         if subject not in self._warned:

@@ -1,7 +1,8 @@
 """Frontends and backends of a Service.
 
 - Frontends: cluster IPs, external IPs and load balancer addresses, and node ports on all addresses of this machine.
-- Backends: ready endpoints; if there are none, terminating endpoints that still serve.
+- Backends: see `endpoints`.
+- `loadBalancerSourceRanges` restrict who connects to load balancer addresses.
 - Public external addresses are skipped: they belong to other machines.
 - A frontend without backends is in the table, and refuses connections.
 """
@@ -9,18 +10,22 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
 
 from ostinato.kinds.core_v1 import Service, ServicePort
-from ostinato.kinds.discovery_v1 import Endpoint, EndpointConditions, EndpointSlice
+from ostinato.kinds.discovery_v1 import EndpointSlice
 from ostinato.plane.endpoints.pods import families_of, family_of
-from ostinato.plane.network.netlink import Address
+from ostinato.plane.network.netlink import Address, Network
+from ostinato.plane.network.services.endpoints import Backend, Backends, Choice, PortEndpoints
+
+__all__ = ["Backend", "BackendSet", "Frontend", "Table", "service_table"]
 
 _STICKY_SECONDS: Final = 10_800
 _UNSPECIFIED: Final = {"IPv4": "0.0.0.0", "IPv6": "::"}  # noqa: S104 - node ports are on every address
+_INTERNAL, _EXTERNAL, _LOAD_BALANCER = range(3)  # kinds of frontends
 
 
 class Frontend(msgspec.Struct, frozen=True):
@@ -35,94 +40,97 @@ class Frontend(msgspec.Struct, frozen=True):
         return f"{self.protocol} {host}:{self.port}"
 
 
-class Backend(msgspec.Struct, frozen=True):
-    """Address and port of an endpoint."""
-
-    address: str
-    port: int
-
-
 class BackendSet(msgspec.Struct, frozen=True):
     """
     - `backends`: endpoints, in a stable order.
     - `sticky`: session affinity timeout in seconds. Defaults to None: no affinity.
     - `is_dns`: the DNS server of this process answers, instead of a backend. Defaults to False.
+    - `by_node`: the endpoints for clients on nodes of this machine, where that matters. Defaults to none.
+    - `sources`: networks that clients have to be in. Default to none: all clients are accepted.
     """
 
-    backends: tuple[Backend, ...]
+    backends: Backends
     sticky: float | None = None
     is_dns: bool = False
+    by_node: Mapping[str, Backends] = {}
+    sources: tuple[Network, ...] = ()
 
     @property
     def is_served(self) -> bool:
-        return bool(self.backends) or self.is_dns
+        return bool(self.backends) or self.is_dns or any(self.by_node.values())
+
+    @property
+    def all(self) -> Backends:
+        """The endpoints for anybody."""
+        return tuple(dict.fromkeys((*self.backends, *(each for found in self.by_node.values() for each in found))))
+
+    def without(self, addresses: set[str]) -> BackendSet:
+        """The set without some endpoints."""
+
+        def kept(backends: Backends) -> Backends:
+            return tuple(each for each in backends if each.address not in addresses)
+
+        by_node = {name: kept(found) for name, found in self.by_node.items()}
+        return msgspec.structs.replace(self, backends=kept(self.backends), by_node=by_node)
 
 
 Table = dict[Frontend, BackendSet]
 
 
-def service_table(service: Service, slices: Iterable[EndpointSlice], *, is_dns: bool = False) -> Table:
+def service_table(
+    service: Service, slices: Iterable[EndpointSlice], nodes: Mapping[str, str] = {}, *, is_dns: bool = False
+) -> Table:
     """Return frontends and backends of a Service.
 
     - `slices`: its EndpointSlices.
+    - `nodes`: the nodes of this machine, and their zones. Default to none: no endpoint is local.
     - `is_dns`: the DNS server of this process answers. Defaults to False.
     """
     if service.spec.type == "ExternalName":
         return {}
     slices = list(slices)
     sticky = _affinity_timeout(service)
+    ranges = tuple(ipaddress.ip_network(each.strip(), strict=False) for each in _source_ranges(service))
     table: Table = {}
     for port in service.spec.ports:
         protocol = port.protocol or "TCP"
         if protocol not in ("TCP", "UDP"):
             continue  # e.g. SCTP: not supported
-        backends = {family: _backends(slices, family, port) for family in _UNSPECIFIED}
-        for address, number in _frontend_addresses(service, port):
-            family = f"IPv{address.version}"
-            table[Frontend(protocol, address, number)] = BackendSet(() if is_dns else backends[family], sticky, is_dns)
+        choices = {family: _choices(service, PortEndpoints(slices, family, port, nodes)) for family in _UNSPECIFIED}
+        for kind, address, number in _frontend_addresses(service, port):
+            choice = Choice() if is_dns else choices[f"IPv{address.version}"][kind]
+            sources = ranges if kind == _LOAD_BALANCER else ()
+            found = BackendSet(choice.everywhere, sticky, is_dns, choice.by_node, sources)
+            table[Frontend(protocol, address, number)] = found
     return table
 
 
-def _frontend_addresses(service: Service, port: ServicePort) -> Iterator[tuple[Address, int]]:
+def _choices(service: Service, endpoints: PortEndpoints) -> tuple[Choice, ...]:
+    """The backends by kind of frontend."""
+    internal = endpoints.internal(local=service.spec.internal_traffic_policy == "Local")
+    external = endpoints.external(local=service.spec.external_traffic_policy == "Local")
+    return internal, external, external
+
+
+def _frontend_addresses(service: Service, port: ServicePort) -> Iterator[tuple[int, Address, int]]:
     spec = service.spec
     for text in spec.cluster_ips or [spec.cluster_ip or ""]:
         if family_of(text):
-            yield ipaddress.ip_address(text), port.port
+            yield _INTERNAL, ipaddress.ip_address(text), port.port
     ingress = [] if service.status.load_balancer is None else service.status.load_balancer.ingress
-    for text in (*spec.external_ips, *(each.ip or "" for each in ingress if each.ip_mode != "Proxy")):
-        if family_of(text) and not (address := ipaddress.ip_address(text)).is_global:
-            yield address, port.port
+    balanced = [each.ip or "" for each in ingress if each.ip_mode != "Proxy"]
+    for kind, texts in ((_EXTERNAL, spec.external_ips), (_LOAD_BALANCER, balanced)):
+        for text in texts:
+            if family_of(text) and not (address := ipaddress.ip_address(text)).is_global:
+                yield kind, address, port.port
     if port.node_port:
         for family in families_of(service):
-            yield ipaddress.ip_address(_UNSPECIFIED[family]), port.node_port
+            yield _EXTERNAL, ipaddress.ip_address(_UNSPECIFIED[family]), port.node_port
 
 
-def _backends(slices: Iterable[EndpointSlice], family: str, port: ServicePort) -> tuple[Backend, ...]:
-    ready: set[Backend] = set()
-    terminating: set[Backend] = set()
-    for each in slices:
-        numbers = [
-            found.port
-            for found in each.ports
-            if (found.name or "") == (port.name or "") and (found.protocol or "TCP") == (port.protocol or "TCP")
-        ]
-        if each.address_type != family or not numbers or not numbers[0]:
-            continue
-        for endpoint in each.endpoints:
-            backend = Backend(endpoint.addresses[0], numbers[0])  # further addresses belong to the same endpoint
-            if _is_ready(endpoint):
-                ready.add(backend)
-            elif _is_serving_terminating(endpoint.conditions):
-                terminating.add(backend)
-    return tuple(sorted(ready or terminating, key=lambda found: (found.address, found.port)))
-
-
-def _is_ready(endpoint: Endpoint) -> bool:
-    return endpoint.conditions is None or endpoint.conditions.ready is not False
-
-
-def _is_serving_terminating(conditions: EndpointConditions | None) -> bool:
-    return conditions is not None and bool(conditions.serving) and bool(conditions.terminating)
+def _source_ranges(service: Service) -> list[str]:
+    annotated = service.metadata.annotations.get("service.beta.kubernetes.io/load-balancer-source-ranges", "")
+    return service.spec.load_balancer_source_ranges or [each for each in annotated.split(",") if each.strip()]
 
 
 def _affinity_timeout(service: Service) -> float | None:

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import resource
 import socket
 import struct
@@ -17,6 +18,8 @@ from typing import Final
 
 from ostinato.plane.network.services.balancer import Balancer
 from ostinato.world import Clock
+
+_logger = logging.getLogger("ostinato.plane.services")
 
 _CHUNK: Final = 1 << 16
 _CONNECT_TIMEOUT: Final = 3.0  # seconds
@@ -85,6 +88,8 @@ class TcpListener:
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._limit.release()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _logger.error("connection failed error=%s", error, exc_info=error)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -96,7 +101,7 @@ class TcpListener:
             _reset(writer)
             return
         for each in (writer, backend[1]):
-            each.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            _set_option(each, socket.SO_KEEPALIVE, 1)
         ended = False
         try:
             async with asyncio.TaskGroup() as relays:
@@ -125,15 +130,28 @@ class TcpListener:
 async def _relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Copy until EOF, then send EOF."""
     while data := await reader.read(_CHUNK):
+        _require_open(writer)
         writer.write(data)
         await writer.drain()
     if writer.can_write_eof():
+        _require_open(writer)
         writer.write_eof()
 
 
+def _require_open(writer: asyncio.StreamWriter) -> None:
+    """uvloop raises RuntimeError for a transport that was closed, which is no other failure than a lost connection."""
+    if writer.transport.is_closing():
+        raise ConnectionResetError("connection closed")
+
+
 def _reset(writer: asyncio.StreamWriter) -> None:
+    _set_option(writer, socket.SO_LINGER, _RESET)
+    writer.transport.abort()
+
+
+def _set_option(writer: asyncio.StreamWriter, option: int, value: int | bytes) -> None:
+    """Set an option of a connection, if it is not closed yet."""
     connection = writer.get_extra_info("socket")
     if connection is not None:
         with suppress(OSError, ValueError):  # already closed; uvloop raises ValueError, or has no socket any more
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-    writer.transport.abort()
+            connection.setsockopt(socket.SOL_SOCKET, option, value)

@@ -58,7 +58,7 @@ class UdpListener(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, address: Peer) -> None:
         flow = self._flows.get(address)
-        if flow is not None and (flow.closed or flow.backend not in self._balancer.backend_set.backends):
+        if flow is not None and (flow.closed or flow.backend not in self._balancer.backend_set.all):
             self._remove_flow(address)
             flow = None
         if flow is None:

@@ -13,6 +13,7 @@ from ostinato.kinds.core_v1 import (
     EndpointPort,
     Endpoints,
     EndpointSubset,
+    Node,
     Pod,
     PodSpec,
     Service,
@@ -202,3 +203,31 @@ def test_manual_endpoints_are_mirrored_until_they_are_deleted() -> None:
         assert await slices(stage) == []
 
     on_stage(play, SLICES, ENDPOINTS, MIRROR)
+
+
+def test_ready_endpoints_have_the_hints_of_the_traffic_distribution() -> None:
+    async def play(stage: Stage) -> None:
+        zone = {"topology.kubernetes.io/zone": "red"}
+        await stage.client.create(Node(metadata=ObjectMeta(name="a", labels=zone)))
+        await stage.client.create(service(traffic_distribution="PreferSameNode"))
+        await serve(stage, "ready")
+        await serve(stage, "unready", ready=False)
+
+        async def hints() -> dict[str, tuple[list[str], list[str]] | None]:
+            await stage.settle()
+            (found,) = await slices(stage)
+            return {
+                each.target_ref.name or "": None
+                if each.hints is None
+                else ([zone.name for zone in each.hints.for_zones], [node.name for node in each.hints.for_nodes])
+                for each in found.endpoints
+                if each.target_ref
+            }
+
+        assert await hints() == {"ready": (["red"], ["a"]), "unready": None}
+        for distribution, expected in (("PreferSameZone", (["red"], [])), (None, None)):
+            patch = MergePatch({"spec": {"trafficDistribution": distribution}})
+            await stage.client.patch(Service, "web", patch)
+            assert await hints() == {"ready": expected, "unready": None}
+
+    on_stage(play, SLICES)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ipaddress
+
 import pytest
 
 from ostinato.plane.network.services import balancer as module
@@ -56,3 +58,24 @@ def test_session_affinity_is_limited_to_the_latest_clients(monkeypatch: pytest.M
         balancer.record(client, A)
     assert {balancer.candidates("z")[0] for _ in range(4)} == {A}
     assert {balancer.candidates("x")[0] for _ in range(4)} == {A, B}
+
+
+def test_clients_outside_of_the_source_ranges_have_no_backend() -> None:
+    ranges = (ipaddress.ip_network("192.168.0.0/16"), ipaddress.ip_network("10.9.0.0/24"))
+    balancer = Balancer(Simulation(seed=1), BackendSet((A,), sources=ranges))
+    assert [bool(balancer.candidates(each)) for each in ("192.168.3.4", "10.9.0.7", "10.9.1.7")] == [True, True, False]
+
+
+def test_a_client_on_a_node_of_this_machine_has_the_backends_of_its_node() -> None:
+    nodes = {"10.1.0.8": "here", "10.1.0.9": "empty"}
+    chosen = BackendSet((A, B), by_node={"here": (C,), "empty": ()})
+    balancer = Balancer(Simulation(seed=1), chosen, node_of=lambda client: nodes.get(client, ""))
+    assert balancer.candidates("10.1.0.8") == [C]
+    assert balancer.candidates("10.1.0.9") == []
+    assert sorted(balancer.candidates("192.0.2.1"), key=str) == [A, B]
+
+
+def test_backends_that_policies_forbid_are_left_out() -> None:
+    balancer = Balancer(Simulation(seed=1), BackendSet((A, B)), lambda client, backend: (client, backend) != ("x", A))
+    assert balancer.candidates("x") == [B]
+    assert sorted(balancer.candidates("y"), key=str) == [A, B]

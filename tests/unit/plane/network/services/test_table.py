@@ -17,8 +17,18 @@ from ostinato.kinds.core_v1 import (
     ServiceStatus,
     SessionAffinityConfig,
 )
-from ostinato.kinds.discovery_v1 import Endpoint, EndpointConditions, EndpointPort, EndpointSlice
-from ostinato.plane.network.services.table import Backend, service_table
+from ostinato.kinds.discovery_v1 import (
+    Endpoint,
+    EndpointConditions,
+    EndpointHints,
+    EndpointPort,
+    EndpointSlice,
+    ForNode,
+    ForZone,
+)
+from ostinato.plane.network.services.table import Backend, Frontend, service_table
+
+FRONTEND = Frontend("TCP", ipaddress.ip_address("10.0.0.5"), 80)
 
 
 def service(**spec: object) -> Service:
@@ -157,3 +167,77 @@ def test_session_affinity_timeout(spec: dict[str, object], seconds: float | None
 def test_a_frontend_is_formatted_with_its_address() -> None:
     (frontend,) = service_table(service(), [])
     assert (frontend.protocol, frontend.address, frontend.port) == ("TCP", ipaddress.ip_address("10.0.0.5"), 80)
+
+
+NODES = {"here": "red", "there": "red"}  # of this machine, with their zones
+
+
+def placed(address: str, node: str, *, zones: str = "", nodes: str = "", **conditions: bool) -> Endpoint:
+    hints = EndpointHints(
+        for_zones=[ForZone(name=each) for each in zones.split()],
+        for_nodes=[ForNode(name=each) for each in nodes.split()],
+    )
+    return Endpoint(
+        addresses=[address],
+        node_name=node,
+        hints=hints if zones or nodes else None,
+        conditions=EndpointConditions(**conditions) if conditions else None,
+    )
+
+
+def balanced(service: Service, frontend: str, *endpoints: Endpoint) -> dict[str, list[str]]:
+    """The addresses of a frontend's backends, by node of the client; "" is of clients elsewhere."""
+    table = service_table(service, [slice_of(*endpoints)], NODES)
+    found = next(each for name, each in table.items() if str(name) == frontend)
+    by_node = {name: [each.address for each in backends] for name, backends in found.by_node.items()}
+    return {"": [each.address for each in found.backends], **by_node}
+
+
+SPREAD = (placed("10.1.0.1", "here"), placed("10.1.0.2", "there"), placed("10.1.0.3", "elsewhere"))
+
+
+def test_an_internal_traffic_policy_keeps_connections_on_the_node_of_the_client() -> None:
+    assert balanced(service(internal_traffic_policy="Local"), "TCP 10.0.0.5:80", *SPREAD) == {
+        "": ["10.1.0.1", "10.1.0.2"],
+        "here": ["10.1.0.1"],
+        "there": ["10.1.0.2"],
+    }
+    only = placed("10.1.0.3", "elsewhere")
+    assert not service_table(service(internal_traffic_policy="Local"), [slice_of(only)], NODES)[FRONTEND].is_served
+
+
+def test_an_external_traffic_policy_keeps_connections_from_outside_on_this_machine() -> None:
+    ports = [ServicePort(port=80, node_port=30080)]
+    given = service(external_traffic_policy="Local", type="NodePort", ports=ports)
+    assert balanced(given, "TCP 0.0.0.0:30080", *SPREAD) == {"": ["10.1.0.1", "10.1.0.2"]}
+    assert balanced(given, "TCP 10.0.0.5:80", *SPREAD) == {"": ["10.1.0.1", "10.1.0.2", "10.1.0.3"]}
+
+
+def test_local_endpoints_that_terminate_serve_if_no_other_local_one_is_ready() -> None:
+    ports = [ServicePort(port=80, node_port=30080)]
+    given = service(external_traffic_policy="Local", type="NodePort", ports=ports)
+    ending = placed("10.1.0.9", "here", ready=False, serving=True, terminating=True)
+    assert balanced(given, "TCP 0.0.0.0:30080", ending, placed("10.1.0.3", "elsewhere")) == {"": ["10.1.0.9"]}
+    assert balanced(given, "TCP 0.0.0.0:30080", ending, *SPREAD) == {"": ["10.1.0.1", "10.1.0.2"]}
+
+
+def test_hints_for_nodes_win_over_hints_for_zones_and_need_all_endpoints() -> None:
+    near = placed("10.1.0.1", "here", zones="red", nodes="here")
+    zone = placed("10.1.0.2", "there", zones="red", nodes="elsewhere")
+    far = placed("10.1.0.3", "elsewhere", zones="blue", nodes="elsewhere")
+    found = balanced(service(), "TCP 10.0.0.5:80", near, zone, far)
+    assert found["here"] == ["10.1.0.1"]
+    assert found["there"] == ["10.1.0.1", "10.1.0.2"]  # no hint for the node: its zone
+    unhinted = placed("10.1.0.4", "here")
+    assert balanced(service(), "TCP 10.0.0.5:80", near, zone, unhinted) == {"": ["10.1.0.1", "10.1.0.2", "10.1.0.4"]}
+
+
+def test_source_ranges_restrict_load_balancer_addresses_alone() -> None:
+    status = ServiceStatus(load_balancer=LoadBalancerStatus(ingress=[LoadBalancerIngress(ip="192.168.7.1")]))
+    given = service(type="LoadBalancer", load_balancer_source_ranges=["192.168.0.0/16", " 10.9.0.0/24"])
+    given = Service(metadata=given.metadata, spec=given.spec, status=status)
+    table = service_table(given, [slice_of(endpoint("10.1.0.1"))])
+    assert {str(name): [str(net) for net in each.sources] for name, each in table.items()} == {
+        "TCP 10.0.0.5:80": [],
+        "TCP 192.168.7.1:80": ["192.168.0.0/16", "10.9.0.0/24"],
+    }
