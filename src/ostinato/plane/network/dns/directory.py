@@ -18,7 +18,7 @@ _BY_ADDRESS: Final[IndexBy] = by_field("endpoints[*].addresses[*]")
 
 
 class InformerDirectory:
-    """A `Directory`. Until the informers have synced, objects are missing."""
+    """A `Directory`."""
 
     def __init__(self, informers: Informers) -> None:
         services, slices = informers.of(Service), informers.of(EndpointSlice)
@@ -28,6 +28,11 @@ class InformerDirectory:
         self._services = services.lister(Service)
         self._slices = slices.lister(EndpointSlice)
         self._namespaces = informers.of(Namespace)
+        self._informers = (services, slices, self._namespaces)
+
+    @property
+    def is_ready(self) -> bool:
+        return all(each.has_synced for each in self._informers)
 
     def service(self, namespace: str, name: str) -> Service | None:
         return self._services.find(name, namespace)

@@ -44,9 +44,7 @@ class DnsServer:
             response = await self._upstream.forward(data, tcp=tcp)
         except UpstreamBusy:
             return _encoded(query, Reply(code=wire.REFUSED), tcp=tcp)
-        if response is not None and (tcp or len(response) <= max(query.limit, wire.EDNS_UDP)):
-            return response
-        return _encoded(query, Reply(code=wire.SERVER_FAILURE), tcp=tcp)
+        return response or _encoded(query, Reply(code=wire.SERVER_FAILURE), tcp=tcp)
 
     def _reply(self, query: Query) -> Reply | None:
         question = query.question
@@ -58,6 +56,8 @@ class DnsServer:
             return Reply(code=wire.BAD_VERSION)
         if question.cls != wire.IN or question.type == wire.AXFR:
             return Reply(code=wire.REFUSED)
+        if not self._zone.is_ready:
+            return Reply(code=wire.SERVER_FAILURE)
         found = self._zone.find(question)
         return None if found is None or found.alias is not None else self._complete(found)
 

@@ -40,6 +40,10 @@ _NAME_SERVER: Final = (b"ns", b"dns")
 class Directory(Protocol):
     """The objects of the cluster."""
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether all objects are known: before, what is not found may exist."""
+
     def service(self, namespace: str, name: str) -> Service | None: ...
 
     def slices(self, namespace: str, name: str) -> Sequence[EndpointSlice]:
@@ -87,6 +91,10 @@ class Zone:
         self._serial = serial
         self._origin = wire.name_of(domain.lower())
         self._address = address
+
+    @property
+    def is_ready(self) -> bool:
+        return self._directory.is_ready
 
     # Questions
 

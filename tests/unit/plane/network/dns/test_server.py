@@ -173,6 +173,30 @@ def test_queries_of_one_connection_are_answered_in_turn() -> None:
     asyncio.run(scenario())
 
 
+def test_nothing_is_said_to_be_missing_before_all_objects_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Objects, "is_ready", False)
+
+    async def scenario() -> None:
+        async with serving() as ask:
+            assert (await ask.udp(f"none.{SVC}")).rcode() == dns.rcode.SERVFAIL
+
+    asyncio.run(scenario())
+
+
+def test_a_large_answer_of_an_upstream_server_is_relayed_to_a_client_that_accepts_it() -> None:
+    def large(query: dns.message.QueryMessage) -> dns.message.Message:
+        response = dns.message.make_response(query)
+        numbers = [f"192.0.2.{each}" for each in range(1, 200)]
+        response.answer = [dns.rrset.from_text(query.question[0].name, 60, "IN", "A", *numbers)]
+        return response
+
+    async def scenario() -> None:
+        async with serving(large) as ask:
+            assert len((await ask.udp("www.example.com", use_edns=0, payload=4096)).answer[0]) == 199
+
+    asyncio.run(scenario())
+
+
 def test_a_forged_answer_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ostinato.plane.network.dns.upstream._TIMEOUT", 0.2)
 

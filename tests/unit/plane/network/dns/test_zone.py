@@ -58,6 +58,8 @@ SLICES = [
 
 
 class Objects:
+    is_ready = True
+
     def service(self, namespace: str, name: str) -> Service | None:
         return next((each for each in SERVICES if (namespace, name) == ("default", each.metadata.name)), None)
 
