@@ -172,8 +172,8 @@ class JoinedNode:
             server.endpoint = endpoints[settings.name]
             if proxy is not None:
                 is_own = dns is not None and service is not None and dns_service.is_answered_here(service)
-                server = dns_server(manager, dns) if dns and is_own else None
-                services.add_to(manager, settings.state, proxy, server, nodes=[settings.name])
+                answering = dns_server(manager, dns) if dns and is_own else None
+                services.add_to(manager, settings.state, proxy, answering, nodes=[settings.name])
         except BaseException:
             await self.stop()
             raise
