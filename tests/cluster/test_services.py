@@ -39,6 +39,7 @@ from ostinato.plane.network.netlink import Netlink
 from ostinato.plane.network.services.addresses import AddressInUse
 from ostinato.plane.network.services.netns import NetnsAddresses
 from tests.cluster.planes import PlaneProcess
+from tests.cluster.pod_runs import remove_pods
 
 T = TypeVar("T")
 HERE = "192.0.2.2"
@@ -291,6 +292,7 @@ def test_a_service_leads_to_a_pod_that_listens_on_the_same_port_everywhere(plane
             return False
 
     until(fetched, f"answer at {url}: {plane.log()[-2000:]}")
+    remove_pods(plane)
 
 
 def test_the_api_server_is_reached_at_its_service(plane: PlaneProcess) -> None:

@@ -29,7 +29,7 @@ from ostinato.plane.objects.pod_state import PodState
 _logger = logging.getLogger("ostinato.plane.policies")
 
 _ALL: Final = NamespacedName("", "all")  # the one key: everything is computed together
-_RETRY: Final = 20.0  # seconds until a ruleset that the kernel refused is tried again
+_RETRY: Final = 20.0  # seconds until a ruleset that the kernel refused, or that was removed, is installed again
 
 Frontends = Mapping[tuple[str, str, int], Sequence[tuple[str, int]]]
 """Addresses and ports of endpoints, by protocol, address and port of a Service."""
@@ -107,11 +107,18 @@ class PolicyEnforcer:
         try:
             while True:
                 await dependencies.world.clock.sleep(_RETRY)
-                if self._failure:
+                if self._failure or not await self._is_intact():
+                    self._installed = None
                     await self.sync()
         finally:  # Pods keep running: those that are isolated stay so
             if not self._gate.table.ingress and not self._gate.table.egress:
                 self._installer.remove()
+
+    async def _is_intact(self) -> bool:
+        try:
+            return await self._world.executor.run(self._installer.is_intact)
+        except OSError:  # without CAP_NET_ADMIN; then nothing was installed
+            return True
 
     # Everything
 

@@ -79,6 +79,11 @@ class RulesetInstaller:
             nf.commit(messages)
         self._installed |= wanted
 
+    def is_intact(self) -> bool:
+        """Whether the tables are there: another program may have flushed all rules."""
+        found = {table.version for table in nf.tables() if table.name == self._name}
+        return self._installed <= found
+
     def remove(self) -> None:
         for version in nf.FAMILIES:
             with suppress(OSError):

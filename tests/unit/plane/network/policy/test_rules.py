@@ -162,6 +162,18 @@ def test_rules_of_a_removed_plane_are_removed_by_the_next(here: TestMachine, tmp
     assert {each.owner for each in nf.tables()} == {bytes(other), bytes(tmp_path)}
 
 
+def test_rules_that_another_program_flushed_are_noticed(here: TestMachine, tmp_path: Path) -> None:
+    installer = RulesetInstaller(tmp_path)
+    assert installer.is_intact()
+    installer.install(Ruleset(PolicyTable({"10.1.0.1": ()})))
+    assert installer.is_intact()
+    nf.commit([each.remove() for each in nf.tables()])
+    assert not installer.is_intact()
+    installer.install(Ruleset(PolicyTable({"10.1.0.1": ()})))
+    assert installer.is_intact()
+    installer.remove()
+
+
 def test_a_large_ruleset_is_installed_at_once(here: TestMachine, tmp_path: Path) -> None:
     peers = frozenset(f"10.2.{high}.{low}" for high in range(8) for low in range(250))
     pods = {f"10.1.{high}.{low}": high for high in range(20) for low in range(50)}
