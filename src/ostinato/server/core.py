@@ -7,9 +7,10 @@ APIError, returned as a Status. The caller of `Server.handle` provides the trans
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from ipaddress import IPv4Network
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -47,7 +48,7 @@ from ostinato.server.flow.queue_set import SeatedRequest
 from ostinato.server.flow.report import FlowReport
 from ostinato.server.flow.turns import Turns
 from ostinato.server.node_agents.endpoint import NodeAgents
-from ostinato.server.publish import Health, Issuer, Metrics, Publisher
+from ostinato.server.publish import PROFILES, Health, Issuer, Metrics, Publisher, ZPages
 from ostinato.server.request import Answer, Request, Response, text_response
 from ostinato.server.request.context import Context, Handler
 from ostinato.server.request.list_body import ListCache
@@ -99,7 +100,9 @@ class Server:
         flow: FlowSettings = FlowSettings(),  # noqa: B008 - frozen
         front_proxy: FrontProxy = FrontProxy(),  # noqa: B008 - frozen
         event_ttl: float = EVENT_TTL,
+        flags: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
+        """`flags`: the command line, for /flagz."""
         self.world = world
         self.turns = Turns(world.clock.monotonic)
         self.lane = HeavyLane(world, self.turns)
@@ -121,8 +124,9 @@ class Server:
         identity = IdentityHeaders.of(authentication.front_proxy)
         self.aggregator = Aggregator(world, self.registry, self.index, locate, self.guard, identity, front_proxy)
         report, issuer = FlowReport(self.flow, world.clock), Issuer(self.authentication)
+        pages = ZPages(world.clock, flags)
         self.publisher = Publisher(
-            self.registry, self.health, self.metrics, issuer, report, world.clock, self.aggregator
+            self.registry, self.health, self.metrics, issuer, report, pages, world, self.aggregator
         )
         self.admission = AdmissionChain(
             plugins(PluginDependencies(world, self.registry, self.authorizer, self.webhooks, admission))
@@ -269,7 +273,8 @@ class Server:
                     flow = await self._authorize(request, route)
             if self.turns.busy and known is not (line := request.line) and line and not self.turns.may_run(line):
                 await self.world.clock.sleep(0)  # the flow was not known earlier
-            if route is None or route.subresource not in LONG_RUNNING:
+            is_limited = route.subresource not in LONG_RUNNING if route else not request.path.startswith(PROFILES)
+            if is_limited:
                 seated = self.flow.enter(flow, request, route)
                 if isinstance(seated, SeatedRequest) and seated.gate is not None:
                     await self.flow.wait(seated, seconds)
@@ -303,7 +308,9 @@ class Server:
         if self.index.is_shared and request.path.startswith(_DERIVED):
             await self._derived.catch_up()
         claim = self.aggregator.claim_document(unquote(request.path))
-        return self.publisher.answer(request) if claim is None else await self.aggregator.forward(claim, request)
+        if claim is not None:
+            return await self.aggregator.forward(claim, request)
+        return self.publisher.answer(request) or await self.publisher.profile(request)
 
     async def _answer_within(self, seconds: float, request: Request, route: Route) -> Answer:
         try:

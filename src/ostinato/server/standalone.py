@@ -10,10 +10,11 @@ import asyncio
 import ipaddress
 import logging
 import ssl
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from ipaddress import IPv4Network
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -102,6 +103,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     audit: AuditSettings = AuditSettings()
     flow: FlowSettings = FlowSettings()
     faults: Sequence[Rule] | None = None  # faults that clients receive on purpose; None: none, and no /faults
+    flags: Mapping[str, str] = MappingProxyType({})  # the command line, for /flagz
     proxy_client: Pair | None = None  # authenticates this server to extension servers. Defaults to one of its own
 
 
@@ -245,6 +247,7 @@ class Standalone:
                 authorization=settings.authorization,
                 front_proxy=self._proxies.proxy,
                 event_ttl=settings.etcd_options.event_ttl,
+                flags=settings.flags,
             )
         except BaseException:
             if isinstance(store, Index):

@@ -34,6 +34,7 @@ AUTHORITY_DAYS = 3650
 CERTIFICATE_DAYS = 365
 RENEW_DAYS = 90  # remaining validity below which a certificate is reissued
 RENEW_AUTHORITY_DAYS = CERTIFICATE_DAYS + RENEW_DAYS  # it must outlive the certificates that it signs
+_KEY_HEAD = b"-----BEGIN EC PRIVATE KEY-----"  # SEC 1: fabric8's client takes any key in PKCS #8 for an RSA key
 _BACKDATED = timedelta(minutes=5)  # clock skew of clients
 
 _logger = logging.getLogger(__name__)
@@ -157,9 +158,7 @@ class Authority:
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
             .add_extension(identifier, critical=False)
         )
-        private = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        private = _pem(key)
         certificate = builder.sign(signer, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
         return KeyPair(certificate, private, not_after)
 
@@ -185,6 +184,7 @@ class Authority:
             return False
         return (
             is_private(pair.key)
+            and pair.key.read_bytes().startswith(_KEY_HEAD)  # PKCS #8 in earlier versions
             and known.certificate == _hash(certificate)
             and known.authority == _hash(self.certificate)
             and known.names == names
@@ -281,10 +281,7 @@ class Authority:
 
         identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
         certificate = builder.add_extension(identifier, critical=False).sign(signer, hashes.SHA256())
-        private = key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
-        self._write_private(pair.key, private)
+        self._write_private(pair.key, _pem(key))
         self._write_private(pair.certificate, certificate.public_bytes(serialization.Encoding.PEM))
 
 
@@ -292,6 +289,12 @@ def _new_key() -> EllipticCurvePrivateKey:
     from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
 
     return ec.generate_private_key(ec.SECP256R1())
+
+
+def _pem(key: EllipticCurvePrivateKey) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat  # noqa: PLC0415
+
+    return key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
 
 
 def _usage(*, signs_certificates: bool) -> x509.KeyUsage:

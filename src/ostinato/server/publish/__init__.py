@@ -1,8 +1,9 @@
-"""Non-resource endpoints: discovery, OpenAPI, version, health, metrics."""
+"""Non-resource endpoints: discovery, OpenAPI, version, health, metrics, pages for debugging."""
 
 from ostinato.server.publish.health import Health
 from ostinato.server.publish.issuer import Issuer
 from ostinato.server.publish.metrics import Metrics
-from ostinato.server.publish.publisher import Publisher
+from ostinato.server.publish.publisher import PROFILES, Publisher
+from ostinato.server.publish.zpages import ZPages
 
-__all__ = ["Health", "Issuer", "Metrics", "Publisher"]
+__all__ = ["PROFILES", "Health", "Issuer", "Metrics", "Publisher", "ZPages"]

@@ -1,14 +1,16 @@
 """Health: /healthz, /livez and /readyz, each a list of checks, and each check on its own path.
 
 A check returns the reason why it fails, or None. The lists omit the reasons, because unauthenticated clients may read
-them; the path of a single check reports its reason.
+them; the path of a single check reports its reason. /metrics/slis counts the results.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from ostinato.api.text.go_format import quote
+from ostinato.metrics import Family, Sample, exposition
 from ostinato.server.request import Request, Response, text_response
 
 Check = Callable[[], str | None]  # the reason of the failure; None if healthy
@@ -24,6 +26,8 @@ class Health:
         alive: dict[str, Check] = {"ping": _healthy, "log": _healthy, "etcd": store}
         ready: dict[str, Check] = {**alive, "etcd-readiness": store, "informer-sync": _healthy, "shutdown": self._stops}
         self._checks: Mapping[str, Mapping[str, Check]] = {"healthz": alive, "livez": alive, "readyz": ready}
+        self._latest: dict[tuple[str, str], bool] = {}  # (check, endpoint) -> its last result
+        self._counts: Counter[tuple[str, str, bool]] = Counter()  # (check, endpoint, result)
 
     def stop(self) -> None:
         """Begin the shutdown: the server stays alive, but is not ready."""
@@ -46,10 +50,37 @@ class Health:
         checks = self._checks.get(endpoint)
         if checks is None or (path.count("/") == 2 and name not in checks) or path.count("/") > 2:
             return None
-        return self._one(checks[name]) if name else self._all(endpoint, checks, request)
+        return self._one(endpoint, name, checks[name]) if name else self._all(endpoint, checks, request)
 
-    def _one(self, check: Check) -> Response:
+    def slis(self) -> str:
+        """Return the metrics of /metrics/slis: results of the checks that were requested."""
+        latest = [
+            Sample("kubernetes_healthcheck", {"name": name, "type": endpoint}, int(passed))
+            for (name, endpoint), passed in sorted(self._latest.items())
+        ]
+        counts = [
+            Sample(
+                "kubernetes_healthchecks_total",
+                {"name": name, "status": "success" if passed else "error", "type": endpoint},
+                count,
+            )
+            for (name, endpoint, passed), count in sorted(self._counts.items())
+        ]
+        return exposition.text(
+            [
+                Family("kubernetes_healthcheck", "gauge", "The result of a health check, 1 if it passed.", latest),
+                Family("kubernetes_healthchecks_total", "counter", "Results of health checks.", counts),
+            ]
+        )
+
+    def _fault(self, endpoint: str, name: str, check: Check) -> str | None:
         wrong = check()
+        self._latest[name, endpoint] = wrong is None
+        self._counts[name, endpoint, wrong is None] += 1
+        return wrong
+
+    def _one(self, endpoint: str, name: str, check: Check) -> Response:
+        wrong = self._fault(endpoint, name, check)
         if wrong is None:
             return Response(200, b"ok", "text/plain; charset=utf-8")
         return text_response(500, f"internal server error: {wrong}\n")
@@ -60,7 +91,7 @@ class Health:
         for name, check in checks.items():
             if name in excluded:
                 lines.append(f"[+]{name} excluded: ok\n")
-            elif check() is None:
+            elif self._fault(endpoint, name, check) is None:
                 lines.append(f"[+]{name} ok\n")
             else:
                 lines.append(f"[-]{name} failed: reason withheld\n")

@@ -22,18 +22,25 @@ from ostinato.server.publish.health import Health
 from ostinato.server.publish.issuer import Issuer
 from ostinato.server.publish.metrics import Metrics
 from ostinato.server.publish.version import GIT_VERSION, version_answer
+from ostinato.server.publish.zpages import ZPages
 from ostinato.server.request import Request, Response, text_response
 from ostinato.server.request.negotiate import JSON, YAML, Form, document_form
 from ostinato.server.request.present import encode, value_response
 from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
-from ostinato.world import Clock
+from ostinato.world import World
 
 if TYPE_CHECKING:
     from ostinato.server.publish.openapi import OpenAPIHandler
+    from ostinato.server.publish.profiles import Profiles
+
+PROFILES = "/debug/pprof"  # prefix of the paths of profiles
 
 _VERSIONS = ("v2", "v2beta1")  # of aggregated discovery; v2beta1 for kubectl before 1.30
-_PATHS = (*("/api", "/apis", "/apis/", "/metrics", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/version"),)
+_PATHS = (
+    *("/api", "/apis", "/apis/", "/flagz", "/metrics", "/metrics/slis", "/openapi/v2", "/openapi/v3", "/openapi/v3/"),
+    *("/statusz", "/version"),
+)
 
 
 class Publisher:
@@ -46,7 +53,8 @@ class Publisher:
         counted: Metrics,
         signer: Issuer,
         flow: FlowReport,
-        clock: Clock,
+        pages: ZPages,
+        world: World,
         aggregator: Aggregator,
     ) -> None:
         self._registry = registry
@@ -58,11 +66,16 @@ class Publisher:
         self._generation: tuple[object, ...] = ()  # of what the documents were built from
         self._discovery = Discovery(iter(()))
         self._aggregated: dict[tuple[bool, str, Form], Document] = {}
-        self._clock = clock
+        self._pages = pages
+        self._world = world
+        self._profiles: Profiles | None = None  # loaded on first request
         self._openapi: OpenAPIHandler | None = None  # loaded on first request, to keep the start fast
 
-    def answer(self, request: Request) -> Response:
+    def answer(self, request: Request) -> Response | None:
+        """Return the response; None for profiles, which take time."""
         path = unquote(request.path)
+        if path.startswith(PROFILES):
+            return None
         generation = (self._registry.generation, *self._aggregator.generation)
         if self._generation != generation:
             self._generation = generation
@@ -71,8 +84,16 @@ class Publisher:
             self._aggregated.clear()
             if self._openapi is not None:
                 self._openapi.changed(self._discovery)
-        answer = self._health.answer(path, request) or self._find(path)(request)
+        answer = self._health.answer(path, request) or self._pages.answer(path, request) or self._find(path)(request)
         return answer if answer is not None else text_response(404, "404 page not found\n")
+
+    async def profile(self, request: Request) -> Response:
+        """Return the response for a path below /debug/pprof."""
+        if self._profiles is None:
+            from ostinato.server.publish.profiles import Profiles  # noqa: PLC0415 - seldom needed
+
+            self._profiles = Profiles(self._world)
+        return await self._profiles.answer(unquote(request.path), request)
 
     def _find(self, path: str) -> Callable[[Request], Response | None]:
         """Find the response for a path."""
@@ -80,6 +101,8 @@ class Publisher:
             return self._root
         if path == "/metrics":
             return self._counted
+        if path == "/metrics/slis":
+            return lambda _: Response(200, self._health.slis().encode(), CONTENT_TYPE)
         if (page := self._flow.page(path)) is not None:
             return page
         if path == issuer.CONFIGURATION and self._issuer.is_published:
@@ -122,7 +145,7 @@ class Publisher:
         if self._openapi is None:
             from ostinato.server.publish.openapi import OpenAPIHandler  # noqa: PLC0415
 
-            self._openapi = OpenAPIHandler(self._clock, self._aggregator)
+            self._openapi = OpenAPIHandler(self._world.clock, self._aggregator)
             self._openapi.changed(self._discovery)
         return self._openapi.answer(path, request)
 

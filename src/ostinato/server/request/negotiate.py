@@ -52,7 +52,7 @@ _PLAIN_ACCEPTS = frozenset({"", "*/*", JSON})
 _PRETTY = Form(pretty=True)
 
 
-class _Clause(msgspec.Struct, frozen=True):
+class Clause(msgspec.Struct, frozen=True):
     media: str
     quality: float
     parameters: dict[str, str]
@@ -125,7 +125,7 @@ def _first_form(accept: str, offer: _Offer) -> Form:
     if offer.routed:
         _check_routed(accept, TYPES + _STREAMS if offer.streams else TYPES)
     protobuf: Form | None = None
-    for clause in _clauses(accept):
+    for clause in accepted(accept):
         form = _satisfied(clause, offer)
         if form is None:
             continue
@@ -155,9 +155,9 @@ def _check_routed(accept: str, produced: tuple[str, ...]) -> None:
         raise NotAcceptable(Status(message=message, reason="NotAcceptable", details=StatusDetails(), code=406))
 
 
-def _clauses(accept: str) -> list[_Clause]:
+def accepted(accept: str) -> list[Clause]:
     """The clauses in the order in which they are tried."""
-    ordered: list[_Clause] = []
+    ordered: list[Clause] = []
     for text in accept.split(",")[:64]:
         clause = _clause(text)
         if clause is not None:
@@ -168,7 +168,7 @@ def _clauses(accept: str) -> list[_Clause]:
     return ordered
 
 
-def _clause(text: str) -> _Clause | None:
+def _clause(text: str) -> Clause | None:
     media, *rest = text.split(";")
     media = "/".join(part.strip(" ") for part in media.split("/"))
     if media == "*":
@@ -185,7 +185,7 @@ def _clause(text: str) -> _Clause | None:
             quality = _number(value)
         else:
             parameters[name.strip(" ")] = value.strip(" ")
-    return _Clause(media, quality, parameters)
+    return Clause(media, quality, parameters)
 
 
 def _number(text: str) -> float:
@@ -195,7 +195,7 @@ def _number(text: str) -> float:
         return 0.0
 
 
-def _precedes(one: _Clause, other: _Clause) -> bool:
+def _precedes(one: Clause, other: Clause) -> bool:
     if one.quality > other.quality:
         return True
     one_type, _, one_subtype = one.media.partition("/")
@@ -203,7 +203,7 @@ def _precedes(one: _Clause, other: _Clause) -> bool:
     return (one_type != "*" and other_type == "*") or (one_subtype != "*" and other_subtype == "*")
 
 
-def _satisfied(clause: _Clause, offer: _Offer) -> Form | None:
+def _satisfied(clause: Clause, offer: _Offer) -> Form | None:
     for media in TYPES:
         if clause.media in (media, "application/*", "*/*"):
             form = _with_parameters(media, clause.parameters, offer)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
 from ostinato.server.access.authority import Authority, Pair
 from ostinato.server.state import StateDirectory, StateError, read_private, write_private
@@ -52,6 +53,22 @@ def test_a_client_certificate_names_its_user_and_cannot_serve(tmp_path: Path) ->
     assert certificate.subject.rfc4514_string() == "CN=kubernetes-admin,O=system:masters"
     usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
     assert [use.dotted_string for use in usage] == ["1.3.6.1.5.5.7.3.2"]
+
+
+def test_private_keys_have_the_form_that_all_clients_read(tmp_path: Path) -> None:
+    authority = Authority(world(), tmp_path)
+    pair = authority.client("admin", "kubernetes-admin", ["system:masters"])
+    issued = authority.user("jane", [], timedelta(days=1))
+    for key in (read_private(pair.key), read_private(authority.files.key), issued.key):
+        assert key.startswith(b"-----BEGIN EC PRIVATE KEY-----\n")
+
+
+def test_a_key_in_the_form_of_earlier_versions_is_replaced(tmp_path: Path) -> None:
+    pair = Authority(world(), tmp_path).client("admin", "kubernetes-admin", ["system:masters"])
+    key = load_pem_private_key(read_private(pair.key), None)
+    write_private(pair.key, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    Authority(world(), tmp_path).client("admin", "kubernetes-admin", ["system:masters"])
+    assert read_private(pair.key).startswith(b"-----BEGIN EC PRIVATE KEY-----\n")
 
 
 def test_certificates_serve_again_at_the_next_start(tmp_path: Path) -> None:

@@ -100,7 +100,19 @@ def settings(options: argparse.Namespace) -> Settings:
         flow=_flow(options),
         faults=_faults(getattr(options, "faults", None)),
         proxy_client=_proxy_client(options),
+        flags=_flags(options),
     )
+
+
+def _flags(options: argparse.Namespace) -> dict[str, str]:
+    """The values of all options, as /flagz shows them."""
+    return {name.replace("_", "-"): _shown(value) for name, value in vars(options).items() if not callable(value)}
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(_shown, value))}]"
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 # Serving

@@ -22,8 +22,8 @@ from typing import Any, Final
 
 from ostinato.http.server import SmallHttpServer
 from ostinato.manager.serving.endpoints import Answer, Query, gets, parse_address
-from ostinato.manager.serving.profiler.heap import allocations, summary
-from ostinato.manager.serving.profiler.stacks import collapsed, listed, sample, task_stacks, thread_stacks
+from ostinato.profiling.heap import allocations, summary
+from ostinato.profiling.stacks import collapsed, listed, sample, task_stacks, thread_stacks
 from ostinato.world import Thread, World
 
 _LOOPBACK: Final = "127.0.0.1"

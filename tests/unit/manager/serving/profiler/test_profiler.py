@@ -14,7 +14,7 @@ from tests.unit.manager.test_real import alone, soon
 
 from ostinato.manager import Manager
 from ostinato.manager.serving.profiler.server import Profiler
-from ostinato.manager.serving.profiler.stacks import collapsed
+from ostinato.profiling.stacks import collapsed
 from ostinato.world import World
 
 
