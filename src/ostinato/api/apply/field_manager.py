@@ -31,6 +31,7 @@ from ostinato.api.apply.managedfields.updater import (
     ConflictsError,
     Converter,
     Identity,
+    InvalidVersionError,
     Object,
     Owned,
     UnknownVersionError,
@@ -86,6 +87,7 @@ class FieldManager:
         subresource: str = "",
         allowed: Mapping[str, Filter] | None = None,
         convert: Converter | None = None,
+        drops_unknown_versions: bool = True,
     ) -> None:
         """
         - `schemas`: the schema of each version of the kind by apiVersion; None for a version without one.
@@ -93,11 +95,14 @@ class FieldManager:
         - `allowed`: by apiVersion, a filter for the fields that may be owned through this endpoint (`without`, `only`).
           Defaults to all fields.
         - `convert`: converts objects between the versions. Needed if there are several.
+        - `drops_unknown_versions`: drop the entries of versions that are not in `schemas`; otherwise an apply fails and
+          an update drops all entries.
         """
         self._gvk = gvk
         self._api_version = gvk.api_version
         self._subresource = subresource
-        self._versions = Versions(schemas, convert)
+        missing = UnknownVersionError if drops_unknown_versions else InvalidVersionError
+        self._versions = Versions(schemas, convert, missing)
         self._rules = self._versions.rules(self._api_version)
         self._updater = Updater(self._versions, self._api_version, allowed or {})
         self._zero = zero_object(gvk)
@@ -136,7 +141,7 @@ class FieldManager:
                 if key is not None and managed.read_from is given:
                     self._update_cache.put(key, managed, writer)
                 entries = encode(managed)
-        except (TypedError, UnknownVersionError):
+        except (TypedError, UnknownVersionError, InvalidVersionError):
             return bare
         return _with_entries(bare, entries)
 
@@ -252,6 +257,8 @@ class FieldManager:
             applied, owners = self._updater.apply(current, config, managed.owners, identity, force=force)
         except (TypedError, UnknownVersionError) as error:
             raise ApplyError(f"failed to merge config: {error}") from None
+        except InvalidVersionError as error:
+            raise ApplyError(str(error)) from None
         managed.owners = owners
         if identity in owners:
             fields = difference(owners[identity].fields, _UNOWNED)

@@ -316,6 +316,24 @@ def test_versions_that_cannot_be_converted_lose_their_owners() -> None:
     assert [manager for manager, _ in owners(after)] == ["v3"]
 
 
+def test_entries_of_a_version_that_a_custom_resource_no_longer_has_fail_an_apply_and_are_reset_by_an_update() -> None:
+    schema = Schema.of({"type": "object", "x-kubernetes-preserve-unknown-fields": True})
+    gvk = GroupVersionKind("example.dev", "v1", "Thing")
+    manager = FieldManager(gvk, {"example.dev/v1": schema}, drops_unknown_versions=False)
+    thing = {"apiVersion": "example.dev/v1", "kind": "Thing", "metadata": {"name": "t"}, "size": 1, "color": "red"}
+    entry = {"operation": "Apply", "fieldsType": "FieldsV1"}
+    entries = [
+        {**entry, "manager": "old", "apiVersion": "example.dev/v1alpha1", "fieldsV1": {"f:size": {}}},
+        {**entry, "manager": "new", "apiVersion": "example.dev/v1", "fieldsV1": {"f:color": {}}},
+    ]
+    live = {**thing, "metadata": {"name": "t", "uid": "u", "managedFields": entries}}
+    for applier in ("old", "third"):
+        with pytest.raises(ApplyError) as refused:
+            manager.apply(live, {**thing, "size": 2}, applier, at(1), force=True)
+        assert str(refused.value) == "request to convert CR to an invalid group/version: example.dev/v1alpha1"
+    assert "managedFields" not in manager.update(live, {**live, "size": 2}, "patch", at(1))["metadata"]
+
+
 @pytest.mark.parametrize("lost", ["always", "without size", "with size 2"])
 def test_an_applier_that_moves_on_from_a_version_that_cannot_be_had_removes_nothing_of_it(lost: str) -> None:
     schema = Schema.of({"type": "object", "x-kubernetes-preserve-unknown-fields": True})

@@ -13,6 +13,7 @@ from tests.unit.server.publish.samples import CUSTOM, DATA, ask, custom_resource
 from ostinato.api.schema import builtin_schemas
 from ostinato.server.core import Server
 from ostinato.server.publish.openapi import gnostic
+from ostinato.server.publish.openapi.client_models import Descriptions
 from ostinato.server.publish.openapi.custom import V2, V3, definitions_of
 from ostinato.server.resources.resource import Resource
 
@@ -21,7 +22,8 @@ Json = dict[str, Any]
 
 
 @pytest.fixture
-def server() -> Server:
+def server(monkeypatch: pytest.MonkeyPatch) -> Server:
+    monkeypatch.setattr(Descriptions, "installed", lambda: Descriptions(None))
     return new_server()
 
 

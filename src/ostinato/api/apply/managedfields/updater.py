@@ -40,6 +40,13 @@ class UnknownVersionError(LookupError):
     """The kind does not have this apiVersion (any more); entries of this version are dropped."""
 
 
+class InvalidVersionError(LookupError):
+    """The kind does not have this apiVersion, and entries of such versions are errors, as for custom resources."""
+
+    def __init__(self, api_version: str) -> None:
+        super().__init__(f"request to convert CR to an invalid group/version: {api_version}")
+
+
 class Identity(NamedTuple):
     """Manager identifier: identifies an entry of managedFields across writes."""
 
@@ -71,13 +78,19 @@ class ConflictsError(Exception):
 class Versions:
     """The API versions of one kind: merge rules, and conversion between them."""
 
-    def __init__(self, schemas: Mapping[str, Schema | None], convert: Converter | None = None) -> None:
+    def __init__(
+        self,
+        schemas: Mapping[str, Schema | None],
+        convert: Converter | None = None,
+        missing: Callable[[str], LookupError] = UnknownVersionError,
+    ) -> None:
         self._schemas = schemas  # by apiVersion; None for a version without a schema
         self._convert = convert
+        self._missing = missing  # the error for other versions
 
     def rules(self, api_version: str) -> Rules:
         if api_version not in self._schemas:
-            raise UnknownVersionError(api_version)
+            raise self._missing(api_version)
         return rules_of(self._schemas[api_version])
 
     def convert(self, value: Object, to: str) -> Object:

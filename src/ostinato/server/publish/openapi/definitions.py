@@ -1,7 +1,4 @@
-"""Definitions of the built-in kinds for OpenAPI v2 and v3, each converted and encoded once.
-
-Unlike kube-apiserver's documents, these have no descriptions, except those of metadata.
-"""
+"""Definitions of the built-in kinds for OpenAPI v2 and v3, each converted and encoded once."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ import msgspec
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.schema import builtin_schemas
 from ostinato.server.publish.openapi import gnostic
+from ostinato.server.publish.openapi.client_models import Descriptions
 from ostinato.server.publish.openapi.custom import V2, V3
 from ostinato.server.publish.openapi.descriptions import described
 
@@ -32,7 +30,8 @@ _V3_VALUES: dict[str, Json] = {
 class Definitions:
     """The built-in definitions by name."""
 
-    def __init__(self) -> None:
+    def __init__(self, descriptions: Descriptions) -> None:
+        self._descriptions = descriptions
         self._schemas = builtin_schemas()
         self._raw = self._schemas.definitions
         self._v3: dict[str, msgspec.Raw] = {}
@@ -45,7 +44,7 @@ class Definitions:
     @cached_property
     def v2(self) -> dict[str, Json]:
         """All definitions, for version 2."""
-        return {name: _v2(described(name, raw)) for name, raw in self._raw.items()}
+        return {name: _v2(self._described(name)) for name in self._raw}
 
     @cached_property
     def v2_protobuf(self) -> bytes:
@@ -67,9 +66,20 @@ class Definitions:
             self._needs[name] = frozenset(references(self._raw[name], V2))
         return self._needs[name]
 
+    def _described(self, name: str) -> Mapping[str, Any]:
+        """The definition with descriptions, as far as there are any."""
+        raw, found = described(name, self._raw[name]), self._descriptions.of(name)
+        if found.fields and "properties" in raw:
+            properties = {
+                field: {**node, "description": found.fields[field]} if field in found.fields else node
+                for field, node in raw["properties"].items()
+            }
+            raw = {**raw, "properties": properties}
+        return {**raw, "description": found.text} if found.text else raw
+
     def _v3_of(self, name: str) -> msgspec.Raw:
         if name not in self._v3:
-            schema = _V3_VALUES.get(name) or _v3(described(name, self._raw[name]))
+            schema = _V3_VALUES.get(name) or _v3(self._described(name))
             self._v3[name] = msgspec.Raw(msgspec.json.encode(schema))
         return self._v3[name]
 

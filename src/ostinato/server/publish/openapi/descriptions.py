@@ -1,4 +1,4 @@
-"""Descriptions of the fields that every object has. Other built-in definitions are published without descriptions."""
+"""Descriptions of the fields that every object has; `client_models` has those of the other definitions."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from ostinato.api.gvk import GroupVersionKind
 from ostinato.server.publish.discovery import Discovery
 from ostinato.server.publish.document import Document
 from ostinato.server.publish.openapi import gnostic, v2, v3
+from ostinato.server.publish.openapi.client_models import Descriptions
 from ostinato.server.publish.openapi.custom import V2, V3, definition_name, definitions_of
 from ostinato.server.publish.openapi.definitions import Definitions, references
 from ostinato.server.publish.openapi.merging import merged
@@ -40,7 +41,7 @@ class OpenAPI:
     """The documents of the resources passed to `update`."""
 
     def __init__(self) -> None:
-        self._definitions = Definitions()
+        self._definitions = Definitions(Descriptions.installed())
         self._parts: dict[str, _Part] = {}  # by path below /openapi/v3/, in order
         self._v2: Document | None = None
         self._v2_protobuf: Document | None = None

@@ -183,8 +183,9 @@ def _managers(
 ) -> dict[str, FieldManager]:
     schemas = {other.api_version: apply_schema(other.schema) for other in definition.versions}
     own: dict[str, Filter] = {version.api_version: _STATUS} if version.has_status else {}
-    managers = {"": FieldManager(gvk, schemas, allowed=own, convert=convert)}
+    make = partial(FieldManager, gvk, schemas, convert=convert, drops_unknown_versions=False)
+    managers = {"": make(allowed=own)}
     if version.has_status:
         status = {other.api_version: _ALL_BUT_STATUS for other in definition.versions if other.has_status}
-        managers["status"] = FieldManager(gvk, schemas, subresource="status", allowed=status, convert=convert)
+        managers["status"] = make(subresource="status", allowed=status)
     return managers
