@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ostinato.server.publish.openapi.client_models import Descriptions
@@ -80,7 +80,7 @@ def test_documents_contain_the_descriptions_and_are_otherwise_the_same(tmp_path:
     assert spec["description"] == "A description of a pod."
     assert spec["properties"]["nodeName"] == {"description": "The node.", **plain["properties"]["nodeName"]}
     assert spec["properties"]["affinity"] == plain["properties"]["affinity"]
-    third = json.loads(described.v3([POD_SPEC])[POD_SPEC])
+    third = msgspec.json.decode(described.v3([POD_SPEC])[POD_SPEC])
     assert third["properties"]["nodeName"]["description"] == "The node."
     assert "description" not in plain
     assert "description" not in plain["properties"]["nodeName"]
