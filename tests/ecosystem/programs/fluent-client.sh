@@ -1,5 +1,5 @@
-# program: kubernetes-fluent-client 3.10.2
-# npm: kubernetes-fluent-client@3.10.2
+# program: kubernetes-fluent-client 3.11.6
+# npm: kubernetes-fluent-client@3.11.6
 cat > "$NODE_PATH/../fluent.mjs" <<'JS'
 import { K8s, kind } from "kubernetes-fluent-client";
 await K8s(kind.ConfigMap).Apply({ metadata: { name: "fluent", namespace: "default" }, data: { a: "1" } });

@@ -1,7 +1,12 @@
 # program: kwok 0.8.0
 # go: sigs.k8s.io/kwok/cmd/kwok@v0.8.0
 # options: --nodes 0
-kwok --kubeconfig "$KUBECONFIG" --manage-all-nodes=true --enable-crds= > kwok.log 2>&1 &
+module=$(go mod download -json sigs.k8s.io/kwok@v0.8.0 | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')
+configs=()
+for file in "$module"/kustomize/stage/{node/fast,node/heartbeat-with-lease,pod/fast}/*.yaml; do
+  case $file in */kustomization.yaml) ;; *) configs+=(--config "$file") ;; esac
+done
+kwok --kubeconfig "$KUBECONFIG" --manage-all-nodes=true --node-lease-duration-seconds=40 "${configs[@]}" > kwok.log 2>&1 &
 trap 'kill %1' EXIT
 kubectl apply -f - <<'YAML'
 apiVersion: v1

@@ -103,7 +103,7 @@ class Profiles:
         # In a thread of its own: the event loop's thread is what is measured.
         sampler = self._world.executor.thread("profile", lambda: stacks.sample(clock, seconds, _RATE))
         try:
-            found = await sampler.join()
+            found = await sampler.join() or Counter()
         finally:
             sampler.stop()
             self._is_sampling = False
