@@ -24,6 +24,7 @@ from ostinato.world import Clock
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 _encode = msgspec.json.Encoder().encode
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode  # as Go encodes custom resources, which are maps
 _PRINTABLE = frozenset({"L", "M", "N", "P", "S"})  # Unicode categories that Go's unicode.IsPrint accepts
 
 
@@ -143,10 +144,11 @@ async def put_object(index: Index, resource: Resource, obj: Json, expected: Entr
         obj = await resource.conversion.to_storage(obj)
     body = _ordered(resource, obj)
     metadata = body["metadata"]
+    encode_body = _encode_sorted if resource.custom else _encode
 
     def encode(version: int) -> bytes:
         metadata["resourceVersion"] = str(version)
-        return _encode(body)
+        return encode_body(body)
 
     return await index.put(resource.collection, new_entry(resource, body), expected, encode)
 
@@ -166,14 +168,14 @@ async def dry_run_result(resource: Resource, obj: Json) -> bytes:
 
 def encode_unstored(resource: Resource, obj: Json) -> bytes:
     """Encode an object that is not stored: of a dry run, or removed by the same write."""
-    return msgspec.json.encode(_ordered(resource, obj))
+    return (_encode_sorted if resource.custom else _encode)(_ordered(resource, obj))
 
 
 def _ordered(resource: Resource, obj: Json) -> Json:
-    """An object in storage order: metadata first; custom resources sort theirs."""
+    """An object in storage order: metadata first. Custom resources are sorted when they are encoded."""
     body = resource.stored(obj)
     metadata = body["metadata"]
-    order = sorted(metadata) if resource.custom else [name for name in METADATA_ORDER if name in metadata]
+    order = [*metadata] if resource.custom else [name for name in METADATA_ORDER if name in metadata]
     body["metadata"] = {name: metadata[name] for name in order}
     return body
 

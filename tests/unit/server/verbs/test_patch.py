@@ -58,6 +58,15 @@ async def test_each_kind_of_patch_changes_an_object(api: Api) -> None:
 
 
 @asking
+async def test_keys_of_maps_are_sorted_in_answers(api: Api) -> None:
+    await config_map(api, "a", data={"z": "1", "a": "2"})
+    answers = [await patch(api, A, MERGE_PATCH, {"data": {"m": "3"}, "metadata": {"labels": {"z": "1", "b": "2"}}})]
+    answers += [await patch(api, A, JSON_PATCH, [{"op": "add", "path": "/data/c", "value": "3"}]), await api.get(A)]
+    assert [[*each.body["data"]] for each in answers] == [["a", "m", "z"], ["a", "c", "m", "z"], ["a", "c", "m", "z"]]
+    assert [*answers[-1].body["metadata"]["labels"]] == ["b", "z"]
+
+
+@asking
 async def test_a_patch_of_a_missing_object_is_not_found(api: Api) -> None:
     for kind in (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH):
         answer = await patch(api, A, kind, "nonsense")
