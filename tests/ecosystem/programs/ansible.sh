@@ -1,5 +1,5 @@
 # program: Ansible kubernetes.core (ansible 12)
-# pip: ansible==12.3.0 kubernetes==33.1.0
+# pip: ansible==12.3.0 kubernetes==37.0.2
 cat > play.yaml <<'YAML'
 - hosts: localhost
   connection: local
