@@ -3,7 +3,7 @@
     async with ExtensionServer(context, "192.0.2.1") as backend:
         backend.answers["/apis/g.example.dev/v1"] = json_answer({...})
 
-An answer is the bytes of a whole HTTP response. Paths without one are answered with 404.
+An answer is the bytes of a whole HTTP response, by path, quoted or not. Paths without one are answered with 404.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, NamedTuple, Self
+from urllib.parse import unquote
 
 Answer = bytes | Callable[["Received", asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -99,7 +100,7 @@ class ExtensionServer:
         names = [value for part in peer for key, value in part if key == "commonName"]
         request = Received(method, target, headers, body, names[0] if names else "")
         self.received.append(request)
-        answer = self.answers.get(request.path, response(404, b"404 page not found\n", "text/plain"))
+        answer = self.answers.get(request.path) or self.answers.get(unquote(request.path), _MISSING)
         if isinstance(answer, bytes):
             if method == "HEAD":
                 answer = answer.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
@@ -117,6 +118,9 @@ def response(status: int, body: bytes, kind: str = "application/json", *more: tu
 
 def json_answer(value: Any, kind: str = "application/json", *more: tuple[str, str]) -> bytes:
     return response(200, json.dumps(value).encode(), kind, *more)
+
+
+_MISSING = response(404, b"404 page not found\n", "text/plain")
 
 
 async def echo(request: Received, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

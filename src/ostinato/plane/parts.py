@@ -33,8 +33,11 @@ from ostinato.plane.network.policy import enforcer as policies
 from ostinato.plane.network.policy.gate import PolicyGate
 from ostinato.plane.network.services.netns import NetnsAddresses
 from ostinato.plane.node import fleet, pod_networking
+from ostinato.plane.node.node_clients import node_clients
 from ostinato.plane.node.pod_sandbox import AdmitPod
+from ostinato.plane.node.registration.machine_info import address
 from ostinato.plane.node.runtimes import ProcessOptions, SandboxError, with_state
+from ostinato.plane.node.server.node_servers import NodeServers
 from ostinato.server.node_agents.endpoint import Endpoint
 from ostinato.server.standalone import Settings
 from ostinato.world import World
@@ -95,11 +98,13 @@ class NodeParts(msgspec.Struct, frozen=True, kw_only=True):
     - `api_server`: URL of the API server, for Pods on the host network.
     - `existing`: the Nodes of the store, if the settings need them.
     - `containerd`: of the runtime of this name.
+    - `ports`: of the nodes' own APIs. Default to kubelet's.
     """
 
     api_server: str
     existing: Sequence[Node] = ()
     containerd: Containerd | None = None
+    ports: Mapping[str, int] = msgspec.field(default_factory=dict)
 
 
 def add_parts(
@@ -111,6 +116,12 @@ def add_parts(
     if SCHEDULER in parts and SCHEDULER not in settings.without:
         scheduler.add_to(manager)
     return _add_nodes(manager, settings, of_nodes) if "nodes" in parts and settings.nodes else {}
+
+
+async def start_node_servers(servers: NodeServers, manager: Manager, settings: PlaneSettings) -> None:
+    """Start the HTTPS servers of the nodes on this machine's address."""
+    client_of = node_clients(manager)
+    await servers.start(node_names(settings.nodes), address(), settings.state, lambda name: client_of(name).live)
 
 
 def _add_controllers(manager: Manager, settings: PlaneSettings) -> None:
@@ -137,7 +148,7 @@ def _add_nodes(manager: Manager, settings: PlaneSettings, of_nodes: NodeParts) -
         server = None if dns is None else dns_server(manager, dns)
         served = services.add_to(manager, state, proxy, server, gate, node_names(settings.nodes))
         admit = _admission(policies.add_to(manager, state, gate, served))
-    options = fleet.NodeOptions(api_server=of_nodes.api_server, admit=admit)
+    options = fleet.NodeOptions(api_server=of_nodes.api_server, admit=admit, ports=of_nodes.ports)
     return fleet.add_to(
         manager, settings.nodes, settings.runtime, state / "nodes", of_nodes.containerd, processes, options
     )

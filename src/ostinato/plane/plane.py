@@ -25,7 +25,15 @@ from ostinato.manager import Manager, Purpose
 from ostinato.plane.access import grants, identities
 from ostinato.plane.network.dns import service as dns_service
 from ostinato.plane.node import fleet
-from ostinato.plane.parts import COMPONENTS, NodeParts, PlaneSettings, add_parts, manager_of_plane
+from ostinato.plane.node.server.node_servers import NodeServers
+from ostinato.plane.parts import (
+    COMPONENTS,
+    NodeParts,
+    PlaneSettings,
+    add_parts,
+    manager_of_plane,
+    start_node_servers,
+)
 from ostinato.server.in_process.transport import ADMINISTRATOR, InProcessTransport
 from ostinato.server.standalone import Standalone
 from ostinato.world import World
@@ -46,6 +54,7 @@ class Plane:
         self._manager: Manager | None = None
         self._serving: asyncio.Task[None] | None = None
         self._containerd: Containerd | None = None
+        self._node_servers = NodeServers(world)
 
     @property
     def url(self) -> str:
@@ -84,8 +93,17 @@ class Plane:
         if settings.cluster_dns is not None:
             await dns_service.ensure(InProcessTransport(core), self._world, settings.cluster_dns)
         manager = self._manager = manager_of_plane(self._connect_part, self._world)
-        of_nodes = NodeParts(api_server=self.url, existing=await self._existing(), containerd=self._containerd)
-        for name, endpoint in add_parts(manager, settings, COMPONENTS, of_nodes).items():
+        if settings.measures_usage:
+            await start_node_servers(self._node_servers, manager, settings)
+        of_nodes = NodeParts(
+            api_server=self.url,
+            existing=await self._existing(),
+            containerd=self._containerd,
+            ports=self._node_servers.ports,
+        )
+        endpoints = add_parts(manager, settings, COMPONENTS, of_nodes)
+        self._node_servers.serve(endpoints)
+        for name, endpoint in endpoints.items():
             core.nodes.add(name, endpoint)
         if settings.measures_usage:
             core.serve_usage()
@@ -108,6 +126,7 @@ class Plane:
         if self._manager is not None and self._serving is not None:
             self._manager.stop()
             await asyncio.wait([self._serving])
+        await self._node_servers.stop()
         if self._containerd is not None:
             await self._containerd.close()
         await self._server.stop()

@@ -30,6 +30,7 @@ from ostinato.plane.node.registration.readiness import NodeReadiness
 from ostinato.plane.node.registration.runtime_health import HasHealth, RuntimeHealth
 from ostinato.plane.node.runtimes import ProcessOptions, Runtime, UnusableRuntime
 from ostinato.plane.node.runtimes.simulated import SimulatedRuntime
+from ostinato.plane.node.server.configz import AgentConfig
 from ostinato.plane.node.server.endpoint import NodeEndpoint
 from ostinato.plane.node.server.pod_streams import PodStreams
 from ostinato.plane.node.server.stats import NodeStats
@@ -65,7 +66,8 @@ MakeRuntime = Callable[[Path, str], LocalRuntime]
 class NodeOptions(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Options of nodes on this machine.
 
-    - `address`, `port`: of the node's API. Default to this machine's address and kubelet's port.
+    - `address`: of the node's API. Defaults to this machine's.
+    - `ports`: of the node's API, by node. Default to kubelet's.
     - `client_of`: sends requests as a node. Defaults to impersonation of each node.
     - `readiness`: what the nodes wait for before they report Ready. Defaults to nothing.
     - `api_server`: URL of the API server, for Pods on the host network. Defaults to the Service `kubernetes`.
@@ -73,7 +75,7 @@ class NodeOptions(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """
 
     address: str = ""
-    port: int = PORT
+    ports: Mapping[str, int] = msgspec.field(default_factory=dict)
     api_server: str = ""
     client_of: ClientOf | None = None
     readiness: NodeReadiness | None = None
@@ -156,7 +158,7 @@ def add_local_nodes(
         machine = msgspec.structs.replace(
             machine_info(name, runtime.version, directory),
             address=host,
-            port=options.port,
+            port=options.ports.get(name, PORT),
             network=runtime.networks.condition if isinstance(runtime, HasPodNetworks) else None,
         )
         machines.append(machine)
@@ -229,6 +231,11 @@ def add_nodes(
         return [pod for key in keys if (pod := await find(key)) is not None]
 
     runtimes = {name: node.runtime for name, node in nodes.items()}
-    streams = PodStreams(manager.world, find, runtimes, logs)
     stats = NodeStats(manager.world.clock, runtimes, pods_of)
-    return {name: NodeEndpoint(name, streams, stats).handle for name in nodes}
+
+    def endpoint(node: LocalNode) -> Endpoint:
+        streams = PodStreams(manager.world, find, {node.name: node.runtime}, logs)  # of this node's Pods alone
+        config = AgentConfig(address=node.address, port=options.ports.get(node.name, PORT))
+        return NodeEndpoint(node.name, streams, stats, node.probe_results, config).handle
+
+    return {name: endpoint(node) for name, node in nodes.items()}

@@ -40,6 +40,7 @@ from ostinato.plane.node.registration.node_status import PORT
 from ostinato.plane.node.registration.readiness import NodeReadiness
 from ostinato.plane.node.runtimes import ProcessOptions, with_state
 from ostinato.plane.node.server.server import NodeServer
+from ostinato.server.access.authority import Authority
 from ostinato.server.state import StateDirectory, write_private
 from ostinato.world import World
 
@@ -154,13 +155,15 @@ class JoinedNode:
                 world=self._world,
             )
             server = self._server = NodeServer(self._world, settings.name, manager.client.live)
-            await server.start(settings.host, settings.port, own_certificate, _authority(config))
+            self_signed = Authority(self._world, own_certificate)
+            pair = self_signed.server("kubelet", [settings.name, "localhost", "127.0.0.1"])
+            await server.start(settings.host, settings.port, pair, _authority(config))
             if has_certificate:
                 self._add_certificate_managers(manager, server, own_certificate)
             proxy = NetnsAddresses(settings.state) if settings.services else None
             options = fleet.NodeOptions(
                 address=self._host,
-                port=server.port,
+                ports={settings.name: server.port},
                 api_server=config.server,
                 client_of=lambda _: manager.client,
                 readiness=self._readiness,

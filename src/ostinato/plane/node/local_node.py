@@ -11,6 +11,7 @@ from ostinato.plane.node.environment.container_environment import ContainerEnvir
 from ostinato.plane.node.environment.object_reader import ObjectReader
 from ostinato.plane.node.node_config import NodeConfig
 from ostinato.plane.node.pod_sandbox import AdmitPod
+from ostinato.plane.node.probes.probe_results import ProbeResults
 from ostinato.plane.node.probes.prober import Prober
 from ostinato.plane.node.runtimes import Runtime
 from ostinato.plane.node.volumes.volume_manager import VolumeManager
@@ -26,6 +27,7 @@ class LocalNode(msgspec.Struct, frozen=True, eq=False):
     config: NodeConfig | None = None
     info: NodeInfo | None = None
     admit: AdmitPod | None = None
+    probe_results: ProbeResults = msgspec.field(default_factory=ProbeResults)
 
 
 class NodeComponents(msgspec.Struct, frozen=True, eq=False):
@@ -43,7 +45,7 @@ class NodeComponents(msgspec.Struct, frozen=True, eq=False):
 
 def components_of(node: LocalNode, client: Client, world: World) -> NodeComponents:
     """Create the components of a node. `client`: reads the objects that its Pods refer to."""
-    prober = Prober(node.runtime, world.clock)
+    prober = Prober(node.runtime, world.clock, node.probe_results)
     hooks = LifecycleHooks(prober, world.clock)
     if node.config is None:
         return NodeComponents(node.address, node.runtime, world.clock, prober, hooks)

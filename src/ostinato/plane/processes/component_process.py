@@ -14,7 +14,8 @@ from ostinato.client.client import Client
 from ostinato.kinds.core_v1 import Node
 from ostinato.manager import Manager, Purpose
 from ostinato.plane.access.local_access import LocalAccess
-from ostinato.plane.parts import NodeParts, PlaneSettings, add_parts, manager_of_plane
+from ostinato.plane.node.server.node_servers import NodeServers
+from ostinato.plane.parts import NodeParts, PlaneSettings, add_parts, manager_of_plane, start_node_servers
 from ostinato.plane.processes.node_listener import NodeListener
 from ostinato.world import World
 
@@ -34,6 +35,7 @@ class ComponentProcess:
         self._manager: Manager | None = None
         self._serving: asyncio.Task[None] | None = None
         self._containerd: Containerd | None = None
+        self._node_servers = NodeServers(world)
         self._listener: NodeListener | None = None
 
     async def prepare(self) -> None:
@@ -48,9 +50,17 @@ class ComponentProcess:
         """Start the components. `url`: of the API server, which is ready."""
         settings = self._settings
         manager = self._manager = manager_of_plane(self._access.connect, self._world)
-        of_nodes = NodeParts(api_server=url, existing=await self._existing(), containerd=self._containerd)
+        if "nodes" in self._parts and settings.measures_usage:
+            await start_node_servers(self._node_servers, manager, settings)
+        of_nodes = NodeParts(
+            api_server=url,
+            existing=await self._existing(),
+            containerd=self._containerd,
+            ports=self._node_servers.ports,
+        )
         endpoints = add_parts(manager, settings, self._parts, of_nodes)
         if endpoints:
+            self._node_servers.serve(endpoints)
             self._listener = NodeListener(self._world, endpoints)
             await self._listener.start(settings.state)
         self._serving = asyncio.get_running_loop().create_task(manager.serve())
@@ -72,6 +82,7 @@ class ComponentProcess:
         if self._manager is not None and self._serving is not None:
             self._manager.stop()
             await asyncio.wait([self._serving])
+        await self._node_servers.stop()
         if self._listener is not None:
             await self._listener.stop()
         if self._containerd is not None:

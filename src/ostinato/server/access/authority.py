@@ -135,6 +135,10 @@ class Authority:
         """A serving certificate for these host names and addresses."""
         return self._pair(name, hosts, common_name="kube-apiserver")
 
+    def node(self, name: str, hosts: list[str]) -> Pair:
+        """A serving certificate of a node's agent."""
+        return self._pair(f"kubelet-{name}", hosts, common_name=f"system:node:{name}", organizations=["system:nodes"])
+
     def client(self, name: str, user: str, groups: list[str]) -> Pair:
         """A client certificate for a user and groups."""
         return self._pair(name, [], common_name=user, organizations=groups)

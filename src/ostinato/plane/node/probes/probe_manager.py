@@ -93,6 +93,7 @@ class _ContainerProbes:
     def stop(self) -> None:
         for task in self._tasks:
             task.cancel()
+        self._prober.results.forget(self._pod, self._container.name)
 
     async def _work(
         self, kind: ProbeKind, probe: Probe, age: float, on_result: OnResult, on_unhealthy: OnUnhealthy
@@ -106,6 +107,7 @@ class _ContainerProbes:
         while True:
             began = self._clock.monotonic()
             outcome = await self._probe(probe)
+            self._prober.results.count(self._pod, self._container.name, kind, outcome)
             if outcome.result != "success":
                 on_unhealthy(_message(kind, outcome))
             if outcome.result != "error":

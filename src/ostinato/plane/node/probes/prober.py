@@ -17,6 +17,7 @@ from ostinato.http.tls_stream import TlsStream
 from ostinato.kinds.core_v1 import Container, GRPCAction, HTTPGetAction, Pod, TCPSocketAction
 from ostinato.plane.node.probes.grpc_health import check_health
 from ostinato.plane.node.probes.outcome import Outcome
+from ostinato.plane.node.probes.probe_results import ProbeResults
 from ostinato.plane.node.runtimes import ExecError, Runtime
 from ostinato.world import Clock
 
@@ -35,9 +36,11 @@ class SyncExec(Protocol):
 class Prober:
     """Runs checks against the containers of one node."""
 
-    def __init__(self, runtime: Runtime, clock: Clock) -> None:
+    def __init__(self, runtime: Runtime, clock: Clock, results: ProbeResults | None = None) -> None:
+        """`results`: counts the results of probes. Defaults to a new one."""
         self._runtime = runtime
         self._clock = clock
+        self.results = ProbeResults() if results is None else results
 
     async def command(self, pod: Pod, container: str, command: Sequence[str], timeout: float | None) -> Outcome:  # noqa: ASYNC109
         run = self._runtime.run if isinstance(self._runtime, SyncExec) else self._run

@@ -4,6 +4,7 @@
 |---|---|
 | `/containerLogs/NAMESPACE/POD/CONTAINER` | log of a container |
 | `/exec/NAMESPACE/POD/CONTAINER` | command in a container, over WebSocket or SPDY |
+| `/run/NAMESPACE/POD/CONTAINER?cmd=` | output of a command in a container (POST) |
 | `/attach/NAMESPACE/POD/CONTAINER` | streams of a container |
 | `/portForward/NAMESPACE/POD` | connections to ports |
 """
@@ -23,7 +24,7 @@ from ostinato.kinds.core_v1 import Container, ContainerStatus, Pod
 from ostinato.plane.node.containers.log_paths import log_of
 from ostinato.plane.node.runtimes import ExecError, Runtime
 from ostinato.plane.node.server.log_reader import LogOptions, read_log
-from ostinato.server.request import Answer, Request, Stream, text_response
+from ostinato.server.request import Answer, Request, Response, Stream, text_response
 from ostinato.server.request.options import boolean, integer
 from ostinato.streams import channels, ports, spdy_command
 from ostinato.streams.session import Command, Session, SessionError
@@ -74,9 +75,11 @@ class PodStreams:
         if what == "containerLogs":
             pod, _ = await self._pod(namespace, name, f'pod "{name}" does not exist')
             return await self._log(request, pod, container)
-        if what not in ("exec", "attach"):
+        if what not in ("exec", "attach", "run"):
             raise RequestError(404, "404 page not found")
         pod, runtime = await self._pod(namespace, name, "pod does not exist")
+        if what == "run":
+            return await self._run(request, pod, runtime, container)
         return self._command(what, request, pod, runtime, container)
 
     async def _pod(self, namespace: str, name: str, missing: str) -> tuple[Pod, Runtime]:
@@ -153,6 +156,31 @@ class PodStreams:
             return channels.command_upgrade(command, _websocket_protocol(request, channels.PROTOCOLS))
         return spdy_command.command_upgrade(command, _spdy_protocol(request, spdy_command.PROTOCOLS), self._world.clock)
 
+    async def _run(self, request: Request, pod: Pod, runtime: Runtime, container: str) -> Answer:
+        """Run a command without a shell and return what it writes, standard error included."""
+        if request.method != "POST":
+            raise RequestError(405, "405: Method Not Allowed")
+        status, command = _status_of(pod, container), request.parameter("cmd")
+        if _spec_of(pod, container) is None or status is None or not _is_running(status):
+            raise RequestError(500, f'container not found ("{container}")')
+        try:
+            session = await runtime.exec(pod, container, command.split(" "), stdin=False, tty=False)
+        except ExecError as error:
+            raise RequestError(500, str(error)) from None
+        output = bytearray()
+        try:
+            while (piece := await session.read()) is not None:
+                output += piece[1]
+                if len(output) > _MOST_OUTPUT:
+                    raise RequestError(500, f"the command wrote more than {_MOST_OUTPUT} bytes")
+            code = await session.wait()
+        finally:
+            await session.close()
+        if code:
+            text = output.decode(errors="replace")
+            raise RequestError(500, f"command '{command}' exited with {code}: {text}")
+        return Response(200, bytes(output), "text/plain; charset=utf-8")
+
     # Ports
 
     def _forward(self, request: Request, pod: Pod, runtime: Runtime) -> Answer:
@@ -181,6 +209,7 @@ class PodStreams:
         return ports.channels_upgrade(wanted, dial, about, protocol)
 
 
+_MOST_OUTPUT = 16 << 20  # bytes of /run
 _LONG_AGO = 10**9  # seconds; bounds sinceSeconds
 
 

@@ -1,4 +1,4 @@
-"""The HTTPS server of a node, for API servers on other machines; requests are authorized by `authorization`."""
+"""The HTTPS server of a node; requests are authorized by `authorization`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ostinato.client.client import Client
 from ostinato.plane.node.server.authorization import DelegatedAuthorization
-from ostinato.server.access.authority import Authority
+from ostinato.server.access.authority import Pair
 from ostinato.server.http import HttpServer
 from ostinato.server.node_agents.endpoint import Endpoint
 from ostinato.server.request import Answer, Request, Response, text_response
@@ -32,13 +32,12 @@ class NodeServer:
         assert self._http is not None, "started"
         return self._http.port
 
-    async def start(self, host: str, port: int, directory: Path, authority: str | None) -> None:
-        """Listen, with a self-signed certificate until `use_certificate`; OSError if that fails.
+    async def start(self, host: str, port: int, own: Pair, authority: str | None) -> None:
+        """Listen; OSError if that fails.
 
-        `directory`: holds the self-signed certificate. `authority`: PEM of the CA that client certificates must be
-        signed by; without it clients authenticate with tokens only.
+        `own`: the serving certificate until `use_certificate`. `authority`: PEM of the CA that client certificates must
+        be signed by; without it clients authenticate with tokens only.
         """
-        own = Authority(self.world, directory).server("kubelet", [self._node, "localhost", "127.0.0.1"])
         context = self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.load_cert_chain(own.certificate, own.key)

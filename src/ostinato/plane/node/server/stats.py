@@ -30,7 +30,9 @@ _MINIMUM_INTERVAL: Final = 1.0  # seconds between two measurements
 _MAXIMUM_INTERVAL: Final = 60.0  # seconds after which a measurement is not compared with
 
 
-class _Sample(msgspec.Struct, frozen=True):
+class UsageSample(msgspec.Struct, frozen=True):
+    """One measurement of a node."""
+
     at: float  # on the monotonic clock
     time: Time
     machine: Usage
@@ -50,7 +52,7 @@ class NodeStats:
         self._runtimes = runtimes
         self._pods_of = pods_of
         self._machine = machine_usage if machine is None else machine
-        self._samples: dict[str, _Sample] = {}  # latest, by node
+        self._samples: dict[str, UsageSample] = {}  # latest, by node
         self._summaries: dict[str, dict[str, Any]] = {}  # latest, by node
         self._lock = asyncio.Lock()
 
@@ -59,28 +61,38 @@ class NodeStats:
             before = self._samples.get(node)
             now = self._clock.monotonic()
             if before is None or now - before.at > _MAXIMUM_INTERVAL:
-                before = await self._measure(node)
+                before = await self.measure(node)
                 await self._clock.sleep(_MINIMUM_INTERVAL)
             elif now - before.at < _MINIMUM_INTERVAL and node in self._summaries:
                 return msgspec.json.encode(self._summaries[node])
-            after = self._samples[node] = await self._measure(node)
+            after = self._samples[node] = await self.measure(node)
             stats = self._summaries[node] = _summary(node, before, after)
             return msgspec.json.encode(stats)
 
     async def counters(self, node: str) -> bytes:
         """Return the counters in the Prometheus text format."""
-        return _counters(await self._measure(node)).encode()
+        return _counters(await self.measure(node)).encode()
 
-    async def _measure(self, node: str) -> _Sample:
+    async def pods(self, node: str) -> Sequence[Pod]:
+        """Return the Pods of a node."""
+        return await self._pods_of(node)
+
+    async def measure(self, node: str) -> UsageSample:
         runtime = self._runtimes[node]
         pods = [(pod, await runtime.usage(pod)) for pod in await self._pods_of(node)]
-        return _Sample(self._clock.monotonic(), Time.of(self._clock.now()), self._machine(), pods)
+        return UsageSample(self._clock.monotonic(), Time.of(self._clock.now()), self._machine(), pods)
 
 
-def _summary(node: str, before: _Sample, after: _Sample) -> dict[str, Any]:
+def _summary(node: str, before: UsageSample, after: UsageSample) -> dict[str, Any]:
     seconds = max(after.at - before.at, _MINIMUM_INTERVAL)
     cpu_before = before.cpu()
     time = str(after.time)
+
+    def since(pod: Pod, name: str) -> dict[str, Any]:
+        running = next(
+            (each.state.running for each in pod.status.container_statuses if each.name == name and each.state), None
+        )
+        return {} if running is None or running.started_at is None else {"startTime": str(running.started_at)}
 
     def stats(cpu: float, usage: Usage) -> dict[str, Any]:
         cores = max(usage.cpu - cpu, 0.0) / seconds
@@ -93,11 +105,17 @@ def _summary(node: str, before: _Sample, after: _Sample) -> dict[str, Any]:
     for pod, usage in after.pods:
         uid = pod.metadata.uid
         # A container started since then has no earlier usage.
-        containers = [{"name": name} | stats(cpu_before.get((uid, name), 0.0), used) for name, used in usage.items()]
+        containers = [
+            {"name": name} | since(pod, name) | stats(cpu_before.get((uid, name), 0.0), used)
+            for name, used in usage.items()
+        ]
         if containers:
-            known = pod.metadata
-            about = {"name": known.name, "namespace": known.namespace, "uid": uid}
-            pods.append({"podRef": about, "containers": containers})
+            known, started = pod.metadata, pod.status.start_time
+            about: dict[str, Any] = {"podRef": {"name": known.name, "namespace": known.namespace, "uid": uid}}
+            about |= {} if started is None else {"startTime": str(started)}
+            cpu = sum(cpu_before.get((uid, name), 0.0) for name in usage)
+            whole = Usage(sum(used.cpu for used in usage.values()), sum(used.memory for used in usage.values()))
+            pods.append(about | {"containers": containers} | stats(cpu, whole))
     return {"node": {"nodeName": node} | stats(before.machine.cpu, after.machine), "pods": pods}
 
 
@@ -113,7 +131,7 @@ _HELP: Final = {  # kubelet's help texts
 }
 
 
-def _counters(sample: _Sample) -> str:
+def _counters(sample: UsageSample) -> str:
     at = int(sample.time.timestamp() * 1000)
     families: dict[str, Family] = {}
 

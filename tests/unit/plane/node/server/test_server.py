@@ -50,7 +50,8 @@ class Far(Stage):
         node.endpoint = NodeEndpoint("n", self.streams, stats).handle
         clients = Authority(self.world, directory)
         (directory / "node").mkdir()
-        await node.start("127.0.0.1", 0, directory / "node", clients.certificate.decode())
+        pair = Authority(self.world, directory / "node").server("kubelet", ["n", "localhost", "127.0.0.1"])
+        await node.start("127.0.0.1", 0, pair, clients.certificate.decode())
         self.server.nodes._here.clear()
         context = partial(_context, clients, user, groups)
         self.server.nodes.remote = RemoteNodeAgents(self.world.clock, context, self.server.guard)
