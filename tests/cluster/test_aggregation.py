@@ -113,7 +113,7 @@ def test_the_sample_api_server_serves_behind_ours(tmp_path: Path, tmp_path_facto
         port = free_port(host)
         command = [str(binary), f"--etcd-servers={etcd}", f"--secure-port={port}", f"--bind-address={host}"]
         command += [f"--{use}kubeconfig={kubeconfig}" for use in ("", "authentication-", "authorization-")]
-        command += [f"--cert-dir={tmp_path}/sample", "--feature-gates=APIPriorityAndFairness=false"]
+        command.append(f"--cert-dir={tmp_path}/sample")
         with running(command, tmp_path / "sample.log") as process:
             await register(api, "wardle", [("wardle.example.com", "v1alpha1")], host, port)
             await available(api, "v1alpha1.wardle.example.com")
@@ -204,7 +204,7 @@ async def scaled(api: ApiClient, replicas: int, *metrics: dict[str, Any]) -> Non
         found = await api.ask("GET", "/apis/apps/v1/namespaces/default/deployments/web")
         return bool(found.value["spec"]["replicas"] == replicas)
 
-    await until(is_scaled, 180)
+    await until(is_scaled, 90)
     found = (await api.ask("GET", f"{path}/web")).value["status"]
     conditions = {each["type"]: each["status"] for each in found["conditions"]}
     assert conditions["ScalingActive"] == "True", found
