@@ -59,7 +59,7 @@ class Index(ABC):
         if found is not None and kind is not None:
             found.describe, found.complete, found.kind = describe, complete, kind
         if found is None:
-            found = self._collections[name] = Collection(name, describe, complete, kind)
+            found = Collection(name, describe, complete, kind)
             for key, version, data in sorted(self._take_loaded(found)):
                 try:
                     found.entries[key] = Entry(key, version, data, *describe(data))
@@ -69,6 +69,7 @@ class Index(ABC):
                         "restore a snapshot with `ostinato snapshot restore`"
                     ) from error
                 found.keys.append(key)
+            self._collections[name] = found  # not before all objects have been read
         return found
 
     @abstractmethod

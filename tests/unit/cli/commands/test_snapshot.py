@@ -101,8 +101,10 @@ def test_a_snapshot_of_a_running_server_is_restored(
 @needs_etcd
 def test_a_snapshot_of_an_etcd_is_restored(start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     state, file = tmp_path / "state", str(tmp_path / "snapshot.db")
-    with EtcdCluster.start(tmp_path / "etcd") as etcd:
-        store = ("--store", etcd.url)
+    with EtcdCluster.start(tmp_path / "etcd", tls=True, auth=True) as etcd:
+        files = {"cafile": etcd.ca, "certfile": etcd.cert, "keyfile": etcd.key}
+        store = ["--store", f"{etcd.url}/own/prefix"]
+        store += [word for name, file in files.items() for word in (f"--etcd-{name}", str(file))]
         server = start(*store)
         fill(server, "a", "b")
         code, text = snapshot(state, capsys, "save", file, *store)

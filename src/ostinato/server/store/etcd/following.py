@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
 
 from ostinato.etcd import Compacted as CompactedRevision
 from ostinato.etcd import EtcdClient, EtcdError, KeyValue, Watch, WatchBatch, WatchStream, prefix_end
@@ -60,9 +59,12 @@ class FollowingIndex(Index):
         self.version, self._unopened = await load(self._client, self._layout)
         self.compacted = self.version
 
-    def _take_loaded(self, collection: Collection) -> Iterator[tuple[str, int, bytes]]:
-        for key, kv in self._unopened.pop(collection.name, {}).items():
-            yield key, kv.mod_revision, self._values.read(collection, kv.key, kv.value, kv.mod_revision)
+    def _take_loaded(self, collection: Collection) -> list[tuple[str, int, bytes]]:
+        found = []
+        for key, kv in self._unopened.get(collection.name, {}).items():
+            found.append((key, kv.mod_revision, self._values.read(collection, kv.key, kv.value, kv.mod_revision)))
+        self._unopened.pop(collection.name, None)
+        return found
 
     async def _follow(self) -> None:
         """Follow the changes from the present state on; if that is not possible, from a loaded one."""

@@ -71,19 +71,24 @@ class Values:
         """The data of an entry; UnusableStore if the value cannot be read."""
         name = key.decode()
         value, is_outdated = self._encryption.decrypt(collection.name, name, value, key)
+        stored = self._layout.stored(collection.name)
+        is_protobuf = value.startswith(MAGIC)
+        try:
+            obj: dict[str, Any] = protobuf.decode(value) if is_protobuf else _decode(value)
+            metadata = {**obj["metadata"], "resourceVersion": str(version)}
+        except (ValueError, KeyError, TypeError) as error:
+            raise UnusableStore(f"{name}: the value cannot be read: {error}") from error
+        if stored is not None:
+            wanted = self._protobuf and stored.media == "protobuf"
+            is_outdated = is_outdated or is_protobuf != wanted or obj.get("apiVersion") != stored.api_version
         if is_outdated:
             self._outdated.add(key)
         else:
             self._outdated.discard(key)
-        try:
-            obj: dict[str, Any] = protobuf.decode(value) if value.startswith(MAGIC) else _decode(value)
-            metadata = {**obj["metadata"], "resourceVersion": str(version)}
-        except (ValueError, KeyError, TypeError) as error:
-            raise UnusableStore(f"{name}: the value cannot be read: {error}") from error
         if obj.get("apiVersion") == definitions.VERSION:
             obj = definitions.from_v1beta1(obj)
         metadata.pop("selfLink", None)
-        custom = self._layout.stored(collection.name) is None
+        custom = stored is None
         order = sorted(metadata) if custom else [field for field in METADATA_ORDER if field in metadata]
         del obj["metadata"]
         obj.pop("kind", None)
@@ -93,7 +98,7 @@ class Values:
         return _encode(data if collection.complete is None else collection.complete(data))
 
     def is_outdated(self, key: bytes) -> bool:
-        """Whether the value was encrypted with another provider than the one for new values."""
+        """Whether the value would be written in another form now: another provider, media type or API version."""
         return key in self._outdated
 
     def forget(self, key: bytes) -> None:

@@ -24,7 +24,7 @@ from ostinato.server.store.etcd.compaction import Compactor
 from ostinato.server.store.etcd.index import EtcdIndex
 from ostinato.server.store.etcd.layout import Layout
 from ostinato.server.store.etcd.options import EtcdOptions
-from ostinato.server.store.records import Conflict, Entry, OutcomeUnknown
+from ostinato.server.store.records import Conflict, Entry, OutcomeUnknown, UnusableStore
 from ostinato.world import World
 
 Body = Callable[["Site"], Any]
@@ -475,5 +475,20 @@ def test_the_watch_keeps_up_with_revisions_of_other_keys(cluster: EtcdCluster, m
             revision = (await site.client.put(b"/elsewhere", b"")).revision
             while one.index.version < revision:  # noqa: ASYNC110 - the regular check
                 await asyncio.sleep(0.01)
+
+    run(cluster, play)
+
+
+def test_a_kind_with_an_unreadable_object_can_be_opened_when_it_is_readable(cluster: EtcdCluster) -> None:
+    async def play(site: Site) -> None:
+        key = f"{site.prefix}/secrets/n/a".encode()
+        await site.client.put(key, b"nonsense")
+        async with site.server() as one:
+            for _ in range(2):
+                with pytest.raises(UnusableStore, match="secrets/n/a"):
+                    one.index.collection("secrets", describe)
+            await site.client.put(key, b'{"metadata":{"name":"a","uid":"u"}}')
+            await one.index.catch_up()
+            assert shown(one.index.collection("secrets", describe)) == {"n/a": ""}
 
     run(cluster, play)

@@ -140,3 +140,21 @@ def test_a_definition_that_kube_apiserver_stored_is_read_in_v1() -> None:
 
 def test_protobuf_of_a_range_allocation_is_known() -> None:
     assert protobuf.has_protobuf("v1", "RangeAllocation")
+
+
+def test_a_value_in_another_media_type_or_version_is_outdated() -> None:
+    key = b"/registry/configmaps/n/a"
+    obj = {"metadata": {"name": "a", "namespace": "n", "uid": "u"}, "data": {"k": "v"}}
+    for as_protobuf in (True, False):
+        used, other = values(protobuf=as_protobuf), values(protobuf=not as_protobuf)
+        draft = used.draft(MAPS, key, encoded(used, obj))
+        for reader, is_outdated in ((used, False), (other, True)):
+            reader.read(MAPS, key, draft.value, 7)
+            assert reader.is_outdated(key) is is_outdated
+    scaler = Collection("horizontalpodautoscalers.autoscaling", describe)
+    written = b'{"kind":"HorizontalPodAutoscaler","apiVersion":"autoscaling/v1","metadata":{"name":"a"}}'
+    as_json = values(protobuf=False)
+    as_json.read(scaler, key, written, 7)
+    assert as_json.is_outdated(key)
+    as_json.read(scaler, key, written.replace(b"autoscaling/v1", b"autoscaling/v2"), 8)
+    assert not as_json.is_outdated(key)
