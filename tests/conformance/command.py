@@ -15,7 +15,7 @@ from typing import Final
 from tests.conformance.cluster import running_cluster
 from tests.conformance.containerd import running_containerd
 from tests.conformance.images import ImageBuilder
-from tests.conformance.report import first_line, summary, write_report
+from tests.conformance.report import ResultFile, first_line, summary, write_report
 from tests.conformance.specs import Outcome, SpecRunner, conformance_specs
 from tests.conformance.suite import MissingError, Suite, default_directory
 
@@ -35,8 +35,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             ImageBuilder(suite).build()
         specs = selected(suite, options)
         with _directory(options.directory) as directory, _kubeconfig(suite, options, directory) as kubeconfig:
+            file = ResultFile(directory / "results.jsonl")
+            results = {name: outcome for name, outcome in file.passed().items() if name in specs}
+
+            def on_result(name: str, outcome: Outcome) -> None:
+                file.add(name, outcome)
+                _print(name, outcome)
+
             runner = SpecRunner(suite, kubeconfig, directory / "logs", options.seconds)
-            results = runner.run(specs, options.jobs, options.batch, _print)
+            missing = [name for name in specs if name not in results]
+            results |= runner.run(missing, options.jobs, options.batch, on_result)
     except MissingError as error:
         print(error, file=sys.stderr)
         return 2
@@ -101,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--jobs", type=int, default=4, metavar="N", help="processes of the suite at a time (default: 4)")
     add("--batch", type=int, default=6, metavar="N", help="specs per process (default: 6)")
     add("--seconds", type=int, default=300, metavar="S", help="longest duration of a spec (default: 300)")
-    add("--directory", type=Path, metavar="DIR", help="keep state and logs there (default: a temporary directory)")
+    add("--directory", type=Path, metavar="DIR", help="keep logs and results there, and continue if it has some")
     add("--report", type=Path, metavar="FILE", help="write counts and failed specs into a JSON file")
     add("--build", action="store_true", help="only build the suite")
     help_cache = "programs and images of the suite (default: OSTINATO_CONFORMANCE, or the user's cache directory)"

@@ -4,12 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from tests.conformance.specs import Outcome
 from tests.conformance.suite import VERSION
+
+
+class ResultFile:
+    """The results of a run, a line of JSON each: an interrupted run continues with the specs that are missing."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def passed(self) -> dict[str, Outcome]:
+        """Return the results of specs that passed."""
+        lines = self._path.read_text().splitlines() if self._path.exists() else []
+        results = {each.pop("name"): Outcome(**each) for each in map(json.loads, lines)}
+        return {name: each for name, each in results.items() if each.has_passed}
+
+    def add(self, name: str, outcome: Outcome) -> None:
+        with self._path.open("a") as file:
+            file.write(json.dumps({"name": name, **asdict(outcome)}) + "\n")
 
 
 def summary(results: Mapping[str, Outcome]) -> str:

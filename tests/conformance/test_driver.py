@@ -15,7 +15,7 @@ import pytest
 from tests.conformance.archive import Image, Layer, write_archive
 from tests.conformance.command import LISTS
 from tests.conformance.registry import HOST, digest_of, running_registry
-from tests.conformance.report import summary, write_report
+from tests.conformance.report import ResultFile, summary, write_report
 from tests.conformance.specs import Outcome, SpecRunner
 from tests.conformance.suite import Suite
 
@@ -75,6 +75,15 @@ def test_a_report_has_counts_and_the_first_line_of_each_failure(tmp_path: Path) 
     assert sorted(content) == ["containerd", "simulated"]
     assert (content["simulated"]["passed"], content["simulated"]["specs"]) == (1, 2)
     assert content["simulated"]["failed"] == {"[b] two [Serial]": "failed: no"}
+
+
+def test_a_run_continues_with_the_specs_that_have_not_passed(tmp_path: Path) -> None:
+    file = ResultFile(tmp_path / "results.jsonl")
+    assert file.passed() == {}
+    for state in ("failed", "passed"):
+        file.add("a", Outcome(state, 1.0, "x\ny", "log"))
+    file.add("b", Outcome("failed", 1.0, "", ""))
+    assert file.passed() == {"a": Outcome("passed", 1.0, "x\ny", "log")}
 
 
 def test_an_archive_has_each_layer_once_and_the_names_of_its_images(tmp_path: Path) -> None:
