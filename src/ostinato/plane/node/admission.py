@@ -31,6 +31,12 @@ class NodeInfo(msgspec.Struct, frozen=True):
     allocatable: Mapping[str, Quantity]
 
 
+def selects_nodes(pod: Pod) -> bool:
+    """Return whether a Pod can run only on nodes with certain labels."""
+    affinity = pod.spec.affinity
+    return bool(pod.spec.node_selector) or (affinity is not None and affinity.node_affinity is not None)
+
+
 def rejection_of(pod: Pod, node: NodeInfo, others: Iterable[Pod]) -> Rejection | None:
     """Return why a Pod cannot run beside `others`; None if it can. Resources unknown to the node are ignored."""
     others = list(others)

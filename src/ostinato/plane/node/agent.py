@@ -16,8 +16,8 @@ from ostinato.api.gvk import NamespacedName
 from ostinato.cache import Deleted, Event, Updated
 from ostinato.cache.store.resource_versions import reached
 from ostinato.controllers import Channel, Context, Request, Result
-from ostinato.kinds.core_v1 import Pod, PodStatus
-from ostinato.plane.node.admission import Rejection, rejection_of
+from ostinato.kinds.core_v1 import Node, Pod, PodStatus
+from ostinato.plane.node.admission import Rejection, rejection_of, selects_nodes
 from ostinato.plane.node.local_node import LocalNode, NodeComponents, components_of
 from ostinato.plane.node.node_clients import ClientOf
 from ostinato.plane.node.pod_manager import NodeNameOf, PodManager
@@ -92,7 +92,8 @@ class NodeAgent:
             if pod.status.phase in ("Succeeded", "Failed"):
                 await self._delete_if_requested(pod)
                 return None
-            if (rejection := self._rejection(pod, node)) is not None:
+            labels = await self._labels(node) if selects_nodes(pod) else {}
+            if (rejection := self._rejection(pod, node, labels)) is not None:
                 ctx.event(pod, rejection.reason, rejection.message, kind="Warning")
                 await self._status.reject(pod, rejection, ctx.now())
                 return None
@@ -187,7 +188,15 @@ class NodeAgent:
         self._remove_logs(worker.pod)
         self.changes.put(request)
 
-    def _rejection(self, pod: Pod, node: LocalNode) -> Rejection | None:
+    async def _labels(self, node: LocalNode) -> Mapping[str, str]:
+        """Return the current labels of a node: others change them after its registration."""
+        if node.info is None:
+            return {}
+        found = await self._client_of(node.name).live.get(Node, node.name, missing=None)
+        return node.info.labels if found is None else found.metadata.labels
+
+    def _rejection(self, pod: Pod, node: LocalNode, labels: Mapping[str, str]) -> Rejection | None:
+        """`labels`: of the node, if the Pod selects nodes."""
         if node.info is None or pod.status.start_time is not None:
             return None
         others = (
@@ -195,7 +204,7 @@ class NodeAgent:
             for worker in self._workers.values()
             if worker.pod.spec.node_name == node.name and not worker.is_terminated
         )
-        return rejection_of(pod, node.info, others)
+        return rejection_of(pod, msgspec.structs.replace(node.info, labels=labels), others)
 
     async def _delete_if_requested(self, pod: Pod) -> None:
         if pod.metadata.deletion_timestamp is None:

@@ -28,6 +28,7 @@ from ostinato.kinds.core_v1 import (
     ImageVolumeSource,
     Lifecycle,
     LifecycleHandler,
+    Node,
     Pod,
     Probe,
     ResourceRequirements,
@@ -335,6 +336,21 @@ def test_a_pod_is_resized_in_place(tmp_path: Path) -> None:
         assert ("ResizeStarted", f"Pod resize started: {summary}") in events
         assert ("ResizeCompleted", f"Pod resize completed: {summary}") in events
         assert [(each.resources, attempt) for each, attempt in node.runtime.resized] == [(status.resources, 0)]
+
+    on_node(play, tmp_path)
+
+
+def test_admission_uses_the_current_labels_of_the_node(tmp_path: Path) -> None:
+    async def play(node: NodeStage) -> None:
+        await node.client.patch(Node, "node-1", MergePatch({"metadata": {"labels": {"colour": "blue"}}}))
+        await node.client.create(pod("after", node_selector={"colour": "blue"}))
+        await node.wait(2)
+        assert (await node.get("after")).status.phase == "Running"
+        await node.client.patch(Node, "node-1", MergePatch({"metadata": {"labels": {"colour": "green"}}}))
+        await node.client.create(pod("late", node_selector={"colour": "blue"}))
+        await node.wait(2)
+        status = (await node.get("late")).status
+        assert (status.phase, status.reason) == ("Failed", "NodeAffinity")
 
     on_node(play, tmp_path)
 
