@@ -140,7 +140,8 @@ def _add_nodes(manager: Manager, settings: PlaneSettings, of_nodes: NodeParts) -
     proxy = NetnsAddresses(state) if SERVICES not in settings.without else None
     dns = settings.cluster_dns
     gate = None if proxy is None else PolicyGate(proxy.is_local)
-    processes = msgspec.structs.replace(settings.processes, dns=dns, gate=gate)
+    reachable = settings.measures_usage and proxy is not None and proxy.is_available()
+    processes = msgspec.structs.replace(settings.processes, dns=dns if reachable else None, gate=gate)
     processes = pod_networking.with_services(processes, proxy)
     processes = with_state(pod_networking.with_assigned(processes, of_nodes.existing), state)
     admit = None

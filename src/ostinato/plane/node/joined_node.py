@@ -169,7 +169,7 @@ class JoinedNode:
                 readiness=self._readiness,
             )
             service = await self._find_dns(manager)
-            dns = self._cluster_dns(service)
+            dns = self._cluster_dns(None if proxy is not None and not proxy.is_available() else service)
             make_runtime = await self._runtime_factory(config, manager, proxy, dns)
             endpoints = fleet.add_local_nodes(manager, [settings.name], settings.state, make_runtime, options)
             server.endpoint = endpoints[settings.name]

@@ -21,7 +21,7 @@ from ostinato.kinds.core_v1 import Namespace, Pod
 from ostinato.kinds.networking_v1 import NetworkPolicy
 from ostinato.manager import Manager
 from ostinato.plane.network.policy.gate import PolicyGate
-from ostinato.plane.network.policy.peers import PodView, PolicyPod, peer_of
+from ostinato.plane.network.policy.peers import PodView, PolicyPod, peer_of, shares_machine
 from ostinato.plane.network.policy.ruleset import DeniedClients, Ruleset, RulesetInstaller
 from ostinato.plane.network.policy.table import PolicyTable, policy_table
 from ostinato.plane.objects.pod_state import PodState
@@ -70,6 +70,7 @@ class PolicyEnforcer:
         self._admitted: dict[str, PolicyPod] = {}  # Pods that start; by uid
         self._installed: Ruleset | None = None
         self._failure = ""
+        self._warned = False  # that Pods use the network of the machine
         self._lock = asyncio.Lock()
 
     async def admit(self, pod: Pod, address: str) -> None:
@@ -136,7 +137,11 @@ class PolicyEnforcer:
         for entry in self._pods.store.entries():
             seen = self._known.get(entry.uid)
             if seen is None or seen[0] != entry.resource_version:
-                seen = entry.resource_version, peer_of(entry.read(PodView))
+                view = entry.read(PodView)
+                seen = entry.resource_version, peer_of(view)
+                if shares_machine(view) and not self._warned:
+                    self._warned = True
+                    _logger.warning("network policies are not enforced for pods on the network of the machine")
             known[entry.uid] = seen
         self._known = known
         found = {uid: pod for uid, (_, pod) in known.items() if pod is not None}

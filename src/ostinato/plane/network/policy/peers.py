@@ -59,6 +59,12 @@ class PodView(Object, version="v1", kind="Pod", plural="pods"):
     status: _Status = msgspec.field(default_factory=_Status)
 
 
+def shares_machine(pod: PodView) -> bool:
+    """Whether a Pod that asks for a network of its own uses that of its node: policies cannot be enforced then."""
+    host = pod.status.host_ip
+    return bool(host) and not pod.spec.host_network and any(each.ip == host for each in pod.status.pod_ips)
+
+
 def peer_of(pod: Any, admitted: str = "") -> PolicyPod | None:
     """The Pod; None if it has ended, or uses the network of its node.
 

@@ -69,14 +69,15 @@ class RulesetInstaller:
 
     def install(self, ruleset: Ruleset) -> None:
         """OSError if the kernel refuses it; what was installed before stays."""
+        wanted = _versions_of(ruleset)
+        if not wanted and not self._installed:
+            return  # nothing to do, which takes no rights
         if not self._installed:
             _remove_abandoned()
-        wanted = _versions_of(ruleset)
         messages: list[Message] = []
         for version in sorted(self._installed | wanted):
             messages += _TableBuilder(nf.Table(self._name, version, self._state), ruleset).messages()
-        if messages:
-            nf.commit(messages)
+        nf.commit(messages)
         self._installed |= wanted
 
     def is_intact(self) -> bool:

@@ -114,11 +114,17 @@ class NetnsAddresses:
         if reason:
             _logger.warning("service answers to pods only, not to this machine address=%s reason=%s", address, reason)
 
-    def is_local(self, address: str) -> bool:
-        """Whether an address is the machine's own."""
+    def is_available(self) -> bool:
+        """Whether Services can have addresses here."""
         try:
             self._open()
         except AddressUnavailable:
+            return False
+        return True
+
+    def is_local(self, address: str) -> bool:
+        """Whether an address is the machine's own."""
+        if not self.is_available():
             return False
         assert self._outside is not None
         match = self._outside.match(ipaddress.ip_address(address))

@@ -174,6 +174,18 @@ def test_rules_that_another_program_flushed_are_noticed(here: TestMachine, tmp_p
     installer.remove()
 
 
+def test_nothing_to_install_takes_no_rights(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    for name in ("commit", "tables"):
+        monkeypatch.setattr(nf, name, refuse)
+    installer = RulesetInstaller(tmp_path)
+    installer.install(Ruleset())
+    with pytest.raises(PermissionError):
+        installer.install(Ruleset(PolicyTable({"10.1.0.1": ()})))
+
+
 def test_a_large_ruleset_is_installed_at_once(here: TestMachine, tmp_path: Path) -> None:
     peers = frozenset(f"10.2.{high}.{low}" for high in range(8) for low in range(250))
     pods = {f"10.1.{high}.{low}": high for high in range(20) for low in range(50)}

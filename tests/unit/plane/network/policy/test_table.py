@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ostinato.kinds.networking_v1 import NetworkPolicy
-from ostinato.plane.network.policy.peers import PodView, PolicyPod, peer_of
+from ostinato.plane.network.policy.peers import PodView, PolicyPod, peer_of, shares_machine
 from ostinato.plane.network.policy.table import PolicyTable, policy_table
 
 NAMESPACES = {"a": {"team": "red"}, "b": {"team": "blue"}}
@@ -134,6 +134,7 @@ def test_a_pod_always_reaches_itself() -> None:
 def test_pods_with_a_running_network_of_their_own_are_peers(content: dict[str, Any], is_peer: bool) -> None:
     view = msgspec.convert({"metadata": {"name": "p", "namespace": "a", "uid": "u"}, **content}, PodView)
     assert (peer_of(view) is not None) == is_peer
+    assert shares_machine(view) == (not is_peer and "hostIP" in content.get("status", {}))
 
 
 def test_a_pod_that_starts_has_the_address_that_it_is_admitted_with() -> None:

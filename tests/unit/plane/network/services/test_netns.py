@@ -32,6 +32,8 @@ def test_without_rights_no_address_can_be_had_and_it_is_not_tried_twice(
 
     monkeypatch.setattr(module, "Netlink", Refused)
     annex = NetnsAddresses(tmp_path)
+    assert not annex.is_available()
+    assert not annex.is_local("127.0.0.1")
     for _ in range(2):
         with pytest.raises(AddressUnavailable, match=words):
             annex.take(ipaddress.ip_address("10.0.0.5"))
