@@ -107,7 +107,8 @@ class Round:
             await truth.finish(max(each.version for each in writes))
             check(history)
         except Violation as violation:
-            violation.add_note(f"replay: python -m tests.faults.real.etcd_run --seed {self.seed} --fault {self.fault}")
+            how = f"--seed {self.seed} --fault {self.fault} --operations {operations} --stopped {patient.stopped}"
+            violation.add_note(f"replay: python -m tests.faults.real.etcd_run {how}")
             raise
         finally:
             await truth.close()

@@ -82,9 +82,9 @@ class Round:
             )
             check(self.history)
         except Violation as violation:
-            violation.add_note(
-                f"replay: python -m tests.faults.real.sqlite_run --seed {self.seed} --fault {self.fault}"
-            )
+            how = f"--seed {self.seed} --fault {self.fault} --operations {operations}"
+            how += "" if is_hostile else " --productive"
+            violation.add_note(f"replay: python -m tests.faults.real.sqlite_run {how}")
             raise
         return self
 
