@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import signal
 import sys
 import tempfile
@@ -50,9 +51,11 @@ class Round(Protocol):
 class Tally:
     """What a soak on one store has done."""
 
-    def __init__(self, store: str) -> None:
+    def __init__(self, store: str, minutes: float) -> None:
+        """`minutes`: after which no round is begun."""
         self._store = store
         self._began = time.monotonic()
+        self._minutes = minutes
         self._seeds: list[int] = []
         self._faults: Counter[str] = Counter()
         self._operations = 0
@@ -60,6 +63,10 @@ class Tally:
         self.kills = 0
         self.acknowledged = 0
         self.violations = 0
+
+    @property
+    def has_time(self) -> bool:
+        return time.monotonic() < self._began + 60 * self._minutes
 
     async def play(self, one: Round, operations: int, kills: int = 1) -> None:
         """Run one round, and count it."""
@@ -77,7 +84,7 @@ class Tally:
         self._events += sum(len(stream.frames) for stream in one.history.streams)
         self.acknowledged += one.acknowledged
         self.kills += kills
-        if len(self._seeds) % 20 == 0:
+        if len(self._seeds) % 10 == 0:
             print(self, flush=True)
 
     def __str__(self) -> str:
@@ -90,19 +97,20 @@ class Tally:
         )
 
 
-async def on_sqlite(kills: int, writes: int, objects: int, seed: int, place: Path) -> Tally:
-    tally = Tally("sqlite")
+async def on_sqlite(given: argparse.Namespace, place: Path) -> Tally:
+    tally = Tally("sqlite", given.minutes)
+    kills, writes, seed = given.kills, given.writes, given.seed
     layer = sqlite_run.file_layer(place) if can_compile() else None
     operations = int(writes / max(1, kills) / _ACKNOWLEDGED_SHARE)
     async with sqlite_run.server_on_sqlite(place, layer=layer) as server:
-        while tally.kills < kills or tally.acknowledged < writes:
+        while (tally.kills < kills or tally.acknowledged < writes) and tally.has_time:
             is_hostile = seed % _HOSTILE_EVERY == 0
             one = sqlite_run.Round(seed, server, "", Mix.HOSTILE if is_hostile else Mix.PRODUCTIVE, layer)
             await tally.play(one, 300 if is_hostile else operations, one.fault not in _NOT_KILLS)
             seed += 1
-        if objects:
+        if given.objects:
             await server.kill()
-            await fill(_store(server, layer), objects)
+            await fill(_store(server, layer), given.objects)
             await server.start()
             for _ in range(_LARGE_ROUNDS):
                 await tally.play(sqlite_run.Round(seed, server, "kill", layer=layer), 300)
@@ -114,15 +122,15 @@ def _store(server: ServerProcess, layer: Layer | None) -> Path:
     return (server.state if layer is None else layer.root) / "store.db"
 
 
-async def on_etcd(faults: int, seed: int, stopped: float, place: Path) -> Tally:
-    tally = Tally("etcd")
-    long_stops = 0
+async def on_etcd(given: argparse.Namespace, place: Path) -> Tally:
+    tally = Tally("etcd", given.minutes)
+    long_stops, seed = 0, given.seed
     async with etcd_run.servers_on_etcd(place, partitions=can_partition()) as patient:
-        while tally.kills < faults:
+        while tally.kills < given.etcd_faults and tally.has_time:
             one = etcd_run.Round(seed, patient)
             is_long = one.fault.startswith("server-stop") and long_stops < _LONG_STOPS
             long_stops += is_long
-            patient.stopped = stopped if is_long else _SHORT_STOP
+            patient.stopped = given.stopped if is_long else _SHORT_STOP
             await tally.play(one, 600, one.fault != "none")
             seed += 1
     return tally
@@ -133,12 +141,8 @@ async def soak(given: argparse.Namespace) -> int:
     for store in ("sqlite", "etcd"):
         if given.only in ("", store):
             with tempfile.TemporaryDirectory() as place:
-                work = (
-                    on_sqlite(given.kills, given.writes, given.objects, given.seed, Path(place))
-                    if store == "sqlite"
-                    else on_etcd(given.etcd_faults, given.seed, given.stopped, Path(place))
-                )
-                tallies.append(await work)
+                run = on_sqlite if store == "sqlite" else on_etcd
+                tallies.append(await run(given, Path(place)))
     print("\n".join(map(str, tallies)))
     return sum(tally.violations for tally in tallies)
 
@@ -154,6 +158,7 @@ def main() -> int:
     parser.add_argument(
         "--stopped", type=float, default=60.0, help="seconds for which a server is frozen (default: %(default)s)"
     )
+    parser.add_argument("--minutes", type=float, default=math.inf, help="of each store, at most (default: no limit)")
     parser.add_argument("--seed", type=int, default=0, help="the first seed (default: %(default)s)")
     parser.add_argument("--only", default="", choices=["", "sqlite", "etcd"], help="one store alone")
     given = parser.parse_args()
