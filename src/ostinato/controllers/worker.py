@@ -61,6 +61,9 @@ _PANICS = (
 )
 
 
+_CLEAR_AGAIN = 5.0  # seconds until the Ready condition of a failure is removed after all
+
+
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a reconcile: whether and how the key is requeued, and what the reconcile wrote."""
 
@@ -137,17 +140,24 @@ class Worker:
                 self._log_finished(key, why, seconds, result, verdict)
             self._detect_hot_loop(key, why, changes)
             writes.on_write = None if own_events is None else partial(own_events.wrote, key)
-            await self._report(context, outcome, verdict, changed)
-        return verdict
+            return await self._report(context, outcome, verdict, changed)
 
-    async def _report(self, context: Context, outcome: Result | Exception, verdict: Verdict, changes: Changes) -> None:
-        """Write what a failure or a success leaves in the object. These writes do not run the key again."""
+    async def _report(
+        self, context: Context, outcome: Result | Exception, verdict: Verdict, changes: Changes
+    ) -> Verdict:
+        """Write what a failure or a success leaves in the object. These writes do not run the key again.
+
+        Returns the verdict; with a delay if a Ready condition of an earlier failure could not be removed.
+        """
         if verdict.failure is not None:
             await self.failures.report(verdict.failure, context)
         elif _is_settled(outcome) and self.failures.needs_recovery(context):
-            await self.failures.recovered(context)
+            removed = await self.failures.recovered(context)
+            if not removed and not verdict.retry and (verdict.delay is None or verdict.delay > _CLEAR_AGAIN):
+                verdict = msgspec.structs.replace(verdict, delay=_CLEAR_AGAIN)
         if verdict.succeeded and self._last.paths:
             await self._record(context, changes)
+        return verdict
 
     async def _record(self, context: Context, changes: Changes) -> None:
         """Record a successful reconcile for `ctx.changed`."""

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ostinato.api.time import Duration, TimeError
+from ostinato.api.wire.yaml import decode_yaml_documents
 from ostinato.cli.error import CommandError
 from ostinato.cli.program.loading import find, load_all
 from ostinato.cli.program.program import Program, definitions_of, program_of
 from ostinato.manager.hosting import Host
 from ostinato.testing.explore.api import Explored, Options, run
+from ostinato.testing.explore.command import FAULTS, TIMING, CommandRun
 from ostinato.testing.explore.invariants import invariants_of
 from ostinato.testing.explore.invention import invent
 from ostinato.testing.explore.operators import Operator
@@ -37,16 +41,19 @@ class ExploreOptions(msgspec.Struct, frozen=True, kw_only=True):
     replay: str = ""
     pictures: str = ""
     part: str = ""
+    command_line: str = ""
 
 
 def explore(options: ExploreOptions) -> int:
     """Explore a program and print the report; return the exit code: 1 if a world failed."""
     if options.processes > 1 and not options.part:
         return _in_processes(options)
+    if options.command_line:
+        return _explore_command(options)
     host = Host()
     program = program_of(load_all([find(each) for each in options.files], host), host)
     scenarios = _scenarios(program, options)
-    chosen = _options(program, options, len(scenarios))
+    chosen = _options(program.modules, options, len(scenarios))
     operator = Operator(program.runnables, program.modules)
     for name, steps in scenarios.items():
         _say(f"{name}: {', '.join(map(str, steps))}")
@@ -60,20 +67,54 @@ def explore(options: ExploreOptions) -> int:
     return 0
 
 
+def _explore_command(options: ExploreOptions) -> int:
+    """Explore a program of any language, in real time."""
+    definitions = _definitions(options.files)
+    scenarios = {each["spec"]["names"]["kind"]: invent(each) for each in definitions}
+    if options.scenario:
+        scenarios = {options.scenario: _read(options.scenario)}
+    common = msgspec.structs.replace(options, only=options.only or FAULTS)
+    chosen = msgspec.structs.replace(
+        _options((), common, len(scenarios)), definitions=definitions, timing=TIMING, pictures=options.pictures
+    )
+    for name, steps in scenarios.items():
+        _say(f"{name}: {', '.join(map(str, steps))}")
+        found = run(Operator([], ()), steps, chosen, options.replay, partial(CommandRun, options.command_line))
+        _report(found)
+        if found.failed is not None:
+            return 1
+    return 0
+
+
+def _definitions(files: Sequence[str]) -> list[dict[str, Any]]:
+    try:
+        documents = [each for file in files for each in decode_yaml_documents(Path(file).read_bytes()) if each]
+    except (OSError, ValueError) as error:
+        raise CommandError(str(error)) from None
+    found = [each for each in documents if each.get("kind") == "CustomResourceDefinition"]
+    if not found:
+        raise CommandError("--command: the FILEs have no CustomResourceDefinition")
+    return found
+
+
+def _read(path: str) -> list[Step]:
+    try:
+        return read_scenario(path)
+    except (OSError, ValueError) as error:
+        raise CommandError(str(error)) from None
+
+
 def _scenarios(program: Program, options: ExploreOptions) -> dict[str, Sequence[Step]]:
     if options.scenario:
-        try:
-            return {options.scenario: read_scenario(options.scenario)}
-        except (OSError, ValueError) as error:
-            raise CommandError(str(error)) from None
+        return {options.scenario: _read(options.scenario)}
     found: dict[str, Sequence[Step]] = {each["spec"]["names"]["kind"]: invent(each) for each in definitions_of(program)}
     if not found:
         raise CommandError("the program defines no custom kind to invent a scenario for; use --scenario FILE")
     return found
 
 
-def _options(program: Program, options: ExploreOptions, scenarios: int) -> Options:
-    always, eventually = invariants_of(program.modules)
+def _options(modules: Iterable[Any], options: ExploreOptions, scenarios: int) -> Options:
+    always, eventually = invariants_of(modules)
     try:
         seconds = Duration.parse(options.budget).nanoseconds / 1e9
     except TimeError:

@@ -22,6 +22,14 @@ def add_to(commands: Commands) -> None:
     )
     parser.set_defaults(command=_explore, prog=parser.prog)
     parser.add_argument("files", metavar="FILE", nargs="+", help="Python file, module or package with controllers")
+    parser.add_argument(
+        "--command",
+        metavar="COMMAND",
+        dest="command_line",
+        default="",
+        help="explore this program instead, in real time; {kubeconfig} in it and $KUBECONFIG name the server; the "
+        "FILEs have its CustomResourceDefinitions",
+    )
     parser.add_argument("--scenario", metavar="FILE", default="", help="YAML file with the steps of users")
     parser.add_argument(
         "--budget", metavar="DURATION", default="60s", help="time after which no world is begun (default: %(default)s)"

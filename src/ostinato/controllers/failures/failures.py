@@ -16,7 +16,7 @@ import msgspec
 
 from ostinato.api.accessors import AnyObject
 from ostinato.api.codec import ObjectError
-from ostinato.api.errors import APIError
+from ostinato.api.errors import APIError, Conflict, TooManyRequests
 from ostinato.api.owners import OwnerError
 from ostinato.cache.own_writes.expectations import StaleCache
 from ostinato.client.transport.protocol import TransportError
@@ -115,11 +115,14 @@ class Failures:
         """Return whether `recovered` has to be called after a success; cheap."""
         return context.request in self._last or (self._ready is not None and self._ready.may_be_set(context))
 
-    async def recovered(self, context: Context) -> None:
-        """Forget the failures of a key that succeeded, and remove the Ready condition that was set for them."""
+    async def recovered(self, context: Context) -> bool:
+        """Forget the failures of a key that succeeded, and remove the Ready condition that was set for them.
+
+        Returns False if the condition is still there for a reason that passes: the key has to run again.
+        """
         self._last.pop(context.request, None)
         if self._ready is None or not self._ready.may_be_set(context):
-            return
+            return True
         try:
             await self._ready.clear(context)
         except Exception as error:  # noqa: BLE001 - the next success tries again
@@ -129,6 +132,8 @@ class Failures:
                 context.request,
                 one_line(error),
             )
+            return not _passes(error)
+        return True
 
     def _subject(self, context: Context) -> AnyObject | None:
         """Return the reconciled object for an Event: as it was read, else its identity in the cache."""
@@ -144,3 +149,10 @@ class Failures:
 
 def _seconds(delay: float) -> str:
     return f"{delay:.3f}".rstrip("0").rstrip(".")
+
+
+def _passes(error: Exception) -> bool:
+    """Return whether a request that failed may succeed later: not one that the server refuses for good."""
+    if isinstance(error, APIError):
+        return error.code >= 500 or isinstance(error, Conflict | TooManyRequests)
+    return isinstance(error, TransportError | TimeoutError)

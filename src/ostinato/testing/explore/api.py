@@ -20,7 +20,7 @@ from ostinato.api.object import Object
 from ostinato.crd.program import definitions_of_managers
 from ostinato.manager.hosting import Host, hosting
 from ostinato.manager.manager import Manager
-from ostinato.testing.explore.explorer import Explorer
+from ostinato.testing.explore.explorer import Explorer, MakeRun
 from ostinato.testing.explore.garbage import rare_collections
 from ostinato.testing.explore.operators import Operator
 from ostinato.testing.explore.output.report import Failed
@@ -30,6 +30,7 @@ from ostinato.testing.explore.scenario import Step
 from ostinato.testing.explore.shrink import shrink
 from ostinato.testing.explore.world.image import make_image
 from ostinato.testing.explore.world.outcome import Outcome
+from ostinato.testing.explore.world.run import Run
 from ostinato.testing.explore.world.settings import Invariant, Subject, Timing
 from ostinato.testing.explore.world.state import Freedom
 from ostinato.world import World
@@ -93,8 +94,10 @@ def explore(operator: Any, *, scenario: Sequence[Step], replay: str = "", **opti
     return found
 
 
-def run(operator: Any, scenario: Sequence[Step], options: Options, replay: str = "") -> Explored:
-    """Explore an operator, and return what was found."""
+def run(
+    operator: Any, scenario: Sequence[Step], options: Options, replay: str = "", make_run: MakeRun = Run
+) -> Explored:
+    """Explore an operator, and return what was found. `make_run`: makes the worlds; a command has others."""
     if not scenario:
         raise ValueError("explore() scenario is empty; it needs at least one step, e.g. create(site)")
     subject = subject_of(operator, tuple(scenario), options)
@@ -108,6 +111,7 @@ def run(operator: Any, scenario: Sequence[Step], options: Options, replay: str =
             only=options.only,
             without=options.without,
             part=options.part,
+            make_run=make_run,
             stop=lambda: end is not None and clock.monotonic() >= end,
         )
 

@@ -28,6 +28,7 @@ from ostinato.testing.explore.world.state import State
 from ostinato.world import Rng
 
 _SEED = 1
+MakeRun = Callable[[Subject, Plan, Callable[[Fault], FaultKind], Reference | None], Run]
 _RANDOM_FAULTS = (2, 5)  # of a random world, at least and at most
 
 
@@ -42,6 +43,7 @@ class Explorer:
         only: Collection[str] = (),
         without: Collection[str] = (),
         part: tuple[int, int] = (0, 1),
+        make_run: MakeRun = Run,
         stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self.subject = subject
@@ -49,6 +51,7 @@ class Explorer:
         self._seed = seed
         self._kinds = catalogue.selected(only, without)
         self._part = part  # number and count of the processes that share the worlds
+        self._make_run = make_run
         self._stop = stop
         self._reference: Reference | None = None
         self._first: Outcome | None = None  # the run of the reference
@@ -63,8 +66,10 @@ class Explorer:
     def prepare(self) -> Outcome:
         """Run without faults; the problems of the outcome are those of the operator itself, or of the scenario."""
         with quiet_logs():
-            first = Run(self.subject, Plan(self._seed), catalogue.make, None).run()
-            second = Run(self.subject, Plan(self._seed + 1, (), interleaved=True), catalogue.make, None).run()
+            first = self._make_run(self.subject, Plan(self._seed), catalogue.make, None).run()
+            second = self._make_run(
+                self.subject, Plan(self._seed + 1, (), interleaved=True), catalogue.make, None
+            ).run()
         first.problems = judge_reference(first)
         if not first.problems:
             first.problems = self._agree(first, second)
@@ -83,7 +88,7 @@ class Explorer:
     def world(self, plan: Plan) -> Outcome:
         """Run one world and judge it."""
         with quiet_logs():
-            outcome = Run(self.subject, plan, catalogue.make, self.reference).run()
+            outcome = self._make_run(self.subject, plan, catalogue.make, self.reference).run()
         outcome.problems = judge(outcome, self.reference)
         self.coverage.ran(outcome)
         return outcome

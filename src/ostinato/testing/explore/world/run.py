@@ -33,13 +33,14 @@ from ostinato.testing.explore.world.settings import Reference, Subject
 from ostinato.testing.explore.world.settling import NotSettled, Settling
 from ostinato.testing.explore.world.users import UserTransport
 from ostinato.testing.snapshot import NAMESPACE
-from ostinato.world import Simulation
+from ostinato.world import Simulation, World
 
 if TYPE_CHECKING:
     from ostinato.testing.explore.faults.kind import FaultKind
 
 _QUIET_COLLECTIONS: Final = ("events", "leases.coordination.k8s.io")
 _COLLECTION_DELAY: Final = 0.2  # virtual seconds until garbage is collected
+_MOMENT: Final = 0.01  # seconds in which a request is answered
 _NEWER: Final = 1000  # resourceVersions by which a restored store is ahead
 
 
@@ -50,8 +51,8 @@ class Run:
         self.subject = subject
         self.plan = plan
         self.record = Record()
-        self.simulation = Simulation(plan.seed, interleave=plan.interleaved, keep=0)
-        self.clock = self.simulation.clock
+        self.world = self._make_world()
+        self.clock = self.world.clock
         self.objects = KnownObjects(subject.image.kinds, subject.image.objects)
         self.disk = Disk(subject.image.version, subject.image.objects, self._written)
         self.server = self._new_server(self.disk)
@@ -90,7 +91,7 @@ class Run:
     def run(self) -> Outcome:
         outcome = Outcome(self.plan, self.record)
         try:
-            self.simulation.run(self._main(outcome))
+            self._execute(outcome)
         except NotSettled:
             pass
         except Exception as error:  # noqa: BLE001 - of a task that nothing awaits, or a livelock
@@ -98,8 +99,21 @@ class Run:
         outcome.visits, outcome.dealt, outcome.steps = self._visits, self._dealt, self._settling.states
         outcome.externals, outcome.problems = self._settling.externals, self.problems
         outcome.trespasses = self.leadership.trespasses
-        outcome.trace = self.simulation.trace.digest()
         return outcome
+
+    def _make_world(self) -> World:
+        return Simulation(self.plan.seed, interleave=self.plan.interleaved, keep=0)
+
+    def _execute(self, outcome: Outcome) -> None:
+        assert isinstance(self.world, Simulation)
+        try:
+            self.world.run(self._main(outcome))
+        finally:
+            outcome.trace = self.world.trace.digest()
+
+    def _make_replica(self, name: str) -> Replica:
+        assert isinstance(self.world, Simulation)
+        return Replica(self, name, self.world.machine(name), elects=self.elects)
 
     async def _main(self, outcome: Outcome) -> None:
         try:
@@ -137,13 +151,18 @@ class Run:
         await step.perform(self)
 
     async def perform_early(self) -> None:
-        """Perform the next step, if there is one, before the world has settled."""
+        """Perform the next step, if there is one, before the world has settled.
+
+        A step that has to wait, as for the name of an object that is being deleted, goes on in the background.
+        """
         if self.step < len(self.subject.scenario):
-            await self.perform()
+            self.later(0.0, self.perform)
+            await self.clock.sleep(_MOMENT)
 
     def soon(self) -> None:
         """Perform the next step in a moment."""
-        self.later(0.0, self.perform_early)
+        if self.step < len(self.subject.scenario):
+            self.later(0.0, self.perform)
 
     @property
     def elects(self) -> bool:
@@ -155,7 +174,7 @@ class Run:
     def start_replica(self) -> None:
         self._started += 1
         name = f"operator-{self._started}"
-        replica = Replica(self, name, self.simulation.machine(name), elects=self.elects)
+        replica = self._make_replica(name)
         self._replicas.append(replica)
         self.note(name, "start", "process starts")
         externals = {name: External(self, name, fake) for name, fake in self.fakes.items()}
@@ -225,12 +244,14 @@ class Run:
         self.pending += 1
 
         async def wait() -> None:
-            await self.clock.sleep(seconds)
-            self.pending -= 1
-            self.active()
-            result = action()
-            if isinstance(result, Awaitable):
-                await result
+            try:
+                await self.clock.sleep(seconds)
+                self.active()
+                result = action()
+                if isinstance(result, Awaitable):
+                    await result
+            finally:
+                self.pending -= 1
 
         self.background(wait())
 
@@ -325,9 +346,9 @@ class Run:
         return self.objects.children(namespace, name)
 
     def _new_server(self, disk: Disk) -> Server:
-        return Server(self.simulation, disk, flow=FlowSettings(enabled=False))
+        return Server(self.world, disk, flow=FlowSettings(enabled=False))
 
     def _client(self) -> Client:
         scheme = KnownKinds(self.subject.image.infos)
         transport = UserTransport(lambda: self.server)
-        return Client(transport, world=self.simulation, scheme=scheme, namespace=NAMESPACE, field_manager="kubectl")
+        return Client(transport, world=self.world, scheme=scheme, namespace=NAMESPACE, field_manager="kubectl")

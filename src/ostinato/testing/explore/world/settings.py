@@ -20,6 +20,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     - `restart`: after which a crashed process runs again. Defaults to 1.
     - `calm`: without a write, after which the world has settled. Defaults to 5; the reference run waits longer.
     - `within`: for the expected state, after the last fault. Defaults to 600.
+    - `patience`: how much longer than `calm` the reference run waits. Defaults to 12 times.
     - `quiet`: that nothing may be written at the end. Defaults to 30.
     """
 
@@ -27,6 +28,7 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     calm: float = 5.0
     within: float = 600.0
     quiet: float = 30.0
+    patience: float = 12.0
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,6 @@ from ostinato.testing.explore.world.view import StateView
 if TYPE_CHECKING:
     from ostinato.testing.explore.world.run import Run
 
-_REFERENCE_CALM: Final = 12.0  # times as long as other runs
 _SHOWN: Final = 20  # differences
 
 
@@ -94,7 +93,7 @@ class Settling:
     async def _calm(self, end: float) -> bool:
         """Wait until nothing was written for a while; False if that does not happen until `end`."""
         run = self._run
-        seconds = run.subject.timing.calm * (1.0 if self._reference is not None else _REFERENCE_CALM)
+        seconds = run.subject.timing.calm * (1.0 if self._reference is not None else run.subject.timing.patience)
         while True:
             activity = run.activity
             await run.clock.sleep(seconds)
