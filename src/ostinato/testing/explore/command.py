@@ -13,11 +13,15 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+from base64 import b64encode
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from ostinato.certificates.certificate import ServerTls
+from ostinato.certificates.generate import generate_certificate
 from ostinato.server.faults import FaultyServer
 from ostinato.server.http import HttpServer
 from ostinato.server.request import Answer, Peer, Request, Response, text_response
@@ -48,11 +52,16 @@ FAULTS: Final = (
     "finalizer-hangs",
     "stale-read",
 )
+_START: Final = 60.0  # seconds
+_POLL: Final = 0.05
+_SHOWN: Final = 400  # bytes of the errors of a process
 _ADMINISTRATOR: Final = Peer("operator", ("system:masters",))
 _KUBECONFIG: Final = """apiVersion: v1
 kind: Config
 current-context: explored
-clusters: [{{name: explored, cluster: {{server: "http://127.0.0.1:{port}"}}}}]
+clusters:
+- name: explored
+  cluster: {{server: "https://127.0.0.1:{port}", certificate-authority-data: "{authority}"}}
 users: [{{name: operator, user: {{token: "{token}"}}}}]
 contexts: [{{name: explored, context: {{cluster: explored, user: operator, namespace: default}}}}]
 """
@@ -80,9 +89,13 @@ class CommandRun(Run):
 
     async def _served(self, outcome: Outcome) -> None:
         core = _Guarded(self, self._token)
-        http = self._http = HttpServer(core, None)
+        certificate = generate_certificate(self.world, ["127.0.0.1"], timedelta(days=1))
+        tls = ServerTls()
+        tls.use(certificate)
+        http = self._http = HttpServer(core, tls.context)
         await http.start("127.0.0.1", 0)
-        text = _KUBECONFIG.format(port=http.port, token=self._token)
+        authority = b64encode(certificate.authorities).decode()
+        text = _KUBECONFIG.format(port=http.port, token=self._token, authority=authority)
         self.kubeconfig.touch(mode=0o600)
         self.kubeconfig.write_text(text)
         try:
@@ -93,6 +106,12 @@ class CommandRun(Run):
     @property
     def kubeconfig(self) -> Path:
         return Path(self._directory.name) / "kubeconfig"
+
+    async def started(self) -> None:
+        """Wait for the first request to a resource."""
+        end = self.now + _START
+        while not self._visits and self.now < end:
+            await self.clock.sleep(_POLL)
 
     def _make_replica(self, name: str) -> Replica:
         replica = _Process(self, name, self._command)
@@ -151,12 +170,15 @@ class _Process(Replica):
         words = shlex.split(self._text.replace("{kubeconfig}", shlex.quote(str(run.kubeconfig))))
         environment = {**os.environ, "KUBECONFIG": str(run.kubeconfig)}
         quiet = asyncio.subprocess.DEVNULL
-        process = self._process = await asyncio.create_subprocess_exec(
-            *words, env=environment, stdin=quiet, stdout=quiet, stderr=quiet
-        )
+        log = run.kubeconfig.with_name(f"{self.name}.log")
+        with log.open("wb") as errors:
+            process = self._process = await asyncio.create_subprocess_exec(
+                *words, env=environment, stdin=quiet, stdout=quiet, stderr=errors
+            )
         if self.dead:
             process.kill()
         code = await process.wait()
         if not self.dead:
-            run.object_to(Problem("errors", f"the process ended by itself with exit code {code}"))
+            last = log.read_bytes()[-_SHOWN:].decode(errors="replace").strip()
+            run.object_to(Problem("errors", f"the process ended by itself with exit code {code}: {last}"))
             run.crash(self)

@@ -53,6 +53,7 @@ class Run:
         self.record = Record()
         self.world = self._make_world()
         self.clock = self.world.clock
+        self._zero = self.clock.monotonic()
         self.objects = KnownObjects(subject.image.kinds, subject.image.objects)
         self.disk = Disk(subject.image.version, subject.image.objects, self._written)
         self.server = self._new_server(self.disk)
@@ -121,6 +122,7 @@ class Run:
             self.start_replica()
             if self.elects:
                 self.start_replica()
+            await self.started()
             await self._settling.start()
             while self.step < len(self.subject.scenario):
                 await self.perform()
@@ -142,6 +144,9 @@ class Run:
         await self.client.close()
         for server in (self.server, *self._servers_behind):
             await server.close()
+
+    async def started(self) -> None:
+        """Wait until the first process has begun to work."""
 
     async def perform(self) -> None:
         """Perform the next step of the scenario."""
@@ -223,7 +228,7 @@ class Run:
     def arrive(self, kind: PointKind, text: str) -> Point:
         """Register that a point is reached."""
         point = self._counter.next(kind, self.stable_text(text))
-        self._visits.append(Visit(point, self.clock.monotonic(), self.disk.version))
+        self._visits.append(Visit(point, self.now, self.disk.version))
         return point
 
     def due(self, point: Point) -> list[FaultKind]:
@@ -277,11 +282,12 @@ class Run:
 
     @property
     def now(self) -> float:
-        return self.clock.monotonic()
+        """Seconds since the start of the world."""
+        return self.clock.monotonic() - self._zero
 
     def note(self, actor: str, action: str, what: str, outcome: str = "", reconcile: str = "") -> None:
         text = self.stable_text(what)
-        self.record.add(Entry(self.clock.monotonic(), actor, action, text, outcome, reconcile, self.disk.version))
+        self.record.add(Entry(self.now, actor, action, text, outcome, reconcile, self.disk.version))
 
     def requested(self, replica: Replica, operation: Operation, status: int, reconcile: str) -> None:
         """Record an answered request of the operator."""
