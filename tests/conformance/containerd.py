@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -65,10 +66,9 @@ def _running_daemon(directory: Path, socket: Path) -> Iterator[None]:
         _wait_until_ready(daemon, socket)
         yield
     finally:
-        with contextlib.suppress(subprocess.SubprocessError):
-            _remove_containers(socket)
         daemon.send_signal(signal.SIGTERM)
         daemon.wait(30)
+        kill_shims(socket)
         _unmount_below(directory)
         subprocess.run(["ip", "link", "delete", _BRIDGE], capture_output=True, check=False)
 
@@ -119,22 +119,17 @@ def _ctr(socket: Path, *arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
 
 
-def _remove_containers(socket: Path) -> None:
-    for task in _ctr(socket, "tasks", "list", "--quiet").split():
-        subprocess.run(
-            ["ctr", "--address", str(socket), "--namespace", "k8s.io", "tasks", "kill", "--signal", "SIGKILL", task],
-            capture_output=True,
-            check=False,
-        )
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and "RUNNING" in _ctr(socket, "tasks", "list"):
-        time.sleep(0.2)
-    for task in _ctr(socket, "tasks", "list", "--quiet").split():
-        with contextlib.suppress(subprocess.SubprocessError):
-            _ctr(socket, "tasks", "delete", "--force", task)
-    for container in _ctr(socket, "containers", "list", "--quiet").split():
-        with contextlib.suppress(subprocess.SubprocessError):
-            _ctr(socket, "containers", "delete", container)
+def kill_shims(socket: Path) -> None:
+    """Kill the shims of a containerd, which outlive it, and the containers that are their children."""
+    for directory in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (directory / "cmdline").read_bytes().split(b"\0")
+            if not words[0].endswith(b"containerd-shim-runc-v2") or str(socket).encode() not in words:
+                continue
+            children = [pid for each in directory.glob("task/*/children") for pid in each.read_text().split()]
+            for pid in (*children, directory.name):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
 
 
 def _unmount_below(directory: Path) -> None:
