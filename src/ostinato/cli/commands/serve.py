@@ -17,7 +17,8 @@ from ostinato.cli.error import CommandError
 from ostinato.cli.event_loop import loop_factory, tune_garbage_collection
 from ostinato.cli.options.server import settings as server_options
 from ostinato.cli.options.server import storage as storage_options
-from ostinato.cli.processes.division import divide
+from ostinato.cli.processes.cores import usable_cores
+from ostinato.cli.processes.division import default_processes, divide
 from ostinato.cli.processes.logs import logs
 from ostinato.cli.progress import progress
 from ostinato.cli.startup_errors import startup_errors
@@ -79,7 +80,7 @@ def up(options: argparse.Namespace) -> None:
 
 
 def _division(options: argparse.Namespace) -> Sequence[Sequence[str]]:
-    processes = 1 if options.processes is None else options.processes
+    processes = default_processes(usable_cores()) if options.processes is None else options.processes
     return divide(processes, {*options.without, *(() if options.nodes else ("nodes",))})
 
 

@@ -45,7 +45,7 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
         "--processes",
         metavar="N",
         type=int,
-        help="number of processes, from 1 to 4, besides the one that supervises several (default: 1)",
+        help="number of processes, from 1 to 4, besides their supervisor (default: one per core, at most 3)",
     )
     cluster.add_argument("--bare", action="store_true", help="run only the API server, like `ostinato apiserver`")
     add_without(cluster, "disable a controller, the scheduler, services or dns")

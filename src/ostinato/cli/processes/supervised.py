@@ -24,13 +24,14 @@ import msgspec
 
 from ostinato.cli.error import CommandError
 from ostinato.cli.processes.attachment import Attachment, Begin, Failed, Ready, Report, encode
-from ostinato.cli.processes.log_relay import relay
+from ostinato.cli.processes.log_relay import relay_pipe
 from ostinato.world import Clock
 
 _FIRST_DELAY: Final = 0.1  # seconds, as those below
 _MAX_DELAY: Final = 30.0
 _STABLE: Final = 60.0
 _STOP: Final = 40.0  # after SIGTERM, before SIGKILL: components may take 30 to finish their work
+_LAST_LOGS: Final = 1.0  # for the last lines of a process that has ended, if programs that it started keep its log open
 _MODULE: Final = "ostinato.cli.processes.child"
 _logger = logging.getLogger(__name__)
 
@@ -60,8 +61,9 @@ class SupervisedProcess:
         self._api_server = api_server
         self._lost = lost
         self._clock = clock
-        self._process: asyncio.subprocess.Process | None = None
         self._stopping = asyncio.Event()
+        self._idle = asyncio.Event()  # `run` does not run
+        self._idle.set()
         self._ready = asyncio.Event()
         self._was_ready = False
         self._url = ""
@@ -74,6 +76,13 @@ class SupervisedProcess:
 
     async def run(self) -> None:
         """Keep the process running until `stop`. CommandError if the first start fails."""
+        self._idle.clear()
+        try:
+            await self._keep_running()
+        finally:
+            self._idle.set()
+
+    async def _keep_running(self) -> None:
         delay = _FIRST_DELAY
         while not self._stopping.is_set():
             began = self._clock.monotonic()
@@ -98,61 +107,62 @@ class SupervisedProcess:
             delay = min(delay * 2, _MAX_DELAY)
 
     async def stop(self) -> None:
-        """Stop the process: SIGTERM, and SIGKILL if it does not end."""
+        """Stop the process: SIGTERM, and SIGKILL if it does not end. A start that is under way is stopped, too."""
         self._stopping.set()
-        process = self._process
-        if process is None or process.returncode is not None:
-            return
+        await self._idle.wait()
+
+    async def _run_once(self) -> str:
+        """Run the process until it ends; return how it ended."""
+        self._message = ""
+        ours, theirs = socket.socketpair()
+        log, its_log = os.pipe()  # not one of asyncio: that would delay `wait` until all programs with this log end
+        try:
+            with theirs, open(its_log, "wb"):  # noqa: ASYNC230 - descriptors
+                process = await self._create(ours, theirs, its_log)
+        except OSError as error:  # no memory, no more processes
+            ours.close()
+            os.close(log)
+            return f"did not start: {error}"
+        reader, writer = await asyncio.open_connection(sock=ours)
+        loop = asyncio.get_running_loop()
+        beginning = loop.create_task(self._begin(writer))
+        ending = loop.create_task(self._end(process))
+        logs = loop.create_task(relay_pipe(log))
+        try:
+            await self._listen(reader)
+            code = await process.wait()
+            with suppress(TimeoutError):
+                async with self._clock.timeout(_LAST_LOGS):
+                    await logs
+        finally:
+            self._ready.clear()
+            for task in (beginning, ending, logs):
+                task.cancel()
+            writer.close()
+            _kill(process)
+        return f"ended with {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
+
+    async def _create(self, ours: socket.socket, theirs: socket.socket, log: int) -> asyncio.subprocess.Process:
+        attachment = self._attach()
+        ours.sendall(encode(attachment))
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", _MODULE),  # -P: no modules of the working directory
+            *(self.name, str(theirs.fileno())),
+            stdin=subprocess.DEVNULL,
+            stderr=log,
+            pass_fds=[theirs.fileno(), attachment.lock, attachment.listening],
+            process_group=0,
+        )
+
+    async def _end(self, process: asyncio.subprocess.Process) -> None:
+        """End the process after `stop`."""
+        await self._stopping.wait()
         with suppress(ProcessLookupError):
             process.terminate()
         with suppress(TimeoutError):
             async with self._clock.timeout(_STOP):
                 await process.wait()
-        self.kill()
-
-    def kill(self) -> None:
-        """Send SIGKILL, if the process runs."""
-        process = self._process
-        if process is not None and process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.kill()
-
-    async def _run_once(self) -> str:
-        """Run the process until it ends; return how it ended."""
-        ours, theirs = socket.socketpair()
-        self._message = ""
-        attachment = self._attach()
-        try:
-            ours.sendall(encode(attachment))
-            with theirs:
-                process = self._process = await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-P", "-m", _MODULE),  # -P: no modules of the working directory
-                    *(self.name, str(theirs.fileno())),
-                    stdin=subprocess.DEVNULL,
-                    stderr=subprocess.PIPE,
-                    pass_fds=[theirs.fileno(), attachment.lock, attachment.listening],
-                    process_group=0,
-                )
-        except BaseException:
-            ours.close()
-            raise
-        reader, writer = await asyncio.open_connection(sock=ours)
-        assert process.stderr is not None
-        loop = asyncio.get_running_loop()
-        beginning = loop.create_task(self._begin(writer))
-        logs = loop.create_task(relay(process.stderr))
-        try:
-            await self._listen(reader)
-            code = await process.wait()
-            await logs
-        finally:
-            self._ready.clear()
-            beginning.cancel()
-            logs.cancel()
-            writer.close()
-            if process.returncode is None:
-                self.kill()
-        return f"ended with {_signal(-code)}" if code < 0 else f"ended with exit code {code}"
+        _kill(process)
 
     async def _begin(self, writer: asyncio.StreamWriter) -> None:
         """Let components start when the API server is ready."""
@@ -170,6 +180,13 @@ class SupervisedProcess:
                         self._ready.set()
                     case Failed(message=message):
                         self._message = message
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    """Send SIGKILL, if the process runs."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            process.kill()
 
 
 def _signal(number: int) -> str:

@@ -85,14 +85,10 @@ class Supervisor:
         await asyncio.gather(*self._running, return_exceptions=True)
         if self._listening is not None:
             self._listening.close()
+            apiserver_socket(self._path).unlink(missing_ok=True)
         if self._state is not None:
             self._state.release()
             self._state = None
-
-    def kill(self) -> None:
-        """End all processes immediately."""
-        for each in (*self._others, self._server):
-            each.kill()
 
     async def _api_server(self) -> str:
         url = await self._server.ready()

@@ -92,11 +92,6 @@ class Workers:
             self._state.release()
             self._state = None
 
-    def kill(self) -> None:
-        """End all workers immediately."""
-        for each in self._workers:
-            each.kill()
-
     async def _nothing(self) -> str:
         """The first worker waits for no other."""
         return ""

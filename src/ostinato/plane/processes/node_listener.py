@@ -23,12 +23,16 @@ class NodeListener:
         self.world = world
         self._endpoints = endpoints
         self._http = HttpServer(self, None)
+        self._socket: Path | None = None
 
     async def start(self, state: Path) -> None:
-        await self._http.start_unix(unix_sockets.listen(nodes_socket(state)))
+        self._socket = nodes_socket(state)
+        await self._http.start_unix(unix_sockets.listen(self._socket))
 
     async def stop(self) -> None:
         await self._http.stop()
+        if self._socket is not None:
+            self._socket.unlink(missing_ok=True)
 
     # What the listener calls
 
