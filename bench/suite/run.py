@@ -61,7 +61,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="one short round each: to see that it works, not to quote")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--real", help="program that starts Kubernetes (default: $OSTINATO_REAL, or bench.peers)")
-    parser.add_argument("--peer-cache", action="store_true", help="reuse stored measurements of slow peers")
+    parser.add_argument(
+        "--peer-cache", action="store_true", help="reuse stored measurements of slow peers"
+    )
     parser.add_argument("--results", type=Path, help=f"file to write (default: {LATEST.relative_to(ROOT)} if whole)")
     parser.add_argument("--merge", action="store_true", help="replace the measured rows in the file, keep the others")
     return parser

@@ -5,6 +5,7 @@ A larger number is a slower cluster. A change that needs more must say why.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from functools import wraps
 from typing import Any
@@ -24,6 +25,9 @@ from ostinato.plane.node import fleet
 from ostinato.plane.node.agent import NodeAgent
 from ostinato.server.core import Server
 from ostinato.server.request import Answer, Request
+from ostinato.server.store.collection import Collection
+from ostinato.server.store.local import LocalIndex
+from ostinato.server.store.records import Event
 
 PODS = 300
 CONTROLLERS = (
@@ -38,18 +42,24 @@ RECONCILERS = (NodeAgent, DeploymentReconciler, ReplicaReconciler, EndpointsReco
 
 
 class Counts:
-    """Requests by method and resource ("PATCH pods/status"), and runs by reconciler."""
+    """Requests by method and resource ("PATCH pods/status"), runs by reconciler, writes to the store by collection."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.requests: Counter[str] = Counter()
         self.runs: Counter[str] = Counter()
-        handle = Server.handle
+        self.writes: Counter[str] = Counter()
+        handle, enqueue = Server.handle, LocalIndex._enqueue
 
         async def counted(server: Server, request: Request) -> Answer:
             self.requests[_what(request)] += 1
             return await handle(server, request)
 
+        def counted_write(index: LocalIndex, collection: Collection, event: Event) -> asyncio.Future[None]:
+            self.writes[collection.name] += 1
+            return enqueue(index, collection, event)
+
         monkeypatch.setattr(Server, "handle", counted)
+        monkeypatch.setattr(LocalIndex, "_enqueue", counted_write)
         for each in RECONCILERS:
             monkeypatch.setattr(each, "reconcile", self._counting(each.__name__, each.reconcile))
 
@@ -61,11 +71,11 @@ class Counts:
 
         return counted
 
-    def take(self) -> tuple[Counter[str], Counter[str]]:
+    def take(self) -> tuple[Counter[str], Counter[str], Counter[str]]:
         """Return the counts since the last call."""
-        requests, runs = self.requests, self.runs
-        self.requests, self.runs = Counter(), Counter()
-        return requests, runs
+        found = self.requests, self.runs, self.writes
+        self.requests, self.runs, self.writes = Counter(), Counter(), Counter()
+        return found
 
 
 def _what(request: Request) -> str:
@@ -101,8 +111,10 @@ def test_the_requests_and_reconciles_of_a_pods_life(monkeypatch: pytest.MonkeyPa
         spec = DeploymentSpec(replicas=PODS, selector=LabelSelector(match_labels=labels), template=template)
         await stage.client.create(Deployment(metadata=ObjectMeta(name="web"), spec=spec))
         await until_available(stage, PODS)
-        requests, runs = counts.take()
+        requests, runs, writes = counts.take()
         assert requests["POST pods"] == requests["POST pods/binding"] == requests["PATCH pods/status"] == PODS
+        assert writes["pods"] == 3 * PODS, "created, bound, running"
+        assert writes["events"] <= PODS + 30, "one of the scheduler; those of the ReplicaSet are combined"
         assert runs["NodeAgent"] == PODS, "one sync: the containers start immediately"
         assert requests["PATCH endpointslices"] + requests["POST endpointslices"] <= 20
         assert requests["PUT endpoints"] <= 10
@@ -118,9 +130,11 @@ def test_the_requests_and_reconciles_of_a_pods_life(monkeypatch: pytest.MonkeyPa
 
         await stage.until(all_gone)
         await stage.settle()
-        requests, runs = counts.take()
+        requests, runs, writes = counts.take()
         assert requests["DELETE pods"] == 2 * PODS, "by the garbage collector, and by the kubelet"
         assert requests["PATCH pods/status"] == 0
+        assert writes["pods"] == 3 * PODS, "marked as deleted, grace period set to 0, removed, as by kube-apiserver"
+        assert writes["events"] <= 30
         assert runs["NodeAgent"] == PODS
         assert requests["PATCH endpointslices"] + requests["DELETE endpointslices"] <= 20
         assert requests["PUT endpoints"] <= 10
