@@ -231,8 +231,11 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=FILE)
     options = parser.parse_args()
     load = Load(options.nodes, options.deployments, options.replicas)
+    began, used = time.monotonic(), machine.used_by_others()
     with tempfile.TemporaryDirectory() as temporary, plane.ours(load.nodes, Path(temporary)) as (pids, kubeconfig):
         found = asyncio.run(_main(pids, kubeconfig, load, Path(temporary) / "samples"))
+    others = (machine.used_by_others() - used) / (time.monotonic() - began)
+    found.origin = msgspec.structs.replace(found.origin, others=round(others, 2))
     options.results.write_bytes(msgspec.json.format(msgspec.json.encode(rounded(found)), indent=1) + b"\n")
     print(
         f"{found.nodes} nodes joined in {found.joined:.0f} s; {found.pods} Pods available in {found.available:.0f} s, "

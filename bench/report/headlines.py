@@ -40,6 +40,9 @@ def with_headlines(readme: str, run: Run) -> str:
         if figure.ratio is not None:
             least = "more than " if figure.at_least else ""
             title = f"{SECTIONS[info.section].title}: {info.title}"
-            lines.append(f"| {title} | {info.peer} | {least}{short(figure.ratio)} |")
+            mark = " ‡" if figure.origin.is_disturbed else ""
+            lines.append(f"| {title} | {info.peer} | {least}{short(figure.ratio)}{mark} |")
+    if any(line.endswith("‡ |") for line in lines):
+        lines += ["", "‡ measured while other programs used the machine: an order of magnitude."]
     table = "\n".join(lines)
     return _BLOCK.sub(lambda block: f"{block[1]}{table}\n{block[2]}", readme)

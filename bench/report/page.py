@@ -12,6 +12,7 @@ from bench.suite.results import Figure, Run
 from bench.suite.table import rows_of
 
 TEMPLATE = Path(__file__).with_name("page.template.md")
+DISTURBED = "**Rows with ‡ were measured while other programs used the machine: an order of magnitude.**\n\n"
 QUICK = "**These figures are of `--quick`, on a machine with other work: not to be quoted.**\n\n"
 HEAD = "| | Ostinato | peer | | times better | goal | row |\n|---|---|---|---|---|---|---|"
 
@@ -25,7 +26,7 @@ def page(run: Run, large: Large | None) -> str:
         if place["what"] == "machine":
             return _machine(run)
         if place["what"] == "warning":
-            return QUICK if run.quick else ""
+            return QUICK if run.quick else DISTURBED if any(each.origin.is_disturbed for each in run.figures) else ""
         return _large(large) if large is not None else "Not measured.\n"
 
     return _PLACE.sub(put, TEMPLATE.read_text(encoding="utf-8"))
@@ -41,8 +42,9 @@ def _row(figure: Figure) -> str:
     peer = amount(figure.peer, info.unit) + (" †" if figure.peer_from else "")
     if figure.at_least and figure.peer:
         peer = f"> {peer}"
+    title = f"{info.title} ‡" if figure.origin.is_disturbed and figure.ours else info.title
     ours = amount(figure.ours, info.unit)
-    cells = [info.title, ours, peer, info.peer, _ratio(figure), _goal(figure), f"`{info.key}`"]
+    cells = [title, ours, peer, info.peer, _ratio(figure), _goal(figure), f"`{info.key}`"]
     return f"| {' | '.join(cells)} |"
 
 
@@ -73,10 +75,13 @@ def _footnotes(run: Run, figures: list[Figure]) -> Iterator[str]:
             problems.setdefault(each.problem, []).append(f"`{each.row}`")
     for reason, rows in problems.items():
         yield f"Without a comparison: {', '.join(rows)}: {reason}.\n"
-    others = {each.origin for each in figures if each.origin.commit and each.origin != run.origin}
+    others = {each.origin for each in figures if each.origin.commit}
     for origin in sorted(others, key=lambda each: each.date):
         rows = [f"`{each.row}`" for each in figures if each.origin == origin]
-        yield f"Measured on {origin.date} at commit {origin.commit}: {', '.join(rows)}.\n"
+        if (origin.date, origin.commit) != (run.origin.date, run.origin.commit):
+            yield f"Measured on {origin.date} at commit {origin.commit}: {', '.join(rows)}.\n"
+        if origin.is_disturbed:
+            yield f"‡ Other programs used {short(origin.others or 0.0)} cores meanwhile: {', '.join(rows)}.\n"
 
 
 def _large(large: Large) -> str:
@@ -99,6 +104,8 @@ def _large(large: Large) -> str:
         times = " | ".join(f"{number(ms)} ms" for ms in (each.p50, each.p99, each.most))
         lines.append(f"| {what} | {each.count:,} | {each.errors} | {times} | {OBJECTIVES[what]:,.0f} ms {reached} |")
     lines += ["", f"Measured on {large.origin.date} at commit {large.origin.commit}.", ""]
+    if large.origin.is_disturbed:
+        lines += [f"‡ Other programs used {short(large.origin.others or 0.0)} cores meanwhile.", ""]
     return "\n".join(lines)
 
 

@@ -16,6 +16,7 @@ from bench.operators.contenders import KOPF
 from bench.peers import KWOK
 from bench.suite.results import Machine, Origin
 
+_IDLE = (3, 4, 8, 9)  # fields of /proc/stat that are not work, or counted twice: idle, iowait, guest, guest_nice
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -33,6 +34,13 @@ def describe() -> Machine:
         system=f"{platform.system()} {platform.release().split('-')[0]}",
         load=os.getloadavg()[0],
     )
+
+
+def used_by_others() -> float:
+    """Return the processor time in seconds that programs other than this one and its ended children have used."""
+    fields = Path("/proc/stat").read_text().splitlines()[0].split()[1:]
+    busy = sum(int(each) for number, each in enumerate(fields) if number not in _IDLE)
+    return busy / os.sysconf("SC_CLK_TCK") - sum(os.times()[:4])
 
 
 def versions() -> dict[str, str]:

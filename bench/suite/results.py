@@ -12,14 +12,23 @@ from bench.suite.table import LESS, ROWS, Row
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 LATEST = RESULTS / "latest.json"
+QUIET = 0.1  # cores that other programs may use; above, rows are marked
 UNSTEADY = 1.5  # the largest ratio of the rounds over the smallest; above, a row is marked
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """When and from which sources a figure was measured."""
+    """When and from which sources a figure was measured.
+
+    - `others`: cores that other programs used meanwhile; None: not known.
+    """
 
     date: str
     commit: str
+    others: float | None = None
+
+    @property
+    def is_disturbed(self) -> bool:
+        return self.others is not None and self.others > QUIET
 
 
 class Figure(msgspec.Struct, kw_only=True):
@@ -98,7 +107,9 @@ class Run(msgspec.Struct, kw_only=True):
         return next((each for each in self.figures if each.row == row), Figure(row=row, problem="not measured"))
 
     def merged(self, other: Run) -> Run:
-        """Return this run with the figures of another where it has some."""
+        """Return this run with the figures of another where it has some; none of a quick run remain beside others."""
+        if self.quick and not other.quick:
+            return other
         newer = {each.row: each for each in other.figures}
         figures = [newer.pop(each.row, each) for each in self.figures] + list(newer.values())
         places = {(each.contender, each.pods): each for each in (*self.growth, *other.growth)}

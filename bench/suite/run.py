@@ -19,7 +19,7 @@ import msgspec
 from bench.suite import machine
 from bench.suite.context import Options, Report
 from bench.suite.printed import table
-from bench.suite.results import LATEST, Figure, Run, load, save
+from bench.suite.results import LATEST, Figure, Origin, Run, load, save
 from bench.suite.table import ROWS, SECTIONS, rows_of
 from bench.usage import family
 
@@ -61,9 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="one short round each: to see that it works, not to quote")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--real", help="program that starts Kubernetes (default: $OSTINATO_REAL, or bench.peers)")
-    parser.add_argument(
-        "--peer-cache", action="store_true", help="reuse stored measurements of slow peers"
-    )
+    parser.add_argument("--peer-cache", action="store_true", help="reuse stored measurements of slow peers")
     parser.add_argument("--results", type=Path, help=f"file to write (default: {LATEST.relative_to(ROOT)} if whole)")
     parser.add_argument("--merge", action="store_true", help="replace the measured rows in the file, keep the others")
     return parser
@@ -83,15 +81,17 @@ def _measure(name: str, options: Options, run: Run) -> None:
     """Run a section; add what it reports to the run, and a problem for each row that it does not report."""
     wanted = [row.key for row in rows_of(name) if row.key in options.rows]
     print(f"{name}: {', '.join(wanted)}", file=sys.stderr, flush=True)
-    began = time.monotonic()
+    began, used = time.monotonic(), machine.used_by_others()
     with tempfile.TemporaryDirectory(prefix="ostinato-bench-") as temporary:
         output, log = Path(temporary) / "output", Path(temporary) / "log"
         reason = _process(name, options, output, log)
-        _collect(output, run)
+        others = (machine.used_by_others() - used) / (time.monotonic() - began)
+        origin = msgspec.structs.replace(run.origin, others=round(others, 2))
+        _collect(output, run, origin)
     found = {each.row for each in run.figures}
     for key in wanted:
         if key not in found:
-            run.figures.append(Figure(row=key, problem=reason or "not reported", origin=run.origin))
+            run.figures.append(Figure(row=key, problem=reason or "not reported", origin=origin))
     run.sections[name] = time.monotonic() - began
     print(f"{name}: {run.sections[name]:.0f} s{'; ' + reason if reason else ''}", file=sys.stderr, flush=True)
 
@@ -123,13 +123,13 @@ def _process(name: str, options: Options, output: Path, log: Path) -> str:
     return reason
 
 
-def _collect(output: Path, run: Run) -> None:
+def _collect(output: Path, run: Run, origin: Origin) -> None:
     if not output.exists():
         return
     for line in output.read_bytes().splitlines():
         report = msgspec.json.decode(line, type=Report)
         if report.figure is not None:
-            run.figures.append(msgspec.structs.replace(report.figure, origin=run.origin))
+            run.figures.append(msgspec.structs.replace(report.figure, origin=origin))
         if report.plane is not None:
             run.growth.append(report.plane)
         run.versions.update(report.versions)

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 from bench.report.files import PLOTS, README, made
 from bench.report.headlines import with_headlines
-from bench.suite.results import Figure, Run, load
+from bench.report.page import page
+from bench.suite.results import Figure, Origin, Run, load
 from bench.suite.table import ROWS, SECTIONS
 
 FILES = made()
@@ -63,11 +64,37 @@ def test_a_goal_may_be_a_ratio_or_an_amount() -> None:
 
 
 def test_merged_rows_replace_those_of_the_earlier_run() -> None:
-    earlier = load()
+    earlier = msgspec.structs.replace(load(), quick=False)
     newer = Run(origin=earlier.origin, machine=earlier.machine, figures=[Figure(row="api-get", ours=[7.0])])
     merged = earlier.merged(newer)
     assert merged.figure("api-get").ours == [7.0]
     assert len(merged.figures) == len({each.row for each in (*earlier.figures, *newer.figures)})
+
+
+def test_figures_of_a_quick_run_do_not_remain_beside_others() -> None:
+    earlier = msgspec.structs.replace(load(), quick=True)
+    newer = Run(origin=earlier.origin, machine=earlier.machine, figures=[Figure(row="api-get", ours=[7.0])])
+    merged = earlier.merged(newer)
+    assert [each.row for each in merged.figures] == ["api-get"]
+    assert not merged.quick
+
+
+def test_rows_that_were_measured_beside_other_work_are_marked() -> None:
+    busy, idle = (
+        Origin("2026-01-01 10:00 UTC", "0123abcd", others=1.25),
+        Origin("2026-01-01 10:00 UTC", "0123abcd", 0.05),
+    )
+    figures = [
+        Figure(row="api-get", ours=[60.0], peer=[10.0], origin=busy),
+        Figure(row="api-create", ours=[20.0], peer=[10.0], origin=idle),
+    ]
+    run = msgspec.structs.replace(load(), quick=False, figures=figures)
+    text = page(run, None)
+    assert "| get ‡ | 60.0/s |" in text
+    assert "| create | 20.0/s |" in text
+    assert "‡ Other programs used 1.25 cores meanwhile: `api-get`." in text
+    readme = with_headlines("<!-- performance: made -->\n<!-- performance -->\n", run)
+    assert "| API server: get | kube-apiserver + etcd | 6.00 ‡ |" in readme
 
 
 def test_the_readme_shows_the_ratios_between_its_marks() -> None:
