@@ -56,7 +56,7 @@ def main() -> int:
 
 def _run(name: str, needs: Needs, cache: Path, logs: Path) -> int:
     environment = prepare(needs, name, cache)
-    with tempfile.TemporaryDirectory(prefix=f"ostinato-{name}-") as place:
+    with tempfile.TemporaryDirectory(prefix=f"ostinato-{name}-", ignore_cleanup_errors=True) as place:
         plane = PlaneProcess(Path(place) / "plane", *(needs.options or _SIMULATED))
         work = Path(place) / "work"
         work.mkdir()

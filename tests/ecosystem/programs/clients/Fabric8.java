@@ -7,13 +7,12 @@ import io.fabric8.kubernetes.client.Config;
 import io.fabric8.kubernetes.client.KubernetesClient;
 import io.fabric8.kubernetes.client.KubernetesClientBuilder;
 import io.fabric8.kubernetes.client.informers.ResourceEventHandler;
-import java.io.File;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
 public class Fabric8 {
   public static void main(String[] arguments) throws Exception {
-    Config config = Config.fromKubeconfig(new File(System.getenv("KUBECONFIG")));
+    Config config = Config.autoConfigure(null);
     try (KubernetesClient client = new KubernetesClientBuilder().withConfig(config).build()) {
       CountDownLatch seen = new CountDownLatch(1);
       var settings = client.configMaps().inNamespace("default").withName("settings");
