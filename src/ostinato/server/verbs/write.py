@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -24,6 +24,9 @@ from ostinato.world import Clock
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
 
 _encode = msgspec.json.Encoder().encode
+_METADATA_MAPS = ("labels", "annotations")
+_WITH_DATA = ("ConfigMap", "Secret")
+_DATA_MAPS = ("data", "binaryData")
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode  # as Go encodes custom resources, which are maps
 _PRINTABLE = frozenset({"L", "M", "N", "P", "S"})  # Unicode categories that Go's unicode.IsPrint accepts
 
@@ -172,12 +175,25 @@ def encode_unstored(resource: Resource, obj: Json) -> bytes:
 
 
 def _ordered(resource: Resource, obj: Json) -> Json:
-    """An object in storage order: metadata first. Custom resources are sorted when they are encoded."""
+    """An object in storage order: metadata first, keys of maps sorted. Custom resources are sorted when encoded."""
     body = resource.stored(obj)
     metadata = body["metadata"]
-    order = [*metadata] if resource.custom else [name for name in METADATA_ORDER if name in metadata]
-    body["metadata"] = {name: metadata[name] for name in order}
+    if resource.custom:
+        body["metadata"] = dict(metadata)
+        return body
+    body["metadata"] = {name: metadata[name] for name in METADATA_ORDER if name in metadata}
+    _sort_maps(body["metadata"], _METADATA_MAPS)
+    if resource.gvk.kind in _WITH_DATA:
+        _sort_maps(body, _DATA_MAPS)
     return body
+
+
+def _sort_maps(holder: Json, names: Iterable[str]) -> None:
+    """Sort the keys of fields that are maps, as Go encodes them: a patch may have added some at the end."""
+    for name in names:
+        found = holder.get(name)
+        if type(found) is dict and len(found) > 1:
+            holder[name] = {key: found[key] for key in sorted(found)}
 
 
 def unless_equal(old: Json, new: Json) -> Json | None:

@@ -422,9 +422,7 @@ def _map(item: Callable[[Any, _Unknown], Any], zero: Callable[[], Any], go_type:
             out[key] = zero() if element is None else item(element, unknown)
             if len(unknown.paths) > since:
                 unknown.prefix(since, key)
-        keys = [*out]
-        ordered = sorted(keys)  # as Go encodes maps
-        return out if keys == ordered else {key: out[key] for key in ordered}
+        return out
 
     return read_map
 
