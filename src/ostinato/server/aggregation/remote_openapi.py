@@ -20,6 +20,7 @@ Json = dict[str, Any]
 _SECONDS: Final = 60.0
 _V3: Final = FetchOptions(user=DESCRIBER, seconds=_SECONDS)
 _REFERENCE: Final = "#/definitions/"
+_PARAMETER: Final = "#/parameters/"
 
 
 class RemoteOpenAPI:
@@ -84,12 +85,35 @@ class RemoteOpenAPI:
 
 
 def part_of(document: Json, prefix: str) -> Json:
-    """The paths with a prefix, and the definitions without those that only other paths use."""
-    every, definitions = document.get("paths") or {}, document.get("definitions") or {}
+    """The paths with a prefix, and the definitions without those that only other paths use.
+
+    Shared parameters are written out where they are referred to, as in this server's own document.
+    """
+    shared, definitions = document.get("parameters") or {}, document.get("definitions") or {}
+    every = {path: _with_parameters(item, shared) for path, item in (document.get("paths") or {}).items()}
     paths = {path: item for path, item in every.items() if path.startswith(prefix)}
     used, still_used = used_by(every, definitions), used_by(paths, definitions)
     kept = {name: value for name, value in definitions.items() if name not in used or name in still_used}
     return {"paths": paths, "definitions": kept}
+
+
+def _with_parameters(item: Json, shared: Json) -> Json:
+    """A path item whose operations have the shared parameters instead of references to them."""
+    made: Json = {}
+    for key, value in item.items():
+        if key == "parameters":
+            made[key] = [_parameter(each, shared) for each in value]
+        elif isinstance(value, dict) and "parameters" in value:
+            made[key] = {**value, "parameters": [_parameter(each, shared) for each in value["parameters"]]}
+        else:
+            made[key] = value
+    return made
+
+
+def _parameter(value: Json, shared: Json) -> Json:
+    reference = value.get("$ref", "")
+    found: Json = shared.get(reference.removeprefix(_PARAMETER), value) if reference.startswith(_PARAMETER) else value
+    return found
 
 
 def used_by(value: Any, definitions: Json) -> set[str]:

@@ -45,6 +45,16 @@ def test_the_first_of_equal_paths_is_kept() -> None:
     assert paths == {"/b": 1}
 
 
+def test_shared_parameters_are_written_out() -> None:
+    name = {"name": "name", "in": "path", "type": "string"}
+    of_name = {"$ref": "#/parameters/name-abc"}
+    item = {"get": {"parameters": [of_name, {"name": "x", "in": "query"}]}, "parameters": [of_name]}
+    found = part_of({"paths": {"/apis/g/v1/a": item}, "parameters": {"name-abc": name}}, "/apis/g/v1/")
+    assert found["paths"] == {
+        "/apis/g/v1/a": {"get": {"parameters": [name, {"name": "x", "in": "query"}]}, "parameters": [name]}
+    }
+
+
 def test_definitions_that_only_other_paths_use_are_left_out() -> None:
     document = {
         "paths": {"/apis/g/v1/things": reference("Thing"), "/apis/g/v2/things": reference("Other")},
