@@ -118,6 +118,13 @@ GOOD: dict[str, Callable[[], Story]] = {
     "initial events without a bookmark": lambda: written().watch(
         added(2, A, 1), added(3, B, 2), *ALL[2:], asked="0", initial=None
     ),
+    "initial events that a lost connection has ended": lambda: (
+        Story()
+        .op("create", A, value=1, version=2)
+        .op("create", "other/z", value=2, version=3)
+        .op("create", B, value=3, version=4)
+        .watch(added(2, A, 1), added(4, B, 3), asked="0", initial=None)
+    ),
     "a refusal": lambda: written().watch(asked="2", refused="Expired", server=(4, 6), answered=(4, 6)),
     "the future": lambda: written().watch(asked="20", server=(1, 6), answered=(1, 6)),
 }

@@ -135,6 +135,8 @@ def _check_initial(stream: Stream, events: Sequence[Frame], truth: Truth) -> tup
         if found is None:
             return newest, live
         problem = problem or found
+        if len(events) == first and [frame.key for frame in events] == sorted(frame.key for frame in events):
+            return None, ()  # in the order of initial events, which a lost connection may have ended
     if problem is None or len(events) == first:  # it may have ended amid the initial events
         return None, ()
     raise Violation("W3", problem[0], f"initial events: {problem[1]}", [stream, *problem[2]])
