@@ -17,8 +17,7 @@ from typing import Any
 VARIABLE = "OSTINATO_FAILPOINT"
 POINTS = (
     "before-transaction",  # nothing is written
-    "after-begin",  # the transaction has begun
-    "before-commit",  # all rows are written
+    "before-commit",  # nothing is in the file, or all rows but the commit
     "after-commit",  # durable; the mark is behind, no one knows
     "after-mark",  # the mark is advanced; no one knows
     "after-batch",  # the event loop has the result; the index has not
@@ -77,10 +76,7 @@ class _Database:
         is_single = statement.startswith("INSERT") and not self._inner.in_transaction
         if statement == "COMMIT" or is_single:
             self._point.reach("before-commit")
-        result = self._inner.execute(statement, *values)
-        if statement.startswith("BEGIN"):
-            self._point.reach("after-begin")
-        return result
+        return self._inner.execute(statement, *values)
 
 
 def _before(owner: type, name: str, reach: Callable[[], None]) -> None:
