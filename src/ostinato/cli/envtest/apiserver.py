@@ -22,6 +22,7 @@ from ostinato.cli.envtest import handover
 from ostinato.cli.envtest.parent import ParentWatch
 from ostinato.cli.error import CommandError
 from ostinato.cli.options.server import settings as server_options
+from ostinato.cli.options.server.storage import use_state
 from ostinato.http.hosts import join_host_port
 from ostinato.server.standalone import Settings, Standalone
 from ostinato.server.state import StateError, write_private
@@ -46,8 +47,8 @@ def run(options: argparse.Namespace, watch: ParentWatch) -> None:
     if not options.tls_cert_file and not options.tls_private_key_file:
         _use_certificate_directory(world, options, service_range)
     storage = asyncio.run(handover.storage_of(urls, world.clock))
-    options.listen, options.state = listen, str(Path(storage.data_dir) / "ostinato")
-    options.store, options.accept_data_loss = "", False
+    options.listen = listen
+    use_state(options, Path(storage.data_dir) / "ostinato")
     settings = server_options.settings(options)
     settings = msgspec.structs.replace(
         settings,

@@ -56,6 +56,13 @@ def add_to(group: argparse._ArgumentGroup) -> None:
     )
 
 
+def use_state(options: argparse.Namespace, state: Path) -> None:
+    """Set all options of this module: the store is that of a state directory, the others have their defaults."""
+    parser = argparse.ArgumentParser()
+    add_to(parser.add_argument_group())
+    vars(options).update(vars(parser.parse_args(["--state", str(state)])))
+
+
 def settings(options: argparse.Namespace) -> dict[str, Any]:
     """Return the server's settings; CommandError names the invalid option."""
     etcd = etcd_options.settings(options)
