@@ -19,6 +19,7 @@ from ostinato.plane.network.policy.ruleset import DeniedClients, Ruleset, Rulese
 from ostinato.plane.network.policy.table import Block, Permission, PolicyTable, Ports
 
 QUICK = 0.3  # seconds; a dropped packet is not answered
+PATIENT = 20.0  # seconds; a permitted one is, sooner or later
 PORTS = (8080, 8081)
 
 
@@ -65,15 +66,16 @@ class Pods:
     def __getitem__(self, name: str) -> str:
         return str(self.by_name[name].address)
 
-    def dial(self, source: str, destination: str, port: int) -> bool:
-        return dial(self.by_name[source].descriptor, self[destination], port, QUICK) == "connected"
+    def dial(self, source: str, destination: str, port: int, seconds: float = PATIENT) -> bool:
+        return dial(self.by_name[source].descriptor, self[destination], port, seconds) == "connected"
 
     def check(self, table: PolicyTable) -> None:
         """Every connection between two Pods is as the table says."""
         for source, destination in itertools.permutations(self.by_name, 2):
             for port in PORTS:
                 expected = table.permits(self[source], self[destination], "TCP", port)
-                assert self.dial(source, destination, port) == expected, (source, destination, port)
+                found = self.dial(source, destination, port, PATIENT if expected else QUICK)
+                assert found == expected, (source, destination, port)
 
 
 @pytest.fixture
@@ -105,10 +107,10 @@ def test_the_kernel_permits_what_the_table_permits(
         installer.install(Ruleset(table))
         pods.check(table)
     installer.install(Ruleset(PolicyTable({pods["a"]: ()}, {pods["a"]: ()})))
-    assert dial(here.namespace, pods["a"], 8080, QUICK) == "connected"  # as probes do
+    assert dial(here.namespace, pods["a"], 8080, PATIENT) == "connected"  # as probes do
     with listening(here.namespace, "0.0.0.0", 9000):
-        assert dial(pods.by_name["a"].descriptor, str(network.gateway), 9000, QUICK) == "connected"
-        assert dial(pods.by_name["a"].descriptor, ADDRESS, 9000, QUICK) == "connected"
+        assert dial(pods.by_name["a"].descriptor, str(network.gateway), 9000, PATIENT) == "connected"
+        assert dial(pods.by_name["a"].descriptor, ADDRESS, 9000, PATIENT) == "connected"
     with listening(here.world, WORLD, 9001):
         assert dial(pods.by_name["a"].descriptor, WORLD, 9001, QUICK) != "connected"
         assert dial(pods.by_name["b"].descriptor, WORLD, 9001) == "connected"
@@ -132,7 +134,7 @@ def test_replies_pass_and_connections_that_were_permitted_go_on(
             assert client.recv(10) == b"pong"
     installer.install(Ruleset(PolicyTable({pods["a"]: ()})))
     assert pods.dial("a", "b", 8080)  # whose replies are no new connections
-    assert not pods.dial("b", "a", 8080)
+    assert not pods.dial("b", "a", 8080, QUICK)
 
 
 def test_services_are_left_to_the_proxy_unless_no_endpoint_is_permitted(
