@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from ostinato import Context, controller
 from ostinato.client.patching import MergePatch
-from tests.zoo.animals import CLOUD, LIVES, Animal, Beast, Cloud
+from ostinato.testing.explore import Step, create, delete
+from tests.zoo.animals import CLOUD, LEO, LIVES, Animal, Beast, Cloud
 
 FINALIZER = "zoo.dev/cloud"
 Body = Callable[[Beast, Context, Cloud], Awaitable[None]]
@@ -156,14 +157,16 @@ async def sets_size_first(leo: Beast, ctx: Context, cloud: Cloud) -> None:
             await ctx.status(size=leo.spec.size)
 
 
-def clouded(name: str, source: str, bug: str, buggy: Body, repaired: Body = careful) -> Animal:
+def clouded(
+    name: str, source: str, bug: str, buggy: Body, repaired: Body = careful, *, scenario: Sequence[Step] = LIVES
+) -> Animal:
     return Animal(
         name=name,
         source=source,
         bug=bug,
         buggy=operator(name, buggy),
         repaired=operator(f"{name}-repaired", repaired),
-        scenario=LIVES,
+        scenario=scenario,
         external=CLOUD,
     )
 
@@ -174,6 +177,7 @@ ANIMALS = (
         "infinispan/infinispan-operator#334, outscale/cluster-api-provider-outscale#917",
         "the finalizer is added after the thing was made",
         finalizer_late,
+        scenario=(create(LEO), delete(LEO), create(LEO)),
     ),
     clouded(
         "finalizer-first",
