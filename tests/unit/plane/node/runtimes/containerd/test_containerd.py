@@ -197,7 +197,7 @@ def test_an_unsupported_pod_gets_no_sandbox(on_node: Callable[[Play], None]) -> 
         with pytest.raises(SandboxError, match="hostUsers: false is not supported"):
             await node.runtime.address(node.pod(host_users=False))
         with pytest.raises(SandboxError, match='no runtime for "odd" is configured'):
-            await node.runtime.address(node.pod(runtime_class_name="odd"))
+            await node.runtime.address(node.pod(), handler="odd")
 
     on_node(play)
 
