@@ -18,7 +18,7 @@ from ostinato.plane.network.pod_network import PodNetworkSettings, PodNetworkUna
 from ostinato.plane.node.runtimes import ProcessOptions, StartError
 from ostinato.plane.node.runtimes.process import networks as module
 from ostinato.plane.node.runtimes.process.networks import PodNetworks
-from ostinato.plane.node.runtimes.process.security import security_of
+from ostinato.plane.node.runtimes.process.security import identity, security_of
 from ostinato.world import World
 
 MACHINE = "192.0.2.2"
@@ -70,9 +70,10 @@ def test_where_no_network_can_be_created_pods_use_the_machines_and_the_log_says_
 def test_a_sysctl_of_the_network_is_refused_on_the_machines_network() -> None:
     asking = pod(securityContext={"sysctls": [{"name": "net.ipv4.tcp_syncookies", "value": "1"}]})
     container = asking.spec.containers[0]
-    security_of(asking, container, isolated=True, insecure=False, own_network=True)
+    runs_as, _ = identity(asking, container, None)
+    security_of(asking, container, runs_as, isolated=True, insecure=False, own_network=True)
     with pytest.raises(StartError, match=r"sysctls\[net\.ipv4\.tcp_syncookies\]"):
-        security_of(asking, container, isolated=True, insecure=False, own_network=False)
+        security_of(asking, container, runs_as, isolated=True, insecure=False, own_network=False)
 
 
 def test_a_pod_has_one_address_and_hosts_of_its_own(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from ostinato.api.codec import from_dict
-from ostinato.kinds.core_v1 import Pod
+from ostinato.kinds.core_v1 import Container, Pod
 from ostinato.plane.node.runtimes import StartError
 from ostinato.plane.node.runtimes.process import security
 from ostinato.plane.node.runtimes.process.seccomp import default_filter
-from ostinato.plane.node.runtimes.process.security import security_of, unsupported_fields
+from ostinato.plane.node.runtimes.process.security import Security, identity, security_of, unsupported_fields
 
 EPERM, ENOSYS, ALLOWED = 1, 38, 0
 
@@ -28,6 +28,11 @@ def a_pod(own: Any = None, whole: Any = None, **spec: Any) -> Pod:
     known = {"metadata": {"name": "p", "namespace": "default", "uid": "u"}}
     container = {"name": "c", "image": "i", "securityContext": own or {}}
     return from_dict(Pod, known | {"spec": {"containers": [container], "securityContext": whole or {}} | spec})
+
+
+def secured(pod: Pod, container: Container, *, isolated: bool, insecure: bool) -> Security:
+    runs_as, _ = identity(pod, container, None)
+    return security_of(pod, container, runs_as, isolated=isolated, insecure=insecure)
 
 
 def refused(pod: Pod, *, isolated: bool) -> list[str]:
@@ -86,11 +91,11 @@ def test_a_rejection_names_the_field_and_the_remedy() -> None:
     pod = a_pod({"readOnlyRootFilesystem": True})
     container = pod.spec.containers[0]
     with pytest.raises(StartError) as caught:
-        security_of(pod, container, isolated=False, insecure=False)
+        secured(pod, container, isolated=False, insecure=False)
     assert caught.value.reason == "CreateContainerConfigError"
     assert str(caught.value).startswith("spec.containers[c].securityContext.readOnlyRootFilesystem: ")
     assert "--insecure-processes" in str(caught.value)
-    assert security_of(pod, container, isolated=False, insecure=True).no_new_privileges is False
+    assert secured(pod, container, isolated=False, insecure=True).no_new_privileges is False
 
 
 @pytest.mark.parametrize(
@@ -107,7 +112,7 @@ def test_without_root_filters_and_dropped_capabilities_are_held_by_no_new_privs(
     own: Any, no_new_privileges: bool, filtered: bool
 ) -> None:
     pod = a_pod(own)
-    found = security_of(pod, pod.spec.containers[0], isolated=False, insecure=False)
+    found = secured(pod, pod.spec.containers[0], isolated=False, insecure=False)
     assert (found.no_new_privileges, found.seccomp is not None) == (no_new_privileges, filtered)
     assert (found.user, found.group, found.groups, found.capabilities) == (None, None, None, None)
 
@@ -120,7 +125,7 @@ def test_the_profile_of_the_container_goes_before_that_of_its_pod_and_the_privil
         ({"privileged": True}, False),
     ):
         pod = a_pod(own, whole)
-        found = security_of(pod, pod.spec.containers[0], isolated=True, insecure=False)
+        found = secured(pod, pod.spec.containers[0], isolated=True, insecure=False)
         assert (found.seccomp is not None) == filtered
 
 
@@ -135,7 +140,7 @@ def test_the_profile_of_the_container_goes_before_that_of_its_pod_and_the_privil
 def test_run_as_non_root_holds_on_an_insecure_node(own: Any, whole: Any, message: str) -> None:
     pod = a_pod(own, whole)
     with pytest.raises(StartError, match=message):
-        security_of(pod, pod.spec.containers[0], isolated=True, insecure=True)
+        secured(pod, pod.spec.containers[0], isolated=True, insecure=True)
 
 
 # The filter
