@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 from pathlib import Path
 
@@ -26,12 +27,20 @@ def test_workers_share_a_port_and_are_restarted(tmp_path: Path) -> None:
             workers = _children(program.process.pid)
             assert len(workers) == 2
             asyncio.run(_write_on_many_connections(tmp_path / "state" / "admin.kubeconfig", "before"))
-            os.kill(workers[0], signal.SIGKILL)
+            _kill(workers[0])
             asyncio.run(_write_on_many_connections(tmp_path / "state" / "admin.kubeconfig", "after"))
             program.process.send_signal(signal.SIGINT)
             assert program.process.wait(60) == 0
             assert _READY in program.log()
         assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
+
+
+def _kill(pid: int) -> None:
+    """Kill a process, and wait until its sockets are closed: until then it is offered connections."""
+    ended = os.pidfd_open(pid)
+    os.kill(pid, signal.SIGKILL)
+    assert select.select([ended], [], [], 30)[0]
+    os.close(ended)
 
 
 def _children(parent: int) -> list[int]:

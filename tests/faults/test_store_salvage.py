@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
 import sqlite3
@@ -44,7 +45,7 @@ def salvaged(path: Path, world: World) -> dict[str, bytes]:
     with closing(SQLiteLog(path, world)) as log:
         version, _ = log.load()
         assert version >= 450 + VERSION_JUMP
-        log._append([Write("configmaps", "default/new", version + 1, b"new")])
+        asyncio.run(log.append([Write("configmaps", "default/new", version + 1, b"new")]))
     assert objects_of(path, world) == found | {"default/new": b"new"}
     return found
 
@@ -112,8 +113,10 @@ def test_an_object_with_a_damaged_newest_state_is_recovered_in_an_older_one(
     with closing(SQLiteLog(path, world)) as log:
         log.load()
         for version in (500, 501):
-            log._append([Write("configmaps", "default/7", version, b"new" * 50, 24 if version == 500 else 500)])
-            log._append([Write("configmaps", f"default/more-{version}", version + 100, b"more")])
+            asyncio.run(
+                log.append([Write("configmaps", "default/7", version, b"new" * 50, 24 if version == 500 else 500)])
+            )
+            asyncio.run(log.append([Write("configmaps", f"default/more-{version}", version + 100, b"more")]))
         files = {name: path.with_name(name).read_bytes() for name in FILES}
     for name, data in files.items():
         path.with_name(name).write_bytes(data)

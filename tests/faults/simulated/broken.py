@@ -199,7 +199,7 @@ def unfiltered_deletions(run: Run) -> Iterator[None]:
 DEFECTS: dict[str, tuple[Defect, set[str]]] = {  # with the properties of which one is reported
     "acknowledge before commit": (acknowledge_before_commit, {"S1", "S2", "S3", "S7", "W3", "W4", "C1"}),
     "drop one watch event": (drop_one_event, {"W3", "W4", "W6", "W8", "W11"}),
-    "reuse a version": (reuse_a_version, {"S3"}),
+    "reuse a version": (reuse_a_version, {"S3", "C1"}),
     "serve a stale read": (stale_read, {"S2"}),
     "apply twice": (apply_twice, {"S4"}),
     "bookmark ahead of undelivered events": (bookmark_ahead, {"W11", "W5", "W10", "W4"}),

@@ -111,12 +111,17 @@ class FaultyLog:
         self.failing: Callable[[], Exception | None] = lambda: None
         self.on_crash: Callable[[], None] = lambda: None
         self._dead = False
+        self._buried = asyncio.Event()
 
     def load(self) -> tuple[int, Iterator[tuple[str, str, int, bytes]]]:
         return self._inner.load()
 
     def kill(self) -> None:
         self._dead = True
+
+    def bury(self) -> None:
+        """End what the dead process was doing; its connections have been cut."""
+        self._buried.set()
 
     async def append(self, writes: Sequence[Write]) -> None:
         self.appended += 1
@@ -147,9 +152,9 @@ class FaultyLog:
             self.on_crash()
 
     async def _alive(self) -> None:
-        """A dead process gets no further; its tasks end when the harness has cut its connections."""
+        """A dead process gets no further, and answers nothing: its tasks end when its connections have been cut."""
         if self._dead:
-            await asyncio.sleep(0)
+            await self._buried.wait()
             raise OSError("the process is dead")
 
     def is_outdated(self, collection: str, key: str) -> bool:

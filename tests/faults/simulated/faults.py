@@ -22,7 +22,7 @@ async def none(machine: Machine, rng: Rng) -> None:
 
 async def kill(machine: Machine, rng: Rng) -> None:
     """kill -9 at a random moment."""
-    await machine.world.clock.sleep(rng.uniform(0.05, 0.8))
+    await machine.world.clock.sleep(rng.uniform(0.05, 0.5))
     await machine.crash(rng.uniform(0.0, 0.2))
 
 
@@ -43,13 +43,13 @@ async def kill_after_commit(machine: Machine, rng: Rng) -> None:
 async def kills(machine: Machine, rng: Rng) -> None:
     """Several, so that a restarted server is killed soon."""
     while True:
-        await machine.world.clock.sleep(rng.uniform(0.1, 0.4))
+        await machine.world.clock.sleep(rng.uniform(0.05, 0.2))
         await machine.crash()
 
 
 async def stop(machine: Machine, rng: Rng) -> None:
     """A graceful restart under load."""
-    await machine.world.clock.sleep(rng.uniform(0.05, 0.8))
+    await machine.world.clock.sleep(rng.uniform(0.05, 0.5))
     await machine.restart()
 
 

@@ -90,6 +90,7 @@ class Machine:
             self.up.clear()
             self.log.kill()
             await self._lose_connections()
+            self.log.bury()
             await self.server.close()
             await self.world.clock.sleep(down)
             await self.start()
@@ -197,15 +198,11 @@ class Run:
         logger = logging.getLogger("ostinato")
         level, logger.level = logger.level, logging.CRITICAL
         try:
-            if self.store == "memory":
-                self.world.run(self._main(MemoryDisk(bootstrapped())))
-            else:
-                with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as place:
-                    disk = SQLiteDisk(Path(place) / "disk", self.world, bootstrapped())
-                    try:
-                        self.world.run(self._main(disk))
-                    finally:
-                        disk.close()
+            try:
+                self._run()
+            except TimeoutError:
+                check(self.history)  # why the server hangs, if the history shows it
+                raise
             check(self.history)
         except Violation as violation:
             violation.add_note(f"replay: python -m tests.faults.simulated.run --seed {self.seed}{self.options}")
@@ -213,6 +210,17 @@ class Run:
         finally:
             logger.setLevel(level)
         return self
+
+    def _run(self) -> None:
+        if self.store == "memory":
+            self.world.run(self._main(MemoryDisk(bootstrapped())))
+            return
+        with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as place:
+            disk = SQLiteDisk(Path(place) / "disk", self.world, bootstrapped())
+            try:
+                self.world.run(self._main(disk))
+            finally:
+                disk.close()
 
     async def _main(self, disk: Disk) -> None:
         world, rng = self.world, self.rng
