@@ -79,6 +79,7 @@ class Asking:
                 (length,) = struct.unpack(">H", await reader.readexactly(2))
                 found.append(dns.message.from_wire(await reader.readexactly(length)))
         writer.close()
+        await writer.wait_closed()
         return found
 
 

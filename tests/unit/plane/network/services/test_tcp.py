@@ -6,6 +6,7 @@ import asyncio
 import random
 import socket
 import struct
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -39,6 +40,7 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 async def visit(port: int) -> None:
     """A client that ends in one of several ways."""
     way = random.randrange(4)
+    writer: asyncio.StreamWriter | None = None
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         if way == 0:
@@ -52,9 +54,13 @@ async def visit(port: int) -> None:
         if way == 2:
             writer.write_eof()
             await reader.read()
-        writer.close()
     except OSError:
         pass
+    finally:
+        if writer is not None:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
 
 
 def test_lost_connections_are_no_errors(caplog: pytest.LogCaptureFixture) -> None:
