@@ -138,6 +138,12 @@ def test_nothing_goes_around_the_world() -> None:
     assert not found, "take a World, or the part of it that is needed: see docs/concepts/determinism.md"
 
 
+def test_the_shim_forks_and_does_nothing_else_around_the_world() -> None:
+    found = [line for path in PROGRAMS for line in violations(path.read_text(encoding="utf-8"))]
+    assert found
+    assert [line for line in found if "fork" not in line] == []
+
+
 def test_the_world_itself_would_be_found() -> None:
     found = [path.name for path in (SOURCE / "world").rglob("*.py") if violations(path.read_text(encoding="utf-8"))]
     assert {"clock.py", "ids.py", "rng.py", "threads.py"} <= set(found)

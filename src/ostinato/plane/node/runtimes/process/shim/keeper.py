@@ -19,10 +19,10 @@ import os
 import select
 import signal
 import socket
-import time
 from contextlib import suppress
 from typing import Any, NoReturn
 
+from machine_time import monotonic, sleep, wall  # type: ignore[import-not-found]
 from shim import container, kernel, users  # type: ignore[import-not-found]
 from shim.attach import AttachServer  # type: ignore[import-not-found]
 from shim.execution import ExecServer  # type: ignore[import-not-found]
@@ -67,18 +67,18 @@ class Keeper:
         waking = self._install_signal_handlers()
         log = Log(self.launch["log"], self.launch["log_bytes"], self.launch["log_files"])
         if error := self._start():
-            _write("exit.json", {"code": _START_FAILED, "at": time.time(), "reason": "StartError", "message": error})
+            _write("exit.json", {"code": _START_FAILED, "at": wall(), "reason": "StartError", "message": error})
             self._remove_cgroups()
             self._reply({"error": error})
             os._exit(0)
         terminal = next(iter(self.inputs))
         attach_server = AttachServer(self.stdin, self.launch["tty"], self.launch["stdin_once"], terminal)
         exec_server = ExecServer(self.launch, self.first)
-        state = {"pid": self.pid, "start_ticks": _start_ticks(self.pid), "shim": os.getpid(), "started": time.time()}
+        state = {"pid": self.pid, "start_ticks": _start_ticks(self.pid), "shim": os.getpid(), "started": wall()}
         _write("state.json", state)
         self._reply(state)
         self._serve_until_exit(waking, log, attach_server, exec_server)
-        at = time.time()
+        at = wall()
         self._kill_remaining()
         log.close()
         ended = {"code": self.code, "at": at} | self._out_of_memory()
@@ -175,7 +175,7 @@ class Keeper:
                 poll.register(descriptor, select.POLLIN)
             attach_server.register(poll)
             exec_server.register(poll)
-            left = _POLL_MILLISECONDS if until is None else max(until - time.monotonic(), 0.0) * 1000
+            left = _POLL_MILLISECONDS if until is None else max(until - monotonic(), 0.0) * 1000
             for descriptor, _ in poll.poll(left):
                 if descriptor in self.inputs:
                     self._forward_output(descriptor, log, attach_server)
@@ -190,8 +190,8 @@ class Keeper:
                 self._reap(exec_server)
             if self.code is not None and until is None:
                 self._kill_remaining()  # other processes may hold the pipes open
-                until = time.monotonic() + _DRAIN_SECONDS
-            if until is not None and time.monotonic() >= until:
+                until = monotonic() + _DRAIN_SECONDS
+            if until is not None and monotonic() >= until:
                 break
         exec_server.close()
         attach_server.close()
@@ -252,12 +252,12 @@ class Keeper:
         return found - {0, os.getpid()}
 
     def _kill_remaining(self) -> None:
-        until = time.monotonic() + 5.0
-        while time.monotonic() < until:
+        until = monotonic() + 5.0
+        while monotonic() < until:
             self._kill()
             if not self._reap() and not self._in_cgroups():
                 return
-            time.sleep(0.005)
+            sleep(0.005)
 
     def _out_of_memory(self) -> dict[str, str]:
         for path in self.launch["memory_events"]:
@@ -268,10 +268,10 @@ class Keeper:
         return {}
 
     def _remove_cgroups(self) -> None:
-        until = time.monotonic() + 1.0
+        until = monotonic() + 1.0
         for path in self.launch["groups"]:
-            while not _removed(path) and time.monotonic() < until:
-                time.sleep(0.01)  # exiting processes are still members
+            while not _removed(path) and monotonic() < until:
+                sleep(0.01)  # exiting processes are still members
 
 
 def _return_to_own_processes() -> None:

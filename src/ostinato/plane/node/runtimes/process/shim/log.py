@@ -6,8 +6,9 @@ A log that exceeds its size is rotated (`0.log.1`, `0.log.2`, ...); the oldest f
 from __future__ import annotations
 
 import os
-import time
 from contextlib import suppress
+
+from machine_time import gmtime, strftime, time_ns  # type: ignore[import-not-found]
 
 _LONGEST = 16384  # bytes per line; longer lines are split into partial ones
 _NAMES = {1: b"stdout", 2: b"stderr"}
@@ -72,5 +73,5 @@ class Log:
 
 
 def _now() -> bytes:
-    seconds, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)).encode() + b".%09dZ" % nanoseconds
+    seconds, nanoseconds = divmod(time_ns(), 1_000_000_000)
+    return strftime("%Y-%m-%dT%H:%M:%S", gmtime(seconds)).encode() + b".%09dZ" % nanoseconds
