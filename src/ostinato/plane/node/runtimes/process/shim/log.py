@@ -74,4 +74,5 @@ class Log:
 
 def _now() -> bytes:
     seconds, nanoseconds = divmod(time_ns(), 1_000_000_000)
-    return strftime("%Y-%m-%dT%H:%M:%S", gmtime(seconds)).encode() + b".%09dZ" % nanoseconds
+    text: str = strftime("%Y-%m-%dT%H:%M:%S", gmtime(seconds))
+    return text.encode() + b".%09dZ" % nanoseconds
