@@ -23,6 +23,7 @@ from ostinato.kinds.core_v1 import Namespace
 from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.world import World
 from tests.stage.server import started_server
+from tests.unit.plane.network.machine import TestMachine, machine
 
 SECONDS = 60
 Play = Callable[[Client], Awaitable[None]]
@@ -101,3 +102,12 @@ def run(request: pytest.FixtureRequest) -> Iterator[Callable[[Play], None]]:
                     await play(client)
 
     yield lambda play: asyncio.run(in_process(play))
+
+
+@pytest.fixture
+def here(request: pytest.FixtureRequest) -> Iterator[TestMachine]:
+    """A machine of the test's own: a network namespace with an uplink that leads nowhere else."""
+    if request.config.getoption("--cluster"):
+        pytest.skip("these are about our own plane")
+    with machine() as found:
+        yield found

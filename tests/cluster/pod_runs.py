@@ -6,8 +6,9 @@ import asyncio
 import socket
 import subprocess
 import urllib.request
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from ostinato.client import Client, Config
 from ostinato.kinds.apps_v1 import Deployment
 from ostinato.kinds.core_v1 import Pod, ServiceAccount
 from tests.cluster.planes import PlaneProcess
+from tests.unit.plane.network.machine import TestMachine
 
 T = TypeVar("T")
 SECONDS = 60
@@ -30,6 +32,17 @@ def until(condition: Callable[[], T], what: str) -> T:
         assert monotonic() < end, f"no {what}"
         sleep(0.05)
     return found
+
+
+@contextmanager
+def plane_with_networks(here: TestMachine, directory: Path) -> Iterator[PlaneProcess]:
+    """A plane whose Pods have networks of their own; in the end it has left nothing of them."""
+    plane = PlaneProcess(directory, "--nodes", "1", "--runtime", "process")
+    plane.start()
+    yield plane
+    remove_pods(plane)
+    assert plane.stop() == 0, plane.log()[-2000:]
+    until(lambda: not here.links(), "end of the links")
 
 
 def ask(plane: PlaneProcess, act: Callable[[Client], Awaitable[T]]) -> T:

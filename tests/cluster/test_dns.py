@@ -18,29 +18,17 @@ import pytest
 
 from ostinato.kinds.core_v1 import Service
 from tests.cluster.planes import PlaneProcess
-from tests.cluster.pod_runs import SERVE, ask, create, kubectl, printed, remove_pods, run, until
-from tests.unit.plane.network.machine import TestMachine, machine
+from tests.cluster.pod_runs import SERVE, ask, create, kubectl, plane_with_networks, printed, remove_pods, run, until
+from tests.unit.plane.network.machine import TestMachine
 
 ADDRESS = "10.0.0.10"
 SVC = "default.svc.cluster.local"
 
 
 @pytest.fixture
-def here(request: pytest.FixtureRequest) -> Iterator[TestMachine]:
-    if request.config.getoption("--cluster"):
-        pytest.skip("these are about our own plane")
-    with machine() as found:
-        yield found
-
-
-@pytest.fixture
 def plane(here: TestMachine, tmp_path: Path) -> Iterator[PlaneProcess]:
-    plane = PlaneProcess(tmp_path, "--nodes", "1", "--runtime", "process")
-    plane.start()
-    yield plane
-    remove_pods(plane)
-    assert plane.stop() == 0, plane.log()[-2000:]
-    until(lambda: not here.links(), "end of the links")
+    with plane_with_networks(here, tmp_path) as plane:
+        yield plane
 
 
 def resolve(name: str, kind: str = "A", *, address: str = ADDRESS, tcp: bool = False) -> list[str] | str:

@@ -16,28 +16,16 @@ from ostinato.kinds.core_v1 import Pod, Service
 from ostinato.kinds.networking_v1 import NetworkPolicy
 from ostinato.plane.network import nf_messages as nf
 from tests.cluster.planes import PlaneProcess
-from tests.cluster.pod_runs import SERVE, ask, create, kubectl, remove_pods, run, until
-from tests.unit.plane.network.machine import TestMachine, machine
+from tests.cluster.pod_runs import SERVE, ask, create, kubectl, plane_with_networks, run, until
+from tests.unit.plane.network.machine import TestMachine
 
 REACH = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=0.5).close()"
 
 
 @pytest.fixture
-def here(request: pytest.FixtureRequest) -> Iterator[TestMachine]:
-    if request.config.getoption("--cluster"):
-        pytest.skip("these are about our own plane")
-    with machine() as found:
-        yield found
-
-
-@pytest.fixture
 def plane(here: TestMachine, tmp_path: Path) -> Iterator[PlaneProcess]:
-    plane = PlaneProcess(tmp_path, "--nodes", "1", "--runtime", "process")
-    plane.start()
-    yield plane
-    remove_pods(plane)
-    assert plane.stop() == 0, plane.log()[-2000:]
-    until(lambda: not here.links(), "end of the links")
+    with plane_with_networks(here, tmp_path) as plane:
+        yield plane
     assert nf.tables() == []
 
 

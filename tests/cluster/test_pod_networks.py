@@ -19,26 +19,26 @@ from ostinato.client import Client
 from ostinato.kinds.apps_v1 import Deployment
 from ostinato.kinds.core_v1 import Event, Namespace, Node, Pod, Service
 from tests.cluster.planes import PlaneProcess
-from tests.cluster.pod_runs import SERVE, ask, create, fetched, kubectl, pods, printed, remove_pods, run, until
-from tests.unit.plane.network.machine import TestMachine, machine
-
-
-@pytest.fixture
-def here(request: pytest.FixtureRequest) -> Iterator[TestMachine]:
-    if request.config.getoption("--cluster"):
-        pytest.skip("these are about our own plane")
-    with machine() as found:
-        yield found
+from tests.cluster.pod_runs import (
+    SERVE,
+    ask,
+    create,
+    fetched,
+    kubectl,
+    plane_with_networks,
+    pods,
+    printed,
+    remove_pods,
+    run,
+    until,
+)
+from tests.unit.plane.network.machine import TestMachine
 
 
 @pytest.fixture
 def plane(here: TestMachine, tmp_path: Path) -> Iterator[PlaneProcess]:
-    plane = PlaneProcess(tmp_path, "--nodes", "1", "--runtime", "process")
-    plane.start()
-    yield plane
-    remove_pods(plane)
-    assert plane.stop() == 0, plane.log()[-2000:]
-    until(lambda: not here.links(), "end of the links")
+    with plane_with_networks(here, tmp_path) as plane:
+        yield plane
 
 
 def test_two_replicas_listen_on_one_port_with_probes(plane: PlaneProcess) -> None:
