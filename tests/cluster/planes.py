@@ -48,6 +48,8 @@ class PlaneProcess:
             )
         assert self._process.stdout is not None
         ready = self._process.stdout.readline()
+        if ready.startswith("page: "):
+            ready = self._process.stdout.readline()
         assert "https://" in ready, f"no ready line but {ready!r}; log: {self.log()[-2000:]}"
 
     def kill(self) -> None:

@@ -26,11 +26,12 @@ def request_head(
 
 
 class Channel:
-    """A channel to a Unix socket, shared by all calls."""
+    """A channel to a Unix socket, shared by all calls. `limits`: of its connections."""
 
-    def __init__(self, socket: Path, clock: Clock) -> None:
+    def __init__(self, socket: Path, clock: Clock, limits: Limits = Limits()) -> None:  # noqa: B008 - immutable
         self._socket = socket
         self._clock = clock
+        self._limits = limits
         self._connection: Connection | None = None
         self._connecting = asyncio.Lock()
         self._is_closed = False
@@ -59,7 +60,7 @@ class Channel:
                 loop = asyncio.get_running_loop()
                 try:
                     _, self._connection = await loop.create_unix_connection(
-                        lambda: Connection(self._clock, peer, Limits()), peer
+                        lambda: Connection(self._clock, peer, self._limits), peer
                     )
                 except OSError as error:
                     message = f"{peer}: {error.strerror or error}"

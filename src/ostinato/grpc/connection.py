@@ -35,7 +35,7 @@ class Limits:
 
     message: int = 16 << 20  # bytes of a message
     window: int = 4 << 20  # bytes that a stream may send ahead of its reader
-    silence: int = 2  # seconds without a byte before a PING
+    silence: int = 2  # seconds without a byte before a PING; 0: no PINGs
     ping_interval: int = 6  # seconds between two PINGs at least: servers end connections that send more
     ping_timeout: int = 3  # seconds without a byte after a PING before the connection is given up
 
@@ -228,7 +228,7 @@ class Connection(asyncio.Protocol):
                 if self._ticks_since_ping >= self.limits.ping_timeout:
                     self._end(f"no answer for {self._silent_ticks * _TICK:g} s")
                     return
-            elif self._silent_ticks >= self.limits.silence and self._ticks_since_ping >= self.limits.ping_interval:
+            elif 0 < self.limits.silence <= self._silent_ticks and self._ticks_since_ping >= self.limits.ping_interval:
                 self._out.frame(frame(frames.PING, 0, 0, b"ostinato"))
                 self._is_pinging, self._ticks_since_ping = True, 0
         self._ticker = self._clock.timer(_TICK, self._tick)

@@ -10,7 +10,8 @@
   - `i` inline: the fields of the message are fields of the outer object
 
   A message without modes has `p` for all fields.
-- `cri.json`: the messages of the container runtime interface, with names that begin with `runtime.v1.`.
+- `cri.json`, `csi.json`: the messages of the gRPC services that nodes and controllers call, with names that begin with
+  their package: `runtime.v1.`, `csi.v1.`, `pluginregistration.`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ MAGIC: Final = b"k8s\x00"  # prefix of envelopes
 TYPE_META: Final = "k8s.io.apimachinery.pkg.runtime.TypeMeta"
 META: Final = "k8s.io.apimachinery.pkg.apis.meta.v1."
 CRI: Final = "runtime.v1."
+CSI: Final = "csi.v1."
+PLUGIN_REGISTRATION: Final = "pluginregistration."
+_SERVICES: Final = {CRI: "cri.json", CSI: "csi.json", PLUGIN_REGISTRATION: "csi.json"}  # files of gRPC services
 
 _PACKAGES: Final = {  # packages that are not k8s.io.api.<first word of the group>
     "": "k8s.io.api.core",
@@ -71,15 +75,21 @@ def _facts() -> tuple[dict[str, dict[str, list[str]]], dict[str, str], dict[str,
     return fields, json["modes"], json["names"]
 
 
+def _service_of(message: str) -> str:
+    """Return the file of a message of a gRPC service; "" if it is of Kubernetes' API."""
+    return next((file for package, file in _SERVICES.items() if message.startswith(package)), "")
+
+
 @cache
-def _cri() -> dict[str, dict[str, list[str]]]:
-    data = resources.files("ostinato.api").joinpath("data", "cri.json").read_bytes()
+def _messages_of(service: str) -> dict[str, dict[str, list[str]]]:
+    data = resources.files("ostinato.api").joinpath("data", service).read_bytes()
     return msgspec.json.decode(data, type=dict[str, dict[str, list[str]]])
 
 
 def fields_of(message: str) -> tuple[Field, ...]:
     """Return the fields of a message in the order of their numbers."""
-    fields, modes, names = (_cri(), {}, {}) if message.startswith(CRI) else _facts()
+    service = _service_of(message)
+    fields, modes, names = (_messages_of(service), {}, {}) if service else _facts()
     raw = sorted((int(number), facts) for number, facts in fields[message].items())
     letters = modes.get(message) or "p" * len(raw)
     renamed = names.get(message, {})
@@ -98,7 +108,7 @@ def fields_of(message: str) -> tuple[Field, ...]:
 
 def is_wrapper(message: str) -> bool:
     """Whether the message only wraps a list, as protobuf has neither lists nor maps of lists."""
-    if message.startswith(CRI):
+    if _service_of(message):
         return False
     fields, modes, _ = _facts()
     return message not in modes and [name for name, _, _ in fields[message].values()] == ["items"]

@@ -10,11 +10,14 @@ from ostinato.server.standalone import Settings, Standalone
 from ostinato.world import World
 
 
-async def ensure(server: Standalone, settings: Settings, world: World) -> None:
-    """Create the RBAC rules of the components, and the configuration that nodes join with."""
+async def ensure(server: Standalone, settings: Settings, world: World, *, csi: bool = False) -> None:
+    """Create the RBAC rules of the components, and the configuration that nodes join with.
+
+    `csi`: whether the controllers provision, attach and expand volumes of CSI drivers.
+    """
     assert server.core is not None, "the server is started"
     transport = InProcessTransport(server.core)
     client = Client(transport, world=world, field_manager=identities.FIELD_MANAGER)
-    await roles.ensure(client)
+    await roles.ensure(client, csi=csi)
     await joining.ensure(client, server.url, (settings.state / "ca.crt").read_bytes())
     await client.close()

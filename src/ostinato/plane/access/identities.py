@@ -4,6 +4,7 @@
   --use-service-account-credentials.
 - Shared informers use `system:kube-controller-manager`.
 - A node is `system:node:NAME`.
+- The live page is `system:ostinato:page`, which reads everything and writes nothing, unless it was allowed to.
 """
 
 from __future__ import annotations
@@ -14,15 +15,22 @@ FIELD_MANAGER: Final = "kube-controller-manager"
 MANAGER: Final = "system:kube-controller-manager"
 SCHEDULER: Final = "system:kube-scheduler"
 PROXY: Final = "system:kube-proxy"
+PAGE: Final = "system:ostinato:page"  # the live page
+PAGE_WRITES: Final = "system:ostinato:page-writes"  # the same, if it may delete objects and open shells
 
 _ACCOUNT: Final = "system:serviceaccount:kube-system:"
 _NODE: Final = "system:node:"
 
 # Runnable name -> service account in kube-system.
 _ACCOUNTS: Final = {
+    "attachdetach-controller": "attachdetach-controller",
     "bootstrap-signer-controller": "bootstrap-signer",
     "clusterrole-aggregation-controller": "clusterrole-aggregation-controller",
     "cronjob-controller": "cronjob-controller",
+    "csi-attacher": "ostinato-csi",
+    "csi-deleter": "ostinato-csi",
+    "csi-provisioner": "ostinato-csi",
+    "csi-resizer": "ostinato-csi",
     "csrapproving-controller": "certificate-controller",
     "csrcleaner-controller": "certificate-controller",
     "csrsigning-controller": "certificate-controller",
@@ -67,6 +75,7 @@ _OTHERS: Final = {
 }
 # Runnables without an identity of their own: the node agent uses the identity of each node.
 _AGENT: Final = frozenset({"kubelet", "node-heartbeat", "node-cleanup", "runtime-health"})
+_OF_ONE_NODE: Final = ("static-pods-", "plugin-watcher-")
 _OF_MANAGER: Final = frozenset({"serviceaccount-token-controller"})  # as in kube-controller-manager
 
 
@@ -74,7 +83,7 @@ def user_of_runnable(name: str) -> str:
     """Return the user of a runnable; "" stands for the controller manager's. Raises KeyError if it is unknown."""
     if name in _OTHERS:
         return _OTHERS[name]
-    if name in _AGENT or name in _OF_MANAGER or name.startswith("static-pods-"):
+    if name in _AGENT or name in _OF_MANAGER or name.startswith(_OF_ONE_NODE):
         return ""
     return f"{_ACCOUNT}{_ACCOUNTS[name]}"
 
@@ -92,7 +101,7 @@ def family(identity: str) -> str:
 def is_known(identity: str) -> bool:
     """Whether a component of the control plane has this identity."""
     return (
-        identity in (MANAGER, *_OTHERS.values())
+        identity in (MANAGER, PAGE, PAGE_WRITES, *_OTHERS.values())
         or (identity.startswith(_NODE) and identity != _NODE)
         or (identity.startswith(_ACCOUNT) and identity.removeprefix(_ACCOUNT) in _ACCOUNTS.values())
     )

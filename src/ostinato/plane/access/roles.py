@@ -76,6 +76,30 @@ RULES: Final[dict[str, list[PolicyRule]]] = {
 }
 
 
+# For drivers of `ostinato up --csi-socket` alone: the rules of external-provisioner, -attacher and -resizer.
+CSI_RULES: Final[dict[str, list[PolicyRule]]] = {
+    "ostinato-csi": [
+        PolicyRule(
+            api_groups=[""],
+            resources=["persistentvolumes"],
+            verbs=["get", "list", "watch", "create", "patch", "delete"],
+        ),
+        PolicyRule(api_groups=[""], resources=["persistentvolumeclaims"], verbs=["get", "list", "watch", "patch"]),
+        _patch("", "persistentvolumeclaims/status"),
+        PolicyRule(api_groups=[""], resources=["nodes"], verbs=["get", "list", "watch"]),
+        PolicyRule(api_groups=[""], resources=["secrets"], verbs=["get"]),
+        PolicyRule(api_groups=["", "events.k8s.io"], resources=["events"], verbs=["create", "patch", "update"]),
+        PolicyRule(
+            api_groups=["storage.k8s.io"], resources=["storageclasses", "csinodes"], verbs=["get", "list", "watch"]
+        ),
+        PolicyRule(
+            api_groups=["storage.k8s.io"], resources=["volumeattachments"], verbs=["get", "list", "watch", "patch"]
+        ),
+        _patch("storage.k8s.io", "volumeattachments/status"),
+    ],
+}
+
+
 # The service proxy and the DNS server of a joined node watch Services and namespaces with the node's identity.
 _OF_NODES: Final = [
     PolicyRule(api_groups=["discovery.k8s.io"], resources=["endpointslices"], verbs=["list", "watch"]),
@@ -83,9 +107,9 @@ _OF_NODES: Final = [
 ]
 
 
-async def ensure(client: Client) -> None:
-    """Create or update the roles and their bindings."""
-    for account, rules in RULES.items():
+async def ensure(client: Client, *, csi: bool = False) -> None:
+    """Create or update the roles and their bindings. `csi`: also those for volumes of CSI drivers."""
+    for account, rules in (RULES | CSI_RULES if csi else RULES).items():
         metadata = ObjectMeta(name=f"{_PREFIX}{account}")
         await create_or_update(client, ClusterRole(metadata=metadata, rules=rules))
         binding = ClusterRoleBinding(
@@ -100,6 +124,23 @@ async def ensure(client: Client) -> None:
         metadata=metadata,
         role_ref=RoleRef(api_group=_GROUP, kind="ClusterRole", name=metadata.name),
         subjects=[Subject(kind="Group", name="system:nodes", api_group=_GROUP)],
+    )
+    await create_or_update(client, binding)
+
+
+async def ensure_page(client: Client, identity: str, *, writes: bool) -> None:
+    """Create or update the role of the live page: it reads everything, and with `writes` deletes and opens shells."""
+    read = PolicyRule(api_groups=["*"], resources=["*"], verbs=["get", "list", "watch"])
+    change = [
+        PolicyRule(api_groups=["*"], resources=["*"], verbs=["delete"]),
+        PolicyRule(api_groups=[""], resources=["pods/exec"], verbs=["create"]),
+    ]
+    metadata = ObjectMeta(name=identity.removeprefix("system:"))
+    await create_or_update(client, ClusterRole(metadata=metadata, rules=[read, *(change if writes else ())]))
+    binding = ClusterRoleBinding(
+        metadata=metadata,
+        role_ref=RoleRef(api_group=_GROUP, kind="ClusterRole", name=metadata.name),
+        subjects=[Subject(kind="User", name=identity, api_group=_GROUP)],
     )
     await create_or_update(client, binding)
 

@@ -40,7 +40,9 @@ CONTROLLERS: Final = {
     "legacy-serviceaccount-token-cleaner-controller": "accounts.legacy_token_cleaner",
     "namespace-controller": "namespaces.deletion",
     "node-lifecycle-controller": "nodes.lifecycle",
+    "persistentvolume-attach-detach-controller": "storage.attach_detach",
     "persistentvolume-binder-controller": "storage.volume_binder",
+    "persistentvolume-csi-controller": "storage.csi",
     "persistentvolume-protection-controller": "storage.volume_protection",
     "persistentvolumeclaim-protection-controller": "storage.claim_protection",
     "pod-garbage-collector-controller": "garbage.pod_gc",
@@ -69,12 +71,15 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
       provisioned.
     - `account_key`: private key of service account tokens; created if the file is missing. Defaults to None: token
       Secrets are not filled.
+    - `csi`: sockets of CSI drivers on this machine whose volumes are provisioned, attached and expanded here. Defaults
+      to none: drivers bring programs that do so.
     """
 
     ca_certificate: Path | None = None
     ca_key: Path | None = None
     volumes: Path | None = None
     account_key: Path | None = None
+    csi: tuple[Path, ...] = ()
 
 
 def ignore_warning(_warning: str) -> None:

@@ -14,18 +14,20 @@ from ostinato.plane.node.pod_sandbox import AdmitPod
 from ostinato.plane.node.probes.probe_results import ProbeResults
 from ostinato.plane.node.probes.prober import Prober
 from ostinato.plane.node.runtimes import Runtime
+from ostinato.plane.node.volumes.csi.volumes import CsiVolumes
 from ostinato.plane.node.volumes.volume_manager import VolumeManager
 from ostinato.world import Clock, World
 
 
 class LocalNode(msgspec.Struct, frozen=True, eq=False):
-    """`config` and `info`: None on a node with simulated containers."""
+    """`config`, `info` and `csi`: None on a node with simulated containers."""
 
     name: str
     address: str
     runtime: Runtime
     config: NodeConfig | None = None
     info: NodeInfo | None = None
+    csi: CsiVolumes | None = None
     admit: AdmitPod | None = None
     probe_results: ProbeResults = msgspec.field(default_factory=ProbeResults)
 
@@ -47,7 +49,7 @@ def components_of(node: LocalNode, client: Client, world: World) -> NodeComponen
     """Create the components of a node. `client`: reads the objects that its Pods refer to."""
     prober = Prober(node.runtime, world.clock, node.probe_results)
     hooks = LifecycleHooks(prober, world.clock)
-    if node.config is None:
+    if node.config is None or node.csi is None:
         return NodeComponents(node.address, node.runtime, world.clock, prober, hooks)
     objects = ObjectReader(client, world)
     return NodeComponents(
@@ -56,7 +58,7 @@ def components_of(node: LocalNode, client: Client, world: World) -> NodeComponen
         world.clock,
         prober,
         hooks,
-        VolumeManager(node.config, objects, world),
+        VolumeManager(node.config, objects, node.csi, world),
         ContainerEnvironment(node.config, objects, world),
         node.admit,
     )

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Protocol
+from typing import Final, NamedTuple, Protocol
 
 from ostinato.api.errors import APIError
 from ostinato.client.transport.protocol import TransportError
 from ostinato.controllers import Dependencies
 from ostinato.kinds.core_v1 import Pod
+from ostinato.plane.csi import CsiError
 from ostinato.plane.node.node_clients import ClientOf
 from ostinato.plane.node.static_pods import static_pod_uids
+from ostinato.plane.node.volumes.csi.volumes import CsiVolumes
 from ostinato.plane.node.volumes.mounts import unmount_entries
 from ostinato.plane.node.volumes.trees import remove_tree
+
+_RETRY: Final = 5.0  # seconds until volumes that could not be removed are tried again
 
 
 class PodInventory(Protocol):
@@ -26,6 +30,12 @@ class PodInventory(Protocol):
         """Kill the containers of a Pod and remove its state."""
 
 
+class _Node(NamedTuple):
+    directory: Path
+    inventory: PodInventory
+    csi: CsiVolumes
+
+
 class OrphanCleanup:
     """A runnable that removes orphaned Pods once, when the agent starts."""
 
@@ -36,27 +46,41 @@ class OrphanCleanup:
         """`client_of`: sends requests as a node."""
         self._logs = logs
         self._client_of = client_of
-        self._nodes: dict[str, tuple[Path, PodInventory]] = {}
+        self._nodes: dict[str, _Node] = {}
 
-    def add(self, node: str, directory: Path, inventory: PodInventory) -> None:
-        """Add a node with its state directory and runtime."""
-        self._nodes[node] = (directory, inventory)
+    def add(self, node: str, directory: Path, inventory: PodInventory, csi: CsiVolumes) -> None:
+        """Add a node with its state directory, runtime and CSI volumes."""
+        self._nodes[node] = _Node(directory, inventory, csi)
 
     async def run(self, dependencies: Dependencies) -> None:
-        found = {name: await inventory.pod_uids() for name, (_, inventory) in self._nodes.items()}
+        found = {
+            name: {*await node.inventory.pod_uids(), *await node.csi.pod_uids()} for name, node in self._nodes.items()
+        }
         logged = [*self._logs.iterdir()] if self._logs.is_dir() else []
-        alive = static_pod_uids({name: directory / "manifests" for name, (directory, _) in self._nodes.items()})
+        alive = static_pod_uids({name: node.directory / "manifests" for name, node in self._nodes.items()})
         alive |= await self._alive(dependencies)  # listed after the inventory: a Pod bound meanwhile is not an orphan
-        for name, (directory, inventory) in self._nodes.items():
-            for uid in found[name]:
-                if uid not in alive:
-                    dependencies.logger.info("removing orphaned Pod uid=%s", uid)
-                    await inventory.remove(uid)
-                    await dependencies.world.executor.run(_remove_files, directory / "pods" / uid)
+        orphans = [(name, uid) for name, uids in found.items() for uid in sorted(uids - alive)]
+        for name, uid in orphans:
+            dependencies.logger.info("removing orphaned Pod uid=%s", uid)
+            await self._nodes[name].inventory.remove(uid)
         for each in logged:
             if each.name.rpartition("_")[2] not in alive:
                 await dependencies.world.executor.run(remove_tree, each)
+        while orphans:
+            orphans = [each for each in orphans if not await self._remove_volumes(*each, dependencies)]
+            await dependencies.world.clock.sleep(_RETRY)
         await asyncio.Event().wait()  # a runnable that returns stops the manager
+
+    async def _remove_volumes(self, name: str, uid: str, dependencies: Dependencies) -> bool:
+        """Remove the volumes of a Pod; return False if a CSI driver cannot unmount one, or is not registered yet."""
+        node = self._nodes[name]
+        try:
+            await node.csi.unmount(uid)
+        except CsiError as error:
+            dependencies.logger.warning("volumes of orphaned Pod not removed, retrying uid=%s error=%s", uid, error)
+            return False
+        await dependencies.world.executor.run(_remove_files, node.directory / "pods" / uid)
+        return True
 
     async def _alive(self, dependencies: Dependencies) -> set[str]:
         """Return the uids of all Pods of these nodes on the API server; retried until they can be listed."""

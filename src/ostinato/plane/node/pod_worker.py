@@ -20,6 +20,7 @@ from typing import Final
 
 from ostinato.api.time import Time
 from ostinato.kinds.core_v1 import Pod, PodStatus
+from ostinato.plane.csi import CsiError
 from ostinato.plane.node.containers.container_record import ContainerRecord, requests_restart_of_all, should_restart
 from ostinato.plane.node.containers.pod_containers import PodContainers, PodEventRecorder
 from ostinato.plane.node.local_node import NodeComponents
@@ -104,7 +105,9 @@ class PodWorker:
         if left > 0:
             return left
         self._volumes_checked = self._clock.monotonic()
-        await volumes.refresh(self.pod, self._state.started_at)
+        for name in await volumes.refresh(self.pod, self._state.started_at):
+            text = f'MountVolume.NodeExpandVolume succeeded for volume "{name}"'
+            self._record_event(self.pod, "Normal", "FileSystemResizeSuccessful", text)
         message = await volumes.eviction_message(self.pod)
         if message and self._grace is None:
             self._record_event(self.pod, "Warning", "Evicted", message)
@@ -218,6 +221,10 @@ class PodWorker:
     async def _run(self, work: Awaitable[None]) -> None:
         try:
             await work
+        except CsiError as error:
+            meta = self.pod.metadata
+            _logger.warning("volume not unmounted, retrying pod=%s/%s error=%s", meta.namespace, meta.name, error)
+            await self._clock.sleep(_RETRY_SECONDS)
         except Exception:
             meta = self.pod.metadata
             _logger.exception("operation failed, retrying pod=%s/%s", meta.namespace, meta.name)

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 from ostinato.api.codec import to_dict
 from ostinato.api.selectors.labels import from_label_selector
-from ostinato.kinds.core_v1 import PersistentVolume, PersistentVolumeClaim
+from ostinato.kinds.core_v1 import ObjectReference, PersistentVolume, PersistentVolumeClaim
 from ostinato.kinds.storage_v1 import StorageClass
 from ostinato.plane.placement.node_selectors import matcher
 
@@ -30,6 +30,19 @@ class NodeLabels(Protocol):
 
 def class_of(instance: PersistentVolume | PersistentVolumeClaim) -> str:
     return instance.metadata.annotations.get(_OLD_CLASS, instance.spec.storage_class_name or "")
+
+
+def claim_reference(claim: PersistentVolumeClaim) -> ObjectReference:
+    """Return the `claimRef` of a volume that is bound to the claim."""
+    metadata = claim.metadata
+    return ObjectReference(
+        api_version="v1",
+        kind="PersistentVolumeClaim",
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+    )
 
 
 def is_bound(claim: PersistentVolumeClaim) -> bool:

@@ -22,7 +22,7 @@ from ostinato.world import Simulation
 
 def parts(tmp_path: Path) -> list[str]:
     """Names of all runnables of a plane."""
-    options = Options(ca_certificate=tmp_path / "ca.crt", ca_key=tmp_path / "ca.key", volumes=tmp_path)
+    options = Options(ca_certificate=tmp_path / "ca.crt", ca_key=tmp_path / "ca.key", volumes=tmp_path, csi=(tmp_path,))
     (tmp_path / "ca.crt").write_text("")
     (tmp_path / "ca.key").write_text("")
     manager = Manager(connect=lambda _: InProcessTransport(Server(Simulation(seed=1), MemoryLog())))
@@ -52,8 +52,8 @@ def test_every_service_account_of_a_controller_is_bound_to_a_role(tmp_path: Path
     prefix = "system:serviceaccount:kube-system:"
     accounts = {identities.user_of_runnable(name) for name in parts(tmp_path)}
     own = {each.removeprefix(prefix) for each in accounts if each.startswith(prefix)}
-    assert own - bound <= {"default-storage-class"}
-    assert roles.RULES.keys() <= own
+    assert own - bound <= {"default-storage-class", "ostinato-csi"}
+    assert roles.RULES.keys() | roles.CSI_RULES.keys() <= own
 
 
 def test_additional_rules_only_allow_patching_what_may_be_updated() -> None:
@@ -82,6 +82,29 @@ def test_additional_rules_only_allow_patching_what_may_be_updated() -> None:
         ("root-ca-cert-publisher", "get", "configmaps"),
         ("service-account-controller", "get", "serviceaccounts"),
         ("validatingadmissionpolicy-status-controller", "list", "customresourcedefinitions"),
+    }
+
+
+def test_rules_for_volumes_of_csi_drivers_are_those_of_their_sidecars() -> None:
+    """They are granted with --csi-socket alone."""
+    granted = {
+        (resource, ",".join(rule.verbs))
+        for rules in roles.CSI_RULES.values()
+        for rule in rules
+        for resource in rule.resources
+    }
+    assert not roles.CSI_RULES.keys() & roles.RULES.keys()
+    assert granted == {
+        ("persistentvolumes", "get,list,watch,create,patch,delete"),
+        ("persistentvolumeclaims", "get,list,watch,patch"),
+        ("persistentvolumeclaims/status", "patch"),
+        ("nodes", "get,list,watch"),
+        ("secrets", "get"),
+        ("events", "create,patch,update"),
+        ("storageclasses", "get,list,watch"),
+        ("csinodes", "get,list,watch"),
+        ("volumeattachments", "get,list,watch,patch"),
+        ("volumeattachments/status", "patch"),
     }
 
 

@@ -14,10 +14,14 @@ from ostinato.api.time import Time
 from ostinato.kinds.core_v1 import Container, ContainerStatus, ContainerUser, Pod, PodSpec
 from ostinato.plane.node import fleet
 from ostinato.plane.node.admission import NodeInfo
+from ostinato.plane.node.environment.object_reader import ObjectReader
 from ostinato.plane.node.local_node import LocalNode
 from ostinato.plane.node.node_config import NodeConfig
 from ostinato.plane.node.registration.node_status import Machine
 from ostinato.plane.node.runtimes import EventRecorder, ExecError, Exit, Launch, OnPodChange, Session, Usage
+from ostinato.plane.node.volumes.csi.attachments import VolumesInUse
+from ostinato.plane.node.volumes.csi.drivers import NodeDrivers
+from ostinato.plane.node.volumes.csi.volumes import CsiVolumes
 from ostinato.world import Clock
 
 Answer = tuple[int, bytes] | float
@@ -189,7 +193,10 @@ def on_node(play: Callable[[NodeStage], Awaitable[None]], directory: Path) -> No
         allocatable = {name: Quantity(amount) for name, amount in capacity.items()}
         config = NodeConfig(directory / "node", directory / "logs", machine.address, allocatable)
         info = NodeInfo("node-1", {"disk": "fast"}, allocatable)
-        host = LocalNode("node-1", machine.address, runtime, config, info)
+        objects, in_use = ObjectReader(stage.client, stage.world), VolumesInUse("node-1", stage.client)
+        drivers = NodeDrivers(stage.world.clock)
+        csi = CsiVolumes("node-1", config.directory, drivers, objects, in_use, stage.world)
+        host = LocalNode("node-1", machine.address, runtime, config, info, csi)
         stage.run(lambda manager: fleet.add_nodes(manager, [machine], {"node-1": host}, None), field_manager="kubelet")
         await stage.settle()
         await play(NodeStage(stage, runtime))

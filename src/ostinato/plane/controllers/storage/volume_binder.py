@@ -30,7 +30,6 @@ from ostinato.kinds.core_v1 import (
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
-    ObjectReference,
     PersistentVolume,
     PersistentVolumeClaim,
     PersistentVolumeSpec,
@@ -43,6 +42,7 @@ from ostinato.plane.objects.indexes import ensure_index
 from ostinato.plane.placement.volume_matching import (
     BIND_COMPLETED,
     SELECTED_NODE,
+    claim_reference,
     class_of,
     find_matching_volume,
     waits_for_consumer,
@@ -192,7 +192,7 @@ class ClaimBinder:
                 persistent_volume_reclaim_policy=storage_class.reclaim_policy or "Delete",
                 host_path=HostPathVolumeSource(path=str(path), type="DirectoryOrCreate"),
                 node_affinity=await _affinity(claim, ctx),
-                claim_ref=_reference(claim),
+                claim_ref=claim_reference(claim),
             ),
         )
         try:
@@ -269,23 +269,11 @@ def _is_available_for(volume: PersistentVolume, claim: PersistentVolumeClaim) ->
     return volume.spec.claim_ref is None or _is_prebound_to(volume, claim)
 
 
-def _reference(claim: PersistentVolumeClaim) -> ObjectReference:
-    metadata = claim.metadata
-    return ObjectReference(
-        api_version="v1",
-        kind="PersistentVolumeClaim",
-        namespace=metadata.namespace,
-        name=metadata.name,
-        uid=metadata.uid,
-        resource_version=metadata.resource_version,
-    )
-
-
 async def _bind(claim: PersistentVolumeClaim, volume: PersistentVolume, ctx: Context) -> None:
     """Perform the missing writes: claimRef and phase of the volume, volumeName and status of the claim."""
     reference = volume.spec.claim_ref
     if reference is None or reference.uid != claim.metadata.uid:
-        said = _reference(claim)
+        said = claim_reference(claim)
         change: dict[str, Any] = {
             "metadata": {"resourceVersion": volume.metadata.resource_version},
             "spec": {

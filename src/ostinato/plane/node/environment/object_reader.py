@@ -5,12 +5,15 @@ Objects are read from the API server, not from a cache: a Pod may be bound right
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 from ostinato.api.object import Object
 from ostinato.client.client import Client
+from ostinato.client.patching import MergePatch
 from ostinato.kinds.core_v1 import (
     ConfigMap,
+    Node,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
@@ -19,6 +22,8 @@ from ostinato.kinds.core_v1 import (
     ServiceAccountTokenProjection,
 )
 from ostinato.kinds.node_v1 import RuntimeClass
+from ostinato.kinds.storage_v1 import CSIDriver, VolumeAttachment
+from ostinato.plane.node.volumes.contents import Token
 from ostinato.plane.node.volumes.tokens import PodTokens
 from ostinato.world import World
 
@@ -50,6 +55,26 @@ class ObjectReader:
 
     async def token(self, pod: Pod, asked: ServiceAccountTokenProjection) -> str:
         return await self._tokens.get(pod, asked)
+
+    async def issue_token(self, pod: Pod, asked: ServiceAccountTokenProjection) -> Token:
+        """Return a token with its expiration."""
+        return await self._tokens.issue(pod, asked)
+
+    async def csi_driver(self, name: str) -> CSIDriver | None:
+        return await self._get(CSIDriver, name, "")
+
+    async def volume_attachment(self, name: str) -> VolumeAttachment | None:
+        return await self._get(VolumeAttachment, name, "")
+
+    async def volumes_attached(self, node: str) -> set[str]:
+        """Return the unique names of the volumes that are attached to a node."""
+        found = await self._get(Node, node, "")
+        return set() if found is None else {each.name for each in found.status.volumes_attached}
+
+    async def set_claim_status(self, namespace: str, name: str, status: Mapping[str, Any]) -> None:
+        """Merge fields into the status of a claim."""
+        change = MergePatch({"status": status})
+        await self._client.patch(PersistentVolumeClaim, name, change, namespace=namespace, subresource="status")
 
     def forget_tokens(self, pod: Pod) -> None:
         """Drop the cached tokens of a Pod."""

@@ -96,6 +96,8 @@ def status_of(machine: Machine, before: NodeStatus, now: Time, not_ready: str = 
     capacity = {name: Quantity(amount) for name, amount in machine.capacity.items()}
     return msgspec.structs.replace(
         before,
+        volumes_attached=[],  # omitted from the patch: written by the attach/detach controller
+        volumes_in_use=[],  # and by the volume manager
         addresses=[
             NodeAddress(type="InternalIP", address=machine.address),
             NodeAddress(type="Hostname", address=machine.name),

@@ -34,8 +34,10 @@ class ContentError(Exception):
 
 
 class Token(msgspec.Struct, frozen=True):
+    """A service account token."""
+
     value: str
-    expires: Time | None
+    expires: Time
 
 
 class Objects(Protocol):

@@ -20,8 +20,11 @@ from ostinato.kinds.core_v1 import (
     Pod,
     Volume,
 )
+from ostinato.plane.csi import CsiError
 from ostinato.plane.node.volumes import payload
 from ostinato.plane.node.volumes.contents import ContentError, Objects, ProjectedContents
+from ostinato.plane.node.volumes.csi.claims import CsiClaims
+from ostinato.plane.node.volumes.csi.sources import of_inline_volume, of_persistent_volume
 from ostinato.plane.node.volumes.mounts import can_mount, mount_tmpfs, unmount_entries
 from ostinato.plane.node.volumes.ownership import Owner, owner_of, set_directory_group, set_volume_group
 from ostinato.plane.node.volumes.trees import remove_tree
@@ -62,12 +65,19 @@ class Claims(Objects, Protocol):
 
 class VolumeMounter:
     def __init__(
-        self, directory: Path, objects: Claims, contents: ProjectedContents, world: World, memory: int
+        self,
+        directory: Path,
+        objects: Claims,
+        contents: ProjectedContents,
+        csi: CsiClaims,
+        world: World,
+        memory: int,
     ) -> None:
         """`directory`: root of `<uid>/volumes/<name>`. `memory`: bytes of memory that Pods can use."""
         self._directory = directory
         self._objects = objects
         self._contents = contents
+        self._csi = csi
         self._memory = memory
         self._ids = world.ids
         self._executor = world.executor
@@ -88,7 +98,7 @@ class VolumeMounter:
             except _ClaimError as error:
                 text = f"Unable to attach or mount volumes: unmounted volumes=[{volume.name}], unattached volumes=[], "
                 raise MountError(f"{text}failed to process volumes=[{volume.name}]: {error}") from None
-            except (ContentError, OSError, APIError, TransportError) as error:
+            except (ContentError, CsiError, OSError, APIError, TransportError) as error:
                 text = f"MountVolume.SetUp failed for volume {_quoted(volume.name)} : {error}"
                 raise MountError(text) from None
         return found
@@ -104,7 +114,7 @@ class VolumeMounter:
                         payload.write(home, files, self._ids.suffix(10), owner_of(pod).group)
 
     def unmount(self, pod: Pod) -> None:
-        """Remove the Pod's own volumes. Blocks while files are removed."""
+        """Remove the Pod's own volumes, after its CSI volumes are unmounted. Blocks while files are removed."""
         unmount_entries(self._volumes(pod))
         remove_tree(self._volumes(pod))
         with suppress(OSError):
@@ -127,13 +137,15 @@ class VolumeMounter:
             return _host_path(volume.host_path)
         if volume.persistent_volume_claim is not None:
             claim = volume.persistent_volume_claim
-            return await self._claimed(pod, claim.claim_name, Owner() if claim.read_only else owner_of(pod))
+            return await self._claimed(pod, claim.claim_name, read_only=bool(claim.read_only))
         if volume.ephemeral is not None:
-            return await self._claimed(pod, f"{pod.metadata.name}-{volume.name}", owner_of(pod))
+            return await self._claimed(pod, f"{pod.metadata.name}-{volume.name}", read_only=False)
+        if volume.csi is not None:
+            return await self._csi.volumes.mount(pod, of_inline_volume(pod, volume, volume.csi), owner_of(pod))
         files = await self._contents.of(pod, volume)
         if files is None:
             raise ContentError(
-                "no volume plugin matched: this node supports emptyDir, hostPath, claims, images and projected volumes"
+                "no volume plugin matched: this node supports emptyDir, hostPath, CSI, claims, images, projected ones"
             )
         home.mkdir(exist_ok=True)
         payload.write(home, files, self._ids.suffix(10), owner_of(pod).group)
@@ -147,7 +159,8 @@ class VolumeMounter:
         set_directory_group(home, 0o777, owner_of(pod).group)
         return home
 
-    async def _claimed(self, pod: Pod, name: str, owner: Owner) -> Path:
+    async def _claimed(self, pod: Pod, name: str, *, read_only: bool) -> Path:
+        owner = Owner() if read_only else owner_of(pod)
         claim = await self._objects.claim(pod.metadata.namespace, name)
         whose = f"error processing PVC {pod.metadata.namespace}/{name}: "
         if claim is None:
@@ -164,7 +177,12 @@ class VolumeMounter:
             path = _host_path(HostPathVolumeSource(path=volume.spec.local.path))
             await self._executor.run(set_volume_group, path, owner)
             return path
-        raise ContentError("no volume plugin matched: this node supports persistent volumes of hostPath and local")
+        source = of_persistent_volume(volume, read_only=read_only)
+        if source is not None:
+            path = await self._csi.volumes.mount(pod, source, owner)
+            await self._csi.expand(pod, claim, source)
+            return path
+        raise ContentError("no volume plugin matched: this node supports persistent volumes of CSI, hostPath and local")
 
 
 def _memory_limit(pod: Pod, source: EmptyDirVolumeSource, most: int) -> int:

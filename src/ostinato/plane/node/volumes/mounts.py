@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,21 @@ def can_mount() -> bool:
             if line.startswith("CapEff:"):
                 return bool(int(line.split()[1], 16) >> _SYS_ADMIN & 1)
     return False
+
+
+def is_mount_point(path: Path) -> bool:
+    """Return whether something is mounted at a path, also a directory of the same file system (a bind mount)."""
+    try:
+        lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    except FileNotFoundError:  # not Linux
+        return path.is_mount()
+    wanted = os.fsencode(path)
+    return any(_unescaped(line.split(b" ", 5)[4]) == wanted for line in lines)
+
+
+def _unescaped(path: bytes) -> bytes:
+    """Decode the octal codes of blanks and backslashes in a path of the mount table."""
+    return re.sub(rb"\\([0-7]{3})", lambda code: bytes((int(code[1], 8),)), path)
 
 
 def mount_tmpfs(directory: Path, size: int, mode: int = 0o755) -> None:

@@ -19,7 +19,7 @@ from ostinato.client import TransportError
 from ostinato.client.client import Client
 from ostinato.kinds.authentication_v1 import BoundObjectReference
 from ostinato.kinds.core_v1 import Pod, ServiceAccountTokenProjection
-from ostinato.plane.node.volumes.contents import ContentError
+from ostinato.plane.node.volumes.contents import ContentError, Token
 from ostinato.world import World
 
 _HOUR: Final = 3600  # seconds; default lifetime
@@ -44,21 +44,25 @@ class PodTokens:
 
     async def get(self, pod: Pod, asked: ServiceAccountTokenProjection) -> str:
         """Return a token of the Pod's service account; `ContentError` if the server does not issue one."""
+        return (await self.issue(pod, asked)).value
+
+    async def issue(self, pod: Pod, asked: ServiceAccountTokenProjection) -> Token:
+        """Return a token with its expiration; `ContentError` if the server does not issue one."""
         key = (pod.metadata.uid, asked.audience or "", asked.expiration_seconds or _HOUR)
         now = Time.of(self._world.clock.now())
         known = self._tokens.get(key)
         if known is not None and now < known.renew_at:
-            return known.value
+            return Token(known.value, known.expires)
         try:
             fresh = await self._request(pod, asked, key[2], now)
         except (APIError, TransportError) as error:
             if known is not None and now < known.expires:
                 where = f"{pod.metadata.namespace}/{pod.metadata.name}"
                 _logger.warning("cannot renew token; the old one is still valid pod=%s error=%s", where, error)
-                return known.value
+                return Token(known.value, known.expires)
             raise ContentError(f"failed to fetch token: {error}") from None
         self._tokens[key] = fresh
-        return fresh.value
+        return Token(fresh.value, fresh.expires)
 
     def forget(self, pod: Pod) -> None:
         for key in [each for each in self._tokens if each[0] == pod.metadata.uid]:

@@ -14,6 +14,8 @@ from ostinato.plane.node.environment.object_reader import ObjectReader
 from ostinato.plane.node.node_config import NodeConfig
 from ostinato.plane.node.static_pods import SEEN, SOURCE
 from ostinato.plane.node.volumes.contents import ProjectedContents
+from ostinato.plane.node.volumes.csi.claims import CsiClaims
+from ostinato.plane.node.volumes.csi.volumes import CsiVolumes
 from ostinato.plane.node.volumes.mounter import MountedVolume, VolumeMounter
 from ostinato.plane.node.volumes.trees import size_of
 from ostinato.world import World
@@ -23,26 +25,29 @@ _LARGE: Final = 100 << 20  # bytes
 
 
 class VolumeManager:
-    """Manages the volumes of one node. `objects`: source of projected content."""
+    """Manages the volumes of one node. `objects`: source of projected content. `csi`: the volumes of CSI drivers."""
 
-    def __init__(self, config: NodeConfig, objects: ObjectReader, world: World) -> None:
+    def __init__(self, config: NodeConfig, objects: ObjectReader, csi: CsiVolumes, world: World) -> None:
         self._config = config
         self._objects = objects
+        self._csi = CsiClaims(csi, objects)
         self._executor = world.executor
         contents = ProjectedContents(objects, config.address, config.allocatable)
         memory = config.allocatable.get("memory", Quantity(0)).value()
-        self._mounter = VolumeMounter(config.directory / "pods", objects, contents, world, memory)
+        self._mounter = VolumeMounter(config.directory / "pods", objects, contents, self._csi, world, memory)
 
     async def mount(self, pod: Pod, seen: Time) -> dict[str, MountedVolume]:
         """Mount the volumes of a Pod and return them by name; `MountError` if one is not available."""
         return await self._mounter.mount(_with_source(pod, seen))
 
-    async def refresh(self, pod: Pod, seen: Time) -> None:
-        """Update volumes that project objects."""
+    async def refresh(self, pod: Pod, seen: Time) -> list[str]:
+        """Update volumes of objects and of CSI drivers; return the PersistentVolumes that were expanded."""
         await self._mounter.refresh(_with_source(pod, seen))
+        return await self._csi.refresh(pod)
 
     async def unmount(self, pod: Pod) -> None:
-        """Remove the volumes and cached tokens of a terminated Pod."""
+        """Remove the volumes and cached tokens of a terminated Pod; `CsiError` if a driver cannot unmount one."""
+        await self._csi.volumes.unmount(pod.metadata.uid)
         await self._executor.run(self._mounter.unmount, pod)
         self._objects.forget_tokens(pod)
 

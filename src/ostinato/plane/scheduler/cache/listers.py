@@ -24,7 +24,7 @@ from ostinato.kinds.core_v1 import (
     Service,
 )
 from ostinato.kinds.policy_v1 import PodDisruptionBudget
-from ostinato.kinds.storage_v1 import StorageClass
+from ostinato.kinds.storage_v1 import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
 from ostinato.plane.objects.pod_state import PodState
 from ostinato.plane.scheduler.cache.affinity_terms import NO_LABELS, Term
 from ostinato.plane.scheduler.cache.pod_info import PodInfo
@@ -41,6 +41,10 @@ KINDS: Final[tuple[type[Object], ...]] = (
     PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
+    CSINode,
+    CSIDriver,
+    CSIStorageCapacity,
+    VolumeAttachment,
 )
 _MAX_DECODED: Final = 2048
 

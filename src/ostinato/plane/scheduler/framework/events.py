@@ -20,6 +20,10 @@ NODE: Final = "Node"
 CLAIM: Final = "PersistentVolumeClaim"
 VOLUME: Final = "PersistentVolume"
 CLASS: Final = "StorageClass"
+CSI_NODE: Final = "CSINode"
+CSI_DRIVER: Final = "CSIDriver"
+CAPACITY: Final = "CSIStorageCapacity"
+ATTACHMENT: Final = "VolumeAttachment"
 
 
 class Action(IntFlag):

@@ -15,6 +15,7 @@ from ostinato.plane.scheduler.plugins.scheduling_gates import SchedulingGates
 from ostinato.plane.scheduler.plugins.taint_toleration import TaintToleration
 from ostinato.plane.scheduler.plugins.topology_spread.plugin import TopologySpread
 from ostinato.plane.scheduler.plugins.volumes.binding import VolumeBinding
+from ostinato.plane.scheduler.plugins.volumes.limits import VolumeLimits
 from ostinato.plane.scheduler.plugins.volumes.restrictions import VolumeRestrictions
 from ostinato.plane.scheduler.plugins.volumes.zone import VolumeZone
 
@@ -30,6 +31,7 @@ def default_plugins() -> tuple[WeightedPlugin, ...]:
         WeightedPlugin(ResourcesFit(), 1),
         WeightedPlugin(BalancedAllocation(), 1),
         WeightedPlugin(VolumeRestrictions()),
+        WeightedPlugin(VolumeLimits()),
         WeightedPlugin(VolumeBinding()),
         WeightedPlugin(VolumeZone()),
         WeightedPlugin(TopologySpread(), 2),

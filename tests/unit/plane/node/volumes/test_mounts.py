@@ -56,7 +56,7 @@ class Nothing:
 
 @pytest.fixture
 def mounter(tmp_path: Path) -> Iterator[VolumeMounter]:
-    yield VolumeMounter(tmp_path, Nothing(), Nothing(), World.real(), NODE)  # type: ignore[arg-type]
+    yield VolumeMounter(tmp_path, Nothing(), Nothing(), Nothing(), World.real(), NODE)  # type: ignore[arg-type]
     mounts.unmount_entries(tmp_path / "u1" / "volumes")
 
 

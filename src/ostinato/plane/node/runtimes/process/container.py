@@ -21,8 +21,9 @@ import msgspec
 from ostinato.api.time import Time
 from ostinato.kinds.core_v1 import ContainerUser
 from ostinato.plane.node.private_files import write_file
-from ostinato.plane.node.runtimes import Exit
+from ostinato.plane.node.runtimes import Exit, Usage
 from ostinato.plane.node.runtimes.process.leftovers import kill_leftovers
+from ostinato.plane.node.runtimes.process.stats import usage_of
 from ostinato.world import Clock
 
 SCHEME: Final = "process://"
@@ -72,6 +73,7 @@ class ProcessContainer:
         self.state = state
         self.exit: Exit | None = None
         self._clock = clock
+        self._processor_time = 0.0  # the highest measured: a counter never decreases
         self._ended = asyncio.Event()
         self._keeper: int | None = None  # pidfd of the keeper
         self._watching: asyncio.Task[None] | None = None
@@ -80,6 +82,11 @@ class ProcessContainer:
     @property
     def ready(self) -> bool:
         return self.exit is None
+
+    def usage(self) -> Usage:
+        measured = usage_of(self.state.shim)
+        self._processor_time = max(self._processor_time, measured.cpu)
+        return Usage(self._processor_time, measured.memory)
 
     def watch(self, changed: Callable[[], None]) -> None:
         """Call `changed` when the container has ended."""

@@ -49,7 +49,6 @@ from ostinato.plane.node.runtimes.process.mount_links import MountLinks
 from ostinato.plane.node.runtimes.process.networks import PodNetworks
 from ostinato.plane.node.runtimes.process.program import HOME, Program, program_of
 from ostinato.plane.node.runtimes.process.security import security_of, user_of
-from ostinato.plane.node.runtimes.process.stats import usage_of
 from ostinato.plane.node.runtimes.process.template import LIVE_DIRECTORIES, Templates
 from ostinato.plane.node.volumes.mounts import can_mount, mount_tmpfs, unmount
 from ostinato.streams import ports
@@ -424,12 +423,11 @@ class ProcessRuntime:
         return sessions.KeeperRef(running.directory, running.state.shim)
 
     async def usage(self, pod: Pod) -> Mapping[str, Usage]:
-        running = {
-            name: each.state.shim
+        return {
+            name: each.usage()
             for (uid, name), each in self._containers.items()
             if uid == pod.metadata.uid and each.exit is None and name != sandbox.NAME
         }
-        return {name: usage_of(keeper) for name, keeper in running.items()}
 
     def _running(self, pod: Pod, container: str) -> ProcessContainer:
         running = self._containers.get((pod.metadata.uid, container))

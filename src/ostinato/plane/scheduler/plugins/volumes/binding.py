@@ -1,7 +1,8 @@
 """VolumeBinding: schedules a Pod where its volumes are available, and binds them.
 
 - A bound claim allows the nodes of its volume.
-- A claim with WaitForFirstConsumer allows nodes with a matching volume, or where one can be provisioned. In PreBind the
+- A claim with WaitForFirstConsumer allows nodes with a matching volume, or where one can be provisioned: a driver that
+  reports its capacity (CSIStorageCapacity) has enough of it. In PreBind the
   volume is prebound to the claim, or the selected node is written to it, and the binding is awaited.
 - Other claims must be bound before the Pod is scheduled.
 """
@@ -13,11 +14,13 @@ from typing import Final
 
 import msgspec
 
+from ostinato.api.codec import to_dict
 from ostinato.api.gvk import NamespacedName
+from ostinato.api.selectors.labels import from_label_selector
 from ostinato.client.patching import MergePatch
 from ostinato.controllers.runnable import Dependencies
 from ostinato.kinds.core_v1 import PersistentVolume, PersistentVolumeClaim
-from ostinato.kinds.storage_v1 import StorageClass
+from ostinato.kinds.storage_v1 import CSIDriver, CSIStorageCapacity, StorageClass
 from ostinato.plane.placement.volume_matching import (
     SELECTED_NODE,
     can_be_provisioned,
@@ -30,7 +33,16 @@ from ostinato.plane.placement.volume_matching import (
 )
 from ostinato.plane.scheduler.api_writes import FIELD_MANAGER
 from ostinato.plane.scheduler.cache.node_info import NodeInfo
-from ostinato.plane.scheduler.framework.events import CLAIM, CLASS, NODE, VOLUME, Action, QueueingHint
+from ostinato.plane.scheduler.framework.events import (
+    CAPACITY,
+    CLAIM,
+    CLASS,
+    CSI_DRIVER,
+    NODE,
+    VOLUME,
+    Action,
+    QueueingHint,
+)
 from ostinato.plane.scheduler.framework.interface import Cycle, Filter, Plugin
 from ostinato.plane.scheduler.framework.status import Status, unresolvable
 from ostinato.plane.scheduler.plugins.volumes.restrictions import is_its_claim
@@ -38,6 +50,7 @@ from ostinato.plane.scheduler.plugins.volumes.restrictions import is_its_claim
 _NAME: Final = "VolumeBinding"
 _ELSEWHERE: Final = "node(s) didn't match PersistentVolume's node affinity"
 _NONE_LEFT: Final = "node(s) didn't find available persistent volumes to bind"
+_TOO_SMALL: Final = "node(s) did not have enough free storage"
 _GONE: Final = "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
 _UNBOUND: Final = unresolvable(_NAME, "pod has unbound immediate PersistentVolumeClaims")
 _BIND_TIMEOUT: Final = 600.0  # seconds
@@ -49,10 +62,11 @@ class VolumesNotBound(Exception):  # noqa: N818
 
 
 class _Plan(msgspec.Struct):
-    """Volumes to bind and claims to provision for a Pod on a node."""
+    """Volumes to bind and claims to provision for a Pod on a node, or why the node is not feasible."""
 
     bind: list[tuple[PersistentVolumeClaim, PersistentVolume]] = []
     provision: list[PersistentVolumeClaim] = []
+    conflict: str = ""
 
 
 class VolumeBinding(Plugin):
@@ -89,24 +103,29 @@ class VolumeBinding(Plugin):
             QueueingHint(VOLUME, Action.ADD | Action.UPDATE),
             QueueingHint(CLASS, Action.ADD | Action.UPDATE),
             QueueingHint(NODE, Action.ADD | Action.NODE_LABEL),
+            QueueingHint(CSI_DRIVER, Action.UPDATE),
+            QueueingHint(CAPACITY, Action.ADD | Action.UPDATE),
         )
 
-    def plan(self, cycle: Cycle, waiting: Sequence[PersistentVolumeClaim], node: NodeInfo) -> _Plan | None:
-        """Return the plan for unbound claims on a node; None if it is not feasible."""
+    def plan(self, cycle: Cycle, waiting: Sequence[PersistentVolumeClaim], node: NodeInfo) -> _Plan:
+        """Return the plan for unbound claims on a node."""
         plan = _Plan(bind=[], provision=[])
         taken: dict[str, object] = {**self._assumed_volumes}
         for claim in waiting:
             selected = self._selected_nodes.get(claim.metadata.uid) or claim.metadata.annotations.get(SELECTED_NODE)
             if selected and selected != node.name:
-                return None
+                return _Plan(conflict=_NONE_LEFT)
             volume = None if selected else find_matching_volume(claim, cycle.listers.all(PersistentVolume), node, taken)
             if volume is not None:
                 taken[volume.metadata.name] = claim
                 plan.bind.append((claim, volume))
-            elif can_be_provisioned(_class(cycle, claim), node):
-                plan.provision.append(claim)
-            else:
-                return None
+                continue
+            storage_class = _class(cycle, claim)
+            if storage_class is None or not can_be_provisioned(storage_class, node):
+                return _Plan(conflict=_NONE_LEFT)
+            if not _has_capacity(cycle, claim, storage_class, node):
+                return _Plan(conflict=_TOO_SMALL)
+            plan.provision.append(claim)
         return plan
 
     def reserve(self, cycle: Cycle, node: NodeInfo) -> None:
@@ -182,8 +201,8 @@ class _Filter(Filter):
             reasons.append(_ELSEWHERE)
         if self._waiting:
             plan = self._plugin.plan(self._cycle, self._waiting, node)
-            if plan is None:
-                reasons.append(_NONE_LEFT)
+            if plan.conflict:
+                reasons.append(plan.conflict)
             else:
                 self._plans[node.name] = plan
         if len(present) < len(self._volumes):
@@ -212,6 +231,22 @@ def _claim_error(cycle: Cycle, name: str, claim: PersistentVolumeClaim | None) -
 def _class(cycle: Cycle, claim: PersistentVolumeClaim) -> StorageClass | None:
     name = class_of(claim)
     return cycle.listers.get(StorageClass, name) if name else None
+
+
+def _has_capacity(cycle: Cycle, claim: PersistentVolumeClaim, storage_class: StorageClass, node: NodeInfo) -> bool:
+    """Return whether a volume can be provisioned on a node, by the capacities that its driver reports, if it does."""
+    driver = cycle.listers.get(CSIDriver, storage_class.provisioner)
+    size = requested(claim)
+    if not size or driver is None or not driver.spec.storage_capacity:
+        return True
+    return any(
+        each.storage_class_name == storage_class.metadata.name
+        and (limit := each.maximum_volume_size or each.capacity) is not None
+        and limit.value() >= size
+        and each.node_topology is not None
+        and from_label_selector(to_dict(each.node_topology)).matches(node.labels)
+        for each in cycle.listers.all(CSIStorageCapacity)
+    )
 
 
 def _plan_for(cycle: Cycle, node: NodeInfo) -> _Plan | None:

@@ -17,8 +17,8 @@ import pytest
 from ostinato.api.meta import ObjectMeta
 from ostinato.api.quantity import Quantity
 from ostinato.kinds.core_v1 import Container, Pod, PodSpec, ResourceRequirements
-from ostinato.plane.node.runtimes import ExecError, Launch, Mount, ProcessOptions, StartError
-from ostinato.plane.node.runtimes.process import ProcessRuntime, isolation, limits, runtime
+from ostinato.plane.node.runtimes import ExecError, Launch, Mount, ProcessOptions, StartError, Usage
+from ostinato.plane.node.runtimes.process import ProcessRuntime, container, isolation, limits, runtime
 from ostinato.plane.node.runtimes.process.container import MARKER, ProcessContainer
 from ostinato.world import World
 
@@ -434,13 +434,37 @@ def test_two_containers_see_different_volumes_at_one_place(tmp_path: Path) -> No
 def test_usage_is_that_of_all_processes_of_a_container(tmp_path: Path) -> None:
     async def play(bench: Bench) -> None:
         await bench.start("sh", "-c", "sleep 1000 & i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; sleep 1000")
-        seen = 0.0
+        usage = Usage(0.0, 0)
         async with bench.world.clock.timeout(PATIENCE):
-            while seen == 0.0:
+            while usage.cpu < 0.01 or usage.memory == 0:
                 usage = (await bench.runtime.usage(a_pod()))["c"]
-                seen = usage.cpu
                 await bench.world.clock.sleep(0.02)
-        assert usage.memory > 0
+
+    with_bench(tmp_path, play)
+
+
+def test_an_idle_container_has_used_processor_time(tmp_path: Path) -> None:
+    """metrics-server drops Pods with a container that has none."""
+
+    async def play(bench: Bench) -> None:
+        await bench.start("sleep", "1000")
+        usage = Usage(0.0, 0)
+        async with bench.world.clock.timeout(PATIENCE):
+            while usage.cpu == 0.0:
+                usage = (await bench.runtime.usage(a_pod()))["c"]
+                await bench.world.clock.sleep(0.02)
+
+    with_bench(tmp_path, play)
+
+
+def test_processor_time_never_decreases_when_processes_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = iter([Usage(1.005, 10), Usage(1.0, 20), Usage(1.5, 30)])
+    monkeypatch.setattr(container, "usage_of", lambda _: next(measured))
+
+    async def play(bench: Bench) -> None:
+        await bench.start("sleep", "1000")
+        seen = [(await bench.runtime.usage(a_pod()))["c"] for _ in range(3)]
+        assert seen == [Usage(1.005, 10), Usage(1.005, 20), Usage(1.5, 30)]
 
     with_bench(tmp_path, play)
 
