@@ -6,7 +6,7 @@ from typing import Annotated
 
 from ostinato import Context, CustomResource, Ge, Le, Manager, ObjectMeta, PermanentError, Struct, controller
 from ostinato.api.meta import LabelSelector
-from ostinato.api.owners import OwnerError
+from ostinato.api.owners import OwnerError, is_controlled_by
 from ostinato.kinds.apps_v1 import Deployment, DeploymentSpec
 from ostinato.kinds.core_v1 import Container, PodSpec, PodTemplateSpec
 
@@ -32,26 +32,25 @@ async def foos(foo: Foo, ctx: Context) -> None:
     try:
         deployment = await ctx.apply(deployment_for(foo), owner=foo)
     except OwnerError:
-        name = foo.spec.deployment_name
-        ctx.event(
-            foo, "ErrResourceExists", f'Resource "{name}" already exists and is not managed by Foo', kind="Warning"
-        )
+        message = f'Resource "{foo.spec.deployment_name}" already exists and is not managed by Foo'
+        ctx.event(foo, "ErrResourceExists", message, kind="Warning")
         raise
+    for other in await ctx.client.list(Deployment, namespace=foo.metadata.namespace):
+        if is_controlled_by(other, foo) and other.metadata.name != foo.spec.deployment_name:  # it was renamed
+            await ctx.client.delete(Deployment, other.metadata.name, missing_ok=True)
     await ctx.status(available_replicas=(deployment.status and deployment.status.available_replicas) or 0)
     ctx.event(foo, "Synced", "Foo synced successfully")
 
 
 def deployment_for(foo: Foo) -> Deployment:
     labels = {"app": "nginx", "controller": foo.metadata.name}
+    pod = PodSpec(containers=[Container(name="nginx", image="nginx:latest")])
     return Deployment(
         metadata=ObjectMeta(name=foo.spec.deployment_name),
         spec=DeploymentSpec(
             replicas=foo.spec.replicas,
             selector=LabelSelector(match_labels=labels),
-            template=PodTemplateSpec(
-                metadata=ObjectMeta(labels=labels),
-                spec=PodSpec(containers=[Container(name="nginx", image="nginx:latest")]),
-            ),
+            template=PodTemplateSpec(metadata=ObjectMeta(labels=labels), spec=pod),
         ),
     )
 

@@ -7,8 +7,8 @@ repaired twin has survived. Exits with 1 if a bug was not found within ten secon
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-import time
 
 from ostinato.testing.explore.api import Explored, Options, run
 from tests.zoo.animals import Animal
@@ -35,24 +35,30 @@ def main() -> int:
     for name in options.names or ANIMALS:
         animal = ANIMALS[name]
         if not options.repaired_only:
-            began = time.process_time()
+            began = _cpu_seconds()
             found = explored(animal, animal.buggy, options.most)
-            seconds = time.process_time() - began
+            seconds = _cpu_seconds() - began
             fails = found.failed is None or seconds > SECONDS
             wrong += fails
             print(f"{name:24} {_outcome(found):110} {seconds:5.1f} s{'  WRONG' if fails else ''}", flush=True)
             if options.verbose and found.failed is not None:
                 print(found.failed.text())
         if not options.buggy_only:
-            began = time.process_time()
+            began = _cpu_seconds()
             found = explored(animal, animal.repaired, options.worlds)
-            seconds = time.process_time() - began
+            seconds = _cpu_seconds() - began
             wrong += found.failed is not None
             mark = "  WRONG" if found.failed is not None else ""
             print(f"{'  repaired':24} {_outcome(found):110} {seconds:5.1f} s{mark}", flush=True)
             if options.verbose and found.failed is not None:
                 print(found.failed.text())
     return min(wrong, 1)
+
+
+def _cpu_seconds() -> float:
+    """Return the CPU time of this process and its copies."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 def _outcome(found: Explored) -> str:

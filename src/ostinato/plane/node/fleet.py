@@ -17,6 +17,7 @@ from ostinato.plane.access.local_sockets import node_names
 from ostinato.plane.network.dns.settings import ClusterDns
 from ostinato.plane.node.admission import NodeInfo
 from ostinato.plane.node.agent import NodeAgent
+from ostinato.plane.node.environment.object_reader import ObjectReader
 from ostinato.plane.node.local_node import LocalNode
 from ostinato.plane.node.node_clients import ClientOf, node_clients
 from ostinato.plane.node.node_config import NodeConfig
@@ -35,6 +36,11 @@ from ostinato.plane.node.server.endpoint import NodeEndpoint
 from ostinato.plane.node.server.pod_streams import PodStreams
 from ostinato.plane.node.server.stats import NodeStats
 from ostinato.plane.node.static_pods import StaticPodSource, resolve_mirror
+from ostinato.plane.node.volumes.csi.attachments import VolumesInUse
+from ostinato.plane.node.volumes.csi.csi_node import CsiNodePublisher
+from ostinato.plane.node.volumes.csi.drivers import NodeDrivers
+from ostinato.plane.node.volumes.csi.plugin_watcher import PluginWatcher
+from ostinato.plane.node.volumes.csi.volumes import CsiVolumes
 from ostinato.plane.objects.indexes import NODE_NAME, ensure_index
 from ostinato.plane.objects.pod_state import PodState
 from ostinato.server.node_agents.endpoint import Endpoint
@@ -165,14 +171,24 @@ def add_local_nodes(
         allocatable = {each: Quantity(amount) for each, amount in machine.capacity.items()}
         config = NodeConfig(directory, state / "logs", host, allocatable, options.api_server)
         info = NodeInfo(name, node_of(machine).metadata.labels, allocatable)
-        nodes[name] = LocalNode(name, host, runtime, config, info, options.admit)
-        cleanup.add(name, directory, runtime)
+        csi = _add_csi(manager, name, directory, client_of)
+        nodes[name] = LocalNode(name, host, runtime, config, info, csi, options.admit)
+        cleanup.add(name, directory, runtime, csi)
     manager.add(cleanup)
     checked = next((node.runtime for node in nodes.values() if isinstance(node.runtime, HasHealth)), None)
     if checked is not None:  # the nodes of a process share the containerd behind their runtimes
         readiness = readiness or NodeReadiness(manager.world.clock)
         manager.add(RuntimeHealth(checked, readiness))
     return add_nodes(manager, machines, nodes, state / "logs", msgspec.structs.replace(options, readiness=readiness))
+
+
+def _add_csi(manager: Manager, node: str, directory: Path, client_of: ClientOf) -> CsiVolumes:
+    """Add the registration of CSI drivers at a node; return their volumes."""
+    world, client = manager.world, client_of(node).live
+    drivers = NodeDrivers(world.clock)
+    manager.add(PluginWatcher(node, directory / "plugins_registry", drivers, CsiNodePublisher(node, client)))
+    objects = ObjectReader(client, world)
+    return CsiVolumes(node, directory, drivers, objects, VolumesInUse(node, client), world)
 
 
 def _simulated_nodes(world: World, names: Sequence[str]) -> tuple[list[Machine], dict[str, LocalNode]]:

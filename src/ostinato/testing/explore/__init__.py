@@ -10,6 +10,7 @@
 
 from ostinato.testing.explore.api import Explored, Options, Unsurvived, explore
 from ostinato.testing.explore.invariants import always, eventually
+from ostinato.testing.explore.operators import Process
 from ostinato.testing.explore.scenario import Step, call, create, delete, delete_children, edit, patch, wait
 from ostinato.testing.explore.world.external import ExternalUnavailable
 from ostinato.testing.explore.world.settings import Timing
@@ -18,6 +19,7 @@ __all__ = [
     "Explored",
     "ExternalUnavailable",
     "Options",
+    "Process",
     "Step",
     "Timing",
     "Unsurvived",

@@ -58,6 +58,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     - `external`: by name, what makes the fake of a system outside of the cluster.
     - `always`, `eventually`: invariants, called with a view of all objects.
     - `timing`: virtual times.
+    - `collects`: whether the world collects garbage. Defaults to True; False if the operator does it.
     - `part`: number and count of the processes that share the worlds. Defaults to one process.
     - `pictures`: directory for the timeline of a failure, as SVG. Defaults to none.
     """
@@ -74,6 +75,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     always: Sequence[Invariant] = ()
     eventually: Sequence[Invariant] = ()
     timing: Timing = Timing()
+    collects: bool = True
     pictures: str = ""
     part: tuple[int, int] = (0, 1)
 
@@ -142,7 +144,7 @@ def run(
 def subject_of(operator: Any, scenario: tuple[Step, ...], options: Options) -> Subject:
     """Return what the worlds are made of; starts a server to make their image."""
     made = operator if isinstance(operator, Operator) else Operator(operator)
-    runnables = made(**{name: make() for name, make in options.external.items()})
+    runnables = made.runnables(**{name: make() for name, make in options.external.items()})
     with hosting(Host()):  # it is never run
         manager = Manager(connect=_unconnected).add(*runnables)
     definitions = {
@@ -151,13 +153,14 @@ def subject_of(operator: Any, scenario: tuple[Step, ...], options: Options) -> S
     }
     return Subject(
         image=make_image(definitions.values(), options.given),
-        operator=made,
+        processes=made.processes,
         scenario=scenario,
         externals=options.external,
         freedom=Freedom.parse(options.free),
         timing=options.timing,
         always=tuple(options.always),
         eventually=tuple(options.eventually),
+        collects=options.collects,
     )
 
 

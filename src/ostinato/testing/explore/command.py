@@ -14,7 +14,7 @@ import asyncio
 import os
 import shlex
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,6 +25,8 @@ from ostinato.certificates.generate import generate_certificate
 from ostinato.server.faults import FaultyServer
 from ostinato.server.http import HttpServer
 from ostinato.server.request import Answer, Peer, Request, Response, text_response
+from ostinato.testing.explore.faults.catalogue import KINDS
+from ostinato.testing.explore.operators import Process
 from ostinato.testing.explore.world.director import ReplicaDirector
 from ostinato.testing.explore.world.outcome import Outcome, Problem
 from ostinato.testing.explore.world.replica import Replica
@@ -33,24 +35,10 @@ from ostinato.testing.explore.world.settings import Timing
 from ostinato.world import World
 
 TIMING: Final = Timing(restart=0.5, calm=1.5, within=25.0, quiet=2.0, patience=2.0)
-FAULTS: Final = (
-    "crash-after",
-    "crash-before",
-    "restart",
-    "lost-answer",
-    "conflict",
-    "too-many-requests",
-    "internal-error",
-    "unavailable",
-    "timeout",
-    "watch-cut",
-    "relist",
-    "early-step",
-    "touched",
-    "child-deleted",
-    "child-changed",
-    "finalizer-hangs",
-    "stale-read",
+FAULTS: Final = tuple(
+    name
+    for name, kind in KINDS.items()
+    if not kind.needs_election and name not in ("clock-forward", "clock-back", "midnight", "external-fails")
 )
 _START: Final = 60.0  # seconds
 _POLL: Final = 0.05
@@ -113,8 +101,8 @@ class CommandRun(Run):
         while not self._visits and self.now < end:
             await self.clock.sleep(_POLL)
 
-    def _make_replica(self, name: str) -> Replica:
-        replica = _Process(self, name, self._command)
+    def _make_replica(self, name: str, process: Process) -> Replica:
+        replica = _Process(self, name, process, self._command)
         self.stage.current = replica
         return replica
 
@@ -151,8 +139,8 @@ class _Guarded:
 class _Process(Replica):
     """One process of the command."""
 
-    def __init__(self, run: CommandRun, name: str, command: str) -> None:
-        super().__init__(run, name, run.world, elects=False)
+    def __init__(self, run: CommandRun, name: str, process: Process, command: str) -> None:
+        super().__init__(run, name, process, run.world)
         self._explored = run
         self._text = command
         self._process: asyncio.subprocess.Process | None = None
@@ -165,7 +153,7 @@ class _Process(Replica):
     def jump(self, seconds: float) -> None:
         """Not possible in another process."""
 
-    async def _serve(self, runnables: Sequence[Any]) -> None:  # noqa: ARG002 - the command has them
+    async def _serve(self, externals: Mapping[str, Any]) -> None:  # noqa: ARG002 - they are not in this process
         run = self._explored
         words = shlex.split(self._text.replace("{kubeconfig}", shlex.quote(str(run.kubeconfig))))
         environment = {**os.environ, "KUBECONFIG": str(run.kubeconfig)}

@@ -5,15 +5,18 @@
 3. Pairs: a second fault at points that only a world with a first fault has reached, new states first.
 4. Random: several faults, and tasks in random order.
 
-A process that dies leaves only the objects behind: two crashes with the same objects are one world.
+A process that dies leaves only the objects behind: two crashes with the same objects are one world. Worlds are run in
+batches, in copies of this process (`batch`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import chain, islice, repeat
 
 import msgspec
 
+from ostinato.testing.explore.batch import Batch
 from ostinato.testing.explore.coverage import Coverage
 from ostinato.testing.explore.faults import catalogue
 from ostinato.testing.explore.faults.kind import FaultKind
@@ -26,10 +29,14 @@ from ostinato.testing.explore.world.run import Run
 from ostinato.testing.explore.world.settings import Reference, Subject
 from ostinato.testing.explore.world.state import State
 from ostinato.world import Rng
+from ostinato.world.simulated import forks
 
 _SEED = 1
 MakeRun = Callable[[Subject, Plan, Callable[[Fault], FaultKind], Reference | None], Run]
 _RANDOM_FAULTS = (2, 5)  # of a random world, at least and at most
+_RANDOM_WORLDS = 8  # with the same order of tasks
+_BATCHES = (8, 16, 32, 64)  # sizes of the first batches of worlds that are run together; the last is that of all others
+_NOT_REPEATED = "a second run of this world differs; the operator depends on real time, randomness or other state"
 
 
 class Explorer:
@@ -81,6 +88,8 @@ class Explorer:
             tuple(first.externals),
             first.quiet_writes,
             first.quiet_requests,
+            first.duration,
+            first.record.removals_by_others(),
         )
         self.coverage.reference(first)
         return first
@@ -96,26 +105,48 @@ class Explorer:
     def worlds(self, limit: int) -> Iterator[Outcome]:
         """Run up to `limit` worlds."""
         left = limit
-        for plan in self._plans():
-            if left <= 0 or self._stop():
-                return
-            left -= 1
-            outcome = self.world(plan)
-            if len(plan.faults) == 1 and not outcome.problems:
-                self._singles.append(outcome)
-            yield outcome
+        for phase, plans in (("single", self._single()), ("pairs", self._pairs()), ("random", self._random())):
+            self.coverage.phase = phase
+            for batch in _batches(plans):
+                for outcome in self._outcomes(batch[:left]):
+                    left -= 1
+                    if len(outcome.plan.faults) == 1 and not outcome.problems:
+                        self._singles.append(outcome)
+                    yield outcome
+                if left <= 0 or self._stop():
+                    return
 
-    def _plans(self) -> Iterator[Plan]:
+    def _outcomes(self, plans: Sequence[Plan]) -> Iterator[Outcome]:
+        """Run a batch of worlds."""
+        if self._make_run is Run and forks.is_available():
+            with quiet_logs():
+                outcomes = list(Batch(self.subject, plans, catalogue.make, self.reference, self._stop).run())
+            for outcome in outcomes:
+                self.coverage.ran(outcome)
+                yield self._recorded(outcome) if outcome.problems else outcome
+            return
+        for plan in plans:
+            if self._stop():
+                return
+            yield self.world(plan)
+
+    def _recorded(self, failed: Outcome) -> Outcome:
+        """Run a failed world again, to have its record; not if it has ended its process."""
+        if not failed.trace:
+            return failed
+        with quiet_logs():
+            outcome = self._make_run(self.subject, failed.plan, catalogue.make, self.reference).run()
+        outcome.problems = judge(outcome, self.reference)
+        if outcome.trace != failed.trace:
+            outcome.problems = [*failed.problems, Problem("determinism", _NOT_REPEATED)]
+        return outcome
+
+    def _single(self) -> Iterator[Plan]:
         assert self._first is not None, "call prepare() first"
-        self.coverage.phase = "single"
         index, count = self._part
         for number, fault in enumerate(self._faults(self._first.visits)):
             if number % count == index:
                 yield Plan(self._seed, (fault,))
-        self.coverage.phase = "pairs"
-        yield from self._pairs()
-        self.coverage.phase = "random"
-        yield from self._random()
 
     def _faults(self, visits: Collection[Visit]) -> Iterator[Fault]:
         for kind in self._kinds:
@@ -162,14 +193,15 @@ class Explorer:
         points = list({visit.point: None for visit in pool})
         while points:
             number += self._part[1]
-            rng = Rng(number).fork("random world")
-            faults: dict[Fault, None] = {}
-            for _ in range(rng.randrange(_RANDOM_FAULTS[0], _RANDOM_FAULTS[1] + 1)):
-                point = rng.choice(points)
-                fitting = [kind for kind in self._kinds if kind.applies(point)]
-                if fitting:
-                    faults[Fault(rng.choice(fitting).name, point)] = None
-            yield Plan(number, tuple(faults), interleaved=True)
+            rng = Rng(number).fork("random worlds")
+            for _ in range(_RANDOM_WORLDS):
+                faults: dict[Fault, None] = {}
+                for _ in range(rng.randrange(_RANDOM_FAULTS[0], _RANDOM_FAULTS[1] + 1)):
+                    point = rng.choice(points)
+                    fitting = [kind for kind in self._kinds if kind.applies(point)]
+                    if fitting:
+                        faults[Fault(rng.choice(fitting).name, point)] = None
+                yield Plan(number, tuple(faults), interleaved=True)
 
     def _agree(self, first: Outcome, second: Outcome) -> list[Problem]:
         """Make the fields free in which the two runs without faults differ; objects must be the same.
@@ -192,6 +224,14 @@ class Explorer:
                 text = f"two runs without faults have different objects after step {number + 1}"
                 return [Problem("determinism", text, tuple(theirs.differences(mine)))]
         return []
+
+
+def _batches(plans: Iterator[Plan]) -> Iterator[list[Plan]]:
+    for size in chain(_BATCHES, repeat(_BATCHES[-1])):
+        batch = list(islice(plans, size))
+        if not batch:
+            return
+        yield batch
 
 
 def _kinds(state: State) -> set[str]:

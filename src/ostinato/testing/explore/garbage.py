@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -19,13 +20,21 @@ def rare_collections() -> Iterator[Callable[[], None]]:
         nonlocal count
         count += 1
         if count % _EVERY == 0:
-            gc.collect()
+            _collect()
 
     gc.disable()
     gc.freeze()
     try:
         yield collect
     finally:
+        _collect()  # before `unfreeze`: only what was created since
         gc.unfreeze()
         if enabled:
             gc.enable()
+
+
+def _collect() -> None:
+    """Collect without warnings of coroutines that were never awaited: their process crashed before they began."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        gc.collect()

@@ -3,6 +3,7 @@
 - a controller, or a list of runnables: as for `Manager.add`
 - a function that returns them, called for each process: a new process remembers nothing
 - with external systems, a function that takes them by name
+- a list of `Process`: several processes that run together, each of which is killed alone
 
 The variables of modules outlive a simulated process. Dicts, lists and sets among those of the operator's own modules
 are therefore reset for each process; other memory needs the function.
@@ -12,28 +13,55 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from ostinato.controllers.controller import Controller
 from ostinato.controllers.decorator import ControllerFunction
 from ostinato.controllers.front_end import FrontEnd
+from ostinato.manager.manager import Manager
 
 _CONTAINERS: Final = (dict, list, set)
 _RUNNABLES: Final = (ControllerFunction, Controller, FrontEnd)
 
 
+class Process(msgspec.Struct, frozen=True):
+    """One kind of processes that an operator consists of.
+
+    - `name`: in timelines.
+    - `add`: `add(manager, **externals)` fills the manager of a new process.
+    - `manager`: further arguments of the manager.
+    - `elects`: whether there may be several, of which one leads. Defaults to True.
+    """
+
+    name: str
+    add: Callable[..., object]
+    manager: Mapping[str, Any] = {}
+    elects: bool = True
+
+
 class Operator:
-    """The operator of an exploration; calling it starts a process."""
+    """The operator of an exploration. `processes`: what it consists of."""
 
     def __init__(self, given: Any, modules: Iterable[Any] = ()) -> None:  # Any: see the module
-        self._make = _maker(given)
         self.name = _name(given)
         self._memory = _Memory([*_modules_of(given), *modules])
+        self._make: Callable[..., Sequence[Any]] | None = None
+        if isinstance(given, list | tuple) and given and all(isinstance(each, Process) for each in given):
+            self.processes: tuple[Process, ...] = tuple(given)
+        else:
+            self._make = _maker(given)
+            self.processes = (Process("operator", self._add),)
 
-    def __call__(self, **externals: Any) -> Sequence[Any]:
+    def runnables(self, **externals: Any) -> Sequence[Any]:
+        """Return the runnables of a new process; none for an operator of several processes."""
         self._memory.forget()
-        return self._make(**externals)
+        return [] if self._make is None else self._make(**externals)
+
+    def _add(self, manager: Manager, **externals: Any) -> None:
+        manager.add(*self.runnables(**externals))
 
 
 class _Memory:

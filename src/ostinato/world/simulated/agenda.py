@@ -105,6 +105,9 @@ def callback_of(handle: asyncio.Handle) -> Callable[..., object]:
 
 def name_of(callback: Callable[..., object]) -> str:
     """Return a name that is the same in every run: of the task that the callback resumes, or of the function."""
+    owner = getattr(callback, "__self__", None)
+    if isinstance(owner, asyncio.Task):  # most callbacks
+        return owner.get_name()
     while isinstance(callback, partial):
         callback = callback.func
     task = _task_of(callback)

@@ -22,7 +22,7 @@ from contextvars import Context
 from typing import Any, NamedTuple, TypeVar, TypeVarTuple
 
 from ostinato.world.simulated import waiting
-from ostinato.world.simulated.agenda import Agenda, callback_of, name_of
+from ostinato.world.simulated.agenda import Agenda, name_of
 from ostinato.world.simulated.errors import BackgroundError, DeadlockError, LivelockError, SimulationError
 from ostinato.world.simulated.garbage import manual_collection
 from ostinato.world.simulated.tasks import NumberedFuture, NumberedTask
@@ -297,14 +297,14 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         if not self._agenda.ready():
             self._move_time()
         handle = self._agenda.next()
-        if handle.cancelled():
+        if handle._cancelled:
             return
         self._steps += 1
         if self._steps > self._step_limit:
             raise LivelockError(f"not done after {self._limits.steps} steps{self._situation()}")
         if self._steps % _STEPS_BETWEEN_COLLECTIONS == 0:
             gc.collect()
-        self._trace.add(self._agenda.time, name_of(callback_of(handle)))
+        self._trace.add(self._agenda.time, name_of(handle._callback))  # type: ignore[attr-defined]
         handle._run()
 
     def _move_time(self) -> None:

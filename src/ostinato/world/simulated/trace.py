@@ -24,14 +24,15 @@ class Trace:
     def __init__(self, keep: int = 10_000) -> None:
         self.count = 0
         self.entries: deque[Entry] = deque(maxlen=keep)  # the last ones, oldest first
+        self._keeps = keep > 0
         self._hash = hashlib.sha256()
         self._unhashed: list[tuple[float, str]] = []  # hashed in batches, which is several times faster
 
     def add(self, time: float, what: str) -> None:
-        entry = Entry(time, what)
         self.count += 1
-        self.entries.append(entry)
-        self._unhashed.append(entry)
+        if self._keeps:
+            self.entries.append(Entry(time, what))
+        self._unhashed.append((time, what))
         if len(self._unhashed) >= _BATCH:
             self._flush()
 

@@ -35,7 +35,7 @@ RENEW_INTERVAL: Final = 10.0
 STATUS_INTERVAL: Final = 300.0
 _GROUPS: Final = 10  # of nodes that renew their leases together
 _CONCURRENCY: Final = 32  # concurrent requests
-_RETRY: Final = 1.0  # seconds after which a change of readiness is written again
+_RETRY: Final = 1.0  # seconds after which a failed registration is repeated
 
 
 class Heartbeat:
@@ -56,12 +56,11 @@ class Heartbeat:
         self._readiness = readiness
 
     async def run(self, dependencies: Dependencies) -> None:
-        clock = dependencies.world.clock
         limit = asyncio.Semaphore(_CONCURRENCY)
 
         async def register(machine: Machine) -> None:
             async with limit:
-                await self._register(machine, clock)
+                await self._register_in_the_end(machine, dependencies)
 
         await asyncio.gather(*(register(machine) for machine in self._machines))
         dependencies.logger.info("nodes registered count=%d", len(self._machines))
@@ -99,17 +98,22 @@ class Heartbeat:
             next_beat = max(next_beat + RENEW_INTERVAL, clock.monotonic())  # a slow server delays the next one
 
     async def _report_readiness(self, readiness: NodeReadiness, dependencies: Dependencies) -> None:
-        clock = dependencies.world.clock
         while True:
             await readiness.changed()
             for machine in self._machines:
-                while True:
-                    try:
-                        await self._register(machine, clock)
-                        break
-                    except (APIError, TransportError) as error:
-                        dependencies.logger.warning("status not written node=%s error=%s", machine.name, error)
-                        await clock.sleep(_RETRY)
+                await self._register_in_the_end(machine, dependencies)
+
+    async def _register_in_the_end(self, machine: Machine, dependencies: Dependencies) -> None:
+        """Register a node; again after a failed request, as a node that is not registered runs nothing."""
+        clock = dependencies.world.clock
+        while True:
+            try:
+                await self._register(machine, clock)
+            except (APIError, TransportError) as error:
+                dependencies.logger.warning("node not registered node=%s error=%s", machine.name, error)
+                await clock.sleep(_RETRY)
+            else:
+                return
 
     async def _register(self, machine: Machine, clock: Clock) -> None:
         """Create the Node if needed; write its status and its lease."""

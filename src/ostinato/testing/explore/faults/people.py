@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _HANGS: Final = 20.0  # seconds
 _DAY: Final = 86_400.0
 _HOUR: Final = 3_600.0
+_LAST_MOMENT: Final = 0.001
 _OTHER: Final = "kube-public"  # a namespace in which nobody uses the operator
 _MOMENTS: Final = frozenset({PointKind.WRITE, PointKind.EVENT, PointKind.EXTERNAL})
 
@@ -173,13 +174,17 @@ class _Clock(FaultKind):
     rank = 6
 
     async def before(self, run: Run, replica: Replica, operation: Operation) -> Answer | None:  # noqa: ARG002
-        replica.jump(self.seconds)
+        replica.jump(self.jump(replica))
         return None
 
     async def settled(self, run: Run) -> None:
         for replica in run.living():
-            replica.jump(self.seconds)
+            replica.jump(self.jump(replica))
             run.active()
+
+    def jump(self, replica: Replica) -> float:  # noqa: ARG002
+        """Return the seconds by which the clock is set."""
+        return self.seconds
 
 
 class ClockForward(_Clock):
@@ -190,6 +195,15 @@ class ClockForward(_Clock):
 class ClockBack(_Clock):
     name = "clock-back"
     seconds = -_HOUR
+
+
+class Midnight(_Clock):
+    """The last moment of a day: midnight passes before the next step."""
+
+    name = "midnight"
+
+    def jump(self, replica: Replica) -> float:
+        return _DAY - replica.wall() % _DAY - _LAST_MOMENT
 
 
 async def _patch(run: Run, place: Place, change: dict[str, Any]) -> None:
@@ -214,4 +228,4 @@ def _without_addresses(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
-KINDS = (EarlyStep, Touched, ChildDeleted, ChildChanged, FinalizerHangs, Bystander, ClockForward, ClockBack)
+KINDS = (EarlyStep, Touched, ChildDeleted, ChildChanged, FinalizerHangs, Bystander, ClockForward, ClockBack, Midnight)

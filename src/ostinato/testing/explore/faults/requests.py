@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ostinato.testing.explore.world.run import Run
 
 _SLOW: Final = 9.5  # seconds: a webhook may take ten
+_RENEWED: Final = 15.0  # seconds
 _REQUESTS: Final = frozenset({PointKind.WRITE, PointKind.READ})
 
 
@@ -128,6 +129,19 @@ class CredentialsFault(_ErrorFault):
     rank = 6
 
 
+class CertificateFault(CredentialsFault):
+    """401 to every request of the process until its certificate is renewed; watches continue."""
+
+    name = "certificate-expired"
+    message = "the certificate has expired"
+    points = frozenset({PointKind.WRITE})
+
+    async def before(self, run: Run, replica: Replica, operation: Operation) -> Answer | None:
+        replica.unauthorized = True
+        run.later(_RENEWED, replica.renew_certificate)
+        return error_answer(self.error, operation, self.message)
+
+
 class WebhookFault(_ErrorFault):
     name = "webhook-fails"
     error = InternalError
@@ -163,6 +177,7 @@ KINDS = (
     UnavailableFault,
     TimeoutFault,
     CredentialsFault,
+    CertificateFault,
     WebhookFault,
     WebhookSlow,
 )

@@ -67,8 +67,13 @@ def _last_writes(outcome: Outcome) -> list[str]:
 
 def _duplicates(outcome: Outcome, reference: Reference) -> Iterable[Problem]:
     slack = sum(_EXTRA_CREATES.get(fault.kind, 0) for fault in outcome.dealt)
+    removed = outcome.record.removals_by_others()
+    creates = {  # what others have deleted more often may be created more often
+        text: reference.creates.get(text, 0) + max(0, removed.get(text, 0) - reference.removals.get(text, 0))
+        for text in outcome.record.creates
+    }
     for verb, made, expected in (
-        ("created", outcome.record.creates, reference.creates),
+        ("created", outcome.record.creates, creates),
         ("deleted", outcome.record.deletes, reference.deletes),
     ):
         for text in _excess(made, expected, slack):

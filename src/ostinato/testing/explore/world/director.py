@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ostinato.api.errors import Expired
+from ostinato.api.errors import Expired, Unauthorized
 from ostinato.client.transport.protocol import Deadline
 from ostinato.controllers.current import current_reconcile
 from ostinato.server.faults import AnswerLost, Operation, Proceed
@@ -27,6 +27,7 @@ STALE: Final = "(any version)"  # marks reads that an older state may answer
 class _EventMetadata(msgspec.Struct, rename="camel"):
     name: str = ""
     namespace: str = ""
+    resource_version: str = "0"
 
 
 class _EventObject(msgspec.Struct):
@@ -54,6 +55,9 @@ class ReplicaDirector:
             if operation.resource == "leases" and operation.is_write:
                 return await run.renewing(replica, proceed)
             return await proceed()
+        if replica.unauthorized and operation.verb != "watch":
+            run.requested(replica, operation, 401, _reconcile())
+            return error_response(Unauthorized._make("the certificate has expired"))
         kind = _kind(operation)
         point = run.arrive(kind, f"{operation} {STALE}" if operation.stale else str(operation))
         faults = run.due(point)
@@ -110,6 +114,8 @@ class ReplicaDirector:
         if event.type not in ("ADDED", "MODIFIED", "DELETED"):
             return
         metadata = event.object.metadata
+        if int(metadata.resource_version) <= run.subject.image.version:  # not a change: it was there before
+            return
         key = f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
         text = f"event {event.type} {operation.kind} {run.objects.stable(key)}"
         point = run.arrive(PointKind.EVENT, text)

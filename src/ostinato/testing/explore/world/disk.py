@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from ostinato.server.store.local import LocalIndex
 from ostinato.server.store.log_memory import MemoryLog
-from ostinato.server.store.records import Write
+from ostinato.server.store.records import Describe, Write
+from ostinato.world import Clock
 
+Described = tuple[dict[str, str], dict[str, str], str]
 Place = tuple[str, str]  # collection and key
 Objects = Mapping[Place, tuple[int, bytes]]
 
@@ -47,3 +50,17 @@ class Disk(MemoryLog):
             self.objects.pop(place, None)
         else:
             self.objects[place] = (write.version, write.data)
+
+
+class DiskIndex(LocalIndex):
+    """The index of a server that starts from a disk. `known`: descriptions of objects, shared by all worlds."""
+
+    def __init__(self, disk: Disk, clock: Clock, known: dict[bytes, Described]) -> None:
+        super().__init__(disk, clock)
+        self._known = known
+
+    def _described(self, describe: Describe, data: bytes) -> Described:
+        found = self._known.get(data)
+        if found is None:
+            found = self._known[data] = describe(data)
+        return found

@@ -13,7 +13,8 @@ from ostinato.kinds.apiextensions_v1 import CustomResourceDefinition
 from ostinato.server.core import Server
 from ostinato.server.in_process.transport import InProcessTransport
 from ostinato.testing.explore.scenario import manifest_of
-from ostinato.testing.explore.world.disk import Disk, Objects
+from ostinato.testing.explore.world.disk import Described, Disk, Objects
+from ostinato.testing.explore.world.objects import uids_of
 from ostinato.testing.snapshot import NAMESPACE, snapshot
 from ostinato.world import Simulation
 
@@ -41,12 +42,16 @@ class Image(NamedTuple):
     - `version`, `objects`: the store.
     - `kinds`: by collection, the kind in its storage version.
     - `infos`: names and scope of the kinds.
+    - `described`: by data, labels and fields of objects; grows with the first world.
+    - `uids`: of the objects.
     """
 
     version: int
     objects: Objects
     kinds: dict[str, GroupVersionKind]
     infos: dict[GroupVersionKind, KindInfo]
+    described: dict[bytes, Described]
+    uids: frozenset[str]
 
 
 def make_image(definitions: Iterable[dict[str, Any]], given: Sequence[Any]) -> Image:
@@ -73,6 +78,6 @@ def make_image(definitions: Iterable[dict[str, Any]], given: Sequence[Any]) -> I
             for each in server.registry
         }
         await server.close()
-        return Image(disk.version, disk.objects, kinds, infos)
+        return Image(disk.version, disk.objects, kinds, infos, {}, uids_of(disk.objects))
 
     return simulation.run(main())

@@ -19,18 +19,19 @@ if TYPE_CHECKING:
 class Leadership:
     def __init__(self, run: Run) -> None:
         self._run = run
-        self.holder = ""
+        self.holders: dict[str, str] = {}  # by lease
         self.trespasses: list[Trespass] = []
 
     def written(self, write: Write) -> None:
         """Read the holder from a write of the lease."""
         spec = {} if write.data is None else msgspec.json.decode(write.data).get("spec", {})
-        self.holder = spec.get("holderIdentity", "")
+        self.holders[write.key.rpartition("/")[2]] = spec.get("holderIdentity", "")
 
     def wrote(self, replica: Replica, operation: Operation, status: int) -> None:
         """Register a write of a replica that the server has accepted."""
-        if self._run.elects and status < 300 and self.holder not in ("", replica.name):
-            self.trespasses.append(Trespass(self._run.now, replica.name, str(operation), self.holder))
+        holder = self.holders.get(replica.lease, "") if replica.lease else ""
+        if status < 300 and holder not in ("", replica.name):
+            self.trespasses.append(Trespass(self._run.now, replica.name, str(operation), holder))
 
     def explains(self, error: BaseException) -> bool:
         """Whether a process that ended with this error did as it should."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import msgspec
@@ -38,10 +38,15 @@ class _Object(msgspec.Struct):
 _decoder: Final = msgspec.json.Decoder(_Object)
 
 
+def uids_of(objects: Objects) -> frozenset[str]:
+    return frozenset(_decoder.decode(data).metadata.uid for _, data in objects.values())
+
+
 class KnownObjects:
     """The objects that were written since the image, and the names that the server has generated."""
 
-    def __init__(self, kinds: Mapping[str, GroupVersionKind], base: Objects) -> None:
+    def __init__(self, kinds: Mapping[str, GroupVersionKind], base: Collection[str]) -> None:
+        """`base`: uids of the objects of the image."""
         self.kinds = kinds
         self.metadata: dict[Place, Metadata] = {}
         self.uids: dict[str, Place] = {}
@@ -100,5 +105,5 @@ class KnownObjects:
     def _is_live(self, child: Metadata, owner: OwnerReference) -> bool:
         place = self.uids.get(owner.uid)
         if place is None:
-            return any(owner.uid.encode() in data for _, data in self._base.values()) if self._base else False
+            return owner.uid in self._base
         return self.metadata[place].namespace in ("", child.namespace)

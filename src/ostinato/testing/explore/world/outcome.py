@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 import msgspec
@@ -40,6 +39,8 @@ class Outcome(msgspec.Struct):
     - `orphans`: objects that the operator has created and that belong to nothing, after all of its parents are deleted.
     - `stale_status`: settled objects whose status is about an earlier generation.
     - `quiet_writes`, `quiet_requests`: of the operator in the quiet period.
+    - `signature`: digest of what happened, regardless of times: equal for worlds that differ in nothing that matters.
+    - `duration`: steps of the simulation.
     - `trace`: digest of every step of the simulation: equal for equal runs.
     """
 
@@ -55,10 +56,6 @@ class Outcome(msgspec.Struct):
     stale_status: Sequence[str] = ()
     quiet_writes: int = 0
     quiet_requests: int = 0
+    signature: str = ""
+    duration: int = 0
     trace: str = ""
-
-    @property
-    def signature(self) -> str:
-        """Digest of what happened, regardless of times: equal for worlds that differ in nothing that matters."""
-        lines = [f"{each.actor} {each.action} {each.what} {each.outcome}" for each in self.record.entries]
-        return hashlib.sha256("\n".join(lines).encode()).hexdigest()

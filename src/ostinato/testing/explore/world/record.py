@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Final
 
 import msgspec
@@ -46,6 +47,15 @@ class Record:
         self.unresolved: dict[str, Failure] = {}  # keys whose last reconcile failed
         self.creates: dict[str, int] = {}  # by object: creates of the operator
         self.deletes: dict[str, int] = {}
+        self.removals: dict[str, int] = {}  # by object: deletions by anyone
+
+    def removals_by_others(self) -> dict[str, int]:
+        return {text: count - self.deletes.get(text, 0) for text, count in self.removals.items()}
 
     def add(self, entry: Entry) -> None:
         self.entries.append(entry)
+
+    def signature(self) -> str:
+        """Return a digest of what happened, regardless of times."""
+        lines = [f"{each.actor} {each.action} {each.what} {each.outcome}" for each in self.entries]
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()

@@ -6,7 +6,7 @@ A killed process sends nothing more: neither its running reconciles nor its clea
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
@@ -21,6 +21,7 @@ from ostinato.manager.election.settings import LeaderElection
 from ostinato.manager.manager import Manager
 from ostinato.server.faults import FaultyServer
 from ostinato.server.in_process.transport import InProcessTransport
+from ostinato.testing.explore.operators import Process
 from ostinato.testing.explore.world.director import ReplicaDirector
 from ostinato.testing.explore.world.record import Failure
 from ostinato.world import World
@@ -38,19 +39,22 @@ current: ContextVar[Replica | None] = ContextVar("ostinato.testing.replica", def
 
 
 class Replica:
-    def __init__(self, run: Run, name: str, world: World, *, elects: bool) -> None:
+    def __init__(self, run: Run, name: str, process: Process, world: World, lease: str = "") -> None:
+        """`lease`: of its leader election. Defaults to none."""
         self.name = name
+        self.process = process
+        self.lease = lease
         self.dead = False
+        self.unauthorized = False  # its certificate has expired
         self._run = run
         self._world = world
-        self._elects = elects
         self._resumed: asyncio.Event | None = None  # while it is paused
         self._task: asyncio.Task[None] | None = None
         self.error: BaseException | None = None  # that ended it
 
-    def start(self, runnables: Sequence[Any]) -> None:
+    def start(self, externals: Mapping[str, Any]) -> None:
         token = current.set(self)
-        self._task = asyncio.get_running_loop().create_task(self._serve(runnables), name=self.name)
+        self._task = asyncio.get_running_loop().create_task(self._serve(externals), name=self.name)
         current.reset(token)
 
     @property
@@ -64,6 +68,9 @@ class Replica:
 
     def pause(self) -> None:
         self._resumed = asyncio.Event()
+
+    def renew_certificate(self) -> None:
+        self.unauthorized = False
 
     def resume(self) -> None:
         if self._resumed is not None:
@@ -81,15 +88,16 @@ class Replica:
         if self.dead:
             raise ConnectionLost("the process was killed")
 
-    async def _serve(self, runnables: Sequence[Any]) -> None:
+    async def _serve(self, externals: Mapping[str, Any]) -> None:
         election = None
-        if self._elects:
+        if self.lease:
             election = LeaderElection(
-                name=LEASE, namespace="default", identity=self.name, own_thread=False, trust_absence=True
+                name=self.lease, namespace="default", identity=self.name, own_thread=False, trust_absence=True
             )
         manager = _Manager(self, self._world, election)
+        self.process.add(manager, **externals)
         try:
-            await manager.add(*runnables).serve()
+            await manager.serve()
         except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - judged by an oracle
@@ -106,6 +114,9 @@ class Replica:
         clock = self._world.clock
         assert isinstance(clock, SimulatedClock)
         clock.jump(seconds)
+
+    def wall(self) -> float:
+        return self._world.clock.wall()
 
     def monotonic(self) -> float:
         return self._world.clock.monotonic()
@@ -127,7 +138,13 @@ class Replica:
 class _Manager(Manager):
     def __init__(self, replica: Replica, world: World, election: LeaderElection | None) -> None:
         self._replica = replica
-        super().__init__(connect=replica.connect, world=world, leader_election=election, graceful_shutdown=0.0)
+        super().__init__(
+            connect=replica.connect,
+            world=world,
+            leader_election=election,
+            graceful_shutdown=0.0,
+            **replica.process.manager,
+        )
 
     def _dependencies(self, runnable: Runnable) -> Dependencies:
         found = super()._dependencies(runnable)
@@ -168,7 +185,3 @@ class _Transport:
 
     async def close(self) -> None:
         await self._inner.close()
-
-
-Runnables = Callable[[], Sequence[Any]]
-"""Returns the controllers of a new process."""

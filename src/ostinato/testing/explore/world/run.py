@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ostinato.api.gvk import GroupVersionKind
@@ -18,17 +19,18 @@ from ostinato.server.faults import Operation, Proceed
 from ostinato.server.flow.control import FlowSettings
 from ostinato.server.request import Answer
 from ostinato.server.store.records import Write
+from ostinato.testing.explore.operators import Process
 from ostinato.testing.explore.plan import Fault, Plan
 from ostinato.testing.explore.points import Counter, Point, PointKind, Visit
 from ostinato.testing.explore.world.collector import collect
-from ostinato.testing.explore.world.disk import Disk, Place
+from ostinato.testing.explore.world.disk import Disk, DiskIndex, Place
 from ostinato.testing.explore.world.external import External
 from ostinato.testing.explore.world.image import KnownKinds
 from ostinato.testing.explore.world.leadership import Leadership
 from ostinato.testing.explore.world.objects import KnownObjects, Metadata
 from ostinato.testing.explore.world.outcome import Outcome, Problem
 from ostinato.testing.explore.world.record import COLLECTOR, FAULT, USER, Entry, Record
-from ostinato.testing.explore.world.replica import Replica
+from ostinato.testing.explore.world.replica import LEASE, Replica
 from ostinato.testing.explore.world.settings import Reference, Subject
 from ostinato.testing.explore.world.settling import NotSettled, Settling
 from ostinato.testing.explore.world.users import UserTransport
@@ -54,7 +56,7 @@ class Run:
         self.world = self._make_world()
         self.clock = self.world.clock
         self._zero = self.clock.monotonic()
-        self.objects = KnownObjects(subject.image.kinds, subject.image.objects)
+        self.objects = KnownObjects(subject.image.kinds, subject.image.uids)
         self.disk = Disk(subject.image.version, subject.image.objects, self._written)
         self.server = self._new_server(self.disk)
         self.client = self._client()
@@ -81,7 +83,7 @@ class Run:
         self._visits: list[Visit] = []
         self._counter = Counter()
         self._replicas: list[Replica] = []
-        self._started = 0
+        self._started: dict[str, int] = {}  # by process: how many were started
         self._tasks: set[asyncio.Task[None]] = set()
         self._collecting = False
         self._servers_behind: list[Server] = []
@@ -100,6 +102,7 @@ class Run:
         outcome.visits, outcome.dealt, outcome.steps = self._visits, self._dealt, self._settling.states
         outcome.externals, outcome.problems = self._settling.externals, self.problems
         outcome.trespasses = self.leadership.trespasses
+        outcome.signature = self.record.signature()
         return outcome
 
     def _make_world(self) -> World:
@@ -110,18 +113,20 @@ class Run:
         try:
             self.world.run(self._main(outcome))
         finally:
-            outcome.trace = self.world.trace.digest()
+            outcome.trace, outcome.duration = self.world.trace.digest(), self.world.trace.count
 
-    def _make_replica(self, name: str) -> Replica:
+    def _make_replica(self, name: str, process: Process) -> Replica:
         assert isinstance(self.world, Simulation)
-        return Replica(self, name, self.world.machine(name), elects=self.elects)
+        lease = f"{LEASE}-{process.name}" if self.elects and process.elects else ""
+        return Replica(self, name, process, self.world.machine(name), lease)
 
     async def _main(self, outcome: Outcome) -> None:
         try:
             await self.server.start(bootstrapped=True)
-            self.start_replica()
-            if self.elects:
-                self.start_replica()
+            for process in self.subject.processes:
+                self.start_replica(process)
+                if self.elects and process.elects:
+                    self.start_replica(process)
             await self.started()
             await self._settling.start()
             while self.step < len(self.subject.scenario):
@@ -176,14 +181,14 @@ class Run:
 
     # Processes and servers
 
-    def start_replica(self) -> None:
-        self._started += 1
-        name = f"operator-{self._started}"
-        replica = self._make_replica(name)
+    def start_replica(self, process: Process) -> None:
+        number = self._started[process.name] = self._started.get(process.name, 0) + 1
+        name = f"{process.name}-{number}"
+        replica = self._make_replica(name, process)
         self._replicas.append(replica)
         self.note(name, "start", "process starts")
         externals = {name: External(self, name, fake) for name, fake in self.fakes.items()}
-        replica.start(self.subject.operator(**externals))
+        replica.start(externals)
 
     def crash(self, replica: Replica) -> None:
         """Kill a process; another takes its place after a moment."""
@@ -191,7 +196,7 @@ class Run:
             return
         self.note(replica.name, "end", "process is killed")
         replica.kill()
-        self.later(self.subject.timing.restart, self.start_replica)
+        self.later(self.subject.timing.restart, partial(self.start_replica, replica.process))
 
     def living(self) -> list[Replica]:
         return [each for each in self._replicas if not each.dead]
@@ -208,7 +213,7 @@ class Run:
         """Restore the store to its state before the last step, and let users repeat it."""
         past = self.disk.at(self._settling.version_before(self.step))
         disk = Disk(self.disk.version + _NEWER, past.objects, self._written)
-        self.objects = KnownObjects(self.subject.image.kinds, self.subject.image.objects)
+        self.objects = KnownObjects(self.subject.image.kinds, self.subject.image.uids)
         for (collection, key), (version, data) in disk.objects.items():
             if version > self.subject.image.version:
                 self.objects.written(Write(collection, key, version, data))
@@ -328,13 +333,16 @@ class Run:
         if write.collection in _QUIET_COLLECTIONS:
             return
         self.activity += 1
+        if write.data is None:
+            text = self.stable_text(f"{write.collection} {write.key}")
+            self.record.removals[text] = self.record.removals.get(text, 0) + 1
         metadata = self.objects.written(write)
         if metadata is None and (write.collection, write.key) in self.subject.image.objects:
             self.gone[f"{write.collection} {write.key}"] = None
         if metadata is not None and metadata.deletion_timestamp and metadata.uid in self._deleting:
             self._deleting.pop(metadata.uid)()
         self._settling.written()
-        if not self._collecting:
+        if not self._collecting and self.subject.collects:
             self._collecting = True
             self.background(self._collect())
 
@@ -352,7 +360,8 @@ class Run:
         return self.objects.children(namespace, name)
 
     def _new_server(self, disk: Disk) -> Server:
-        return Server(self.world, disk, flow=FlowSettings(enabled=False))
+        index = DiskIndex(disk, self.world.clock, self.subject.image.described)
+        return Server(self.world, index, flow=FlowSettings(enabled=False))
 
     def _client(self) -> Client:
         scheme = KnownKinds(self.subject.image.infos)

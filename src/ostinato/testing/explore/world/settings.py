@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
+from ostinato.testing.explore.operators import Process
 from ostinato.testing.explore.scenario import Step
 from ostinato.testing.explore.world.image import Image
 from ostinato.testing.explore.world.state import Freedom, State
@@ -35,20 +36,22 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """What is explored.
 
     - `image`: the store that each world starts from.
-    - `operator`: returns the controllers of a new process, given the external systems by name.
+    - `processes`: of which the operator consists.
     - `scenario`: the steps of users.
     - `externals`: by name, what makes the fake of a system outside of the cluster.
     - `always`, `eventually`: invariants of the user.
+    - `collects`: whether the world collects garbage.
     """
 
     image: Image
-    operator: Callable[..., Sequence[Any]]
+    processes: tuple[Process, ...]
     scenario: tuple[Step, ...]
     externals: Mapping[str, Callable[[], Any]] = {}
     freedom: Freedom = Freedom()
     timing: Timing = Timing()
     always: tuple[Invariant, ...] = ()
     eventually: tuple[Invariant, ...] = ()
+    collects: bool = True
 
 
 class Reference(msgspec.Struct, frozen=True):
@@ -58,6 +61,8 @@ class Reference(msgspec.Struct, frozen=True):
     - `creates`, `deletes`: by object.
     - `externals`: state of the external systems after each step.
     - `quiet_writes`, `quiet_requests`: of the operator in the quiet period at the end.
+    - `duration`: steps of the simulation.
+    - `removals`: by object, deletions by others than the operator.
     """
 
     steps: tuple[State, ...]
@@ -66,3 +71,5 @@ class Reference(msgspec.Struct, frozen=True):
     externals: tuple[str, ...]
     quiet_writes: int
     quiet_requests: int
+    duration: int = 0
+    removals: Mapping[str, int] = {}

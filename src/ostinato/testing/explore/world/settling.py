@@ -46,6 +46,7 @@ class Settling:
         run = self._run
         await self._calm(run.now + run.subject.timing.within)
         self._versions[0] = run.disk.version
+        run.made.clear()  # what it creates without any request of users belongs to nothing
 
     async def settle(self) -> None:
         """Wait until the state is that of the reference run after the same step."""

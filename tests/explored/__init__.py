@@ -1,0 +1,1 @@
+"""Fault exploration of what Ostinato ships: the control plane, the examples, the templates of `ostinato init`."""
