@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.commands.test_serve import THING, THINGS, Running
-from tests.unit.cli.commands.test_snapshot import command
+from tests.unit.cli.commands.control_plane.test_serve import THING, THINGS, Running
+from tests.unit.cli.commands.control_plane.test_snapshot import command
 
 Mount = Callable[..., Path]
 

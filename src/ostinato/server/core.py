@@ -6,7 +6,6 @@ APIError, returned as a Status. The caller of `Server.handle` provides the trans
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from ipaddress import IPv4Network
@@ -14,16 +13,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from ostinato.api.errors import APIError, BadRequest, InternalError, ServiceUnavailable, Timeout, Unknown
+from ostinato.api.errors import APIError, BadRequest, Timeout
 from ostinato.api.gvk import GroupResource
-from ostinato.api.text.go_format import quote
 from ostinato.api.time import Duration, TimeError
-from ostinato.server.access.attributes import attributes_of
 from ostinato.server.access.authentication.assembly import Authentication
 from ostinato.server.access.authentication.settings import AuthenticationSettings
-from ostinato.server.access.authorization.authorizer import MASTERS, AuthorizationFailed, refuse
 from ostinato.server.access.authorization.modes import Authorization, AuthorizationSettings
-from ostinato.server.access.impersonation import Impersonation, impersonates
 from ostinato.server.admission import AdmissionChain
 from ostinato.server.admission.dependencies import PluginDependencies
 from ostinato.server.admission.plugins import plugins
@@ -31,6 +26,7 @@ from ostinato.server.admission.settings import AdmissionSettings
 from ostinato.server.aggregation.aggregator import Aggregator
 from ostinato.server.aggregation.front_proxy import FrontProxy
 from ostinato.server.audit.settings import AuditSettings
+from ostinato.server.authorize import RequestAuthorization
 from ostinato.server.backends.addresses import AddressGuard
 from ostinato.server.backends.headers import IdentityHeaders
 from ostinato.server.controllers import flow_schemas
@@ -41,7 +37,7 @@ from ostinato.server.controllers.server_endpoints import ServerEndpoints
 from ostinato.server.controllers.service_repair import ServiceRepair
 from ostinato.server.derived_state import DerivedState
 from ostinato.server.dispatch import Dispatcher, not_found
-from ostinato.server.flow.control import LONG_RUNNING, FlowControl, FlowSettings, TooManyRequests
+from ostinato.server.flow.control import LONG_RUNNING, FlowControl, FlowSettings
 from ostinato.server.flow.flow import Flow
 from ostinato.server.flow.heavy import HeavyLane
 from ostinato.server.flow.queue_set import SeatedRequest
@@ -49,12 +45,11 @@ from ostinato.server.flow.report import FlowReport
 from ostinato.server.flow.turns import Turns
 from ostinato.server.node_agents.endpoint import NodeAgents
 from ostinato.server.publish import PROFILES, Health, Issuer, Metrics, Publisher, ZPages
+from ostinato.server.refusal import TIMED_OUT, refusal
 from ostinato.server.request import Answer, Request, Response, text_response
 from ostinato.server.request.context import Context, Handler
 from ostinato.server.request.list_body import ListCache
-from ostinato.server.request.negotiate import status_form
 from ostinato.server.request.options import boolean
-from ostinato.server.request.present import error_response
 from ostinato.server.request.route import Route, parse
 from ostinato.server.request.warning import warning_headers
 from ostinato.server.resources.core.services.addresses import RANGE
@@ -63,7 +58,7 @@ from ostinato.server.resources.registry import Registry
 from ostinato.server.resources.resource import Resource
 from ostinato.server.store.index import Index
 from ostinato.server.store.local import LocalIndex
-from ostinato.server.store.records import Log, OutcomeUnknown, StoreFailed, StoreFull
+from ostinato.server.store.records import Log
 from ostinato.server.verbs.get import get, get_now
 from ostinato.server.verbs.subresources.pod_handlers import pod_handlers
 from ostinato.server.verbs.subresources.proxy import ProxyAccess, api_servers, proxy_handlers
@@ -82,7 +77,6 @@ MAX_REQUEST_SECONDS = 60.0  # maximum duration of a request in seconds, except f
 
 _READING = frozenset({"get", "list", "watch"})
 _DERIVED = ("/api", "/openapi")  # paths of discovery documents
-_logger = logging.getLogger(__name__)
 
 
 class Server:
@@ -115,7 +109,6 @@ class Server:
         self.authenticator = self.authentication.authenticator
         self._authorization = Authorization(self.registry, world, authorization, partial(rules_of, "system:node"))
         self.authorizer = self._authorization.authorizer
-        self._impersonation = Impersonation(self.authorizer)
         self.health = Health(self._store_fault)
         self.auditor = _auditor(audit, world, self.webhooks)
         self.metrics = Metrics(None if self.auditor is None else self.auditor.counters.families)
@@ -169,6 +162,7 @@ class Server:
                 if resource.collection is not None and resource.group_resource in self._settles
             ],
         )
+        self._access = RequestAuthorization(self.authenticator, self.authorizer, self.flow, self._derived, self.auditor)
         self._custom_resources: CustomResources | None = None  # loaded with the first definition
         self._builtin_groups = frozenset(resource.gvr.group for resource in self.registry)
 
@@ -196,6 +190,7 @@ class Server:
         if not bootstrapped:
             about = ServerFacts(address, port, tracks_tokens, asks_kubelets, service_range)
             await bootstrap(self.world, self.index, self.registry, about)
+            self.flow.reload()
         await self._service_repair.start()
         if self.index.is_shared:
             await self._endpoints.start(address, port, releases=not shares_address)
@@ -224,16 +219,28 @@ class Server:
         The stages and the response are those of `handle`, without a task and a seat. Before it returns None it changes
         nothing but the request's own attributes, so that `handle` can start over.
         """
-        if request.method != "GET" or request.query_string or self._waits:
+        if self._waits or (route := _route_of_get(request)) is None:
             return None
-        route = parse("GET", request.path, watch=False)
-        if route is None or route.verb != "get" or route.subresource in LONG_RUNNING:
+        return self._get_now(request, route, self.turns.began)
+
+    async def _get_fresh(self, request: Request) -> Response | None:
+        """Like `handle_now`, for a store with other writers, once everything acknowledged is effective here."""
+        route = _route_of_get(request)
+        if route is None:
             return None
+        began = self.world.clock.monotonic()
+        try:
+            await self._derived.catch_up()
+        except APIError:
+            return None  # reported by `handle`, to those who may know
+        return self._get_now(request, route, began)
+
+    def _get_now(self, request: Request, route: Route, began: float) -> Response | None:
         if self.aggregator.claim(route.group, route.version) is not None:
             return None
         flow = None
         try:
-            flow = self._authorize_now(request, route)
+            flow = self._access.authorize_now(request, route)
             if flow is None or not self.flow.is_open(flow):
                 return None
             found = self._find(request, route)
@@ -243,16 +250,20 @@ class Server:
             if response is None:
                 return None
         except Exception as error:  # noqa: BLE001 - reported to the client
-            response = _refusal(request, error)
+            response = refusal(request, error)
         if flow is not None:
             flow.count.dispatched += 1
-        self.metrics.count("GET", request.route, response.status, self.world.clock.monotonic() - self.turns.began)
+        self.metrics.count("GET", request.route, response.status, self.world.clock.monotonic() - began)
         headers = _headers(request)
         response.headers = [*response.headers, *headers] if response.headers else headers  # it is not shared
         return response
 
     async def handle(self, request: Request) -> Answer:
         """Answer a request. Raises nothing but cancellation."""
+        if self.index.is_shared and self.auditor is None:
+            response = await self._get_fresh(request)
+            if response is not None:
+                return response
         began = self.world.clock.monotonic()
         self.metrics.begin(request.method)
         code = _GONE
@@ -261,16 +272,7 @@ class Server:
             known = request.line
             route = parse(request.method, request.path, watch=bool(request.query_string) and _watches(request))
             seconds = _deadline(request, route) if "timeout=" in request.query_string else None
-            if self.auditor is not None:
-                flow = await self._authorize_audited(self.auditor, request, route)
-            else:
-                age = self._derived.age
-                try:
-                    flow = self._authorize_now(request, route) or await self._authorize(request, route)
-                except APIError as error:
-                    if not await self._derived.was_behind(age, error.code):
-                        raise
-                    flow = await self._authorize(request, route)
+            flow = await self._access.authorize(request, route)
             if self.turns.busy and known is not (line := request.line) and line and not self.turns.may_run(line):
                 await self.world.clock.sleep(0)  # the flow was not known earlier
             is_limited = route.subresource not in LONG_RUNNING if route else not request.path.startswith(PROFILES)
@@ -288,7 +290,7 @@ class Server:
                 answer = await self._answer_within(seconds, request, route)
             code = answer.status
         except Exception as error:  # noqa: BLE001 - reported to the client
-            answer = _refusal(request, error)
+            answer = refusal(request, error)
             code = answer.status
         finally:
             if seated is not None:
@@ -317,7 +319,7 @@ class Server:
             async with self.world.clock.timeout(seconds):
                 return await self._answer(request, route)
         except TimeoutError:
-            raise Timeout.of(_TIMED_OUT, 0) from None
+            raise Timeout.of(TIMED_OUT, 0) from None
 
     async def _answer(self, request: Request, route: Route) -> Answer:
         age, warned = self._derived.age, len(request.warnings)
@@ -372,64 +374,6 @@ class Server:
             request.annotate("k8s.io/deprecated", "true")
         return Context(self.world, self.index, request, route, resource, self.admission, self.lane, self.lists)
 
-    def _authorize_now(self, request: Request, route: Route | None) -> Flow | None:
-        """Authenticate, classify and authorize a request without awaiting; None if that is not possible."""
-        if impersonates(request.headers):
-            return None
-        user = self.authenticator.authenticate_now(request)
-        if user is None:
-            return None
-        flow = self.flow.classify(request, user, route)
-        if MASTERS not in user.groups:
-            asked = attributes_of(request, route)
-            decision = self.authorizer.decide_now(user, asked)
-            if decision is None:
-                return None
-            if not decision.allowed:
-                refuse(user, asked, decision)
-        request.user = user
-        return flow
-
-    async def _authorize(self, request: Request, route: Route | None) -> Flow:
-        """Authenticate the request, impersonate, classify, authorize."""
-        user = await self.authenticator.authenticate(request)
-        asked = attributes_of(request, route)
-        if impersonates(request.headers):
-            user = await self._impersonation.user(request, user, asked)
-        request.user = user
-        flow = self.flow.classify(request, user, route)
-        if MASTERS not in user.groups:
-            await self.authorizer.check(user, asked)
-        return flow
-
-    async def _authorize_audited(self, auditor: Auditor, request: Request, route: Route | None) -> Flow:
-        """Like `_authorize`, with audit events from authentication on."""
-        asked = attributes_of(request, route)
-        annotations: dict[str, str] = {}
-        age = self._derived.age
-        try:
-            try:
-                user = await self.authenticator.authenticate(request, annotations)
-            except APIError as error:
-                if not await self._derived.was_behind(age, error.code):
-                    raise
-                user = await self.authenticator.authenticate(request, annotations)
-        except APIError:
-            auditor.unauthenticated(request, asked, route)
-            raise
-        await auditor.received(request, user, asked, route, annotations)
-        if impersonates(request.headers):
-            user = await self._impersonation.user(request, user, asked)
-        request.user = user
-        flow = self.flow.classify(request, user, route)
-        decision = await self.authorizer.decide(user, asked)
-        if not decision.allowed and await self._derived.was_behind(age, 403):
-            decision = await self.authorizer.decide(user, asked)
-        auditor.decided(request, decision.reason, allowed=decision.allowed)
-        if not decision.allowed:
-            refuse(user, asked, decision)
-        return flow
-
     async def _settle_definitions(self) -> None:
         """Reconcile the served custom resources; the controller is loaded with the first definition."""
         assert self._definitions is not None
@@ -483,36 +427,21 @@ def _auditor(settings: AuditSettings, world: World, webhooks: Webhooks) -> Audit
     return Auditor(settings, world, webhooks.call)
 
 
-_TIMED_OUT = "request did not complete within requested timeout - context deadline exceeded"
 _GONE = 499  # status code in metrics for requests whose client disconnected
-
-
-def _refusal(request: Request, error: Exception) -> Response:
-    """Build the response for an error."""
-    if isinstance(error, APIError):
-        return error_response(error, status_form(request))
-    if isinstance(error, TooManyRequests):
-        return error.answer()
-    if isinstance(error, AuthorizationFailed):
-        target = f"{request.path}?{request.query_string}" if request.query_string else request.path
-        return text_response(500, f"Internal Server Error: {quote(target)}: {error}\n")
-    if isinstance(error, OutcomeUnknown):  # as in kube-apiserver
-        unknown = Timeout.of(_TIMED_OUT, 0) if error.timed_out else Unknown.of(f"rpc error: {error}")
-        return error_response(unknown, status_form(request))
-    if isinstance(error, StoreFull):  # as in kube-apiserver
-        return error_response(Unknown.of(str(error)), status_form(request))
-    if isinstance(error, StoreFailed):
-        return error_response(ServiceUnavailable.of(str(error)), status_form(request))
-    _logger.error("request failed method=%s path=%s", request.method, request.path, exc_info=error)
-    if request.audit is not None:
-        request.audit.panic = str(error)
-    return error_response(InternalError.of("internal error; see the server log"))
 
 
 def _headers(request: Request) -> Sequence[tuple[str, str]]:
     """The headers of flow control, and the warnings."""
     headers = request.flow_headers
     return [*headers, *warning_headers(request.warnings)] if request.warnings else headers
+
+
+def _route_of_get(request: Request) -> Route | None:
+    """Return the route of a get of one object without options; None for other requests."""
+    if request.method != "GET" or request.query_string:
+        return None
+    route = parse("GET", request.path, watch=False)
+    return None if route is None or route.verb != "get" or route.subresource in LONG_RUNNING else route
 
 
 def _watches(request: Request) -> bool:

@@ -71,7 +71,7 @@ class FlowControl:
         self._turns = turns
         self._settings = settings
         self._resources = {name: _resource(registry, name) for name in ("flowschemas", "prioritylevelconfigurations")}
-        self.levels = Levels(world.clock, settings.most + settings.most_mutating)
+        self.levels = Levels(world.clock, settings.most + settings.most_mutating, queues=settings.enabled)
         self._schemas: list[FlowSchema] = []
         self._flows: dict[Any, Flow] = {}  # by user and request attributes
         self._rejections: dict[str, RejectionHistory] = {}  # by level
@@ -106,8 +106,7 @@ class FlowControl:
             yield resource.object(entry.data)
 
     def start(self) -> None:
-        """Load the configuration and start the periodic computation of limits."""
-        self.reload()
+        """Start the periodic computation of limits."""
         if self._settings.enabled:
             self._timer = self._clock.timer(PERIOD, self._divide)
 

@@ -69,16 +69,18 @@ class Level:
             self.new = False
             self.current = self.nominal - lendable // 2
 
-    def configure(self) -> None:
-        self.set.configure(exempt=self.exempt, limit=self.current, queues=self.queues, length_limit=self.length_limit)
+    def configure(self, queues: int) -> None:
+        self.set.configure(exempt=self.exempt, limit=self.current, queues=queues, length_limit=self.length_limit)
 
 
 class Levels:
     """All priority levels of a server."""
 
-    def __init__(self, clock: Clock, seats: int) -> None:
+    def __init__(self, clock: Clock, seats: int, *, queues: bool = True) -> None:
+        """`queues`: whether requests without a free seat wait. Defaults to True."""
         self._clock = clock
         self._seats = seats
+        self._queues = queues
         self.by_name: dict[str, Level] = {}
 
     def read(self, objects: Iterable[Json], defaults: Mapping[str, Json]) -> None:
@@ -116,7 +118,7 @@ class Levels:
         for level, seats in zip(limited, self._divided(limited, needs, (nominal, total), least), strict=True):
             level.current = seats
         for level in levels:
-            level.configure()
+            level.configure(queues=level.queues if self._queues else 0)
 
     def _divided(self, limited: list[Level], needs: list[int], sums: tuple[int, int], least: int) -> list[int]:
         """`sums`: the nominal seats of all levels, and those that the exempt level leaves."""

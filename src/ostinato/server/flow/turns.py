@@ -179,7 +179,8 @@ class Steps(Generic[T]):
         first = True
         try:
             while True:
-                if turns.busy and error is None and not prepaid:
+                contended = turns.contended and turns.is_contended()
+                if contended and turns.busy and error is None and not prepaid:
                     line = request.line
                     if line is not None and not turns.may_run(line):
                         try:
@@ -190,16 +191,11 @@ class Steps(Generic[T]):
                 try:
                     waited = send(None) if error is None else self._coroutine.throw(error)
                 except StopIteration as stop:
-                    turns.charge(request.line, clock() - began - prepaid)
+                    if contended:
+                        turns.charge(request.line, clock() - began - prepaid)
                     return stop.value  # type: ignore[no-any-return]
-                seconds = clock() - began
-                line = request.line
-                turns.charge(line, seconds - prepaid)
-                if line is not None:
-                    if first:
-                        line.begins += (seconds - line.begins) / 8
-                    else:
-                        line.expected += (seconds - line.expected) / 8
+                if contended:
+                    self._charge(clock() - began, prepaid, first)
                 prepaid, first = 0.0, False
                 try:
                     error = None
@@ -208,3 +204,14 @@ class Steps(Generic[T]):
                     error = thrown
         finally:
             self._coroutine.close()
+
+    def _charge(self, seconds: float, prepaid: float, first: bool) -> None:
+        """Charge a step to the line of the request, and learn how long its steps take."""
+        line = self._request.line
+        self._turns.charge(line, seconds - prepaid)
+        if line is None:
+            return
+        if first:
+            line.begins += (seconds - line.begins) / 8
+        else:
+            line.expected += (seconds - line.expected) / 8

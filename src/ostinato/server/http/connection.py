@@ -259,8 +259,10 @@ class Connection(ResponseWriter):
             if self._write_short(head, answer):
                 self._next_request()
                 return
-        if self._turns.contended or _may_stream(head):
+        if self._turns.contended:
             serving = self._serve_in_turns(self._turns.prepay(self._line), head, request, answer)
+        elif _may_stream(head):  # which may last until flows contend
+            serving = self._serve_in_turns(0.0, head, request, answer)
         else:
             serving = self._serve(head, request, answer)
         self._task = self._loop.create_task(serving)

@@ -26,10 +26,11 @@ from ostinato.world import Clock, World
 
 
 class BuiltinResource(Resource):
-    def __init__(
-        self, group: str, version: str, raw: dict[str, Any], columns: dict[str, Any], index: Index, world: World
-    ) -> None:
-        """`raw`: its entry of the discovery document. `columns`: the columns of all Tables, by path."""
+    def __init__(self, group: str, version: str, raw: dict[str, Any], columns: dict[str, Any]) -> None:
+        """What all servers have in common; `served` returns the resource of one.
+
+        `raw`: its entry of the discovery document. `columns`: the columns of all Tables, by path.
+        """
         name, kind = raw["resource"], raw["responseKind"]["kind"]
         gvk = GroupVersionKind(group, version, kind)
         super().__init__(
@@ -37,7 +38,7 @@ class BuiltinResource(Resource):
             gvk=gvk,
             namespaced=raw["scope"] == "Namespaced",
             verbs=tuple(raw["verbs"]),
-            strategy=lambda: strategy_of(group, version, name).for_server(world),
+            strategy=partial(strategy_of, group, version, name),
             schema=builtin_schemas().of(gvk),
             collection=None,
             subresources=_subresources(group, version, raw),
@@ -46,13 +47,6 @@ class BuiltinResource(Resource):
         if shared:
             self.storage_gvk = shared.stored_as
             self.from_storage, self.to_storage = shared.from_storage, shared.to_storage
-        if "get" in self.verbs:
-            stored_in = self.storage_gvk.group
-            self.collection = index.collection(
-                f"{name}.{stored_in}" if stored_in else name,
-                lambda data: _describe(self.strategy, data),
-                lambda obj: _defaulted(self.strategy, obj),
-            )
         self.singular = raw["singularResource"]
         self.short_names = tuple(raw.get("shortNames", ()))
         self.categories = tuple(raw.get("categories", ()))
@@ -63,8 +57,25 @@ class BuiltinResource(Resource):
             by_map = (group, name) == ("", "replicationcontrollers")
             self.scale = ScaleFields(map_selector if by_map else struct_selector)
         self.columns = [{**column, "description": ""} for column in columns.get(f"{group}/{version}/{name}", ())]
+        stored_in = self.storage_gvk.group
+        self._collection_name = f"{name}.{stored_in}" if stored_in else name
+
+    def served(self, index: Index, world: World) -> BuiltinResource:
+        """Return the resource of a server: with a collection of its index, a strategy and a clock of its own."""
+        made = BuiltinResource.__new__(BuiltinResource)
+        made.__dict__.update(self.__dict__)
+        made.verb_cache = {}
+        group, version, name = self.gvr.group, self.gvr.version, self.gvr.resource
+        made._strategy = lambda: strategy_of(group, version, name).for_server(world)
+        if "get" in self.verbs:
+            made.collection = index.collection(
+                self._collection_name,
+                lambda data: _describe(made.strategy, data),
+                lambda obj: _defaulted(made.strategy, obj),
+            )
         if self.columns:
-            self._tabulate(world.clock)
+            made._tabulate(world.clock)
+        return made
 
     @cached_property
     def selectable(self) -> tuple[str, ...]:

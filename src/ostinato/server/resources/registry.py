@@ -7,6 +7,7 @@ at runtime.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -19,20 +20,33 @@ from ostinato.server.store.index import Index
 from ostinato.world import World
 
 
+@cache
+def _document(package: str, name: str) -> dict[str, Any]:
+    """Read a file of data; it is shared by all servers of the process, and not modified."""
+    found: dict[str, Any] = msgspec.json.decode(resources.files(package).joinpath(f"data/{name}.json").read_bytes())
+    return found
+
+
+@cache
+def _builtin_resources() -> list[BuiltinResource]:
+    """Return the built-in resources, which no server serves yet."""
+    discovery, columns = _document("ostinato.api", "discovery"), _document("ostinato.server", "tables")
+    return [
+        BuiltinResource(group["metadata"].get("name", ""), version["version"], raw, columns)
+        for root in ("api", "apis")
+        for group in discovery[root]["items"]
+        for version in group["versions"]
+        for raw in version["resources"]
+    ]
+
+
 class Registry:
     def __init__(self, index: Index, world: World) -> None:
         self._resources: dict[tuple[str, str, str], Resource] = {}
         self.generation = 0  # incremented on each change; caches of discovery documents compare it
-        self.discovery: dict[str, Any] = msgspec.json.decode(
-            resources.files("ostinato.api").joinpath("data/discovery.json").read_bytes()
-        )
-        columns = msgspec.json.decode(resources.files("ostinato.server").joinpath("data/tables.json").read_bytes())
-        for root in ("api", "apis"):
-            for group in self.discovery[root]["items"]:
-                for version in group["versions"]:
-                    for raw in version["resources"]:
-                        name = group["metadata"].get("name", "")
-                        self.add(BuiltinResource(name, version["version"], raw, columns, index, world))
+        self.discovery = _document("ostinato.api", "discovery")
+        for kind in _builtin_resources():
+            self.add(kind.served(index, world))
 
     def get(self, group: str, version: str, resource: str) -> Resource | None:
         return self._resources.get((group, version, resource))

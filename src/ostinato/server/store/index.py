@@ -62,7 +62,7 @@ class Index(ABC):
             found = Collection(name, describe, complete, kind)
             for key, version, data in sorted(self._take_loaded(found)):
                 try:
-                    found.entries[key] = Entry(key, version, data, *describe(data))
+                    found.entries[key] = Entry(key, version, data, *self._described(describe, data))
                 except Exception as error:
                     raise UnusableStore(
                         f"{name} {key} (resourceVersion {version}): the stored object cannot be read: {error}; "
@@ -71,6 +71,10 @@ class Index(ABC):
                 found.keys.append(key)
             self._collections[name] = found  # not before all objects have been read
         return found
+
+    def _described(self, describe: Describe, data: bytes) -> tuple[dict[str, str], dict[str, str], str]:
+        """Describe a loaded object."""
+        return describe(data)
 
     @abstractmethod
     def _take_loaded(self, collection: Collection) -> Iterable[tuple[str, int, bytes]]:

@@ -25,9 +25,18 @@ class RequestAttributes:
 
 
 def _turns() -> tuple[Turns, Clock, Turn, Turn]:
+    """Return turns with their clock and the lines of two flows."""
     clock = Clock()
     turns = Turns(clock, 0.001)
     return turns, clock, turns.queue.line("level", 1, "flood"), turns.queue.line("level", 1, "other")
+
+
+def _contended_turns() -> tuple[Turns, Clock, Turn, Turn]:
+    """Return the same after a request of each flow."""
+    turns, clock, flood, other = _turns()
+    turns.meet(flood)
+    turns.meet(other)
+    return turns, clock, flood, other
 
 
 def test_a_request_waits_for_few_of_a_flood_that_is_queued_before_it() -> None:
@@ -82,7 +91,7 @@ def test_as_long_as_there_is_time_and_nobody_waits_work_runs_at_once() -> None:
 
 def test_the_steps_of_a_long_coroutine_let_another_flow_pass() -> None:
     async def main() -> None:
-        turns, clock, flood, other = _turns()
+        turns, clock, flood, other = _contended_turns()
         served: list[str] = []
 
         async def long(name: str) -> None:
@@ -111,9 +120,27 @@ async def _run(turns: Turns, coroutine: object, line: Turn) -> None:
     await turns.steps(coroutine, RequestAttributes(line))  # type: ignore[arg-type]
 
 
+def test_as_long_as_all_requests_are_of_one_flow_its_steps_do_not_wait() -> None:
+    async def main() -> None:
+        turns, clock, line, _ = _turns()
+        turns.meet(line)
+        served: list[int] = []
+
+        async def send(number: int) -> None:
+            clock.now += 0.002
+            served.append(number)
+
+        sends = [asyncio.ensure_future(_run(turns, send(number), line)) for number in range(20)]
+        await asyncio.sleep(0)
+        assert served == list(range(20))  # in one turn of the loop
+        await asyncio.gather(*sends)
+
+    asyncio.run(main())
+
+
 def test_one_who_is_cancelled_while_waiting_takes_no_turn() -> None:
     async def main() -> None:
-        turns, clock, flood, _ = _turns()
+        turns, clock, flood, _ = _contended_turns()
         for _ in range(10):
             turns.wait(flood, lambda: setattr(clock, "now", clock.now + 0.01))
         ran: list[str] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
         ServiceAccountSettings,
         TokenWebhookSettings,
     )
+
+_logger = logging.getLogger(__name__)
 
 
 def add_to(group: argparse._ArgumentGroup) -> None:
@@ -169,6 +172,16 @@ def _add_switch(group: argparse._ArgumentGroup, name: str, text: str, *, default
     )
 
 
+def _anonymous(options: argparse.Namespace) -> bool | None:
+    """Return `--anonymous-auth`; as with kube-apiserver, the mode AlwaysAllow turns it off."""
+    allowed: bool | None = options.anonymous_auth
+    allows_all = any("AlwaysAllow" in modes.split(",") for modes in options.authorization_mode or ())
+    if allows_all and allowed is not False and not options.authentication_config:
+        _logger.warning("anonymous requests are not allowed with the authorization mode AlwaysAllow, rejecting them")
+        return False
+    return allowed
+
+
 def settings(options: argparse.Namespace) -> AuthenticationSettings:
     from ostinato.server.access.authentication.settings import AuthenticationSettings  # noqa: PLC0415
 
@@ -181,7 +194,7 @@ def settings(options: argparse.Namespace) -> AuthenticationSettings:
         oidc=_oidc(options),
         webhook=_webhook(options),
         front_proxy=_front_proxy(options),
-        anonymous=options.anonymous_auth,
+        anonymous=_anonymous(options),
         client_authority=_path(options.client_ca_file),
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -45,6 +46,12 @@ class Version:
         }
 
 
+@lru_cache(maxsize=64)
+def _version(group: str, raw: bytes) -> Version:
+    """Parse a version; servers in one process often have the same definitions."""
+    return Version(group, msgspec.json.decode(raw))
+
+
 class Definition:
     """A CustomResourceDefinition, parsed for serving."""
 
@@ -57,7 +64,7 @@ class Definition:
         self.names: Mapping[str, Any] = raw["status"]["acceptedNames"]
         self.group: str = spec["group"]
         self.namespaced = spec["scope"] == "Namespaced"
-        self.versions = [Version(self.group, version) for version in spec["versions"]]
+        self.versions = [_version(self.group, msgspec.json.encode(version)) for version in spec["versions"]]
         self.storage = next(version for version in self.versions if version.raw.get("storage"))
         self._selectable = {name: path for version in self.versions for name, path in version.selectable.items()}
 
