@@ -4,10 +4,12 @@ Each script in `programs/` installs nothing itself. Its head says what it needs,
 
     # program: Helm 4.3.1                              the row of docs/reference/compatibility.md
     # go: helm.sh/helm/v4/cmd/helm@v4.3.1              built into the cache; the script finds `helm` on PATH
+    # kubectl: 1.24.3 1.35.10                          built as `kubectl-1.24.3`, `kubectl-1.35.10`
     # pip: kopf==1.45.2                                an environment of its own; the script calls `python`
     # npm: @kubernetes/client-node@1.4.0               a directory of its own; the script calls `node`
     # maven: io.fabric8:kubernetes-client:7.4.0        on CLASSPATH; the script calls `java FILE`
     # options: --runtime process                       of `ostinato up`; simulated nodes if there are none
+    # timeout: 600                                     seconds that the script may take; 300 if there is no line
 
 It runs in an empty directory with KUBECONFIG set, and passes if it ends with 0. It must end what it starts.
 """
@@ -27,7 +29,6 @@ from tests.ecosystem.preparing import Needs, NotAvailableError, prepare, read_ne
 
 _PROGRAMS = Path(__file__).parent / "programs"
 _SIMULATED = ("--runtime", "simulated", "--nodes", "2")
-_TIMEOUT = 300.0
 
 
 def main() -> int:
@@ -76,7 +77,7 @@ def _run(name: str, needs: Needs, cache: Path, logs: Path) -> int:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    timeout=_TIMEOUT,
+                    timeout=needs.timeout,
                     check=False,
                 ).returncode
         except subprocess.TimeoutExpired:

@@ -22,19 +22,22 @@ class Needs(NamedTuple):
 
     program: str
     go: tuple[str, ...] = ()
+    kubectl: tuple[str, ...] = ()  # versions
     pip: tuple[str, ...] = ()
     npm: tuple[str, ...] = ()
     maven: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()  # that must be on PATH
     options: tuple[str, ...] = ()  # of `ostinato up`
+    timeout: float = 300.0  # seconds
 
 
 def read_needs(script: Path) -> Needs:
     found: dict[str, list[str]] = {}
     for name, value in re.findall(r"^# (\w+): (.+)$", script.read_text(), re.MULTILINE):
         found.setdefault(name, []).append(value)
-    values = {name: tuple(" ".join(found[name]).split()) for name in found if name != "program"}
-    return Needs(found["program"][0], **values)
+    values = {name: tuple(" ".join(found[name]).split()) for name in found if name not in ("program", "timeout")}
+    needs = Needs(found["program"][0], **values)
+    return needs._replace(timeout=float(found["timeout"][0])) if "timeout" in found else needs
 
 
 def prepare(needs: Needs, name: str, cache: Path) -> dict[str, str]:
@@ -45,6 +48,8 @@ def prepare(needs: Needs, name: str, cache: Path) -> dict[str, str]:
     path = [str(programs)]
     for package in needs.go:
         _build(package, programs)
+    for version in needs.kubectl:
+        _build_kubectl(version, programs)
     if needs.pip:
         path.insert(0, str(_environment(needs.pip, cache) / "bin"))
     if needs.npm:
@@ -58,20 +63,23 @@ def prepare(needs: Needs, name: str, cache: Path) -> dict[str, str]:
     return environment
 
 
+_COMMON = re.compile(r"v\d+|controller|operator|cmd|\.|")  # parts of a package's path that do not name the program
+
+
 def _build(package: str, programs: Path) -> None:
     """Build `PACKAGE@VERSION`, or `MODULE//PACKAGE@VERSION` if the module has replacements of its own."""
     path, _, version = package.partition("@")
     module, _, inner = path.partition("//")
     name = next(
-        part for part in reversed(path.split("/")) if part and not re.fullmatch(r"v\d+|controller|operator|cmd", part)
+        part
+        for part in reversed(path.split("/"))
+        if part and not re.fullmatch(r"v\d+|controller|operator|cmd|\.", part)
     )
     target = programs / name
     if target.exists():
         return
-    go = shutil.which("go")
-    if go is None:
-        raise NotAvailableError("go is not on PATH")
-    environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false"}
+    go = _go()
+    environment = _go_environment()
     if not inner:
         place = programs / f".{name}"
         _run([go, "install", "-ldflags=-s -w", f"{module}@{version}"], {**environment, "GOBIN": str(place)})
@@ -83,10 +91,67 @@ def _build(package: str, programs: Path) -> None:
     source = programs / f".{name}-source"
     shutil.copytree(downloaded, source, copy_function=shutil.copyfile, dirs_exist_ok=True)
     try:
+        _drop_absent_replacements(go, source)
         command = [go, "build", "-mod=mod", "-ldflags=-s -w", "-o", str(target), f"./{inner}"]
         _run(command, environment, source)
     finally:
         shutil.rmtree(source)
+
+
+def _go() -> str:
+    go = shutil.which("go")
+    if go is None:
+        raise NotAvailableError("go is not on PATH")
+    return go
+
+
+def _go_environment() -> dict[str, str]:
+    flags = f"{os.environ.get('GOFLAGS', '')} -buildvcs=false"
+    return {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": flags}
+
+
+def _build_kubectl(version: str, programs: Path) -> None:
+    """Build `kubectl-1.35.10` from the library k8s.io/kubectl 0.35.10."""
+    target = programs / f"kubectl-{version}"
+    if target.exists():
+        return
+    go, environment, source = _go(), _go_environment(), programs / f".kubectl-{version}-source"
+    source.mkdir(exist_ok=True)
+    (source / "go.mod").write_text("module kubectl\n\ngo 1.25\n")
+    (source / "main.go").write_text(_KUBECTL)
+    stamp = f"-s -w -X k8s.io/component-base/version.gitVersion=v{version}"
+    try:
+        # Programs with the golang.org/x/sys that old versions require do not compile with a current Go.
+        required = [f"k8s.io/kubectl@v0.{version.partition('.')[2]}", "golang.org/x/sys@v0.46.0"]
+        _run([go, "get", *required], environment, source)
+        _run([go, "build", "-mod=mod", f"-ldflags={stamp}", "-o", str(target), "."], environment, source)
+    finally:
+        shutil.rmtree(source)
+
+
+_KUBECTL = """package main
+
+import (
+	"os"
+
+	"k8s.io/kubectl/pkg/cmd"
+)
+
+func main() {
+	if err := cmd.NewDefaultKubectlCommand().Execute(); err != nil {
+		os.Exit(1)
+	}
+}
+"""
+
+
+def _drop_absent_replacements(go: str, source: Path) -> None:
+    """Use published modules in place of directories that a module's zip leaves out: modules of their own."""
+    described = json.loads(_run([go, "mod", "edit", "-json"], cwd=source))
+    for replacement in described.get("Replace") or []:
+        target = replacement["New"]["Path"]
+        if target.startswith(".") and not (source / target).exists():
+            _run([go, "mod", "edit", f"-dropreplace={replacement['Old']['Path']}"], cwd=source)
 
 
 def _environment(packages: tuple[str, ...], cache: Path) -> Path:
