@@ -28,6 +28,7 @@ from ostinato.api.errors import Conflict
 from ostinato.api.gvk import GroupVersionKind
 from ostinato.api.object import Object
 from ostinato.cache.informers import Informers
+from ostinato.cache.own_writes.recorder import OwnDeletion, current_own_writes
 from ostinato.cache.own_writes.tracker import WriteTracker
 from ostinato.cache.reader import READ_TIMEOUT, CachedReader
 from ostinato.client.client import Client
@@ -120,6 +121,9 @@ class CachedClient(CachedReader, Writer):
     def _deleted(self, view: View[Any], name: Key, namespace: str | None, options: DeletionOptions, uid: str) -> None:
         """Record a deletion with the caches of the kind."""
         if not options.get("dry_run"):
+            writes = current_own_writes()
+            if writes is not None and writes.on_delete is not None:
+                writes.on_delete(OwnDeletion(view.gvk, self._key(view, name, namespace), uid))
             for informer in self._lookup.watching(MetadataOf(view)):
                 self._tracker.deleted(informer, self._key(view, name, namespace, informer), uid)
 

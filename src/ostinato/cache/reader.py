@@ -161,12 +161,14 @@ class CachedReader:
                 "watch it, or use client.live"
             )
 
-    def _key(self, view: View[Any], name: Key, namespace: str | None, informer: Informer) -> NamespacedName:
+    def _key(
+        self, view: View[Any], name: Key, namespace: str | None, informer: Informer | None = None
+    ) -> NamespacedName:
         if not isinstance(name, str):
             return key_from(view.info, name)
         if namespace is not None:
             return NamespacedName(namespace, name)
-        info = view.info or informer.info
+        info = view.info or (None if informer is None else informer.info)
         return NamespacedName("" if info is not None and not info.namespaced else self.live.namespace, name)
 
 

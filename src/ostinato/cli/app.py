@@ -17,23 +17,17 @@ from typing import Any, Final
 from ostinato.cli.error import CommandError
 from ostinato.cli.options import (
     completion,
-    components,
     demo,
-    envtest,
     explore,
-    images,
+    looking,
     manifests,
-    node,
     package,
     project,
     score,
-    serve,
-    snapshot,
-    token,
     types,
-    user,
 )
 from ostinato.cli.options import run as run_options
+from ostinato.cli.options.control_plane import components, envtest, images, node, serve, snapshot, token, user
 from ostinato.cli.options.frontends import chart, hooks, kudo, meta, replay, watches
 from ostinato.cli.parser import Parser, error_prefix, grouped_help
 
@@ -43,6 +37,7 @@ _GROUPS: Final = {
     "controllers": (run_options, hooks, kudo, meta, watches, manifests, types, replay, explore),
     "delivery": (package, score, chart),
     "cluster on this machine": (demo, serve, snapshot, user, envtest),
+    "live page": (looking,),
     "parts of a cluster": (components, node, images, token),
     "shell": (completion,),
 }

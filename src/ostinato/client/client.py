@@ -141,6 +141,11 @@ class Client(Reader, Writer, AsyncClosable):
         self.service_accounts = ServiceAccounts(self._requests)
 
     @property
+    def host(self) -> str:
+        """The address of the server, for messages."""
+        return self._requests.exchange.transport.host
+
+    @property
     def field_manager(self) -> str:
         """The field manager of writes that do not name one; "" for the server's choice."""
         return self._defaults.get("field_manager", "")

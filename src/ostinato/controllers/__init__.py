@@ -24,7 +24,6 @@ from ostinato.controllers.failures.failures import ReconcileTimeout
 from ostinato.controllers.front_end import FrontEnd
 from ostinato.controllers.kinds.selector import KindsOf
 from ostinato.controllers.loop import ControllerError
-from ostinato.controllers.metrics import ControllerStatistics
 from ostinato.controllers.objects.applying import ForeignObject, StillOwned
 from ostinato.controllers.objects.changes import Change
 from ostinato.controllers.objects.readiness import (
@@ -34,6 +33,7 @@ from ostinato.controllers.objects.readiness import (
     unregister_readiness_check,
 )
 from ostinato.controllers.options import ControllerOptions
+from ostinato.controllers.reports.metrics import ControllerStatistics
 from ostinato.controllers.request import Request
 from ostinato.controllers.result import BadResult, PermanentError, Result, TemporaryError, TerminalError
 from ostinato.controllers.runnable import (

@@ -16,9 +16,9 @@ from typing import Any
 from ostinato.cache.informers import AnyKind
 from ostinato.client.views import Typed, View
 from ostinato.controllers.loop import ControllerError, ControlLoop
-from ostinato.controllers.metrics import ControllerStatistics
 from ostinato.controllers.options import ControllerOptions
 from ostinato.controllers.reconcilers import Reconciler
+from ostinato.controllers.reports.metrics import ControllerStatistics
 from ostinato.controllers.runnable import Dependencies
 from ostinato.controllers.sources.kind import KindSource
 from ostinato.controllers.sources.sources import Source

@@ -13,12 +13,13 @@ from ostinato.cache.store.entry import Entry
 from ostinato.controllers.guards.hot_loop import HotLoopGuard
 from ostinato.controllers.guards.own_events import OwnEvents
 from ostinato.controllers.guards.stuck import StuckDeletions
-from ostinato.controllers.metrics import ControllerStatistics
 from ostinato.controllers.objects.applying import Applier
 from ostinato.controllers.options import ControllerOptions
 from ostinato.controllers.reasons import SHARD, Cause, Reasons
+from ostinato.controllers.reports.metrics import ControllerStatistics
 from ostinato.controllers.runnable import Dependencies
 from ostinato.controllers.sharding import Selects, ShardedKeys
+from ostinato.controllers.sources.kind import KindSource
 from ostinato.controllers.sources.namespace_patterns import NamespacePatterns
 from ostinato.controllers.sources.sources import Sink, Source
 from ostinato.controllers.worker import Verdict, Worker
@@ -52,6 +53,7 @@ class ControlLoop:
         self._dependencies = dependencies
         self._clock = dependencies.world.clock
         self._logger: Logger = dependencies.logger
+        self._kind = None if controller.view is None else controller.view.gvk
         self._reconciler = controller.reconciler
         daemons = controller.reconciler.count_daemons  # they have threads of their own
         executor = None if controller.reconciler.is_async or daemons is not None else dependencies.world.executor
@@ -84,6 +86,8 @@ class ControlLoop:
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._context = copy_context()  # for sources: one added by a reconcile must not inherit its context
         dependencies.metrics.add(self.statistics.families)
+        if dependencies.observer is not None:
+            dependencies.observer.started(self.name, self.statistics)
         if self._shard is not None:
             self._shard.shards.add(self)
 
@@ -103,6 +107,9 @@ class ControlLoop:
     def start_source(self, source: Source) -> None:
         if self._stopping:
             return
+        if self._dependencies.observer is not None and isinstance(source, KindSource):
+            gvk = source.view.gvk
+            self._dependencies.observer.watches(self.name, gvk, primary=gvk == self._kind)
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         sink = Sink(
             controller=self.name,
@@ -333,6 +340,8 @@ class ControlLoop:
         if tasks:
             await asyncio.wait(tasks)
         self._dependencies.metrics.remove(self.statistics.families)
+        if self._dependencies.observer is not None:
+            self._dependencies.observer.ended(self.name)
 
     # Reports
 

@@ -44,13 +44,23 @@ class Cause(msgspec.Struct, frozen=True, gc=False):
 
 
 class Why(msgspec.Struct, frozen=True):
-    """The reasons of one run. `causes` is None if there were reasons other than events, or too many causes."""
+    """The reasons of one run.
+
+    - `causes`: the events. None if there were reasons other than events, or too many events.
+    - `some_causes`: if `causes` is None, the events that are known, up to a bound.
+    """
 
     reasons: tuple[str, ...]
     causes: tuple[Cause, ...] | None
+    some_causes: tuple[Cause, ...] = ()
 
     def __str__(self) -> str:
         return ", ".join(self.reasons)
+
+    @property
+    def known_causes(self) -> tuple[Cause, ...]:
+        """The events that are known, whether or not there were other reasons."""
+        return self.some_causes if self.causes is None else self.causes
 
     @property
     def is_requeued(self) -> bool:
@@ -82,8 +92,13 @@ class Reasons:
         reasons, causes = known.reasons, known.causes
         if reason not in reasons and len(reasons) < MAX_REASONS:
             reasons = (*reasons, reason)
-        causes = None if cause is None or causes is None or len(causes) >= MAX_REASONS else (*causes, cause)
-        self._known[key] = Why(reasons, causes)
+        if cause is not None and causes is not None and len(causes) < MAX_REASONS:
+            self._known[key] = Why(reasons, (*causes, cause))
+            return
+        some = known.known_causes
+        if cause is not None:
+            some = (*some[-MAX_REASONS + 1 :], cause)
+        self._known[key] = Why(reasons, None, some)
 
     def add_later(self, key: Hashable, reason: str, now: float, delay: float) -> None:
         """Add the reason of a delayed requeue. Of several, the earliest counts."""

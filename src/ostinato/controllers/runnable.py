@@ -32,6 +32,7 @@ from ostinato.metrics import Families
 from ostinato.world import World
 
 if TYPE_CHECKING:
+    from ostinato.controllers.reports.observing import Observer
     from ostinato.kinds.core_v1 import ObjectReference
 
 Span = Callable[[str, Mapping[str, str]], AbstractContextManager[object]]
@@ -102,6 +103,7 @@ class Dependencies:
     - `span`: creates trace spans. Defaults to no tracing.
     - `controllers`: options for controllers that do not set their own.
     - `shards`: the shards of this replica, for controllers. Defaults to None: all keys belong to this process.
+    - `observer`: receives what controllers do, for a live view. Defaults to None.
     """
 
     client: CachedClient
@@ -113,6 +115,7 @@ class Dependencies:
     span: Span = no_span
     controllers: ControllerOptions = field(default_factory=ControllerOptions)
     shards: Shards | None = None
+    observer: Observer | None = None
 
 
 class Runnable(Protocol):

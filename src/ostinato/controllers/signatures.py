@@ -129,6 +129,12 @@ def _title(function: Callable[..., Any]) -> str:
 def _annotation(function: Callable[..., Any], parameter: inspect.Parameter) -> Any:
     """Return the annotation, evaluated where possible."""
     try:
-        return get_type_hints(_unwrapped(function)).get(parameter.name, parameter.annotation)
+        return _hints(_unwrapped(function)).get(parameter.name, parameter.annotation)
     except (NameError, TypeError, AttributeError):  # unresolvable hints
         return parameter.annotation
+
+
+@functools.lru_cache(maxsize=64)
+def _hints(function: Any) -> dict[str, Any]:
+    """Return the evaluated annotations of a function; each of its parameters is looked up several times."""
+    return get_type_hints(function)

@@ -18,7 +18,7 @@ from ostinato.api import accessors as access
 from ostinato.api.errors import Conflict, NotFound
 from ostinato.api.gvk import NamespacedName
 from ostinato.api.object import plural_of
-from ostinato.cache.own_writes.recorder import OwnWrite, OwnWrites, own_writes
+from ostinato.cache.own_writes.recorder import OnDelete, OwnWrite, OwnWrites, own_writes
 from ostinato.client.patching import MergePatch
 from ostinato.client.views import Unstructured, View
 from ostinato.controllers import reasons
@@ -30,12 +30,13 @@ from ostinato.controllers.failures.retries import Retries
 from ostinato.controllers.guards.hot_loop import HotLoopGuard, Write
 from ostinato.controllers.guards.own_events import OwnEvents
 from ostinato.controllers.guards.steps import Measured
-from ostinato.controllers.metrics import ControllerStatistics, Outcome
 from ostinato.controllers.namespaces import NamespacedClients
 from ostinato.controllers.objects.applying import Applier, StillOwned
 from ostinato.controllers.objects.changes import Changes, LastReconciled
 from ostinato.controllers.options import ControllerOptions
 from ostinato.controllers.reasons import Why
+from ostinato.controllers.reports.metrics import ControllerStatistics, Outcome
+from ostinato.controllers.reports.observing import Observer, RunOutcome, RunResult
 from ostinato.controllers.result import Result, Unsettled, delay_of, is_permanent
 from ostinato.controllers.runnable import Dependencies, Span, no_span
 
@@ -108,6 +109,7 @@ class Worker:
         self._clients = NamespacedClients(dependencies.client, controller.view)
         self._guard = guard
         self._span = None if dependencies.span is no_span else dependencies.span
+        self._observer = dependencies.observer
         self._series = dependencies.world.ids.uid()[:24]  # common prefix of the reconcile ids
         self._runs = 0
 
@@ -127,19 +129,25 @@ class Worker:
         client = self._clients.of(key)
         context = Context(reconcile, self._dependencies, self._applier, self._controller.owned, client, changed)
         clock = self._world.clock
-        began = clock.monotonic()
-        with running(reconcile), own_writes(self._watch(context, changes, own_events)) as writes:
+        began, waited = clock.monotonic(), self._statistics.queue.last_wait  # nothing was awaited since it was taken
+        with (
+            running(reconcile),
+            own_writes(self._watch(context, changes, own_events), self._watch_deletions(reconcile)) as writes,
+        ):
             if self._span is None:
                 outcome = await self._run(context)
             else:
-                outcome = await self._traced(self._span, reconcile, context)
+                outcome = await self._traced(self._span, reconcile, context, waited)
             verdict = self._judge(reconcile, outcome, writes)
             result, seconds = _label(verdict, outcome), clock.monotonic() - began
             self._statistics.ran(result, seconds, why.reasons)
             if self._logger.isEnabledFor(logging.DEBUG):
                 self._log_finished(key, why, seconds, result, verdict)
-            self._detect_hot_loop(key, why, changes)
+            self._detect_hot_loop(reconcile, changes)
             writes.on_write = None if own_events is None else partial(own_events.wrote, key)
+            if self._observer is not None:
+                writes.on_write = self._watch_report(self._observer, reconcile, own_events)
+                self._observer.finished(reconcile, _run_outcome(verdict, outcome, seconds, waited))
             return await self._report(context, outcome, verdict, changed)
 
     async def _report(
@@ -171,9 +179,8 @@ class Worker:
         except Exception as error:  # noqa: BLE001 - the next success tries again
             self._logger.debug("unable to record changes %s error=%s", self._about(context.request), one_line(error))
 
-    async def _traced(self, span: Span, reconcile: Reconcile, context: Context) -> Result | Exception:
+    async def _traced(self, span: Span, reconcile: Reconcile, context: Context, waited: float) -> Result | Exception:
         """Run the reconciler in a span. An error is raised through the span, which records it."""
-        waited = self._statistics.queue.last_wait  # of this key: nothing was awaited since it was taken
         try:
             with span("reconcile", _attributes(reconcile, waited)):
                 outcome = await self._run(context)
@@ -282,8 +289,11 @@ class Worker:
         """Return what is called with each write of the reconcile."""
         guard, key, gvk = self._guard, context.reconcile.request, self._gvk
         recorded = own_events if self._records_own_events else None
+        observer, reconcile = self._observer, context.reconcile
 
         def wrote(each: OwnWrite) -> None:
+            if observer is not None:
+                observer.wrote(reconcile, each)
             if recorded is not None:
                 recorded.wrote(key, each)
             if each.key == key and each.gvk == gvk:
@@ -294,11 +304,30 @@ class Worker:
 
         return wrote
 
-    def _detect_hot_loop(self, key: Hashable, why: Why, changes: list[Write]) -> None:
+    def _watch_deletions(self, reconcile: Reconcile) -> OnDelete | None:
+        return None if self._observer is None else partial(self._observer.deleted, reconcile)
+
+    @staticmethod
+    def _watch_report(
+        observer: Observer, reconcile: Reconcile, own_events: OwnEvents | None
+    ) -> Callable[[OwnWrite], None]:
+        """Return what is called with each write of a report on the run."""
+
+        def wrote(each: OwnWrite) -> None:
+            observer.wrote(reconcile, each)
+            if own_events is not None:
+                own_events.wrote(reconcile.request, each)
+
+        return wrote
+
+    def _detect_hot_loop(self, reconcile: Reconcile, changes: list[Write]) -> None:
         if self._guard is None:
             return
-        loop = self._guard.finished(key, why, changes)
+        key = reconcile.request
+        loop = self._guard.finished(key, reconcile.why, changes)
         if loop is not None:
+            if self._observer is not None:
+                self._observer.hot_loop(reconcile, loop)
             self._statistics.hot_loops += 1
             self._logger.warning("hot loop detected %s: the reconcile %s", self._about(key), loop)
             self._dependencies.recorder.event(
@@ -353,6 +382,16 @@ def _label(verdict: Verdict, outcome: Result | Exception) -> Outcome:
     if verdict.delay is not None:
         return "requeue_after"
     return "requeue" if verdict.retry else "success"
+
+
+def _run_outcome(verdict: Verdict, outcome: Result | Exception, seconds: float, waited: float) -> RunOutcome:
+    result: RunResult = "success"
+    if isinstance(outcome, Exception):
+        result = "conflict" if verdict.reason == reasons.CONFLICT else "error"
+    elif verdict.retry or verdict.delay is not None:
+        result = "requeue"
+    error = one_line(outcome) if isinstance(outcome, Exception) else ""
+    return RunOutcome(result=result, seconds=seconds, waited=waited, error=error)
 
 
 def _is_settled(outcome: Result | Exception) -> bool:

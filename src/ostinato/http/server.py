@@ -1,20 +1,25 @@
-"""Small HTTP server, for webhooks, health and metrics. The API server has its own: `ostinato.server.http`.
+"""Small HTTP server, for webhooks, health, metrics and the live page. The API server has its own: `server.http`.
 
 - A connection handles one request at a time. Reading pauses while a request is handled and data is buffered ahead.
 - Time is bounded for TLS handshakes, heads, bodies and idle connections; the handler bounds the size of bodies.
 - A request completes although its client disconnects; only reading its body fails.
+- A handler may answer with a stream (`HttpStream`), or take over the connection (`HttpUpgrade`). Both end with the
+  client, and are ended when the server stops. A client that does not read for a while is disconnected.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import ssl
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple, Protocol, cast
 from urllib.parse import parse_qs, unquote
 
+from ostinato.http import unix_sockets
 from ostinato.http.encoding import CONTINUE, date_line, field_lines
 from ostinato.http.errors import InvalidHttp
 from ostinato.http.fields import MAX_HEAD
@@ -60,15 +65,45 @@ class HttpResponse(NamedTuple):
     headers: Sequence[tuple[str, str]] = ()
 
 
+class HttpStream(NamedTuple):
+    """A response whose body is sent as it is generated. The generator is closed when the client disconnects."""
+
+    chunks: AsyncGenerator[bytes, None]
+    status: int = 200
+    content_type: str = TEXT
+    headers: Sequence[tuple[str, str]] = ()
+
+
+class Duplex(Protocol):
+    """A connection that was taken over."""
+
+    async def read(self) -> bytes:
+        """Wait for data; b"" after the client has disconnected."""
+
+    async def write(self, data: bytes) -> None:
+        """Send data, and wait while the client does not read."""
+
+
+class HttpUpgrade(NamedTuple):
+    """Switch to another protocol: `head`, the whole response, is sent; then `run` has the connection."""
+
+    head: bytes
+    run: Callable[[Duplex], Awaitable[None]]
+
+
+Answer = HttpResponse | HttpStream | HttpUpgrade
 Handler = Callable[[HttpRequest], Awaitable[HttpResponse]]
+StreamingHandler = Callable[[HttpRequest], Awaitable[Answer]]
 
 
 class SmallHttpServer:
     """Start it once, then stop it."""
 
-    def __init__(self, handler: Handler, clock: Clock) -> None:
+    def __init__(self, handler: StreamingHandler, clock: Clock, max_connections: int = 0) -> None:
+        """`max_connections`: further ones are closed. Defaults to 0, no limit."""
         self.handler = handler
         self.clock = clock
+        self.max_connections = max_connections
         self.address = ("", 0)  # the first one on which it listens
         self._listener: asyncio.Server | None = None
         self._connections: set[_Connection] = set()
@@ -83,6 +118,10 @@ class SmallHttpServer:
             ssl_handshake_timeout=None if context is None else _HANDSHAKE_TIMEOUT,
         )
         self.address = self._listener.sockets[0].getsockname()[:2]
+
+    async def start_unix(self, listening: socket.socket) -> None:
+        """Serve a listening Unix socket; see `http.unix_sockets`."""
+        self._listener = await asyncio.get_running_loop().create_unix_server(lambda: _Connection(self), sock=listening)
 
     async def stop(self, seconds: float) -> None:
         """Stop listening, close idle connections, and wait up to `seconds` for running requests."""
@@ -106,8 +145,10 @@ class SmallHttpServer:
 
     # Called by connections
 
-    def opened(self, connection: _Connection) -> None:
+    def opened(self, connection: _Connection) -> bool:
+        """Return whether the connection is accepted."""
         self._connections.add(connection)
+        return not self.max_connections or len(self._connections) <= self.max_connections
 
     def closed(self, connection: _Connection) -> None:
         self._connections.discard(connection)
@@ -126,6 +167,8 @@ class _Connection(asyncio.Protocol):
         self._closing = False  # no further request
         self._lingering = False  # received data is discarded until the connection is closed
         self._paused = False
+        self._endless = False  # the request is answered by a stream or an upgrade, which ends with the client
+        self._received: deque[bytes] | None = None  # after an upgrade, data that was not read yet
         self.task: asyncio.Task[None] | None = None  # handles the current request
 
     # Called by the server
@@ -142,6 +185,8 @@ class _Connection(asyncio.Protocol):
         self._closing = True
         if self.task is None and self._transport is not None:
             self._transport.close()
+        elif self.task is not None and self._endless:
+            self.task.cancel()
 
     def abort(self) -> None:
         if self.task is not None:
@@ -153,7 +198,9 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self._server.opened(self)
+        if not self._server.opened(self) or not _is_own(self._transport):
+            self._transport.abort()
+            return
         self._expire_after(_IDLE_TIMEOUT)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
@@ -163,23 +210,29 @@ class _Connection(asyncio.Protocol):
         self._expire_after(None)
         self._wake()
         self.resume_writing()
+        if self._endless and self.task is not None and self._received is None:
+            self.task.cancel()
 
     def eof_received(self) -> bool:
         self._closing = True
         self._wake()
-        return self.task is not None and self._transport is not None and not self._is_encrypted
+        is_answered = self.task is not None and not self._endless
+        return is_answered and self._transport is not None and not self._is_encrypted
 
     def data_received(self, data: bytes) -> None:
         if self._lingering:
+            return
+        if self._received is not None:
+            self._received.append(data)
+            self._wake()
+            self._pause_if_full()
             return
         self._buffer = self._buffer + data if self._buffer else data
         if self._body is not None and not self._body.complete:
             self._feed_body(self._body)
         elif self.task is None:
             self._begin()
-        if self.task is not None and not self._paused and self._transport is not None and self._is_full:
-            self._paused = True
-            self._transport.pause_reading()
+        self._pause_if_full()
 
     def pause_writing(self) -> None:
         self._writable = asyncio.get_running_loop().create_future()
@@ -198,8 +251,15 @@ class _Connection(asyncio.Protocol):
     @property
     def _is_full(self) -> bool:
         """Whether more is buffered than the handler waits for."""
+        if self._received is not None:
+            return sum(map(len, self._received)) > _MAX_READ_AHEAD
         body = 0 if self._body is None or self._body.data is None else len(self._body.data)
         return self._body_waiter is None and len(self._buffer) + body > _MAX_READ_AHEAD
+
+    def _pause_if_full(self) -> None:
+        if self.task is not None and not self._paused and self._transport is not None and self._is_full:
+            self._paused = True
+            self._transport.pause_reading()
 
     def _begin(self) -> None:
         """Begin the next request if its head has been received."""
@@ -257,6 +317,7 @@ class _Connection(asyncio.Protocol):
         return bytes(body.data)
 
     async def _handle(self, head: RequestHead, body: RequestBody) -> None:
+        response: Answer
         try:
             response = await self._server.handler(HttpRequest(head, lambda most: self._read(head, body, most)))
         except ConnectionError:  # the body is incomplete
@@ -265,6 +326,9 @@ class _Connection(asyncio.Protocol):
         except Exception:
             _logger.exception("request failed method=%s path=%s", head.method, head.path)
             response = HttpResponse(500, b"internal error; see the log\n")
+        if not isinstance(response, HttpResponse):
+            await self._serve_endless(response)
+            return
         if not head.keep_alive or not body.complete:
             self._closing = True
         self._write(head, response)
@@ -284,6 +348,55 @@ class _Connection(asyncio.Protocol):
         self._resume_reading()
         if self._buffer:
             self._begin()
+
+    async def _serve_endless(self, response: HttpStream | HttpUpgrade) -> None:
+        """Send a stream, or run what took over the connection; then close."""
+        self._closing = self._endless = True
+        try:
+            if isinstance(response, HttpUpgrade):
+                self._received = deque([self._buffer] if self._buffer else [])
+                self._buffer = b""
+                await self.write(response.head)
+                await response.run(self)
+            else:
+                fields = [("Content-Type", response.content_type), *response.headers, ("Connection", "close")]
+                lines = status_line(response.status).encode() + b"\r\n" + date_line(self._server.clock.now())
+                await self.write(lines + field_lines(fields) + b"\r\n")
+                async for chunk in response.chunks:
+                    await self.write(chunk)
+        except (asyncio.CancelledError, ConnectionError):  # the client has disconnected, or the server stops
+            pass
+        except Exception:
+            _logger.exception("stream failed")
+        finally:
+            if isinstance(response, HttpStream):
+                await response.chunks.aclose()
+            self.task = None
+            if self._transport is not None:
+                self._transport.close()
+
+    # Duplex
+
+    async def read(self) -> bytes:
+        while not self._received:
+            if self._transport is None or self._transport.is_closing():
+                return b""
+            self._body_waiter = asyncio.get_running_loop().create_future()
+            self._resume_reading()
+            try:
+                await self._body_waiter
+            finally:
+                self._body_waiter = None
+        return self._received.popleft()
+
+    async def write(self, data: bytes) -> None:
+        if self._transport is None or self._transport.is_closing():
+            raise ConnectionError("the client has disconnected")
+        self._transport.write(data)
+        if self._writable is not None:
+            self._expire_after(_IDLE_TIMEOUT)
+            await self._writable
+            self._expire_after(None)
 
     def _write(self, head: RequestHead, response: HttpResponse) -> None:
         if self._transport is None:
@@ -326,3 +439,9 @@ class _Connection(asyncio.Protocol):
     def _expire(self) -> None:
         if self._transport is not None:
             self._transport.abort()
+
+
+def _is_own(transport: asyncio.Transport) -> bool:
+    """Whether the peer of a Unix socket runs as this user; True for other sockets."""
+    peer: socket.socket | None = transport.get_extra_info("socket")
+    return peer is None or peer.family != socket.AF_UNIX or unix_sockets.is_own(peer)

@@ -23,6 +23,7 @@ import msgspec
 from ostinato.cache.informers import InformerSettings
 from ostinato.client.config.config import Config
 from ostinato.controllers.options import ControllerOptions
+from ostinato.controllers.reports.observing import Observer
 from ostinato.controllers.sources.namespace_patterns import is_pattern
 from ostinato.manager.connecting import Connect
 from ostinato.manager.connections import CacheOptions
@@ -43,6 +44,7 @@ class Choices(msgspec.Struct, frozen=True, kw_only=True):
     profiler: str = ""
     caches: CacheOptions | None = None
     controllers: ControllerOptions | None = None
+    observer: Observer | None = None
 
 
 class Host(msgspec.Struct, kw_only=True):
@@ -74,6 +76,7 @@ class Host(msgspec.Struct, kw_only=True):
             profiler=mine.profiler or file.profiler,
             caches=_narrowed(file.caches or CacheOptions(), only) if only else file.caches,
             controllers=_matching(file.controllers, pattern) if pattern else file.controllers,
+            observer=mine.observer or file.observer,
         )
 
 

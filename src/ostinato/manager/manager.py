@@ -32,6 +32,7 @@ from ostinato.controllers.builder import Builder
 from ostinato.controllers.controller import Controller
 from ostinato.controllers.decorator import ControllerFunction
 from ostinato.controllers.options import ControllerOptions
+from ostinato.controllers.reports.observing import Observer
 from ostinato.controllers.runnable import Dependencies, Recorder, Runnable
 from ostinato.manager.connecting import Connect, over_http
 from ostinato.manager.connections import CacheOptions, Connections
@@ -78,6 +79,7 @@ class Manager:
         graceful_shutdown: float = 30.0,
         connect: Connect | None = None,
         world: World | None = None,
+        observer: Observer | None = None,
     ) -> None:
         """
         - `config`: the API server to connect to. Defaults to `Config.load()`, which finds it as kubectl does, when it
@@ -96,6 +98,7 @@ class Manager:
           number waits without limit. Defaults to 30.
         - `connect`: creates the transports, in place of HTTP to the server of `config`; for a server in this process.
         - `world`: clock, randomness, ids and threads. Defaults to the real ones.
+        - `observer`: receives what the controllers do, for a live view. Defaults to None.
 
         A program that loads the file of this manager may override some of these (`hosting`).
         """
@@ -113,6 +116,7 @@ class Manager:
             profiler=profiler,
             caches=caches,
             controllers=controllers,
+            observer=observer,
         )
         host = current_host()
         if host is not None:
@@ -128,6 +132,7 @@ class Manager:
         self._reporting = reporting or ReportingOptions()
         self._caches = choices.caches or CacheOptions()
         self._controllers = choices.controllers or ControllerOptions()
+        self._observer = choices.observer
         self._worlds: list[World] = []  # worlds of the runnables, with threads of their own
         self._health = {endpoint: Checks(self._world_with_own_threads().executor) for endpoint in ("healthz", "readyz")}
         self._handlers = Handlers(self._world_with_own_threads())
@@ -415,6 +420,7 @@ class Manager:
             span=spans(),
             controllers=self._controllers,
             shards=shards,
+            observer=self._observer,
         )
 
     def _world_with_own_threads(self) -> World:

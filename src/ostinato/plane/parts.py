@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ostinato.controllers import ControllerOptions
+from ostinato.controllers.reports.observing import Observer
 from ostinato.kinds.core_v1 import Node, Pod
 from ostinato.manager import ClientOptions, Manager, ReportingOptions
 from ostinato.manager.connecting import Connect
@@ -57,6 +58,7 @@ class PlaneSettings(msgspec.Struct, frozen=True, kw_only=True):
     - `containerd`: containerd's socket, for the runtime "containerd".
     - `processes`: options of the runtime "process".
     - `dns`: address and domain of the cluster DNS.
+    - `csi`: sockets of CSI drivers whose volumes the controllers provision, attach and expand. Defaults to none.
     """
 
     server: Settings
@@ -66,6 +68,7 @@ class PlaneSettings(msgspec.Struct, frozen=True, kw_only=True):
     containerd: Path = Path("/run/containerd/containerd.sock")
     processes: ProcessOptions = ProcessOptions()
     dns: ClusterDns = ClusterDns()
+    csi: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
         names.check(self.nodes, self.runtime, self.without)
@@ -131,6 +134,7 @@ def _add_controllers(manager: Manager, settings: PlaneSettings) -> None:
         ca_key=state / "ca.key",
         account_key=settings.server.authentication.accounts.signing_key or state / "sa.key",
         volumes=state / "volumes" if settings.nodes else None,
+        csi=settings.csi,
     )
     add_controllers(manager, options, without=settings.without - {SCHEDULER, SERVICES, DNS})
 
@@ -165,7 +169,9 @@ def _admission(enforcer: policies.PolicyEnforcer) -> AdmitPod:
     return admit
 
 
-def manager_of_plane(connect: Connect, world: World, *, graceful_shutdown: float = 30.0) -> Manager:
+def manager_of_plane(
+    connect: Connect, world: World, *, graceful_shutdown: float = 30.0, observer: Observer | None = None
+) -> Manager:
     """Return a manager for the components: each writes with its own identity and logs to `ostinato.plane`."""
     return Manager(
         connect=connect,
@@ -174,4 +180,5 @@ def manager_of_plane(connect: Connect, world: World, *, graceful_shutdown: float
         controllers=ControllerOptions(error_events=False),  # like kube-controller-manager
         graceful_shutdown=graceful_shutdown,
         world=world,
+        observer=observer,
     )

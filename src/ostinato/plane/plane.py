@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from ostinato.client.client import Client
 from ostinato.client.transport.protocol import Transport
+from ostinato.controllers.reports.observing import Observer
 from ostinato.kinds.core_v1 import Node
 from ostinato.manager import Manager, Purpose
 from ostinato.plane.access import grants, identities
@@ -47,8 +48,10 @@ __all__ = ["Plane", "PlaneSettings"]
 class Plane:
     """Control plane on this machine. Call `start` once, then `stop`."""
 
-    def __init__(self, world: World, settings: PlaneSettings) -> None:
+    def __init__(self, world: World, settings: PlaneSettings, observer: Observer | None = None) -> None:
+        """`observer`: receives what the components do, for a live view. Defaults to None."""
         self._world = world
+        self._observer = observer
         self._settings = settings
         self._server = Standalone(world, settings.server)
         self._manager: Manager | None = None
@@ -89,10 +92,10 @@ class Plane:
         await self._server.start()
         core = self._server.core
         assert core is not None, "started"
-        await grants.ensure(self._server, settings.server, self._world)
+        await grants.ensure(self._server, settings.server, self._world, csi=bool(settings.csi))
         if settings.cluster_dns is not None:
             await dns_service.ensure(InProcessTransport(core), self._world, settings.cluster_dns)
-        manager = self._manager = manager_of_plane(self._connect_part, self._world)
+        manager = self._manager = manager_of_plane(self._connect_part, self._world, observer=self._observer)
         if settings.measures_usage:
             await start_node_servers(self._node_servers, manager, settings)
         of_nodes = NodeParts(

@@ -92,6 +92,13 @@ class QueueStatistics(Generic[K]):
         return sum(self._depth.values())
 
     @property
+    def oldest(self) -> tuple[K, float] | None:
+        """The key that has needed processing for longest, and for how many seconds; None if there is none."""
+        for key, added_at in self._added_at.items():  # in the order in which they were added
+            return key, self._clock.monotonic() - added_at
+        return None
+
+    @property
     def unfinished_work(self) -> float:
         """Seconds since all keys being processed were handed out, summed."""
         now = self._clock.monotonic()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -260,3 +261,98 @@ def test_stopping_cancels_requests_that_take_too_long() -> None:
             await cancelled.wait()
 
     run(main)
+
+
+def test_a_stream_is_sent_as_it_is_generated_and_ends_with_its_client() -> None:
+    async def test() -> None:
+        ended = asyncio.Event()
+        more = asyncio.Event()
+
+        async def chunks() -> AsyncGenerator[bytes, None]:
+            try:
+                yield b"one\n"
+                await more.wait()
+                yield b"two\n"
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        async def handler(_: HttpRequest) -> http.Answer:
+            return http.HttpStream(chunks(), content_type="text/event-stream")
+
+        async with serving(handler) as (connect, _):
+            peer = await connect()
+            peer.writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b"Content-Type: text/event-stream" in await peer.reader.readuntil(b"\r\n\r\n")
+            assert await peer.reader.readline() == b"one\n"
+            more.set()
+            assert await peer.reader.readline() == b"two\n"
+            assert not ended.is_set()
+            peer.writer.close()
+            await ended.wait()
+
+    asyncio.run(test())
+
+
+def test_streams_end_when_the_server_stops() -> None:
+    async def test() -> None:
+        ended = asyncio.Event()
+
+        async def chunks() -> AsyncGenerator[bytes, None]:
+            try:
+                yield b"one\n"
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        async def handler(_: HttpRequest) -> http.Answer:
+            return http.HttpStream(chunks())
+
+        async with serving(handler) as (connect, server):
+            peer = await connect()
+            peer.writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            await peer.reader.readuntil(b"one\n")
+            await server.stop(10)
+            assert ended.is_set()
+            assert await peer.reader.read() == b""
+
+    asyncio.run(test())
+
+
+def test_an_upgrade_takes_over_the_connection() -> None:
+    async def test() -> None:
+        async def run(connection: http.Duplex) -> None:
+            while data := await connection.read():
+                await connection.write(data.upper())
+
+        async def handler(_: HttpRequest) -> http.Answer:
+            return http.HttpUpgrade(b"HTTP/1.1 101 Switching Protocols\r\n\r\n", run)
+
+        async with serving(handler) as (connect, _):
+            peer = await connect()
+            peer.writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: y\r\n\r\nfirst ")
+            assert await peer.reader.readuntil(b"FIRST ") == b"HTTP/1.1 101 Switching Protocols\r\n\r\nFIRST "
+            peer.writer.write(b"second")
+            assert await peer.reader.readexactly(6) == b"SECOND"
+            peer.writer.write_eof()
+            assert await peer.reader.read() == b""
+
+    asyncio.run(test())
+
+
+def test_connections_above_the_limit_are_closed() -> None:
+    async def test() -> None:
+        server = SmallHttpServer(echo, CLOCK, max_connections=1)
+        await server.start("127.0.0.1", 0)
+        try:
+            _, first = await asyncio.open_connection(*server.address)
+            await asyncio.sleep(0)
+            reader, second = await asyncio.open_connection(*server.address)
+            with contextlib.suppress(ConnectionResetError):
+                assert await reader.read() == b""
+            first.close()
+            second.close()
+        finally:
+            await server.stop(1)
+
+    asyncio.run(test())

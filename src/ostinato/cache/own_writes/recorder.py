@@ -46,10 +46,22 @@ class OwnWrite(msgspec.Struct, frozen=True):
         return cls(access.gvk(instance), access.key(instance), access.resource_version(instance), instance)
 
 
+class OwnDeletion(msgspec.Struct, frozen=True):
+    """One accepted deletion. `uid`: "" if the request named none."""
+
+    gvk: GroupVersionKind
+    key: NamespacedName
+    uid: str
+
+
+OnDelete = Callable[[OwnDeletion], object]
+
+
 class OwnWrites:
-    def __init__(self, on_write: Callable[[OwnWrite], object] | None = None) -> None:
-        """`on_write`: called with each write. Defaults to nothing."""
+    def __init__(self, on_write: Callable[[OwnWrite], object] | None = None, on_delete: OnDelete | None = None) -> None:
+        """`on_write`, `on_delete`: called with each write and each deletion. Default to nothing."""
         self.on_write = on_write
+        self.on_delete = on_delete
         self._expectations: list[Expectation] = []
         self._clock: Clock | None = None  # set with the first unobserved write
         self._until = 0.0  # when writes without a response count as observed
@@ -80,12 +92,12 @@ class OwnWrites:
 
 
 class own_writes:  # noqa: N801 - a context manager: `with own_writes() as writes:`
-    """Record the writes through cached clients in the block; `on_write` is called with each."""
+    """Record the writes through cached clients in the block; `on_write`, `on_delete` are called with each."""
 
     __slots__ = ("_token", "_writes")
 
-    def __init__(self, on_write: Callable[[OwnWrite], object] | None = None) -> None:
-        self._writes = OwnWrites(on_write)
+    def __init__(self, on_write: Callable[[OwnWrite], object] | None = None, on_delete: OnDelete | None = None) -> None:
+        self._writes = OwnWrites(on_write, on_delete)
 
     def __enter__(self) -> OwnWrites:
         self._token = _recording.set(self._writes)
@@ -93,7 +105,7 @@ class own_writes:  # noqa: N801 - a context manager: `with own_writes() as write
 
     def __exit__(self, *_: object) -> None:
         _recording.reset(self._token)
-        self._writes.on_write = None  # do not keep its objects alive while the writes are pending
+        self._writes.on_write = self._writes.on_delete = None  # keep no objects alive while the writes are pending
 
 
 def current_own_writes() -> OwnWrites | None:

@@ -30,12 +30,14 @@ from ostinato.cli.reporting import USER_ERRORS, check_endpoints, command_errors,
 from ostinato.client.config.config import Config
 from ostinato.client.config.error import NoConfig
 from ostinato.controllers.failures.trace import shorten
+from ostinato.controllers.reports.observing import Observer
 from ostinato.controllers.sources.namespace_patterns import NamespacePatterns, is_pattern
-from ostinato.manager import Manager, Sharding, configure_logging, serve_together
+from ostinato.manager import Manager, Purpose, Sharding, configure_logging, serve_together
 from ostinato.manager.election.settings import LeaderElection
 from ostinato.manager.hosting import Choices, Host, hosting
 from ostinato.manager.running import Served, new_runner
 from ostinato.world import Clock, World
+from ostinato.world.clock import RealClock
 
 if TYPE_CHECKING:
     from ostinato.cli.program.embedded import Embedded
@@ -64,6 +66,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     metrics_secure: bool = False
     metrics_cert_path: str = ""
     profiler: str = ""
+    page: str = ""
+    page_writes: bool = False
     log_format: Literal["text", "json"] | None = None
     verbose: int = 0
     log_level: Sequence[str] = ()
@@ -162,6 +166,12 @@ def _check(options: RunOptions) -> None:
     if options.record_secrets and not options.record:
         raise CommandError("--record-secrets needs --record DIR")
     check_endpoints(options)
+    if options.page or options.page_writes:
+        from ostinato.cli.page.address import check_page  # noqa: PLC0415 - only with a page
+
+        check_page(options.page, writes=options.page_writes)
+        if options.reload:
+            raise CommandError("--page excludes --reload: its history would end with each restart")
     _check_namespace(options.namespace)
     try:
         if options.leader_election:
@@ -200,6 +210,7 @@ def _cluster(options: RunOptions, runner: asyncio.Runner, attached_to: str | Non
         "health": options.health,
         "metrics": metrics_of(options),
         "profiler": options.profiler,
+        "observer": _observer() if options.page else None,
     }
     namespace = None if is_pattern(options.namespace) else options.namespace or None
     if not options.embedded or attached_to:
@@ -210,7 +221,7 @@ def _cluster(options: RunOptions, runner: asyncio.Runner, attached_to: str | Non
         yield _Cluster(Choices(config=config, **others))
         return
     world = World.real()
-    cluster = _embedded(world, options, runner)
+    cluster = _embedded(world, options, runner, others["observer"])
     try:
         banner = f"embedded cluster ready at {cluster.url}; kubectl --kubeconfig {cluster.kubeconfig}\n"
         config = Config.load(path=cluster.kubeconfig, namespace=namespace)
@@ -221,13 +232,13 @@ def _cluster(options: RunOptions, runner: asyncio.Runner, attached_to: str | Non
         world.executor.close()
 
 
-def _embedded(world: World, options: RunOptions, runner: asyncio.Runner) -> Embedded:
-    """Return the embedded cluster, started."""
+def _embedded(world: World, options: RunOptions, runner: asyncio.Runner, observer: Observer | None) -> Embedded:
+    """Return the embedded cluster, started. `observer`: receives what its components do."""
     try:
         from ostinato.cli.program.embedded import Embedded  # noqa: PLC0415 - needs ostinato[server]
 
         state = Path(options.state) if options.state else None
-        cluster = Embedded(world, state, accept_data_loss=options.accept_data_loss)
+        cluster = Embedded(world, state, accept_data_loss=options.accept_data_loss, observer=observer)
         with command_errors():  # none of the program's code runs here
             runner.run(progress("starting the embedded cluster", cluster.start(), world.clock))
     except ModuleNotFoundError as error:
@@ -247,11 +258,36 @@ async def _run(program: Program, options: RunOptions, cluster: _Cluster) -> None
         await progress("checking the kinds of the program on the cluster", checks, manager.world.clock)
     if options.embedded and program.webhooks:
         await install_webhooks(program.managers[0], program.webhooks)
+    if options.page:
+        cluster = cluster._replace(beside=[*cluster.beside, _page(program, options, cluster)])
     announcing = asyncio.get_running_loop().create_task(_announce(program, cluster.banner))
     try:
         await serve_together(*program.managers, *cluster.beside, leave=cluster.exit)
     finally:
         announcing.cancel()
+
+
+def _observer() -> Observer:
+    from ostinato.page.reporting.reporter import Reporter  # noqa: PLC0415 - only with a page
+
+    return Reporter("operator", RealClock())
+
+
+def _page(program: Program, options: RunOptions, cluster: _Cluster) -> Served:
+    """Return the page: of the whole embedded cluster, or of what the program's first manager may see."""
+    from ostinato.cli.page.paged_program import PagedProgram, PageOptions  # noqa: PLC0415 - only with a page
+    from ostinato.client.client import Client  # noqa: PLC0415
+    from ostinato.page.reporting.reporter import Reporter  # noqa: PLC0415
+    from ostinato.page.watching.cluster import Scope  # noqa: PLC0415
+
+    manager, reporter, connect = program.managers[0], cluster.choices.observer, cluster.choices.connect
+    assert isinstance(reporter, Reporter), "with a page, the observer is its reporter"
+    if connect is None:
+        namespaces = manager.caches.defaults.namespaces
+        client, scope = manager.connected("page"), Scope(kinds=lambda: reporter.kinds, namespaces=namespaces)
+    else:
+        client, scope = Client(connect(Purpose("page")), world=manager.world), Scope()
+    return PagedProgram(manager.world, client, scope, reporter, PageOptions(options.page, options.page_writes))
 
 
 async def _announce(program: Program, banner: str) -> None:

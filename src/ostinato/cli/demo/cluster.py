@@ -13,10 +13,11 @@ import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from ostinato.api.errors import APIError
 from ostinato.api.meta import LabelSelector, ObjectMeta
+from ostinato.cli.page.paged_plane import PagedPlane
 from ostinato.client import Client, Config, TransportError
 from ostinato.client.views import MetadataOf
 from ostinato.kinds.apps_v1 import Deployment, DeploymentSpec, DeploymentStrategy, RollingUpdateDeployment
@@ -37,20 +38,28 @@ _SCRIPT: Final = (
 )
 
 
+class DemoCluster(NamedTuple):
+    plane: Plane
+    paged: PagedPlane | None  # the same with a page, if it has one
+
+
 @asynccontextmanager
-async def demo_cluster(world: World) -> AsyncIterator[Plane]:
-    """Start a control plane; on exit remove it and its containers."""
+async def demo_cluster(world: World, page: str = "", *, page_writes: bool = False) -> AsyncIterator[DemoCluster]:
+    """Start a control plane; on exit remove it and its containers. `page`: address of a live page of it."""
     directory = Path(tempfile.mkdtemp(prefix="ostinato-demo-"))
     server = Settings(state=directory, port=0, store="memory")
-    plane = Plane(world, PlaneSettings(server=server, nodes=1, runtime="process"))
+    settings = PlaneSettings(server=server, nodes=1, runtime="process")
+    paged = PagedPlane(world, settings, page, writes=page_writes) if page else None
+    plane = paged.plane if paged is not None else Plane(world, settings)
+    served = paged or plane
     try:
-        await plane.start()
+        await served.start()
         try:
-            yield plane
+            yield DemoCluster(plane, paged)
         finally:
             with suppress(APIError, TransportError, TimeoutError):
                 await _delete_pods(plane, world)
-            await plane.stop()
+            await served.stop()
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 

@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from ostinato.cli.commands import serve
+from ostinato.cli.commands.control_plane import serve
 from ostinato.cli.envtest import handover
 from ostinato.cli.envtest.parent import ParentWatch
 from ostinato.cli.error import CommandError
@@ -118,10 +118,6 @@ def _apply_defaults(options: argparse.Namespace) -> None:
     """Apply kube-apiserver's defaults where they differ from `ostinato apiserver`'s."""
     if not options.authorization_mode and options.authorization_config is None:
         options.authorization_mode = ["AlwaysAllow"]
-    allows_all = any("AlwaysAllow" in modes.split(",") for modes in options.authorization_mode or ())
-    if allows_all and options.anonymous_auth is not False and not options.authentication_config:
-        _logger.warning("anonymous requests are not allowed with the authorization mode AlwaysAllow, rejecting them")
-        options.anonymous_auth = False
 
 
 def _use_certificate_directory(world: World, options: argparse.Namespace, service_range: IPv4Network) -> None:

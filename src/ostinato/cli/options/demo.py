@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ostinato.cli.options.extras import require_server
+from ostinato.cli.options.page import add_page
 
 if TYPE_CHECKING:
     from ostinato.cli.options.parsed import Commands
@@ -19,10 +20,11 @@ def add_to(commands: Commands) -> None:
     parser = commands.add_parser("demo", help="show a control plane at work", description=_DESCRIPTION)
     parser.set_defaults(command=_demo, prog=parser.prog)
     parser.add_argument("--picture", metavar="FILE.svg", help="also write the output to this file as SVG")
+    add_page(parser)
 
 
 def _demo(options: argparse.Namespace) -> int:
     require_server()
     from ostinato.cli.demo import command  # noqa: PLC0415 - loaded when the command is called
 
-    return command.demo(options.picture)
+    return command.demo(options.picture, options.page, page_writes=options.page_writes)

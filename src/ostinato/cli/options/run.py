@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ostinato.cli.options.cluster import add_endpoints, add_kubeconfig
+from ostinato.cli.options.page import add_page
 from ostinato.cli.options.parsed import values
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         "--sharding", metavar="NAME", default="", help="share the objects among all replicas, with Leases of this name"
     )
     add_endpoints(parser)
+    add_page(parser)
     parser.add_argument(
         "--record",
         metavar="DIR",

@@ -11,6 +11,7 @@ from typing import Final
 from ostinato.cli.error import CommandError
 
 APISERVER: Final = "apiserver"
+PAGE: Final = "page"  # the live page, a process besides the others
 
 # By the number of processes: the parts of each.
 DIVISIONS: Final[dict[int, Sequence[Sequence[str]]]] = {

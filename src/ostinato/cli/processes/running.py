@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ostinato.cli.error import CommandError
-from ostinato.cli.options.cluster_dns import used_cluster_dns
+from ostinato.cli.options.control_plane.cluster_dns import used_cluster_dns
 from ostinato.cli.options.server import settings as server_options
 from ostinato.cli.processes.attachment import Attachment
-from ostinato.cli.processes.division import APISERVER
+from ostinato.cli.processes.division import APISERVER, PAGE
 from ostinato.cli.processes.workers import is_worker
 from ostinato.cli.startup_errors import startup_errors
 from ostinato.server.state import StateDirectory
 from ostinato.world import World
 
 if TYPE_CHECKING:
+    from ostinato.cli.page.page_process import PageProcess, Reporting
     from ostinato.plane.processes.component_process import ComponentProcess
     from ostinato.plane.processes.server_process import ServerProcess
     from ostinato.server.standalone import Standalone
@@ -35,7 +36,8 @@ class Process:
         self._attachment = attachment
         self._options = argparse.Namespace(**attachment.options)
         self._world = World.real()
-        self._part: ServerProcess | ComponentProcess | Standalone | None = None
+        self._part: ServerProcess | ComponentProcess | Standalone | PageProcess | None = None
+        self._reporting: Reporting | None = None  # to the page
 
     async def start(self, begun: Begun) -> str:
         """Start the parts; return the URL of the API server. CommandError if that fails."""
@@ -44,6 +46,8 @@ class Process:
                 return await self._start_worker(begun)
             if APISERVER in self._attachment.parts:
                 return await self._start_server()
+            if PAGE in self._attachment.parts:
+                return await self._start_page(begun)
             return await self._start_components(begun)
 
     async def failed(self) -> None:
@@ -54,6 +58,8 @@ class Process:
     async def stop(self) -> None:
         if self._part is not None:
             await self._part.stop()
+        if self._reporting is not None:
+            await self._reporting.stop()
         self._world.executor.close()
 
     async def _start_server(self) -> str:
@@ -73,6 +79,7 @@ class Process:
             nodes=options.nodes,
             measures_usage=measures_usage,
             dns=used_cluster_dns(options),
+            csi=bool(options.csi_socket),
         )
         await server.start()
         self._part = server
@@ -90,11 +97,17 @@ class Process:
         return server.url
 
     async def _start_components(self, begun: Begun) -> str:
-        from ostinato.cli.options.plane import plane_settings  # noqa: PLC0415
+        from ostinato.cli.options.control_plane.plane import plane_settings  # noqa: PLC0415
         from ostinato.plane.node.runtimes import UnusableRuntime  # noqa: PLC0415
         from ostinato.plane.processes.component_process import ComponentProcess  # noqa: PLC0415
 
-        components = ComponentProcess(self._world, plane_settings(self._options), self._attachment.parts)
+        settings, parts = plane_settings(self._options), self._attachment.parts
+        if self._options.page:
+            from ostinato.cli.page.page_process import Reporting  # noqa: PLC0415 - only with a page
+
+            self._reporting = Reporting(self._world, settings, ",".join(parts))
+        observer = None if self._reporting is None else self._reporting.observer
+        components = ComponentProcess(self._world, settings, parts, observer)
         try:
             await components.prepare()
         except UnusableRuntime as error:
@@ -102,4 +115,20 @@ class Process:
         url = await begun()
         await components.start(url)
         self._part = components
+        if self._reporting is not None:
+            self._reporting.start()
+        return url
+
+    async def _start_page(self, begun: Begun) -> str:
+        from ostinato.cli.options.control_plane.plane import plane_settings  # noqa: PLC0415
+        from ostinato.cli.page.page_process import PageProcess  # noqa: PLC0415
+
+        options = self._options
+        page = PageProcess(self._world, plane_settings(options), options.page, writes=options.page_writes)
+        url = await begun()
+        try:
+            await page.start()
+        except OSError as error:
+            raise CommandError(f"--page {options.page}: {error.strerror or error}") from None
+        self._part = page
         return url

@@ -32,7 +32,7 @@ _POLL: Final = 0.05
 
 
 class Supervisor:
-    """Call `start` once, then `stop`; see `cli.commands.serve.Served`."""
+    """Call `start` once, then `stop`; see `cli.commands.control_plane.serve.Served`."""
 
     def __init__(
         self, world: World, state: Path, options: Mapping[str, Any], division: Sequence[Sequence[str]]

@@ -33,7 +33,7 @@ def is_worker(parts: Sequence[str]) -> bool:
 
 
 class Workers:
-    """Call `start` once, then `stop`; see `cli.commands.serve.Served`."""
+    """Call `start` once, then `stop`; see `cli.commands.control_plane.serve.Served`."""
 
     def __init__(self, world: World, settings: Settings, options: Mapping[str, Any]) -> None:
         """`options`: of the command line, JSON."""

@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 from ostinato.cli.error import CommandError
 from ostinato.client.config.config import Config
 from ostinato.client.transport.protocol import Transport
+from ostinato.controllers.reports.observing import Observer
 from ostinato.manager.connecting import Connect, Purpose, over_http
 from ostinato.manager.logs import limited_by
 from ostinato.plane.plane import Plane, PlaneSettings
@@ -33,14 +34,22 @@ from ostinato.world import World
 class Embedded:
     """`start` once, then `close`. Served together with the managers that use it; if it fails, they stop."""
 
-    def __init__(self, world: World, state: Path | None, *, accept_data_loss: bool = False) -> None:
+    def __init__(
+        self,
+        world: World,
+        state: Path | None,
+        *,
+        accept_data_loss: bool = False,
+        observer: Observer | None = None,
+    ) -> None:
+        """`observer`: receives what the components of the cluster do. Defaults to None."""
         self._world = world
         self._temporary = None if state is not None else Path(tempfile.mkdtemp(prefix="ostinato-"))
         directory = state or self._temporary
         assert directory is not None
         store = "" if state is not None else "memory"
         server = Settings(state=directory, port=0, store=store, accept_data_loss=accept_data_loss)
-        self._plane = Plane(world, PlaneSettings(server=server, nodes=1))
+        self._plane = Plane(world, PlaneSettings(server=server, nodes=1), observer)
         self._over_http: Connect | None = None
         self._failing: asyncio.Task[None] | None = None
         self._log_context = limited_by(logging.getLogger("ostinato.plane"))

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ostinato.client.client import Client
+from ostinato.controllers.reports.observing import Observer
 from ostinato.kinds.core_v1 import Node
 from ostinato.manager import Manager, Purpose
 from ostinato.plane.access.local_access import LocalAccess
@@ -26,8 +27,14 @@ if TYPE_CHECKING:  # requires an optional dependency
 class ComponentProcess:
     """Call `prepare`, `start` and `stop` once."""
 
-    def __init__(self, world: World, settings: PlaneSettings, parts: Collection[str]) -> None:
-        """`parts`: some of `plane.parts.COMPONENTS`."""
+    def __init__(
+        self, world: World, settings: PlaneSettings, parts: Collection[str], observer: Observer | None = None
+    ) -> None:
+        """
+        - `parts`: some of `plane.parts.COMPONENTS`.
+        - `observer`: receives what they do, for a live view. Defaults to None.
+        """
+        self._observer = observer
         self._world = world
         self._settings = settings
         self._parts = parts
@@ -49,7 +56,7 @@ class ComponentProcess:
     async def start(self, url: str) -> None:
         """Start the components. `url`: of the API server, which is ready."""
         settings = self._settings
-        manager = self._manager = manager_of_plane(self._access.connect, self._world)
+        manager = self._manager = manager_of_plane(self._access.connect, self._world, observer=self._observer)
         if "nodes" in self._parts and settings.measures_usage:
             await start_node_servers(self._node_servers, manager, settings)
         of_nodes = NodeParts(

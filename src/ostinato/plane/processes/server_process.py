@@ -34,6 +34,7 @@ class ServerProcess:
         nodes: int = 0,
         measures_usage: bool = False,
         dns: ClusterDns | None = None,
+        csi: bool = False,
     ) -> None:
         """
         - `state`: the locked state directory. Defaults to locking that of the settings.
@@ -41,8 +42,10 @@ class ServerProcess:
         - `nodes`: number of nodes whose agents run in another process. Defaults to 0.
         - `measures_usage`: whether these nodes measure what containers use. Defaults to false.
         - `dns`: the cluster DNS. Defaults to None: there is none.
+        - `csi`: whether the controllers serve CSI drivers (`--csi-socket`). Defaults to false.
         """
         self._dns = dns
+        self._csi = csi
         self._world = world
         self._settings = settings
         self._listening = listening
@@ -66,7 +69,7 @@ class ServerProcess:
                 core.nodes.add(name, agents.endpoint(name))
             if self._measures_usage:
                 core.serve_usage()
-            await grants.ensure(self._server, self._settings, self._world)
+            await grants.ensure(self._server, self._settings, self._world, csi=self._csi)
             if self._dns is not None:
                 await dns_service.ensure(InProcessTransport(core), self._world, self._dns)
             audited = core.auditor is not None

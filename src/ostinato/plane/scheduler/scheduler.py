@@ -20,6 +20,7 @@ from ostinato.kinds.core_v1 import Node, PersistentVolume, PersistentVolumeClaim
 from ostinato.kinds.storage_v1 import StorageClass
 from ostinato.plane.objects.pod_state import PodState
 from ostinato.plane.scheduler.api_writes import ERROR, UNSCHEDULABLE, ApiWriter
+from ostinato.plane.scheduler.attempts import Attempts
 from ostinato.plane.scheduler.cache.listers import KINDS, Listers
 from ostinato.plane.scheduler.cache.pod_info import PodInfo
 from ostinato.plane.scheduler.cache.snapshot import Snapshot
@@ -102,15 +103,22 @@ class Scheduler:
             run.queue.delete(pod.uid)
             return
         framework = run.frameworks[pod.scheduler_name]
+        began = run.clock.monotonic()
         try:
             found = framework.schedule(pod)
             if isinstance(found, ScheduleResult):
+                if run.attempts is not None:
+                    run.attempts.made(queued, found, began)
                 self._assume(run, found)
                 self._start(self._bind(run, queued, found))
             elif found is None:
+                if run.attempts is not None:
+                    run.attempts.made(queued, None, began, _NO_NODES)
                 self._reject(run, queued, _NO_NODES, frozenset({"NodeName"}), "")
             else:
-                self._handle_fit_error(run, queued, found)
+                message = self._handle_fit_error(run, queued, found)
+                if run.attempts is not None:
+                    run.attempts.made(queued, found, began, message)
         except Exception as error:  # plugins are untrusted: other Pods must not be affected
             run.dependencies.logger.exception("scheduling failed pod=%s", pod.key)
             self._fail(run, queued, error)
@@ -149,7 +157,8 @@ class Scheduler:
 
     # Unschedulable Pods
 
-    def _handle_fit_error(self, run: _Run, queued: QueuedPod, fit_error: FitError) -> None:
+    def _handle_fit_error(self, run: _Run, queued: QueuedPod, fit_error: FitError) -> str:
+        """Preempt others if that helps, and requeue the Pod; return why it is unschedulable."""
         outcome = run.preemption.find(fit_error)
         nominated: str | None = None if outcome.keeps_nomination else ""
         if outcome.victims is not None:
@@ -157,6 +166,7 @@ class Scheduler:
             self._preempt(run, queued.pod, outcome.victims)
         message = fit_error.diagnosis.message(outcome.message)
         self._reject(run, queued, message, fit_error.diagnosis.plugins, nominated)
+        return message
 
     def _reject(
         self, run: _Run, queued: QueuedPod, message: str, plugins: frozenset[str], nominated: str | None
@@ -247,9 +257,13 @@ class _Run:
         self.nominator = Nominator()
         self.listers = Listers(dependencies.informers)
         self.api = ApiWriter(dependencies.client, self.listers, self.clock)
+        observer = dependencies.observer
+        self.attempts = None if observer is None else Attempts(dependencies.world, observer)
         rng = dependencies.world.rng.fork("scheduler")
         self.frameworks = {
-            name: Framework(profile, self.snapshot, self.listers, self.nominator, rng.fork(name))
+            name: Framework(
+                profile, self.snapshot, self.listers, self.nominator, rng.fork(name), explains=observer is not None
+            )
             for name, profile in profiles.items()
         }
         hints = {

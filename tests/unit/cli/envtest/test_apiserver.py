@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ostinato.cli.commands import serve
+from ostinato.cli.commands.control_plane import serve
 from ostinato.cli.envtest import apiserver, apiserver_flags, flags, handover
 from ostinato.cli.envtest.etcd import Storage
 from ostinato.cli.envtest.parent import ParentWatch

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from ostinato.cache import metrics as cache
 from ostinato.client.transport import metrics as client
-from ostinato.controllers.metrics import ControllerStatistics
+from ostinato.controllers.reports.metrics import ControllerStatistics
 from ostinato.manager.election.election import MASTER_STATUS, SLOW_PATHS
 from ostinato.manager.metrics import UNREADABLE
 from ostinato.metrics import process_families

@@ -105,13 +105,13 @@ def add_values(parser: argparse.ArgumentParser) -> None:
 
 
 def _template(options: argparse.Namespace) -> None:
-    from ostinato.cli.commands import chart as command  # noqa: PLC0415 - loaded when the command is called
+    from ostinato.cli.commands.frontends import chart as command  # noqa: PLC0415 - loaded when the command is called
 
     command.template(command.TemplateOptions(**values(options)))
 
 
 def _run(options: argparse.Namespace) -> int:
-    from ostinato.cli.commands import chart_run as command  # noqa: PLC0415 - loaded when the command is called
+    from ostinato.cli.commands.frontends import chart_run as command  # noqa: PLC0415 - loaded when the command is called
 
     given = values(options)
     own = {name: given.pop(name) for name in _OWN}

@@ -67,7 +67,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _hooks(options: argparse.Namespace) -> int:
-    from ostinato.cli.commands import hooks as command  # noqa: PLC0415 - loaded when the command is called
+    from ostinato.cli.commands.frontends import hooks as command  # noqa: PLC0415 - loaded when the command is called
 
     given = values(options)
     own = {name: given.pop(name) for name in _OWN}

@@ -48,7 +48,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _meta(options: argparse.Namespace) -> int:
-    from ostinato.cli.commands import meta as command  # noqa: PLC0415 - loaded when the command is called
+    from ostinato.cli.commands.frontends import meta as command  # noqa: PLC0415 - loaded when the command is called
 
     given = values(options)
     own = {name: given.pop(name) for name in ("follow", "target_label_selector", "resolve", "workers", "skip_crds")}

@@ -34,6 +34,6 @@ def add_to(commands: Commands) -> None:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from ostinato.cli.commands import replay as command  # noqa: PLC0415 - loaded when the command is called
+    from ostinato.cli.commands.frontends import replay as command  # noqa: PLC0415 - loaded when the command is called
 
     return command.replay(options.recordings, options.files, options.ignore)

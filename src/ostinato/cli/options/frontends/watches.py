@@ -48,7 +48,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _watches(options: argparse.Namespace) -> int:
-    from ostinato.cli.commands import watches as command  # noqa: PLC0415 - loaded when the command is called
+    from ostinato.cli.commands.frontends import watches as command  # noqa: PLC0415 - loaded when the command is called
 
     given = values(options)
     own = {name: given.pop(name) for name in _OWN}

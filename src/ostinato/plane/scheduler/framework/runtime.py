@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
+from heapq import nlargest
 from typing import Any, Final
 
 import msgspec
@@ -26,6 +27,7 @@ from ostinato.plane.scheduler.nominator import Nominator
 from ostinato.world.rng import Rng
 
 _MIN_FEASIBLE_NODES: Final = 100  # kube-scheduler's minFeasibleNodesToFind
+_EXPLAINED: Final = 8  # nodes whose scores explain a decision
 _MAX_SHAPES: Final = 192  # cached
 
 
@@ -42,10 +44,11 @@ class Profile(msgspec.Struct, frozen=True):
 
 
 class ScheduleResult(msgspec.Struct, frozen=True):
-    """The selected node."""
+    """The selected node. `scores`: of the best nodes, if the framework explains its decisions."""
 
     node: NodeInfo
     cycle: Cycle
+    scores: dict[str, int] | None = None
 
 
 class FitError(msgspec.Struct, frozen=True):
@@ -68,7 +71,18 @@ class _ShapeState(msgspec.Struct):
 
 
 class Framework:
-    def __init__(self, profile: Profile, snapshot: Snapshot, listers: Listers, nominator: Nominator, rng: Rng) -> None:
+    def __init__(
+        self,
+        profile: Profile,
+        snapshot: Snapshot,
+        listers: Listers,
+        nominator: Nominator,
+        rng: Rng,
+        *,
+        explains: bool = False,
+    ) -> None:
+        """`explains`: results have the scores of the best nodes. Defaults to False."""
+        self._explains = explains
         self.profile = profile
         self._snapshot = snapshot
         self._listers = listers
@@ -111,7 +125,7 @@ class Framework:
             feasible = search.find_among([node for name in sorted(restricted) if (node := self._snapshot.node(name))])
         if not feasible:
             return FitError(Diagnosis(len(nodes), search.statuses, _absent_nodes_status(filters)), cycle, filters)
-        return ScheduleResult(self._select_host(cycle, results, feasible), cycle)
+        return self._select_host(cycle, results, feasible)
 
     def _state_of(self, pod: PodInfo) -> _ShapeState:
         shape = pod.shape
@@ -149,9 +163,9 @@ class Framework:
                 filters.append(found)
         return filters, rejected
 
-    def _select_host(self, cycle: Cycle, results: LocalResults, nodes: list[NodeInfo]) -> NodeInfo:
+    def _select_host(self, cycle: Cycle, results: LocalResults, nodes: list[NodeInfo]) -> ScheduleResult:
         if len(nodes) == 1:
-            return nodes[0]
+            return ScheduleResult(nodes[0], cycle)
         totals = results.scores(nodes)
         for weighted in self.profile.plugins:
             if weighted.plugin in results.scored:
@@ -168,7 +182,13 @@ class Framework:
                 totals = [total + weight * score for total, score in zip(totals, scores, strict=True)]
         best = max(totals)
         ties = [at for at, total in enumerate(totals) if total == best]
-        return nodes[ties[0] if len(ties) == 1 else ties[self._rng.randrange(len(ties))]]
+        selected = nodes[ties[0] if len(ties) == 1 else ties[self._rng.randrange(len(ties))]]
+        if not self._explains:
+            return ScheduleResult(selected, cycle)
+        first = nlargest(_EXPLAINED, range(len(totals)), totals.__getitem__)
+        return ScheduleResult(
+            selected, cycle, {nodes[at].name: int(totals[at]) for at in first} | {selected.name: int(best)}
+        )
 
 
 def _restricted_nodes(filters: Sequence[Filter]) -> frozenset[str] | None:

@@ -202,7 +202,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def _manager(options: argparse.Namespace) -> int:
-    from ostinato.cli.commands.kudo import manager  # noqa: PLC0415 - loaded when the command is called
+    from ostinato.cli.commands.frontends.kudo import manager  # noqa: PLC0415 - loaded when the command is called
 
     given = values(options)
     own = {name: given.pop(name) for name in _RUN_KEYS}
@@ -214,7 +214,7 @@ def _call(name: str) -> object:
     """Return the function that runs a command on a cluster."""
 
     def command(options: argparse.Namespace) -> int:
-        from ostinato.cli.commands.kudo import cluster  # noqa: PLC0415 - loaded when the command is called
+        from ostinato.cli.commands.frontends.kudo import cluster  # noqa: PLC0415 - loaded when the command is called
 
         cluster.run(name, options)
         return 0

@@ -134,7 +134,7 @@ def _add_repo(parser: argparse.ArgumentParser) -> None:
 
 def _package(name: str) -> object:
     def command(options: argparse.Namespace) -> int:
-        from ostinato.cli.commands.kudo import packages  # noqa: PLC0415 - loaded when the command is called
+        from ostinato.cli.commands.frontends.kudo import packages  # noqa: PLC0415 - loaded when the command is called
 
         return packages.run(name, options)
 
@@ -143,7 +143,7 @@ def _package(name: str) -> object:
 
 def _repo(name: str) -> object:
     def command(options: argparse.Namespace) -> int:
-        from ostinato.cli.commands.kudo import repositories  # noqa: PLC0415 - loaded when the command is called
+        from ostinato.cli.commands.frontends.kudo import repositories  # noqa: PLC0415 - loaded when the command is called
 
         repositories.run(name, options)
         return 0

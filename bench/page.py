@@ -1,0 +1,142 @@
+"""What the live page costs: the same load without it, and with it and an open page.
+
+    python -m bench.page [--nodes 1000] [--deployments 100] [--replicas 100] [--rounds 1]
+
+- `ostinato up` with simulated nodes. The open page is a client in its own process that reads the stream, and asks for
+  objects and nodes every ten seconds, as the front end does.
+- Prints seconds until all Pods are available and until all are deleted, the ratio of both, processor time and memory
+  of the page's process under load, and its per cent of a core at rest.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import multiprocessing
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import msgspec
+
+from bench import plane
+from bench.plane import Load, Measured
+from bench.usage import Process, family
+from ostinato.cli.page.asking import asked
+from ostinato.client import Client, Config
+from ostinato.http import unix_sockets
+from ostinato.page.page import SOCKET
+from ostinato.world import World
+
+_EVERY = 10.0  # seconds between two reads of the objects
+
+
+class Cost(msgspec.Struct):
+    """Of the page's process: per cent of a core at rest; seconds of processor time, and MB at the end of the load."""
+
+    rest: float
+    cpu: float
+    memory: float
+    streamed: int  # bytes that an open page received
+
+
+def _page_process(pids: list[int]) -> Process:
+    """Return the process of the page, one of those of `ostinato up`."""
+    for pid in set().union(*map(family, pids)):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        if b"page" in words:
+            return Process(pid)
+    raise SystemExit("ostinato up has no process of the page")
+
+
+def read_page(socket: Path, received: multiprocessing.sharedctypes.Synchronized[int]) -> None:
+    """Be an open page until the process is terminated."""
+
+    async def stream() -> None:
+        reader, writer = await asyncio.open_unix_connection(sock=unix_sockets.connect(socket))
+        writer.write(b"GET /api/stream HTTP/1.1\r\nHost: page\r\n\r\n")
+        while data := await reader.read(1 << 20):
+            received.value += len(data)
+
+    async def ask() -> None:
+        async with asked(socket, World.real()) as page:
+            while True:
+                await asyncio.sleep(_EVERY)
+                await page.get("objects", {"limit": "1000"})
+                await page.get("nodes")
+
+    async def both() -> None:
+        await asyncio.gather(stream(), ask())
+
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(both())
+
+
+async def _with_page(client: Client, pids: list[int], load: Load, socket: Path) -> tuple[Measured, Cost]:
+    page = _page_process(pids)
+    await plane.join(client, load.nodes)
+    await asyncio.sleep(plane.SETTLING)
+    received = multiprocessing.Value("q", 0)
+    browser = multiprocessing.Process(target=read_page, args=(socket, received), daemon=True)
+    browser.start()
+    try:
+        await asyncio.sleep(2.0)
+        before, began = page.cpu(), time.monotonic()
+        await asyncio.sleep(plane.REST)
+        rest = (page.cpu() - before) / (time.monotonic() - began) * 100
+        before = page.cpu()
+        measured = await plane.measure(client, "with the page", pids, load, rests=False)
+        return measured, Cost(rest, page.cpu() - before, page.memory("VmHWM"), received.value)
+    finally:
+        browser.terminate()
+        browser.join()
+
+
+def with_page(load: Load) -> tuple[Measured, Cost]:
+    async def connected(pids: list[int], kubeconfig: Path) -> tuple[Measured, Cost]:
+        async with Client.connect(Config.load(path=kubeconfig)) as client:
+            return await _with_page(client, pids, load, kubeconfig.parent / SOCKET)
+
+    with (
+        tempfile.TemporaryDirectory() as temporary,
+        plane.ours(load.nodes, Path(temporary), "--page", "127.0.0.1:0") as started,
+    ):
+        return asyncio.run(connected(*started))
+
+
+def _print(name: str, each: Measured) -> None:
+    print(
+        f"{name:<14} available {each.available.seconds:6.1f} s, deleted {each.deleted.seconds:6.1f} s, "
+        f"CPU {each.available.cpu + each.deleted.cpu:6.1f} s, memory {each.memory:6.0f} MB",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nodes", type=int, default=1000)
+    parser.add_argument("--deployments", type=int, default=100)
+    parser.add_argument("--replicas", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=1)
+    options = parser.parse_args()
+    load = Load(options.nodes, options.deployments, options.replicas)
+    print(f"{load.pods} Pods on {load.nodes} nodes, {os.cpu_count()} cores", flush=True)
+    ratios: list[float] = []
+    for _ in range(options.rounds):
+        without = plane.run(plane.OURS, load, rests=False)
+        _print("without", without)
+        paged, cost = with_page(load)
+        _print("with the page", paged)
+        before = without.available.seconds + without.deleted.seconds
+        ratios.append((paged.available.seconds + paged.deleted.seconds) / before)
+        print(
+            f"ratio {ratios[-1]:.3f}; page: {cost.rest:.1f} % of a core at rest, {cost.cpu:.1f} s of CPU under load, "
+            f"{cost.memory:.0f} MB at most, {cost.streamed / 1e6:.1f} MB streamed",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Commands of a control plane and its parts: servers, nodes, stores, users, images."""

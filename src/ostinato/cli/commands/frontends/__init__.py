@@ -1,0 +1,1 @@
+"""Commands of the other forms of operators."""

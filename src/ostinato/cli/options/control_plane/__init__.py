@@ -1,0 +1,1 @@
+"""Arguments of the commands of a control plane and its parts."""

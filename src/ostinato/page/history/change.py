@@ -1,0 +1,156 @@
+"""A change of an object, as it was watched: both states as bytes, decoded when it is shown.
+
+A change that is kept for long is packed: both states are compressed in one stream, against an object of the same kind.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, Final, Literal
+
+import msgspec
+
+from ostinato.api.gvk import GroupVersionKind, NamespacedName
+from ostinato.cache.store.entry import Entry
+from ostinato.page.facts import Difference, Ref, Verb, Write
+from ostinato.page.history.authors import Author, author_of
+from ostinato.page.history.diff import differences, summary
+
+Json = dict[str, Any]
+Type = Literal["create", "update", "delete"]
+
+OVERHEAD: Final = 700  # approximate bytes of a change beside the two states
+_DELETION: Final = "deletion requested"
+
+
+class Change:
+    """`run`, `controller`: the run that made it, once it is known."""
+
+    __slots__ = (
+        "_after",
+        "_before",
+        "_dictionary",
+        "_packed",
+        "_shown",
+        "at",
+        "controller",
+        "gvk",
+        "is_deletion",
+        "key",
+        "number",
+        "owners",
+        "resource_version",
+        "run",
+        "size",
+        "type",
+        "uid",
+    )
+
+    def __init__(self, number: int, at: float, change: Type, before: Entry | None, after: Entry) -> None:
+        self.number = number
+        self.at = at
+        self.type = change
+        self.gvk: GroupVersionKind = after.collection.info.gvk
+        self.key: NamespacedName = after.key
+        self.uid = after.uid
+        self.owners: tuple[str, ...] = after.owner_uids
+        self.resource_version = after.resource_version
+        self.is_deletion = change == "delete" or (
+            change == "update" and after.is_being_deleted and before is not None and not before.is_being_deleted
+        )
+        self.run = ""
+        self.controller = ""
+        self._before = before
+        self._after: Entry | None = after
+        self._packed = b""
+        self._dictionary = b""
+        self._shown: _Shown | None = None
+        self.size = OVERHEAD + _size(after) + (0 if before is None else _size(before))
+
+    @property
+    def id(self) -> str:
+        return str(self.number)
+
+    @property
+    def ref(self) -> Ref:
+        return Ref.of(self.gvk, self.key, self.uid)
+
+    @property
+    def is_packed(self) -> bool:
+        return self._after is None
+
+    def states(self) -> tuple[Json | None, Json]:
+        """Decode the states before and after the change. That after a removal is the last known one."""
+        if self._after is not None:
+            return None if self._before is None else self._before.dict(), self._after.dict()
+        data = zlib.decompressobj(-15, self._dictionary).decompress(self._packed)
+        before, after = msgspec.json.decode(data)
+        return before, after
+
+    def binds(self) -> bool:
+        """Whether the change set the node of a Pod."""
+        if self.gvk.kind != "Pod" or self.type != "update":
+            return False
+        before, after = self.states()
+        return bool((after.get("spec") or {}).get("nodeName")) and not ((before or {}).get("spec") or {}).get(
+            "nodeName"
+        )
+
+    def made_by(self, run: str, controller: str) -> None:
+        self.run, self.controller = run, controller
+
+    def pack(self, dictionary: bytes) -> int:
+        """Compress the states; return the number of bytes that this freed."""
+        compressor = zlib.compressobj(1, zlib.DEFLATED, -15, zdict=dictionary)
+        self._packed = compressor.compress(msgspec.json.encode(self.states())) + compressor.flush()
+        self._dictionary = dictionary
+        self._before = self._after = None
+        before, self.size = self.size, OVERHEAD + len(self._packed)
+        return before - self.size
+
+    def shown(self) -> Write:
+        """Return the change as a fact, without its differences. Decodes the states the first time."""
+        if self._shown is None:
+            self._shown, _ = self._decoded()
+        return self._write(self._shown)
+
+    def with_diff(self) -> Write:
+        """Return the change as a fact, with its differences."""
+        self._shown, found = self._decoded()
+        return msgspec.structs.replace(self._write(self._shown), diff=found)
+
+    def _write(self, seen: _Shown) -> Write:
+        return Write(
+            id=self.id,
+            at=self.at,
+            ref=self.ref,
+            verb=seen.verb,
+            author=self.controller or seen.author.manager or "unknown",
+            manager=seen.author.manager,
+            resource_version=self.resource_version,
+            reconcile=self.run or None,
+            summary=seen.summary,
+        )
+
+    def _decoded(self) -> tuple[_Shown, list[Difference]]:
+        before, after = self.states()
+        if self.type == "delete":
+            return _Shown("delete", Author(), "removed"), []
+        found = differences(before, after)
+        if self.type == "create":
+            return _Shown("create", author_of(None, after), "created"), found
+        author = author_of(before, after, [each.path for each in found])
+        if self.is_deletion:
+            return _Shown("delete", author, _DELETION), found
+        is_status = bool(found) and all(each.path.startswith("status.") for each in found)
+        return _Shown("status" if is_status else "update", author, summary(found)), found
+
+
+class _Shown(msgspec.Struct, frozen=True):
+    verb: Verb
+    author: Author
+    summary: str
+
+
+def _size(entry: Entry) -> int:
+    return len(entry.suffix) + len(entry.metadata_bytes)

@@ -1,0 +1,211 @@
+"""Ring of the changes of the last minutes, and which run made each of them.
+
+- Bounded in bytes and in age. Near the bound the oldest changes are packed, then dropped.
+- A run names a write by the resourceVersion that the server assigned. A deletion, a binding and the removal of the last
+  finalizer have none in their response: they are matched with the next change of that object that is one.
+- The claim of a run may arrive before the change that it is for, or after it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from ostinato.api.gvk import GroupKind, GroupVersionKind, NamespacedName
+from ostinato.cache.store.entry import Entry
+from ostinato.page.facts import Ref
+from ostinato.page.history.change import Change, Type
+from ostinato.page.reporting.reports import Wrote
+
+MAX_BYTES: Final = 64 << 20
+MAX_AGE: Final = 900.0  # seconds
+_PACK_ABOVE: Final = 0.25  # of the bound
+_CLAIM_SECONDS: Final = 30.0  # in which a claim and its change must meet
+_REQUEST_SECONDS: Final = 2.0  # between a change and the answer to the write that made it
+_MAX_CLAIMS: Final = 20_000
+_DICTIONARY: Final = 32 << 10  # bytes that zlib uses
+
+Object = tuple[GroupKind, NamespacedName]
+
+
+class _Claim(msgspec.Struct, frozen=True):
+    at: float
+    wrote: Wrote
+
+
+class Changes:
+    def __init__(self, max_bytes: int = MAX_BYTES, max_age: float = MAX_AGE) -> None:
+        self.size = 0
+        self._max_bytes = max_bytes
+        self._max_age = max_age
+        self._number = 0
+        self._ring: deque[Change] = deque()
+        self._by_version: dict[tuple[Object, str], Change] = {}
+        self._by_object: dict[Object, list[Change]] = {}  # in order
+        self._claims: dict[Object, list[_Claim]] = {}  # of runs whose change has not been seen
+        self._dictionaries: dict[GroupVersionKind, bytes] = {}
+        self._unpacked = 0  # number of the first change that is not packed
+
+    @property
+    def oldest(self) -> float | None:
+        """When the oldest change happened; None if there is none."""
+        return self._ring[0].at if self._ring else None
+
+    def __len__(self) -> int:
+        return len(self._ring)
+
+    # Recording
+
+    def add(self, at: float, change: Type, before: Entry | None, after: Entry) -> Change:
+        self._number += 1
+        added = Change(self._number, at, change, before, after)
+        where = object_of(added.gvk, added.key)
+        self._ring.append(added)
+        self._by_version[where, added.resource_version] = added
+        self._by_object.setdefault(where, []).append(added)
+        self.size += added.size
+        claims = self._claims.get(where)
+        if claims is not None:
+            self._meet(added, where, claims)
+        if self.size > self._max_bytes:
+            self._evict(at)
+        return added
+
+    def claim(self, at: float, wrote: Wrote) -> None:
+        """Record that a run made a write."""
+        where = object_of(wrote.ref.gvk, wrote.ref.key)
+        found = self._claimed(at, where, wrote)
+        if found is not None:
+            found.made_by(wrote.run, wrote.controller)
+        elif not wrote.resource_version or (where, wrote.resource_version) not in self._by_version:
+            self._claims.setdefault(where, []).append(_Claim(at, wrote))
+            if len(self._claims) > _MAX_CLAIMS:
+                del self._claims[next(iter(self._claims))]
+
+    def _claimed(self, at: float, where: Object, wrote: Wrote) -> Change | None:
+        """Return the change that a run claims, if it has been seen."""
+        if wrote.resource_version:
+            found = self._by_version.get((where, wrote.resource_version))
+            # A change that was seen before the write was sent is another's: the write changed nothing.
+            return None if found is None or found.run or found.at < wrote.at - _REQUEST_SECONDS else found
+        for change in reversed(self._by_object.get(where, ())):
+            if change.at < at - _CLAIM_SECONDS:
+                return None
+            if not change.run and _fits(change, wrote):
+                return change
+        return None
+
+    def _meet(self, change: Change, where: Object, claims: list[_Claim]) -> None:
+        """Find the claim for a new change."""
+        claims[:] = [each for each in claims if each.at >= change.at - _CLAIM_SECONDS]
+        for claim in claims:
+            wrote = claim.wrote
+            if wrote.resource_version == change.resource_version or (
+                not wrote.resource_version and _fits(change, wrote)
+            ):
+                change.made_by(wrote.run, wrote.controller)
+                claims.remove(claim)
+                break
+        if not claims:
+            del self._claims[where]
+
+    # Bounds
+
+    def expire(self, now: float) -> None:
+        """Drop what is too old."""
+        while self._ring and self._ring[0].at < now - self._max_age:
+            self._drop()
+        stale = now - _CLAIM_SECONDS
+        for where in [where for where, claims in self._claims.items() if claims[-1].at < stale]:
+            del self._claims[where]
+
+    @property
+    def needs_packing(self) -> bool:
+        return self.size > self._max_bytes * _PACK_ABOVE and self._unpacked <= self._number
+
+    def pack(self, count: int) -> None:
+        """Pack up to `count` of the oldest changes."""
+        first = self._ring[0].number if self._ring else 0
+        start = max(0, self._unpacked - first)
+        end = min(start + count, len(self._ring))
+        for at in range(start, end):
+            change = self._ring[at]
+            if not change.is_packed:
+                self.size -= change.pack(self._dictionary(change))
+        self._unpacked = first + end
+
+    def _dictionary(self, change: Change) -> bytes:
+        found = self._dictionaries.get(change.gvk)
+        if found is None:
+            found = self._dictionaries[change.gvk] = msgspec.json.encode(change.states()[1])[-_DICTIONARY:]
+        return found
+
+    def _evict(self, now: float) -> None:
+        while self._ring and (self.size > self._max_bytes or self._ring[0].at < now - self._max_age):
+            self._drop()
+
+    def _drop(self) -> None:
+        change = self._ring.popleft()
+        self.size -= change.size
+        where = object_of(change.gvk, change.key)
+        if self._by_version.get((where, change.resource_version)) is change:
+            del self._by_version[where, change.resource_version]
+        of_object = self._by_object[where]
+        of_object.pop(0)
+        if not of_object:
+            del self._by_object[where]
+
+    # Reading
+
+    def between(self, since: float, until: float) -> Iterator[Change]:
+        """Iterate over the changes of a period, oldest first."""
+        return (change for change in self._ring if since <= change.at < until)
+
+    def after(self, number: int) -> list[Change]:
+        """Return the changes after the one of that number, oldest first."""
+        found = []
+        for change in reversed(self._ring):
+            if change.number <= number:
+                break
+            found.append(change)
+        return found[::-1]
+
+    @property
+    def last(self) -> int:
+        """The number of the newest change."""
+        return self._number
+
+    def get(self, number: str) -> Change | None:
+        """Return the change with this id."""
+        if not self._ring or not number.isdecimal():
+            return None
+        at = int(number) - self._ring[0].number
+        return self._ring[at] if 0 <= at < len(self._ring) else None
+
+    def at_version(self, ref: Ref, resource_version: str) -> Change | None:
+        """Return the change that gave an object this resourceVersion."""
+        return self._by_version.get((object_of(ref.gvk, ref.key), resource_version))
+
+    def of_object(self, ref: Ref) -> list[Change]:
+        """Return the changes of an object, oldest first; of one uid, if the reference has it."""
+        found = self._by_object.get(object_of(ref.gvk, ref.key), ())
+        return [each for each in found if not ref.uid or each.uid == ref.uid]
+
+    def all(self) -> Iterable[Change]:
+        return self._ring
+
+
+def object_of(gvk: GroupVersionKind, key: NamespacedName) -> Object:
+    return gvk.group_kind, key
+
+
+def _fits(change: Change, wrote: Wrote) -> bool:
+    """Whether a change may be the deletion, removal or binding that a run reported."""
+    if wrote.ref.uid and wrote.ref.uid != change.uid:
+        return False
+    if wrote.is_removal:
+        return change.type == "delete"
+    return change.is_deletion if wrote.is_deletion else change.binds()

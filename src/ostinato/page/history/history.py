@@ -1,0 +1,59 @@
+"""History: all rings together, and the reports that fill them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ostinato.page.facts import kind_node
+from ostinato.page.history.changes import Changes
+from ostinato.page.history.runs import Placements, Runs, Samples
+from ostinato.page.live.alarms import Alarms
+from ostinato.page.live.graph import LiveGraph
+from ostinato.page.reporting.reports import Reports
+from ostinato.world import Clock
+
+_PACKED_PER_STEP: Final = 32  # changes
+
+
+class History:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.changes = Changes()
+        self.runs = Runs()
+        self.samples = Samples()
+        self.placements = Placements()
+        self.graph = LiveGraph()
+        self.alarms = Alarms()
+        self.dropped = 0  # reports that were lost so far
+
+    def receive(self, reports: Reports) -> None:
+        """Record the reports of a process."""
+        now = self._clock.wall()
+        self.dropped += reports.dropped
+        for watch in reports.watches:
+            self.graph.watches(watch)
+        for wrote in reports.wrote:
+            self.changes.claim(now, wrote)
+            self.graph.writes(wrote.controller, kind_node(wrote.ref.gvk))
+        for run in reports.runs:
+            self.runs.add(run)
+            self.alarms.ran(run)
+        for stats in reports.controllers:
+            self.samples.add(now, reports.process, stats)
+            self.alarms.sampled(now, stats)
+        for controller in reports.ended:
+            self.samples.ended(reports.process, controller)
+        for loop in reports.hot_loops:
+            self.alarms.looped(now, loop)
+        for placed in reports.placed:
+            self.placements.add(placed)
+        for client, count in reports.throttled.items():
+            self.alarms.throttled(now, client, count)
+
+    def tidy(self) -> None:
+        """Drop what is too old, and pack a few changes if there are many."""
+        now = self._clock.wall()
+        self.changes.expire(now)
+        self.runs.expire(now)
+        if self.changes.needs_packing:
+            self.changes.pack(_PACKED_PER_STEP)

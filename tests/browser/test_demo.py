@@ -1,0 +1,46 @@
+"""`ostinato demo --page`: the page shows each step. Its pictures are kept; the one of the README is made here.
+
+OSTINATO_BROWSER_ARTEFACTS=pictures pytest tests/browser/test_demo.py
+cp pictures/demo.png docs/page.png
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import BrowserContext, Page, expect
+
+from .programs import running
+
+STEPS = ["Apply a Deployment", "Kill", "Scale it", "Roll out", "Delete it"]
+
+
+def test_the_page_shows_each_step_of_the_demo(
+    context: BrowserContext, page: Page, screenshot: Callable[[str], Path]
+) -> None:
+    page.set_viewport_size({"width": 1440, "height": 860})
+    with running("demo", "--page", ":0") as demo:
+        demo.wait("the demo begins then")
+        demo.enter(context)
+        page.goto(demo.address)
+        workload = page.get_by_role("listitem").filter(has=page.get_by_role("link", name="Deployment default/web"))
+        for number, step in enumerate(STEPS):
+            demo.wait(f"▌ {step}")
+            if step == "Roll out":
+                expect(workload.get_by_role("img", name="5 of 5 Pods ready")).to_be_visible()
+                screenshot("demo")
+            screenshot(f"demo-{number}-{step.split()[0].lower()}")
+        demo.wait("The page stays open")
+        page.goto(f"{demo.address}#/object?apiVersion=apps%2Fv1&kind=Deployment&namespace=default&name=web&tab=writes")
+        writes = page.get_by_role("tabpanel")
+        for text in ["by ostinato-demo", "spec.replicas", "by deployment-controller", "delete"]:
+            expect(writes).to_contain_text(text)
+        page.get_by_role("tab", name="Children").click()
+        created = page.get_by_role("link", name=re.compile("Why was Pod web-.* created"))
+        deleted = page.get_by_role("link", name=re.compile("Why was Pod web-.* deleted"))
+        expect(created).to_have_count(10)  # three, two more by scaling, five of the new version
+        assert deleted.count() >= 10
+        created.last.click()
+        expect(page.locator(".why-headline")).to_contain_text("because ostinato-demo created Deployment web")
