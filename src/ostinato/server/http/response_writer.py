@@ -139,6 +139,8 @@ class ResponseWriter(asyncio.BufferedProtocol):
         else:
             lines.append(b"Transfer-Encoding: chunked\r\n\r\n" if chunked else b"\r\n")
         self._transport.write(b"".join(lines))
+        if chunked and answer.forward is not None:
+            answer.forward(self._forward)
         try:
             async for data in answer.chunks:
                 if data:
@@ -150,6 +152,13 @@ class ResponseWriter(asyncio.BufferedProtocol):
             chunked = chunked and not answer.patient  # a watch may end at any time; a log or a file is incomplete
         if chunked and not self._lost:
             self._transport.write(LAST_CHUNK)
+
+    def _forward(self, data: bytes) -> bool:
+        """Write a chunk now, unless the client does not read or flows contend: then it waits for its turn."""
+        if self._writable is not None or self._turns.contended:
+            return False
+        self._transport.write(chunk(data))
+        return True
 
 
 def _accepts_gzip(head: RequestHead, answer: Response) -> bool:

@@ -223,9 +223,11 @@ class Stream:
 
     - `patient`: the reader may pause for any time, as a person who pages through a log does.
     - `length`: total bytes of all chunks, if known. A ConnectionError from `chunks` means that fewer arrived.
+    - `forward`: takes a function that writes a chunk at once, or returns False if it cannot. While the reader waits for
+      the next of `chunks`, a chunk may be given to that function instead.
     """
 
-    __slots__ = ("chunks", "content_type", "headers", "length", "patient", "status")
+    __slots__ = ("chunks", "content_type", "forward", "headers", "length", "patient", "status")
 
     def __init__(
         self,
@@ -236,9 +238,11 @@ class Stream:
         *,
         patient: bool = False,
         length: int | None = None,
+        forward: Callable[[Callable[[bytes], bool]], None] | None = None,
     ) -> None:
         self.status = status
         self.chunks = chunks
+        self.forward = forward
         self.content_type = content_type
         self.headers = headers
         self.patient = patient

@@ -31,14 +31,19 @@ class Subscription:
         self._bytes = 0
         self._wakeup: asyncio.Future[None] | None = None
         self._interrupted = False
+        self._send: Callable[[Event], bool] | None = None  # see `forward`
         self.closed = False  # no more events: the watcher was too slow, or the server is stopping
 
-    def offer(self, event: Event) -> None:
+    def offer(self, event: Event, *, alone: bool) -> None:
+        """Add an event, or forward it. `alone`: it is the only one of its commit; several are sent in one piece."""
         try:
             if self._accepts is not None and not self._accepts(event):
                 return
+            if alone and self._wakeup is not None and not self._events and self._send is not None and self._send(event):
+                self._hub.sent += 1
+                return
         except Exception:  # an error in a watcher must not stop the store
-            _logger.exception("watch filter failed, closing the watch scope=%r", self.scope)
+            _logger.exception("watch failed, closing it scope=%r", self.scope)
             self.close()
             return
         if len(self._events) >= BACKLOG_EVENTS or self._bytes > BACKLOG_BYTES:
@@ -47,6 +52,13 @@ class Subscription:
         self._events.append(event)
         self._bytes += event.length
         self._wake()
+
+    def forward(self, send: Callable[[Event], bool]) -> None:
+        """Hand a lone event to a function while the watcher waits, instead of waking it.
+
+        A function that returns False, since it cannot send now, leaves the event to the watcher.
+        """
+        self._send = send
 
     def close(self) -> None:
         self.closed = True
@@ -125,17 +137,17 @@ class Hub:
             if not scope and subscription.scope:
                 del self._scopes[subscription.scope]
 
-    def publish(self, event: Event) -> None:
+    def publish(self, event: Event, *, alone: bool = False) -> None:
         if self._listeners:
             self.notify(event)
         scopes, key = self._scopes, event.key
         for subscription in tuple(scopes[""]):
-            subscription.offer(event)
+            subscription.offer(event, alone=alone)
         if len(scopes) > 1:
             for scope in (key[: key.find("/") + 1], key):
                 if scope and scope in scopes:
                     for subscription in tuple(scopes[scope]):
-                        subscription.offer(event)
+                        subscription.offer(event, alone=alone)
 
     def close(self) -> None:
         """Close all watchers, and reject new ones."""

@@ -130,8 +130,8 @@ class Index(ABC):
 
     # History
 
-    def _apply(self, collection: Collection, event: Event) -> None:
-        """Make a durable event visible to readers and watchers."""
+    def _apply(self, collection: Collection, event: Event, *, alone: bool = False) -> None:
+        """Make a durable event visible to readers and watchers. `alone`: no other event comes with it."""
         collection.apply(event)
         shared = self._shared
         self._order.append(collection)
@@ -143,7 +143,7 @@ class Index(ABC):
             self._shared_bytes -= old.length
             old.encoded = NO_CACHE
         self.version = event.version
-        collection.hub.publish(event)
+        collection.hub.publish(event, alone=alone)
 
     def _compact(self) -> None:
         """Drop events that exceed the limits of age, number or size."""

@@ -106,7 +106,7 @@ class LocalIndex(Index):
                     continue
                 self.failure = None
                 for collection, event, _ in batch:
-                    self._apply(collection, event)
+                    self._apply(collection, event, alone=len(batch) == 1)
                 for _, _, done in batch:
                     if not done.done():
                         done.set_result(None)

@@ -46,6 +46,7 @@ async def watch(context: Context) -> Stream:
         raise NotAcceptable.of(_STREAMS)
     writer = WatchWriter(context.resource, form)
     chunks: AsyncIterator[bytes]
+    forward = None
     try:
         if not options.resource_version and context.index.is_shared:
             await context.index.catch_up()
@@ -53,13 +54,14 @@ async def watch(context: Context) -> Stream:
             await not_older_than(context.index, context.world.clock, start)
         if context.resource.conversion is not None:  # fail early if objects cannot be converted
             await context.resource.conversion.entries(context.collection.select(selection.prefix))
-        chunks = _Watch(context, options, selection, writer, start)
+        chunks = live = _Watch(context, options, selection, writer, start)
+        forward = live.forward
     except Timeout as error:
         chunks = _refused(writer, error)
     except Compacted as error:
         chunks = _refused(writer, Expired.of(f"too old resource version: {start} ({error.oldest})"))
     content_type = form.content_type if form.media == "json" else f"{form.content_type};stream=watch"
-    return Stream(200, chunks, content_type)
+    return Stream(200, chunks, content_type, forward=forward)
 
 
 def _start(text: str) -> int:
@@ -103,6 +105,21 @@ class _Watch(AsyncIterator[bytes]):
     async def aclose(self) -> None:
         self._subscription.close()
         await self._chunks.aclose()
+
+    def forward(self, write: Callable[[bytes], bool]) -> None:
+        """Write a lone event with a function as soon as it is durable; see `Subscription.forward`."""
+
+        def send(event: Event) -> bool:
+            if event.version <= self._seen:
+                return True
+            kind = self._kind_of(event)
+            try:
+                return not kind or write(self._writer.event(kind, event))
+            except NotAList:
+                return False
+
+        if self._conversion is None:
+            self._subscription.forward(send)
 
     async def _run(self, first: _First) -> AsyncGenerator[bytes, None]:
         try:

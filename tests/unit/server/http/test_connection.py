@@ -713,6 +713,30 @@ def test_a_stream_waits_for_its_client_to_read_and_drops_one_that_does_not() -> 
         assert stream.closed
 
 
+def test_a_forwarded_chunk_is_written_at_once_unless_the_client_does_not_read_or_flows_contend() -> None:
+    stream = Endless()
+    writers: list[Callable[[bytes], bool]] = []
+
+    async def handle(request: Request) -> Stream:
+        return Stream(200, stream.chunks(), forward=writers.append)
+
+    @play(handle)
+    async def _(stage: Stage) -> None:
+        connection, wire = stage.connect()
+        connection.data_received(b"GET / HTTP/1.1\r\n" + HEAD)
+        await stage.settle()
+        [write] = writers
+        assert write(b"event\n")
+        assert wire.sent.endswith(b"\r\n\r\n6\r\nevent\n\r\n")
+        sent = wire.sent
+        connection.pause_writing()
+        assert not write(b"event\n")
+        connection.resume_writing()
+        stage.http.turns.contended = True
+        assert not write(b"event\n")
+        assert wire.sent == sent
+
+
 # Stopping
 
 

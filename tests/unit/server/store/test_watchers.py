@@ -40,16 +40,28 @@ async def write(world: Simulation, server: Server, writer: int) -> None:
         await call(server, "DELETE", f"{PATH}/{name}")
 
 
-async def watch(world: Simulation, stream: Stream) -> list[tuple[str, str, int]]:
+async def watch(world: Simulation, stream: Stream, *, forwards: bool) -> list[tuple[str, str, int]]:
     """The events of a stream, to its end: type, name and resourceVersion."""
     seen = []
-    async for chunk in stream.chunks:
-        await world.clock.sleep(world.rng.uniform(0, 0.05))  # some are slower than others
+
+    def read(chunk: bytes) -> None:
         for line in chunk.splitlines():
             event = json.loads(line)
             meta = event["object"]["metadata"]
             if event["type"] != "BOOKMARK":
                 seen.append((event["type"], meta["name"], int(meta["resourceVersion"])))
+
+    def write(chunk: bytes) -> bool:
+        if is_writable := world.rng.random() < 0.7:
+            read(chunk)
+        return is_writable
+
+    if forwards:
+        assert stream.forward is not None
+        stream.forward(write)
+    async for chunk in stream.chunks:
+        await world.clock.sleep(world.rng.uniform(0, 0.05))  # some are slower than others
+        read(chunk)
     return seen
 
 
@@ -69,7 +81,7 @@ def test_every_watcher_sees_every_write_once_and_in_the_order_of_the_store(seed:
             query = f"watch=1&resourceVersion={start}" + ("&allowWatchBookmarks=true" if number % 2 else "")
             stream = await server.handle(Request("GET", PATH, query, TOKEN))
             assert isinstance(stream, Stream)
-            watchers.append(asyncio.create_task(watch(world, stream)))
+            watchers.append(asyncio.create_task(watch(world, stream, forwards=number % 3 == 0)))
             if number == WATCHERS // 2:  # the later ones begin while writes are under way
                 writers = [asyncio.create_task(write(world, server, n)) for n in range(WRITERS)]
         await asyncio.gather(*writers)
@@ -161,5 +173,42 @@ def test_a_watcher_that_rings_wakes_without_an_event() -> None:
         assert await task
         subscription.interrupt()
         assert await subscription.wait()
+
+    asyncio.run(main())
+
+
+def test_a_lone_event_is_forwarded_while_the_watcher_waits() -> None:
+    async def main() -> None:
+        hub = Hub()
+        subscription = hub.subscribe()
+        forwarded: list[int] = []
+        can_send = True
+
+        def send(event: Event) -> bool:
+            if can_send:
+                forwarded.append(event.version)
+            return can_send
+
+        subscription.forward(send)
+        hub.publish(event(1), alone=True)  # the watcher does not wait yet: it may be sending
+        assert [e.version for e in subscription.take()] == [1]
+        waiting = asyncio.get_running_loop().create_task(subscription.wait())
+        await asyncio.sleep(0)
+        hub.publish(event(2), alone=True)
+        assert forwarded == [2]
+        assert not waiting.done()
+        can_send = False
+        hub.publish(event(3), alone=True)
+        can_send = True
+        hub.publish(event(4), alone=True)  # behind one that was not sent
+        assert [e.version for e in subscription.take()] == [3, 4]
+        await waiting
+        waiting = asyncio.get_running_loop().create_task(subscription.wait())
+        await asyncio.sleep(0)
+        hub.publish(event(5))  # one of several, which are sent in one piece
+        assert forwarded == [2]
+        await waiting
+        assert [e.version for e in subscription.take()] == [5]
+        assert hub.sent == 5
 
     asyncio.run(main())
