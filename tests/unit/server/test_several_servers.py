@@ -18,7 +18,7 @@ from tests.stage.api import Answer, Api
 from tests.stage.shared_store import start_all, start_servers
 
 from ostinato.etcd import EtcdClient
-from ostinato.server.controllers.server_endpoints import INTERVAL, LEASE_SECONDS
+from ostinato.server.controllers.server_endpoints import INTERVAL, LEASE_SECONDS, RELEASE_SECONDS
 from ostinato.server.core import Server
 from ostinato.server.request import Request, Stream
 from ostinato.server.store.etcd.index import EtcdIndex
@@ -273,3 +273,18 @@ async def test_endpoints_of_the_servers_appear_and_vanish_with_them(apis: list[A
     version = (await apis[0].get(f"{_DEFAULT}/endpoints/kubernetes")).body["metadata"]["resourceVersion"]
     await clock.sleep(60)
     assert (await apis[0].get(f"{_DEFAULT}/endpoints/kubernetes")).body["metadata"]["resourceVersion"] == version
+
+
+@servers(1, stores=["simulated"])
+async def test_a_server_whose_store_does_not_answer_stops_soon(apis: list[Api]) -> None:
+    server = apis[0].server
+    clock, index = server.world.clock, server.index
+
+    async def hang(*_: object) -> int:
+        await clock.sleep(1000)
+        raise AssertionError
+
+    index.delete = hang  # type: ignore[method-assign]
+    began = clock.monotonic()
+    await server.close()
+    assert clock.monotonic() - began == pytest.approx(RELEASE_SECONDS)

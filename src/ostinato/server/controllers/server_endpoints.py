@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ostinato.server.resources.resource import Resource
 
 INTERVAL = 10.0  # seconds between two renewals
+RELEASE_SECONDS = 3.0  # for the store to remove the address at the end; otherwise its lease expires
 LEASE_SECONDS = 15.0  # after the last renewal, until the address is removed
 _logger = logging.getLogger(__name__)
 
@@ -62,9 +63,10 @@ class ServerEndpoints:
         self._task = None
         current = self._leases.newest(self._address)
         if self._releases and current is not None and _server(current) == (self._address, self._port):
-            with suppress(Conflict, StoreFailed):
-                await self._index.delete(self._leases, self._address, current)
-                await self._write()
+            with suppress(Conflict, StoreFailed, TimeoutError):
+                async with self._world.clock.timeout(RELEASE_SECONDS):
+                    await self._index.delete(self._leases, self._address, current)
+                    await self._write()
 
     async def reconcile(self) -> None:
         await self._renew()
