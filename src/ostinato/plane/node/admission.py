@@ -40,6 +40,19 @@ def selects_nodes(pod: Pod) -> bool:
 def rejection_of(pod: Pod, node: NodeInfo, others: Iterable[Pod]) -> Rejection | None:
     """Return why a Pod cannot run beside `others`; None if it can. Resources unknown to the node are ignored."""
     others = list(others)
+    if (insufficient := insufficient_resource(pod, node, others)) is not None:
+        return insufficient
+    if not _fits(pod, node):
+        return _failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
+    taken_ports = {port for other in others for port in _ports(other)}
+    if any(_clashes(port, each) for port in _ports(pod) for each in taken_ports):
+        return _failed("NodePorts", "node(s) didn't have free ports for the requested pod ports")
+    return None
+
+
+def insufficient_resource(pod: Pod, node: NodeInfo, others: Iterable[Pod]) -> Rejection | None:
+    """Return which resource of the node does not suffice for a Pod beside `others`."""
+    others = list(others)
     requested, used = _requests(pod), Resources()
     for other in others:
         used.add(_requests(other), 1)
@@ -55,12 +68,13 @@ def rejection_of(pod: Pod, node: NodeInfo, others: Iterable[Pod]) -> Rejection |
         if wanted and wanted + taken > most:
             text = f"Node didn't have enough resource: {name}, requested: {wanted}, used: {taken}, capacity: {most}"
             return Rejection(f"OutOf{name}", text)
-    if not _fits(pod, node):
-        return _failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector")
-    taken_ports = {port for other in others for port in _ports(other)}
-    if any(_clashes(port, each) for port in _ports(pod) for each in taken_ports):
-        return _failed("NodePorts", "node(s) didn't have free ports for the requested pod ports")
     return None
+
+
+def requests_more(pod: Pod, before: Pod) -> bool:
+    """Return whether a Pod requests more CPU or memory than before."""
+    new, old = _requests(pod), _requests(before)
+    return new.cpu > old.cpu or new.memory > old.memory
 
 
 def _failed(predicate: str, text: str) -> Rejection:

@@ -22,6 +22,7 @@ from ostinato.plane.node.local_node import LocalNode, NodeComponents, components
 from ostinato.plane.node.node_clients import ClientOf
 from ostinato.plane.node.pod_manager import NodeNameOf, PodManager
 from ostinato.plane.node.pod_worker import PodWorker
+from ostinato.plane.node.resize_admission import ResizeAdmission
 from ostinato.plane.node.static_pods import StaticPodSet, ensure_mirror, remove_mirror
 from ostinato.plane.node.status_manager import StatusManager
 
@@ -38,6 +39,7 @@ class NodeAgent:
         self._settling: set[NamespacedName] = set()  # Pods whose reconcile sees the changes that happen now
         self._removing: dict[NamespacedName, str] = {}  # uids of Pods that the agent deletes, until their event
         self.changes = Channel()  # Pods whose containers have changed
+        self._resizes = ResizeAdmission(nodes, self._workers, self.changes)
         for runtime in {id(node.runtime): node.runtime for node in nodes.values()}.values():
             runtime.listen(self._request_sync)
 
@@ -99,7 +101,13 @@ class NodeAgent:
                 return None
             worker = await self._start_worker(request, pod, node, ctx)
         worker.update(pod)
+        if worker.has_resize:
+            self._resizes.request(request, node.name)
+        elif worker.pending_since is not None:
+            worker.withdraw_resize()
         delay = await self._sync(request, worker, ctx)
+        if worker.is_terminated:
+            self._resizes.retry(node.name)
         if worker.is_terminated and _needs_no_last_status(pod, node):
             await self._delete_if_requested(pod)
             return None
@@ -185,6 +193,7 @@ class NodeAgent:
 
     def _remove_worker(self, request: NamespacedName, worker: PodWorker) -> None:
         del self._workers[request]
+        self._resizes.retry(worker.pod.spec.node_name or "")
         self._remove_logs(worker.pod)
         self.changes.put(request)
 
@@ -200,7 +209,7 @@ class NodeAgent:
         if node.info is None or pod.status.start_time is not None:
             return None
         others = (
-            worker.pod
+            worker.allocated
             for worker in self._workers.values()
             if worker.pod.spec.node_name == node.name and not worker.is_terminated
         )

@@ -22,12 +22,14 @@ from ostinato.kinds.core_v1 import (
     ResourceRequirements,
     VolumeMountStatus,
 )
+from ostinato.plane.node.containers.allocation import PENDING, PendingResize
 from ostinato.plane.node.containers.container_record import ContainerRecord, Waiting, should_restart, terminated
 from ostinato.plane.node.pod_sandbox import PodSandbox
 
 _CREATING: Final = Waiting("ContainerCreating")
 _INITIALIZING: Final = Waiting("PodInitializing")
 _RESIZING: Final = "PodResizeInProgress"  # condition that exists only while a container is being resized
+_TEMPORARY: Final = (_RESIZING, PENDING)
 
 
 class PodWorkerState(msgspec.Struct, kw_only=True, eq=False):
@@ -36,6 +38,7 @@ class PodWorkerState(msgspec.Struct, kw_only=True, eq=False):
     - `is_terminated`: all containers have ended and none will be restarted.
     - `restarting_all`: whether all containers are being restarted in place; None if they never were.
     - `details`: whether container statuses include resources and volume mounts.
+    - `pending_resize`: why the resources of the spec are not allocated.
     - `failure`: phase, reason and message set by the node (eviction, deadline); overrides the containers' phase.
     """
 
@@ -44,6 +47,7 @@ class PodWorkerState(msgspec.Struct, kw_only=True, eq=False):
     is_terminated: bool = False
     restarting_all: bool | None = None
     details: bool = False
+    pending_resize: PendingResize | None = None
     failure: tuple[str, str, str] | None = None
 
 
@@ -249,7 +253,21 @@ def _conditions(
                 last_transition_time=old.last_transition_time if stays and old is not None else now,
             )
         )
+    if state.pending_resize is not None and not state.is_terminated:
+        conditions.append(_pending(state.pending_resize))
     return conditions
+
+
+def _pending(resize: PendingResize) -> PodCondition:
+    return PodCondition(
+        type=PENDING,
+        status="True",
+        reason=resize.reason,
+        message=resize.message,
+        observed_generation=resize.generation or None,
+        last_probe_time=resize.evaluated,
+        last_transition_time=resize.since,
+    )
 
 
 class _Condition(msgspec.Struct, frozen=True):
@@ -308,7 +326,7 @@ def _with_gates(pod: Pod, ready: _Condition) -> _Condition:
 def merged(old: PodStatus, new: PodStatus) -> PodStatus:
     """Return the new status with the conditions and fields of other writers from the old one."""
     own = {each.type for each in new.conditions}
-    kept = [each for each in old.conditions if each.type not in own and each.type != _RESIZING]
+    kept = [each for each in old.conditions if each.type not in own and each.type not in _TEMPORARY]
     return msgspec.structs.replace(
         new,
         conditions=[*new.conditions, *kept],

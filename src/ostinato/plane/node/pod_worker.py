@@ -21,8 +21,10 @@ from typing import Final
 from ostinato.api.time import Time
 from ostinato.kinds.core_v1 import Pod, PodStatus
 from ostinato.plane.csi import CsiError
+from ostinato.plane.node.containers.allocation import DEFERRED, PendingResize, reported_resize
 from ostinato.plane.node.containers.container_record import ContainerRecord, requests_restart_of_all, should_restart
 from ostinato.plane.node.containers.pod_containers import PodContainers, PodEventRecorder
+from ostinato.plane.node.containers.resize import resize_summary
 from ostinato.plane.node.local_node import NodeComponents
 from ostinato.plane.node.pod_status import PodWorkerState, has_started, merged, pod_status
 
@@ -49,6 +51,7 @@ class PodWorker:
             sandbox=self._containers.sandbox,
             started_at=self._containers.started_at,
             details=node.runtime.is_real,
+            pending_resize=reported_resize(pod) if node.runtime.is_real else None,
         )
         self._task: asyncio.Task[None] | None = None  # the operation that is under way
         self._grace: float | None = None  # grace period of the termination that is under way
@@ -57,6 +60,11 @@ class PodWorker:
     @property
     def pod(self) -> Pod:
         """The Pod as last seen."""
+        return self._containers.seen
+
+    @property
+    def allocated(self) -> Pod:
+        """The Pod with the resources that are allocated to it."""
         return self._containers.pod
 
     @property
@@ -114,6 +122,41 @@ class PodWorker:
             self._state.failure = ("Failed", "Evicted", message)
             self._terminate(_EVICTION_GRACE)
         return VOLUME_SYNC
+
+    # Resize
+
+    @property
+    def has_resize(self) -> bool:
+        """Whether the Pod asks for other resources than those that are allocated to it."""
+        return self._containers.has_resize
+
+    @property
+    def pending_since(self) -> Time | None:
+        """When the resize became pending; None if none is."""
+        pending = self._state.pending_resize
+        return None if pending is None else pending.since
+
+    def allocate(self) -> None:
+        """Allocate the resources that the Pod asks for."""
+        self._state.pending_resize = None
+        self._containers.allocate()
+
+    def defer(self, message: str) -> bool:
+        """Report that there is no room for the resize; return whether the report is another one than before."""
+        pod, old, now = self.pod, self._state.pending_resize, self._now()
+        generation = pod.metadata.generation or 0
+        if old is not None and (old.generation, old.message) == (generation, message):
+            return False
+        since = now if old is None else old.since
+        self._state.pending_resize = PendingResize(DEFERRED, message, generation, since, now)
+        if old is None or old.generation != generation:
+            text = f"Pod resize {DEFERRED}: {resize_summary(pod, message)}"
+            self._record_event(pod, "Warning", "ResizeDeferred", text)
+        return True
+
+    def withdraw_resize(self) -> None:
+        """Forget a pending resize that the Pod no longer asks for."""
+        self._state.pending_resize = None
 
     # Sync
 

@@ -390,7 +390,9 @@ def test_a_failed_resize_is_reported_and_tried_again(tmp_path: Path) -> None:
         status = await node.status()
         assert status.resources == given
         assert status.allocated_resources == {"cpu": Quantity("20m")}
-        assert ("ResizeError", "Error resizing container c: busy") in await node.events()
+        [message] = [text for reason, text in await node.events() if reason == "ResizeError"]
+        assert message.startswith('Pod resize error: {"containers":')
+        assert '"error":"Error resizing container c: busy"' in message
         condition = {each.type: each for each in (await node.get()).status.conditions}["PodResizeInProgress"]
         assert (condition.status, condition.reason) == ("True", "Error")
         assert condition.message == "Error resizing container c: busy"

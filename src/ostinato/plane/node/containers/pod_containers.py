@@ -16,6 +16,7 @@ from ostinato.api.errors import APIError
 from ostinato.api.time import Time
 from ostinato.client.transport.protocol import TransportError
 from ostinato.kinds.core_v1 import Container, LifecycleHandler, Pod
+from ostinato.plane.node.containers.allocation import Allocation
 from ostinato.plane.node.containers.container_record import ContainerRecord, Waiting, ephemeral_record, records_of
 from ostinato.plane.node.containers.resize import Resizable, ResizeError, requires_restart, resize_summary
 from ostinato.plane.node.containers.termination_messages import termination_message
@@ -36,13 +37,19 @@ _RESIZE_RETRY: Final = 10.0
 
 
 class PodContainers:
-    """`pod` is the Pod as last seen; `records` are its containers in start order, to be read only."""
+    """The containers of a Pod.
+
+    - `seen`: the Pod as last seen.
+    - `pod`: the same with the resources that are allocated to it; containers have these.
+    - `records`: its containers in start order, to be read only.
+    """
 
     def __init__(
         self, pod: Pod, node: NodeComponents, record_event: PodEventRecorder, on_change: Callable[[Pod], None]
     ) -> None:
-        self.pod = pod
-        self.records = records_of(pod)
+        self._allocation = Allocation(pod) if node.runtime.is_real else None
+        self.seen, self.pod = pod, self._allocated(pod)
+        self.records = records_of(self.pod)
         self.sandbox = PodSandbox(node.host_ip, node.runtime, node.admit)
         self.started_at = pod.status.start_time or Time.of(node.clock.now())
         self._node = node
@@ -54,16 +61,17 @@ class PodContainers:
         self._retry_at = 0.0
         self._retry = _FIRST_RETRY
         self._resize_at = 0.0  # when a failed resize is tried again
+        self._is_resizing = False  # from the allocation until all containers have their resources
         self._stopping: dict[str, asyncio.Task[None]] = {}  # containers that are being stopped individually
 
     # Desired state
 
     def update(self, pod: Pod) -> None:
         """Apply a new version of the Pod: images, resources, ephemeral containers."""
-        before, self.pod = self.pod, pod
+        before, self.seen, self.pod = self.seen, pod, self._allocated(pod)
         if pod.metadata.generation == before.metadata.generation:
             return
-        for container in (*pod.spec.init_containers, *pod.spec.containers):
+        for container in (*self.pod.spec.init_containers, *self.pod.spec.containers):
             record = self.records.get(container.name)
             if record is not None:
                 other_image = record.spec.image != container.image
@@ -76,7 +84,7 @@ class PodContainers:
 
     def compact(self) -> None:
         """Keep only what identifies the Pod, until the next `update`: simulated Pods number in the thousands."""
-        self.pod = pod_identity(self.pod)
+        self.seen = self.pod = pod_identity(self.pod)
         for record in self.records.values():
             record.spec = _outline(record.name, record.spec.image, record.spec.restart_policy)
             record.resources = None
@@ -282,17 +290,37 @@ class PodContainers:
         text = f"Container {record.name} {reason}"
         self._stop_in_background(record, self._kill(record, text, self.grace_period))
 
+    @property
+    def has_resize(self) -> bool:
+        """Whether the spec of the Pod asks for other resources than those that are allocated to it."""
+        return self._allocation is not None and self._allocation.differs(self.seen)
+
+    def allocate(self) -> None:
+        """Allocate the resources of the Pod's spec; `resize` gives them to its containers."""
+        assert self._allocation is not None, "resources of simulated containers are not allocated"
+        self._allocation.allocate(self.seen)
+        self.pod = self.seen
+        for container in (*self.pod.spec.init_containers, *self.pod.spec.containers):
+            if (record := self.records.get(container.name)) is not None:
+                record.spec, record.resize_error = container, ""
+        self._is_resizing, self._resize_at = True, 0.0
+        self._record_event(self.pod, "Normal", "ResizeStarted", f"Pod resize started: {resize_summary(self.pod)}")
+
     def resize_delay(self) -> float | None:
         """Return the seconds until running containers are to be resized; None if all have their resources."""
-        if not self._node.runtime.is_real or not any(record.needs_resize for record in self.records.values()):
+        if not self._node.runtime.is_real:
             return None
-        return max(self._resize_at - self._clock.monotonic(), 0.0)
+        if any(record.needs_resize for record in self.records.values()):
+            return max(self._resize_at - self._clock.monotonic(), 0.0)
+        if self._is_resizing:
+            self._is_resizing = False
+            text = f"Pod resize completed: {resize_summary(self.pod)}"
+            self._record_event(self.pod, "Normal", "ResizeCompleted", text)
+        return None
 
     async def resize(self) -> None:
-        """Give running containers the resources of the Pod's spec, in place or by a restart, as their policy says."""
+        """Give running containers their allocated resources, in place or by a restart, as their policy says."""
         pod, runtime = self.pod, self._node.runtime
-        summary = resize_summary(pod)
-        self._record_event(pod, "Normal", "ResizeStarted", f"Pod resize started: {summary}")
         for record in [each for each in self.records.values() if each.needs_resize]:
             spec = record.spec
             if requires_restart(spec, record.resources):
@@ -303,11 +331,14 @@ class PodContainers:
                     await runtime.resize(pod, spec, record.instance.attempt)
                 except ResizeError as error:
                     record.resize_error = f"Error resizing container {spec.name}: {error}"
-                    self._record_event(pod, "Warning", "ResizeError", record.resize_error)
+                    text = f"Pod resize error: {resize_summary(pod, record.resize_error)}"
+                    self._record_event(pod, "Warning", "ResizeError", text)
                     self._resize_at = self._clock.monotonic() + _RESIZE_RETRY
                     return
             record.resources, record.resize_error = spec.resources, ""
-        self._record_event(pod, "Normal", "ResizeCompleted", f"Pod resize completed: {summary}")
+
+    def _allocated(self, pod: Pod) -> Pod:
+        return pod if self._allocation is None else self._allocation.applied_to(pod)
 
     # Stop
 

@@ -35,7 +35,7 @@ def requires_restart(container: Container, before: ResourceRequirements | None) 
     )
 
 
-def resize_summary(pod: Pod) -> str:
+def resize_summary(pod: Pod, error: str = "") -> str:
     """Return the resources of all containers as JSON, in the format of kubelet's events."""
     summary = {
         "initContainers": [_allocation(each) for each in pod.spec.init_containers],
@@ -44,6 +44,8 @@ def resize_summary(pod: Pod) -> str:
     }
     if not pod.spec.init_containers:
         del summary["initContainers"]
+    if error:
+        summary["error"] = error
     return msgspec.json.encode(summary).decode()
 
 
