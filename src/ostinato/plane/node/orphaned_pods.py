@@ -1,10 +1,13 @@
-"""Removal of orphaned Pods when an agent starts: Pods that were deleted while no agent was running."""
+"""Removal of what an agent leaves behind: orphaned Pods when it starts, mounts when it stops.
+
+Orphaned Pods were deleted while no agent was running.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from ostinato.api.errors import APIError
 from ostinato.client.transport.protocol import TransportError
@@ -30,6 +33,14 @@ class PodInventory(Protocol):
         """Kill the containers of a Pod and remove its state."""
 
 
+@runtime_checkable
+class HoldsMounts(Protocol):
+    """A runtime with mounts that only a running agent needs."""
+
+    def release(self) -> None:
+        """Unmount them; containers keep running."""
+
+
 class _Node(NamedTuple):
     directory: Path
     inventory: PodInventory
@@ -37,7 +48,7 @@ class _Node(NamedTuple):
 
 
 class OrphanCleanup:
-    """A runnable that removes orphaned Pods once, when the agent starts."""
+    """A runnable that removes orphaned Pods once, when the agent starts, and releases mounts when it stops."""
 
     name = "node-cleanup"
     needs_leader_election = False
@@ -53,6 +64,18 @@ class OrphanCleanup:
         self._nodes[node] = _Node(directory, inventory, csi)
 
     async def run(self, dependencies: Dependencies) -> None:
+        try:
+            await self._remove_orphans(dependencies)
+            await asyncio.Event().wait()  # a runnable that returns stops the manager
+        finally:
+            for node in self._nodes.values():
+                if isinstance(node.inventory, HoldsMounts):
+                    try:
+                        node.inventory.release()
+                    except OSError as error:
+                        dependencies.logger.warning("mount not released error=%s", error)
+
+    async def _remove_orphans(self, dependencies: Dependencies) -> None:
         found = {
             name: {*await node.inventory.pod_uids(), *await node.csi.pod_uids()} for name, node in self._nodes.items()
         }
@@ -69,7 +92,6 @@ class OrphanCleanup:
         while orphans:
             orphans = [each for each in orphans if not await self._remove_volumes(*each, dependencies)]
             await dependencies.world.clock.sleep(_RETRY)
-        await asyncio.Event().wait()  # a runnable that returns stops the manager
 
     async def _remove_volumes(self, name: str, uid: str, dependencies: Dependencies) -> bool:
         """Remove the volumes of a Pod; return False if a CSI driver cannot unmount one, or is not registered yet."""

@@ -176,7 +176,8 @@ def _roots_in_use(state: Path) -> list[Path]:
     found = []
     for each in state.glob("**/containers/*/*/launch.json"):
         with suppress(OSError, msgspec.DecodeError, KeyError, TypeError):
-            found.append(Path(msgspec.json.decode(each.read_bytes())["isolation"]["template"]))
+            launch = msgspec.json.decode(each.read_bytes())
+            found += [Path(launch["isolation"]["template"]), *(Path(bind[0]) for bind in launch["binds"])]
     return found
 
 

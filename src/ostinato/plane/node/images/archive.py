@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import importlib
+import sys
 import tarfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -97,12 +99,28 @@ class ArchivedImage:
             start = file.read(4)
             file.seek(0)
             if start == _ZSTD:
-                raise ImageError(f"{self._source}: layer {name} is compressed with zstd; save the image with gzip")
-            if start.startswith(_GZIP):
+                with _zstd_file(file, f"{self._source}: layer {name}") as plain:
+                    yield plain
+            elif start.startswith(_GZIP):
                 with gzip.open(file) as plain:
                     yield plain  # type: ignore[misc]  # a GzipFile
             else:
                 yield file
+
+
+@contextmanager
+def _zstd_file(file: IO[bytes], what: str) -> Iterator[IO[bytes]]:
+    """Decompress a file: with the standard library since Python 3.14, before with its backport."""
+    try:
+        zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+    except ImportError:
+        advice = "install ostinato[images] to read it, or save the image with gzip"
+        raise ImageError(f"{what} is compressed with zstd; {advice}") from None
+    try:
+        with zstd.ZstdFile(file) as plain:
+            yield plain
+    except zstd.ZstdError as error:
+        raise ImageError(f"{what} is damaged: {error}") from None
 
 
 @contextmanager

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import importlib
 import io
 import json
 import os
+import sys
 import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,8 @@ from ostinato.plane.node.images.archive import open_archive
 from ostinato.plane.node.images.build import directory_layer, write_archive
 from ostinato.plane.node.images.image import ImageConfig, ImageError, machine_architecture
 from ostinato.plane.node.images.store import ImageStore
+
+ZSTD = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="owners of files are kept: needs root")
 
@@ -31,7 +36,7 @@ def archive(place: Path, *names: str, content: str = "1") -> Path:
     return target
 
 
-def docker_archive(place: Path, *, compressed: bool = False) -> Path:
+def docker_archive(place: Path, compress: Callable[[bytes], bytes] | None = None) -> Path:
     """As of `docker save`, with a layer that is named by a link."""
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as made:
@@ -48,11 +53,11 @@ def docker_archive(place: Path, *, compressed: bool = False) -> Path:
     ).encode()
     manifest = [{"Config": "c.json", "RepoTags": ["old:1", "old:2"], "Layers": ["1/layer.tar", "2/layer.tar"]}]
     target = place / "docker.tar"
-    with tarfile.open(target, "w:gz" if compressed else "w") as made:
+    with tarfile.open(target, "w:gz" if compress else "w") as made:
         for name, content in {
             "c.json": config,
             "manifest.json": json.dumps(manifest).encode(),
-            "1/layer.tar": gzip.compress(data) if compressed else data,
+            "1/layer.tar": compress(data) if compress else data,
         }.items():
             info = tarfile.TarInfo(name)
             info.size = len(content)
@@ -89,13 +94,33 @@ def test_a_loaded_image_is_found_by_each_of_its_names(store: ImageStore, tmp_pat
     assert [image.names for image in store.images()] == [found.names]
 
 
-@pytest.mark.parametrize("compressed", [False, True])
-def test_archives_of_docker_save_are_read(store: ImageStore, tmp_path: Path, compressed: bool) -> None:
-    load(store, docker_archive(tmp_path, compressed=compressed))
+@pytest.mark.parametrize("compress", [None, gzip.compress, ZSTD.compress])
+def test_archives_of_docker_save_are_read(
+    store: ImageStore, tmp_path: Path, compress: Callable[[bytes], bytes] | None
+) -> None:
+    load(store, docker_archive(tmp_path, compress))
     found = store.find("old:2")
     assert found is not None
     assert found.config.cmd == ["sh"]
     assert (found.root / "etc" / "file").exists()
+
+
+def test_without_zstd_the_error_names_the_extra(
+    store: ImageStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, ZSTD.__name__, None)
+    with pytest.raises(ImageError, match=r"is compressed with zstd; install ostinato\[images\]"):
+        load(store, docker_archive(tmp_path, ZSTD.compress))
+
+
+def test_a_damaged_layer_of_zstd_is_detected(store: ImageStore, tmp_path: Path) -> None:
+    def damaged(data: bytes) -> bytes:
+        made = bytearray(ZSTD.compress(data))
+        made[len(made) // 2] ^= 0xFF
+        return bytes(made)
+
+    with pytest.raises(ImageError, match=r"is damaged|not a tar archive"):
+        load(store, docker_archive(tmp_path, damaged))
 
 
 def test_layouts_are_read(store: ImageStore, tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ class Sharing(msgspec.Struct, frozen=True, kw_only=True):
     - `processes`: PID namespace: "own", "host", or the directory of the container whose namespace it joins.
     - `pod`: the directory of the Pod's sandbox, whose IPC and UTS namespaces it joins; None for its own.
     - `users`: the first host id of its user namespace; None for the host's user namespace.
+    - `memory_peer`: the directory of a container whose /dev/shm it shares; None for that of the Pod's directory.
     - `network`: the Pod's network namespace, as the shim opens it; None for the host's.
     - `files`: contents of files that depend on the Pod's network, by path.
     """
@@ -45,6 +46,7 @@ class Sharing(msgspec.Struct, frozen=True, kw_only=True):
     processes: str = "own"
     pod: str | None = None
     users: int | None = None
+    memory_peer: str | None = None
     network: dict[str, Any] | None = None
     files: dict[str, str] = {}
 
@@ -116,6 +118,7 @@ def plan_of(pod: Pod, container: Container, sources: RootSources, sharing: Shari
         "unmasked": own.proc_mount == "Unmasked",
         "read_only": bool(own.read_only_root_filesystem),
         "shared_memory": "/dev/shm" if spec.host_ipc else str(sources.directory.parents[2] / "shm"),  # noqa: S108
+        "memory_peer": sharing.memory_peer,
         "hostname": None if spec.host_network or joins else hostname_of(pod, sources.domain),
         "sysctls": {} if spec.host_ipc or joins else ipc_sysctls_of(pod),
         "home": HOME if program.image is None else None,  # which is created

@@ -15,8 +15,6 @@ import msgspec
 
 from ostinato.api.time import Time
 from ostinato.kinds.core_v1 import Container, Pod
-from ostinato.plane.node.images.image import Image, ImageError
-from ostinato.plane.node.images.store import ImageStore
 from ostinato.plane.node.private_files import close_to_others, make_directory, write_file
 from ostinato.plane.node.runtimes import (
     EventRecorder,
@@ -32,7 +30,7 @@ from ostinato.plane.node.runtimes import (
     Usage,
 )
 from ostinato.plane.node.runtimes.pod_names import hostname_of
-from ostinato.plane.node.runtimes.process import isolation, sandbox, sessions
+from ostinato.plane.node.runtimes.process import isolation, sandbox, sessions, shared_memory
 from ostinato.plane.node.runtimes.process.container import (
     MARKER,
     ProcessContainer,
@@ -42,6 +40,7 @@ from ostinato.plane.node.runtimes.process.container import (
     read_exit,
     read_state,
 )
+from ostinato.plane.node.runtimes.process.images import NodeImages
 from ostinato.plane.node.runtimes.process.isolation import Sharing
 from ostinato.plane.node.runtimes.process.launcher import LauncherError, ShimLauncher
 from ostinato.plane.node.runtimes.process.limits import limits_of
@@ -50,15 +49,13 @@ from ostinato.plane.node.runtimes.process.networks import PodNetworks
 from ostinato.plane.node.runtimes.process.program import HOME, Program, program_of
 from ostinato.plane.node.runtimes.process.security import security_of, user_of
 from ostinato.plane.node.runtimes.process.template import LIVE_DIRECTORIES, Templates
-from ostinato.plane.node.volumes.mounts import can_mount, mount_tmpfs, unmount
+from ostinato.plane.node.volumes.mounts import can_mount, unmount
 from ostinato.streams import ports
 from ostinato.world import World
 
 LOG_BYTES: Final = 10 << 20
 LOG_FILES: Final = 5
 _STATE_TIMEOUT: Final = 5.0  # seconds for a started keeper to write its state
-_OPEN_TO_ALL: Final = 0o1777
-_SHARED_MEMORY: Final = 64 << 20  # bytes of /dev/shm, as other runtimes
 _FIX: Final = "fix that, use the runtime containerd, or start the node with --insecure-processes"
 
 
@@ -90,7 +87,7 @@ class ProcessRuntime:
         self._templates = Templates(directory / "templates", self._visible)
         self._templates.prune(_used_templates(directory))
         self._domain = "" if options.dns is None else options.dns.domain
-        self._images = None if options.images is None else ImageStore(options.images)
+        self._images = NodeImages(options.images, self._unsupported_reason)
         self._mount_links = MountLinks(directory)
         self._launcher = ShimLauncher(world.clock, directory / "shim.log")
         self._prepare_lock = asyncio.Lock()  # serializes the creation of templates and sandboxes
@@ -114,27 +111,11 @@ class ProcessRuntime:
         text = f'Container image "{container.image or ""}" already present on machine and can be accessed by the pod'
         record_event("Normal", "Pulled", text)
 
-    def _image(self, container: Container) -> Image | None:
-        """Return the image of a container; None if it was not loaded, or cannot be used."""
-        if self._images is None or self._unsupported_reason or not container.image:
-            return None
-        try:
-            return self._images.find(container.image)
-        except ImageError as error:
-            raise StartError("CreateContainerError", str(error)) from None
-        except ValueError as error:
-            message = f'couldn\'t parse image name "{container.image}": {error}'
-            if not container.command:
-                raise StartError("InvalidImageName", message) from None
-            return None
-
     async def start(self, launch: Launch) -> ProcessContainer:
         pod, container = launch.pod, launch.container
-        if mount := next((each for each in launch.mounts if each.image), None):
-            message = f"mountPath {mount.target}: the process runtime cannot mount images; use the runtime containerd"
-            raise StartError("CreateContainerError", message)
+        launch = self._images.with_volumes(launch)
         home = HOME if not self._unsupported_reason else self._work_directory(launch)
-        program = program_of(launch, self._image(container), hostname_of(pod, self._domain), home)
+        program = program_of(launch, self._images.of(container), hostname_of(pod, self._domain), home)
         isolated = not self._unsupported_reason
         if not isolated and os.geteuid() == 0 and not self._options.insecure:
             raise StartError(
@@ -264,7 +245,9 @@ class ProcessRuntime:
             make_directory(Path(self._work_directory(launch)))
             self._mount_links.add(directory, mounts)
         else:
-            self._make_shared_memory(launch.pod)
+            if not launch.pod.spec.host_ipc:
+                peer = shared_memory.provide(self._pod_directory(launch.pod))
+                sharing = msgspec.structs.replace(sharing, memory_peer=None if peer is None else str(peer))
             for name in ("root", "layer"):
                 (directory / name).mkdir()
                 (directory / name).chmod(0o755)  # regardless of the umask
@@ -303,12 +286,6 @@ class ProcessRuntime:
     def _work_directory(self, launch: Launch) -> str:
         """Return the home directory of a container that is not isolated."""
         return str(self._directory_of(launch.pod, launch.container.name) / "work")
-
-    def _make_shared_memory(self, pod: Pod) -> None:
-        """Mount the tmpfs that the Pod's containers share as /dev/shm."""
-        path = self._pod_directory(pod) / "shm"
-        path.mkdir(exist_ok=True)
-        mount_tmpfs(path, _SHARED_MEMORY, _OPEN_TO_ALL)
 
     async def _remove_root(self, directory: Path) -> None:
         """Remove the root file system of an exited container."""
@@ -375,6 +352,10 @@ class ProcessRuntime:
 
     async def discard(self, pod: Pod) -> None:
         await self.remove(pod.metadata.uid)
+
+    def release(self) -> None:
+        """Unmount what only a running agent needs; containers keep running."""
+        shared_memory.release(self._directory / "pods")
 
     async def _kill_container(self, directory: Path) -> None:
         state = await self._state(directory)

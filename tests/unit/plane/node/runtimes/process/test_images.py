@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from ostinato.plane.node.images.archive import open_archive
 from ostinato.plane.node.images.build import directory_layer, write_archive
 from ostinato.plane.node.images.image import ImageConfig
 from ostinato.plane.node.images.store import ImageStore
-from ostinato.plane.node.runtimes import Launch, ProcessOptions, StartError
+from ostinato.plane.node.runtimes import Launch, Mount, ProcessOptions, StartError
 from ostinato.plane.node.runtimes.process import ProcessRuntime, isolation
 from ostinato.plane.node.runtimes.process.container import ProcessContainer
 from ostinato.world import World
@@ -69,7 +69,9 @@ class Node:
         with open_archive(self.directory / "image.tar") as [image]:
             self.images.add(image, image.names)
 
-    def run(self, image: str, *, pod: dict[str, Any] | None = None, **container: Any) -> tuple[ProcessContainer, str]:
+    def run(
+        self, image: str, *, pod: dict[str, Any] | None = None, mounts: Sequence[Mount] = (), **container: Any
+    ) -> tuple[ProcessContainer, str]:
         """Run a container to its end; return it, and what it has written."""
 
         async def whole() -> tuple[ProcessContainer, str]:
@@ -78,7 +80,15 @@ class Node:
             owner = Pod(metadata=ObjectMeta(name="p", namespace="default", uid="u1"), spec=spec)
             log = self.directory / "log"
             log.unlink(missing_ok=True)
-            launch = Launch(pod=owner, container=made, attempt=0, command=made.command, arguments=made.args, log=log)
+            launch = Launch(
+                pod=owner,
+                container=made,
+                attempt=0,
+                command=made.command,
+                arguments=made.args,
+                mounts=mounts,
+                log=log,
+            )
             try:
                 started = await self.runtime.start(launch)
                 async with self.world.clock.timeout(30):
@@ -198,3 +208,25 @@ def test_an_image_whose_mount_point_is_a_link_is_refused(tmp_path: Path, image_r
         assert "is a symbolic link in the image" in container.exit.message
     finally:
         node.world.executor.close()
+
+
+def test_images_are_mounted_read_only_as_volumes(node: Node) -> None:
+    node.load("web:1", ImageConfig())
+    script = "cat /data/srv/own; echo; cat /part/own; echo; touch /data/new; ls /data/bin/sh"
+    volumes = [
+        Mount(Path(), "/data", read_only=True, image="web:1"),
+        Mount(Path(), "/part", read_only=True, sub_path="srv", image="web:1"),
+    ]
+    container, printed = node.run("", command=["sh", "-c", script], mounts=volumes)
+    assert container.exit is not None
+    assert container.exit.code == 0
+    refused = "touch: cannot touch '/data/new': Read-only file system"
+    assert sorted(printed.splitlines()) == ["/data/bin/sh", "of the image", "of the image", refused]
+    [image] = node.images.images()
+    assert not (image.root / "new").exists()
+
+
+def test_a_volume_of_an_image_that_was_not_loaded_keeps_the_container_waiting(node: Node) -> None:
+    with pytest.raises(StartError, match="the image web:2 is not on this node; load it with") as error:
+        node.run("", command=["true"], mounts=[Mount(Path(), "/data", read_only=True, image="web:2")])
+    assert error.value.reason == "ErrImageNeverPull"

@@ -217,7 +217,7 @@ def _be_root_of_namespace() -> None:
 
 def _descriptors_of(plan: dict[str, Any] | None) -> list[int]:
     """Return the namespace descriptors of a plan."""
-    names = ("users", "pod", "peer", "network")
+    names = ("users", "pod", "peer", "memory_peer", "network")
     return [] if plan is None else [plan[each] for each in names if plan[each] is not None]
 
 

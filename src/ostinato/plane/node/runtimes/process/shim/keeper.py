@@ -137,15 +137,16 @@ class Keeper:
         """Create or open the namespaces that the container joins.
 
         `processes`: PID namespace of the container: "own", "host", or the directory of another container, whose first
-        process becomes `peer`.
+        process becomes `peer`. `memory_peer`: another container whose /dev/shm it shares.
         """
         if plan["users"] is not None:
             plan["users"] = users.namespace(*plan["users"])
         if plan["processes"] == "own":
             kernel.unshare(kernel.NEW_PID, "process namespace")
         plan["peer"] = None if plan["processes"] in ("own", "host") else _first_process(plan["processes"])
-        if plan["pod"] is not None:
-            plan["pod"] = _first_process(plan["pod"])
+        for key in ("pod", "memory_peer"):
+            if plan[key] is not None:
+                plan[key] = _first_process(plan[key])
         if plan["network"] is not None:
             plan["network"] = _open_network(**plan["network"])
 

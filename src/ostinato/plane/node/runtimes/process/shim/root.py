@@ -42,15 +42,15 @@ def enter(plan: dict[str, Any], binds: list[tuple[str, str, str, bool]], process
     `binds`: (volume, subPath, target, read-only) per volume mount. `processes`: mount to attach at /proc; None for a
     new one of this process's PID namespace. An `OSError` names what could not be mounted.
     """
-    privileged, users = plan["privileged"], plan["users"]
+    privileged = plan["privileged"]
     no_devices = 0 if privileged else kernel.NO_DEVICES
     volumes = [(target, _volume(source, part, target, read_only, plan)) for source, part, target, read_only in binds]
+    shared_memory = _shared_memory(plan)
     kernel.unshare(plan["unshare"] | kernel.NEW_MOUNT, "namespaces")
     kernel.make_mounts_private()
     trees = [(path, _tree(path, kernel.READ_ONLY | _SAFE)) for path in plan["visible"] if _is_directory(path)]
     system = _system(plan)
     devices, device_links = _devices(privileged)
-    shared_memory = _tree(plan["shared_memory"], _INERT, users=users)
     _mount_root(plan, no_devices)
     os.chdir(plan["root"])
     kernel.pivot_here()
@@ -119,6 +119,31 @@ def _volume(source: str, part: str, target: str, read_only: bool, plan: dict[str
     flags = (kernel.READ_ONLY if read_only else 0) | (0 if plan["privileged"] else kernel.NO_DEVICES)
     what = f"mountPath {target}" if plan["users"] is None else f"mountPath {target}: {_UNMAPPED}"
     kernel.set_attributes(tree, flags, what, user_namespace=plan["users"])
+    return tree
+
+
+def _shared_memory(plan: dict[str, Any]) -> int:
+    """Return the mount for /dev/shm: that of the node, or of another container of the Pod."""
+    peer = plan["memory_peer"]
+    if peer is None:
+        return _tree(plan["shared_memory"], _INERT, users=plan["users"])
+    own = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    here = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        kernel.join(peer, kernel.NEW_MOUNT, "shared memory of the Pod")
+        try:
+            found = os.open("/dev/shm", os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)  # noqa: S108
+            try:
+                tree: int = kernel.clone_tree(found, recursive=False)
+            finally:
+                os.close(found)
+        finally:
+            kernel.join(own, kernel.NEW_MOUNT, "the node's mounts")
+            os.fchdir(here)
+    finally:
+        os.close(here)
+        os.close(own)
+    kernel.set_attributes(tree, _INERT, "shared memory of the Pod", recursive=False)  # its ids are mapped already
     return tree
 
 
