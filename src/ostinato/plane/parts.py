@@ -58,6 +58,7 @@ class PlaneSettings(msgspec.Struct, frozen=True, kw_only=True):
     - `containerd`: containerd's socket, for the runtime "containerd".
     - `processes`: options of the runtime "process".
     - `dns`: address and domain of the cluster DNS.
+    - `signing`: certificate and key of the CA that signs CertificateSigningRequests. Defaults to the cluster's own.
     - `csi`: sockets of CSI drivers whose volumes the controllers provision, attach and expand. Defaults to none.
     """
 
@@ -68,6 +69,7 @@ class PlaneSettings(msgspec.Struct, frozen=True, kw_only=True):
     containerd: Path = Path("/run/containerd/containerd.sock")
     processes: ProcessOptions = ProcessOptions()
     dns: ClusterDns = ClusterDns()
+    signing: tuple[Path, Path] | None = None
     csi: tuple[Path, ...] = ()
 
     def __post_init__(self) -> None:
@@ -132,6 +134,7 @@ def _add_controllers(manager: Manager, settings: PlaneSettings) -> None:
     options = Options(
         ca_certificate=state / "ca.crt",
         ca_key=state / "ca.key",
+        signing=settings.signing,
         account_key=settings.server.authentication.accounts.signing_key or state / "sa.key",
         volumes=state / "volumes" if settings.nodes else None,
         csi=settings.csi,

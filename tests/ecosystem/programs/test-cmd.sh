@@ -18,6 +18,7 @@ disabled=$disabled,StorageObjectInUseProtection
 "$OSTINATO_PYTHON" -m ostinato.cli up --nodes 0 --without scheduler --processes 1 --state state --listen 127.0.0.1:16443 \
   --authorization-mode RBAC,AlwaysAllow --enable-admission-plugins LimitRanger,ResourceQuota \
   --disable-admission-plugins "$disabled" --client-ca-file "$root/hack/testdata/ca/ca.crt" \
+  --cluster-signing-cert-file "$root/hack/testdata/ca/ca.crt" --cluster-signing-key-file "$root/hack/testdata/ca/ca.key" \
   --token-auth-file "$root/hack/testdata/auth-tokens.csv" > plane.log 2>&1 &
 plane=$!
 trap 'kill $plane; wait $plane; tail -n 20 $root/../plane.log' EXIT

@@ -65,8 +65,9 @@ CONTROLLERS: Final = {
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the controllers.
 
-    - `ca_certificate`, `ca_key`: CA that signs node certificates and is published as `kube-root-ca.crt`. Default to
-      None: nothing is signed or published.
+    - `ca_certificate`, `ca_key`: CA that signs certificates and is published as `kube-root-ca.crt`. Default to None:
+      nothing is signed or published.
+    - `signing`: certificate and key of another CA that signs CertificateSigningRequests. Defaults to `ca_certificate`.
     - `volumes`: directory for dynamically provisioned volumes on this machine. Defaults to None: no volumes are
       provisioned.
     - `account_key`: private key of service account tokens; created if the file is missing. Defaults to None: token
@@ -77,6 +78,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     ca_certificate: Path | None = None
     ca_key: Path | None = None
+    signing: tuple[Path, Path] | None = None
     volumes: Path | None = None
     account_key: Path | None = None
     csi: tuple[Path, ...] = ()

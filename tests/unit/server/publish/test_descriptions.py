@@ -7,8 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ostinato.server.publish.discovery import Discovery
 from ostinato.server.publish.openapi.client_models import Descriptions
 from ostinato.server.publish.openapi.definitions import Definitions
+from ostinato.server.publish.openapi.operations import COMMON_PARAMETERS
+from ostinato.server.publish.openapi.published import OpenAPI
 
 POD_SPEC = "io.k8s.api.core.v1.PodSpec"
 PYDANTIC = '''
@@ -94,3 +97,55 @@ def test_the_installed_client_describes_nearly_every_kind() -> None:
         "description" in node for raw in definitions.v2.values() for node in raw.get("properties", {}).values()
     )
     assert fields > 1500
+
+
+NEWER = '''
+    def list_priority_class(self, pretty=None):
+        """list_priority_class
+
+        :param pretty: If 'true', then more.
+        :type pretty: str
+        :param _continue: Where to \\"continue\\".
+        :param label_selector: By labels.
+        """
+'''
+OLDER = '''
+    def list_priority_class(self, **kwargs):  # noqa: E501
+        """list_priority_class  # noqa: E501
+
+        :param str name: name of the PriorityClass (required)
+        :param bool watch: Watch for changes.
+        """
+'''
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        (
+            NEWER,
+            {
+                "continue": 'Where to "continue".',
+                "labelSelector": "By labels.",
+                "pretty": "If 'true', then more.",
+            },
+        ),
+        (OLDER, {"watch": "Watch for changes."}),
+    ],
+)
+def test_query_parameters_are_described_by_the_methods_of_the_client(
+    tmp_path: Path, source: str, found: dict[str, str]
+) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "api").mkdir()
+    (tmp_path / "api" / "scheduling_v1_api.py").write_text(source)
+    assert Descriptions(tmp_path / "models").of_parameters(COMMON_PARAMETERS) == found
+
+
+def test_the_document_of_version_2_describes_every_common_parameter_once() -> None:
+    document = OpenAPI()
+    document.update(Discovery(iter([])))
+    parameters = msgspec.json.decode(document.v2().body)["parameters"]
+    assert parameters.keys() == set(COMMON_PARAMETERS)
+    assert "Watch for changes to the described resources" in parameters["watch"]["description"]
+    assert parameters["watch"]["type"] == "boolean"

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from ostinato.cli.error import CommandError
+from ostinato.cli.options.control_plane.signing import signing_of
 from ostinato.cli.reporting import check_endpoints, command_errors, metrics_of
 from ostinato.client.config.config import Config
 from ostinato.manager import ClientOptions, LeaderElection, Manager, ReportingOptions
@@ -47,6 +48,7 @@ def _add_controllers(manager: Manager, options: argparse.Namespace) -> None:
     chosen = Options(
         ca_certificate=path(options.ca_certificate),
         ca_key=path(options.ca_key),
+        signing=signing_of(options),
         volumes=path(options.volumes),
         account_key=path(options.service_account_private_key_file),
     )

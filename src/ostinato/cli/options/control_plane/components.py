@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from ostinato.cli.options.cluster import add_endpoints, add_kubeconfig
+from ostinato.cli.options.control_plane import signing
 from ostinato.cli.options.control_plane.runtime import add_without
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def _add_controllers(parser: argparse.ArgumentParser) -> None:
         "--ca-certificate", metavar="FILE", help="certificate of the cluster's authority, for kube-root-ca.crt"
     )
     parser.add_argument("--ca-key", metavar="FILE", help="key of the cluster's authority; signs node certificates")
+    signing.add_to(parser)
     parser.add_argument("--volumes", metavar="DIR", help="directory in which volumes for claims are provisioned")
     parser.add_argument(
         "--service-account-private-key-file",

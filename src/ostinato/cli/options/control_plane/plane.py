@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ostinato.cli.error import CommandError
 from ostinato.cli.options.control_plane.cluster_dns import cluster_dns
+from ostinato.cli.options.control_plane.signing import signing_of
 from ostinato.cli.options.server import settings as server_options
 from ostinato.plane.node import pod_networking
 from ostinato.plane.node.runtimes import ProcessOptions
@@ -28,6 +29,7 @@ def plane_settings(options: argparse.Namespace) -> PlaneSettings:
                 network=pod_networking.parse(options.pod_network_cidr),
             ),
             dns=cluster_dns(options),
+            signing=signing_of(options),
             csi=tuple(Path(each).absolute() for each in options.csi_socket),
         )
     except ValueError as error:

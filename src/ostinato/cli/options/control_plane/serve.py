@@ -6,7 +6,7 @@ import argparse
 import gc
 from typing import TYPE_CHECKING
 
-from ostinato.cli.options.control_plane import cluster_dns
+from ostinato.cli.options.control_plane import cluster_dns, signing
 from ostinato.cli.options.control_plane.runtime import add_containerd, add_processes, add_without
 from ostinato.cli.options.extras import require_server
 from ostinato.cli.options.page import add_page
@@ -48,6 +48,7 @@ def _add_up(parser: argparse.ArgumentParser) -> None:
         help="provision, attach and expand volumes of the CSI driver at this socket; repeatable (default: drivers "
         "bring programs that do so)",
     )
+    signing.add_to(cluster)
     add_processes(cluster)
     cluster_dns.add_to(cluster, "10.0.0.10")
     cluster.add_argument(

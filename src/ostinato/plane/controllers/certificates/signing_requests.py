@@ -3,8 +3,8 @@
 - A kubelet client certificate is approved if a SubjectAccessReview allows it.
 - A kubelet serving certificate is approved if the node requests it itself, for names and addresses of its Node only.
   kube-controller-manager does not do this. Other requests need manual approval.
-- Approved requests for the built-in signers are signed with the cluster's CA. A request that violates the rules of its
-  signer gets the condition Failed.
+- Approved requests for the built-in signers are signed with the cluster's CA, or with the one that the options name. A
+  request that violates the rules of its signer gets the condition Failed.
 - Requests are deleted one hour after they were signed, denied or failed, and 24 hours after creation if undecided.
 """
 
@@ -43,8 +43,11 @@ def add_to(manager: Manager, options: Options) -> None:
     approver = Approver()
     manager.build("csrapproving-controller").watch_for(CertificateSigningRequest).complete(approver)
     manager.build("csrcleaner-controller").watch_for(CertificateSigningRequest).complete(Cleaner())
-    if options.ca_certificate is not None and options.ca_key is not None:
-        signer = Signer(options.ca_certificate, options.ca_key)
+    signing = options.signing
+    if signing is None and options.ca_certificate is not None and options.ca_key is not None:
+        signing = options.ca_certificate, options.ca_key
+    if signing is not None:
+        signer = Signer(*signing)
         manager.build("csrsigning-controller").watch_for(CertificateSigningRequest).complete(signer)
 
 

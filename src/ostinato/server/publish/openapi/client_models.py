@@ -5,6 +5,7 @@ then shows its texts.
 
 - The sources of the models are searched, not imported: importing them all takes seconds.
 - A model is read when its definition is first published.
+- Texts of query parameters are those of one of the client's smaller APIs, which has all methods of ordinary resources.
 - The client may be of another version: fields that it does not have remain without a description.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -29,6 +30,12 @@ _PROPERTY: Final = re.compile(
 _NAMES: Final = re.compile(r"^        '(\w+)': '([^']+)',?$", re.MULTILINE)
 
 
+_API: Final = "scheduling_v1_api.py"
+_PARAMETER: Final = re.compile(
+    r"^        :param (?:[\w\[\]]+ )?_?(\w+): (.+?)(?: \(required\))?(?:  # noqa: E501)?$", re.MULTILINE
+)
+
+
 class Description(NamedTuple):
     """The text of a definition, "" if it has none, and the texts of its fields by their names in JSON."""
 
@@ -43,6 +50,7 @@ class Descriptions:
     """Descriptions by the names of definitions. `models`: the directory of the client's models; None without one."""
 
     def __init__(self, models: Path | None) -> None:
+        self._api = None if models is None else models.parent / "api" / _API
         self._files = {} if models is None else {file.stem.replace("_", ""): file for file in models.glob("*.py")}
 
     @classmethod
@@ -61,6 +69,17 @@ class Descriptions:
             if file is not None:
                 return _read(file)
         return _NONE
+
+    def of_parameters(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the descriptions of query parameters by name, of those that have one."""
+        try:
+            source = "" if self._api is None else self._api.read_text(encoding="utf-8")
+        except OSError:
+            return {}
+        found: dict[str, str] = {}
+        for name, text in _PARAMETER.findall(source):
+            found.setdefault(name.replace("_", ""), text.replace('\\"', '"'))
+        return {name: found[name.lower()] for name in names if name.lower() in found}
 
 
 def _read(file: Path) -> Description:

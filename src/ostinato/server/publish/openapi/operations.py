@@ -44,6 +44,8 @@ _DELETE = (
 )
 _DELETE_MANY = tuple(sorted({*_DELETE, *_LIST} - {"allowWatchBookmarks", "watch"}))
 
+COMMON_PARAMETERS = tuple(sorted({*_LIST, *_WRITE, *_DELETE, "force", "pretty"}))  # of ordinary resources
+
 # Query parameters of the connect subresources.
 _STREAMED = ("container", "stderr", "stdin", "stdout", "tty")
 _CONNECTED = {

@@ -21,7 +21,7 @@ from ostinato.server.publish.openapi.client_models import Descriptions
 from ostinato.server.publish.openapi.custom import V2, V3, definition_name, definitions_of
 from ostinato.server.publish.openapi.definitions import Definitions, references
 from ostinato.server.publish.openapi.merging import merged
-from ostinato.server.publish.openapi.operations import Path, camel, document_path, paths_of, tag_of
+from ostinato.server.publish.openapi.operations import COMMON_PARAMETERS, Path, camel, document_path, paths_of, tag_of
 from ostinato.server.request.negotiate import JSON
 from ostinato.server.resources.resource import Resource
 
@@ -41,7 +41,8 @@ class OpenAPI:
     """The documents of the resources passed to `update`."""
 
     def __init__(self) -> None:
-        self._definitions = Definitions(Descriptions.installed())
+        self._descriptions = Descriptions.installed()
+        self._definitions = Definitions(self._descriptions)
         self._parts: dict[str, _Part] = {}  # by path below /openapi/v3/, in order
         self._v2: Document | None = None
         self._v2_protobuf: Document | None = None
@@ -129,14 +130,20 @@ class OpenAPI:
         more_paths, more_definitions = self._more
         paths |= more_paths
         definitions |= more_definitions
+        parameters = self._parameters
         return {
             "swagger": frame["swagger"],
             "info": frame["info"],
             "paths": paths,
             "definitions": definitions,
+            **({"parameters": parameters} if parameters else {}),
             "securityDefinitions": frame["securityDefinitions"],
             "security": frame["security"],
         }
+
+    @cached_property
+    def _parameters(self) -> Json:
+        return v2.described_parameters(self._descriptions.of_parameters(COMMON_PARAMETERS))
 
     # Version 3.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ostinato.server.publish.openapi.custom import V2
@@ -14,6 +15,11 @@ Json = dict[str, Any]
 def path_item(path: Path) -> Json:
     """The item of one path."""
     return write_path(path, _parameter, _operation)
+
+
+def described_parameters(descriptions: Mapping[str, str]) -> Json:
+    """The query parameters with their descriptions, by name. Once in the document: operations do not repeat them."""
+    return {name: {**_parameter(name, "query"), "description": text} for name, text in descriptions.items()}
 
 
 def _parameter(name: str, place: str) -> Json:

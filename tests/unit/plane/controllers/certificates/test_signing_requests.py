@@ -37,9 +37,9 @@ def asked(
     return CertificateSigningRequest(metadata=ObjectMeta(name="r"), spec=spec)
 
 
-async def begin(stage: Stage, directory: Path) -> None:
+async def begin(stage: Stage, directory: Path, signing: tuple[Path, Path] | None = None) -> None:
     authority = Authority(stage.world, directory)
-    options = Options(ca_certificate=authority.files.certificate, ca_key=authority.files.key)
+    options = Options(ca_certificate=authority.files.certificate, ca_key=authority.files.key, signing=signing)
     stage.run(lambda manager: add_controllers(manager, options, without=set(CONTROLLERS) - {CONTROLLER}))
     await stage.settle()
 
@@ -79,6 +79,21 @@ def test_other_requests_need_manual_approval_and_are_then_signed(tmp_path: Path)
         assert (await get(stage)).status.conditions == []
         await approve(stage)
         assert (await get(stage)).status.certificate
+
+    on_stage(play)
+
+
+def test_another_authority_can_sign(tmp_path: Path) -> None:
+    async def play(stage: Stage) -> None:
+        (tmp_path / "other").mkdir()
+        other = Authority(stage.world, tmp_path / "other").files
+        await begin(stage, tmp_path, (other.certificate, other.key))
+        await stage.client.create(asked(CLIENT, ["client auth"], name="jane"))
+        await approve(stage)
+        signed = (await get(stage)).status.certificate
+        assert signed is not None
+        issuer = x509.load_pem_x509_certificate(other.certificate.read_bytes())
+        x509.load_pem_x509_certificate(signed).verify_directly_issued_by(issuer)
 
     on_stage(play)
 
