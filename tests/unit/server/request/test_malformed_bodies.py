@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -128,3 +129,18 @@ async def test_a_merge_key_that_is_not_a_scalar(api: Api) -> None:
         refused = await api.ask("PATCH", f"{deployments}/m", patch, content_type=media)
         assert refused.code == 400
         assert "a merge key has to be a scalar" in refused.message
+
+
+@asking
+async def test_a_service_without_a_name(api: Api) -> None:
+    answer = await sent(api, "POST", "/api/v1/namespaces/default/services", b"{}")
+    assert answer.code == 422
+    failed = r'Invalid value: \[""\]: failed to allocate IP: IPAddress.networking.k8s.io "10.0.[\d.]+" is invalid'
+    expected = rf'Service "" is invalid: spec.clusterIPs: {failed}: spec.parentRef.name: Required value'
+    assert re.fullmatch(expected, answer.body["message"])
+    addresses = (await api.get("/apis/networking.k8s.io/v1/ipaddresses")).body["items"]
+    assert [each["spec"]["parentRef"]["name"] for each in addresses] == ["kubernetes"]
+    headless = await sent(api, "POST", "/api/v1/namespaces/default/services", b'{"spec":{"clusterIP":"None"}}')
+    assert headless.body["message"] == (
+        'Service "" is invalid: metadata.name: Required value: name or generateName is required'
+    )

@@ -53,6 +53,7 @@ class Allocator:
         allocated = Allocated(index, self._ports, service, old)
         try:
             while (address := choice.cluster_ip()) is not None and not dry:
+                choice.require_name(address)
                 if await claim_address(index, self._world, address, service["metadata"]):
                     allocated.addresses.append(address)
                     break
@@ -146,6 +147,15 @@ class _Choice:
             chosen = self._any_address()
         spec["clusterIP"], spec["clusterIPs"] = chosen, [chosen]
         return chosen
+
+    def require_name(self, address: str) -> None:
+        """Raise Invalid if the Service has no name: the IPAddress of its address refers to it."""
+        if self._name:
+            return
+        given = f" {address}" if self._requested else ""
+        why = f"IPAddress.networking.k8s.io {quote(address)} is invalid: spec.parentRef.name: Required value"
+        detail = f"failed to allocate IP{given}: {why}"
+        raise refuse("", FieldError.invalid(_SPEC.child("clusterIPs"), self._requested or [""], detail))
 
     def _taken_addresses(self) -> set[str]:
         return named_addresses(self._index) | self.taken
