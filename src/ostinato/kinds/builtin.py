@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from importlib import import_module
 
 from ostinato.api.gvk import GroupVersion, GroupVersionKind
@@ -14,10 +15,16 @@ from ostinato.kinds.index import MODULES
 
 def builtin_scheme(name: str = "builtin") -> Scheme:
     """Return a new scheme with all built-in kinds; further kinds can be registered."""
-    scheme = Scheme(name, lazy={GroupVersionKind(*gvk): partial(_load, *gvk) for gvk in MODULES})
+    scheme = Scheme(name, lazy=_loaders())
     scheme.register_unversioned(Status, GroupVersionKind("", "v1", "Status"))
     scheme.prefer(GroupVersion("autoscaling", "v2"), GroupVersion("autoscaling", "v1"))
     return scheme
+
+
+@cache
+def _loaders() -> Mapping[GroupVersionKind, Callable[[], type[Object]]]:
+    """Return what loads each kind; not modified, as all schemes share it."""
+    return {GroupVersionKind(*gvk): partial(_load, *gvk) for gvk in MODULES}
 
 
 def _load(group: str, version: str, kind: str) -> type[Object]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -18,9 +19,8 @@ from ostinato.controllers.runnable import Span, no_span
 
 def spans() -> Span:
     """Return the span factory. The program configures the exporter by OpenTelemetry's means."""
-    try:
-        trace: Any = import_module("opentelemetry.trace")  # Any: an optional package
-    except ImportError:
+    trace = _trace_module()
+    if trace is None:
         return no_span
     tracer = trace.get_tracer("ostinato")
 
@@ -29,6 +29,15 @@ def spans() -> Span:
         return started
 
     return span
+
+
+@cache
+def _trace_module() -> Any:  # Any: of an optional package
+    """Return OpenTelemetry's module, None if it is not installed; searched for once."""
+    try:
+        return import_module("opentelemetry.trace")
+    except ImportError:
+        return None
 
 
 def traced(transport: Transport) -> Transport:

@@ -10,21 +10,21 @@ from __future__ import annotations
 
 import hashlib
 import os
-import random
 from collections.abc import MutableSequence, Sequence
+from random import Random
 from typing import TypeVar
 
 T = TypeVar("T")
 
 
 class Rng:
-    __slots__ = ("_key", "_source")
+    __slots__ = ("_drawn", "_key")
 
     def __init__(self, seed: int | str | bytes) -> None:
         kind = type(seed).__name__
         data = seed if isinstance(seed, bytes) else str(seed).encode()
         self._key = hashlib.sha256(f"{kind}:".encode() + data).digest()
-        self._source = random.Random(self._key_as_integer())  # noqa: S311 - not for secrets
+        self._drawn: Random | None = None  # created by the first draw: many streams are only forked
 
     @classmethod
     def from_entropy(cls) -> Rng:
@@ -77,5 +77,9 @@ class Rng:
             number = draw(width)
         return number
 
-    def _key_as_integer(self) -> int:
-        return int.from_bytes(self._key, "big")
+    @property
+    def _source(self) -> Random:
+        source = self._drawn
+        if source is None:
+            source = self._drawn = Random(int.from_bytes(self._key, "big"))  # noqa: S311 - not for secrets
+        return source

@@ -14,15 +14,16 @@ def program() -> str:
     file, spec = getattr(main, "__file__", None), getattr(main, "__spec__", None)
     if not file or not file.endswith(".py"):  # interactive, or the script of an installed program
         return ""
-    if any(Path(file).is_relative_to(each) for each in _installed()):  # such as `python -m pytest`
+    if _is_installed(file):  # such as `python -m pytest`
         return ""
     return spec.name if spec is not None else relative(file)
 
 
 @cache
-def _installed() -> frozenset[str]:
-    """Return the directories of installed programs."""
-    return frozenset({get_path(name) for name in ("purelib", "platlib", "stdlib")} | {str(Path(__file__).parents[2])})
+def _is_installed(file: str) -> bool:
+    """Whether a file is below the directories of installed programs."""
+    directories = {get_path(name) for name in ("purelib", "platlib", "stdlib")} | {str(Path(__file__).parents[2])}
+    return any(Path(file).is_relative_to(each) for each in directories)
 
 
 def relative(file: str) -> str:

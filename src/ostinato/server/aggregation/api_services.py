@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
@@ -22,6 +23,7 @@ GROUP: Final = "apiregistration.k8s.io"
 AVAILABLE: Final = "Available"
 MANAGED_LABEL: Final = "kube-aggregator.kubernetes.io/automanaged"
 _OWN: Final = frozenset({"", GROUP})
+_REMEMBERED: Final = 256  # APIServices
 
 GroupVersion = tuple[str, str]
 
@@ -106,6 +108,12 @@ class ApiService(msgspec.Struct, frozen=True, eq=False):
         return f"{self.service.name}.{self.service.namespace}.svc"
 
 
+@lru_cache(_REMEMBERED)
+def _read(data: bytes) -> ApiService:
+    """Read a stored APIService. The same ones are read by every server of a process, such as those of tests."""
+    return ApiService.of(msgspec.json.decode(data))
+
+
 def available_condition(obj: Json) -> Json | None:
     conditions = (obj.get("status") or {}).get("conditions") or ()
     return next((each for each in conditions if each.get("type") == AVAILABLE), None)
@@ -161,7 +169,7 @@ class ApiServices:
         before = self._known.pop(name, None)
         if before is not None:
             self._remote.pop(before.key, None)
-        after = None if entry is None else ApiService.of(self.resource.object(entry.data))
+        after = None if entry is None else _read(entry.data)
         if after is not None:
             self._known[name] = after
             if after.is_remote:

@@ -82,7 +82,7 @@ class FlowControl:
     # Configuration
 
     def reload(self) -> None:
-        """Reload FlowSchemas and PriorityLevelConfigurations from the store."""
+        """Reload FlowSchemas and PriorityLevelConfigurations from the store; without fairness they have no effect."""
         self.levels.read(self._objects("prioritylevelconfigurations"), MANDATORY_LEVELS)
         known = {schema.name: schema for schema in map(FlowSchema, self._objects("flowschemas"))}
         schemas = [schema for schema in known.values() if self._is_level(schema.level)]
@@ -102,6 +102,8 @@ class FlowControl:
     def _objects(self, name: str) -> Iterator[Json]:
         resource = self._resources[name]
         assert resource.collection is not None
+        if not self._settings.enabled:
+            return
         for entry in resource.collection.entries.values():
             yield resource.object(entry.data)
 
